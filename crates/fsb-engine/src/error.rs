@@ -18,8 +18,6 @@ pub struct ParamError {
     pub key: Option<String>,
     /// What is wrong with it, and what would be right.
     pub message: String,
-    /// The parameters that there are, where one was named that is none.
-    pub known: Vec<&'static str>,
 }
 
 /// A step that could not be done: which call failed, on what, and why.

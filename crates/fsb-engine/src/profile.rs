@@ -7,6 +7,8 @@ use fsb_model::workload::ProgramLimits;
 use fsb_model::{Better, CacheState, Durability};
 use serde::{Deserialize, Serialize};
 
+use crate::backend::CALLS;
+
 /// How the state before the first repetition is restored before the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -77,6 +79,41 @@ pub struct Profile {
     pub fewest: u64,
     /// What programs of the user need; absent where the worker does everything itself.
     pub program: Option<ProgramNeeds>,
+}
+
+impl Profile {
+    /// One indivisible operation that leaves its files behind. It moves no data and does not wait for the device.
+    /// A workload replaces the fields that differ.
+    pub(crate) fn base(operation: &'static str, primary: &'static MetricKind, label: String) -> Profile {
+        Profile {
+            label,
+            operation,
+            files: 1,
+            file_size: 0,
+            record_size: 0,
+            threads: 1,
+            processes: 1,
+            matrix: false,
+            backend: CALLS.name().to_owned(),
+            durability: Durability::None,
+            cache: CacheState::Any,
+            primary,
+            renewal: Renewal::Recreate,
+            operations: 1,
+            divisible: false,
+            repeats_in_place: false,
+            reaches_device: false,
+            metadata_only: false,
+            space: 0,
+            inodes: 1,
+            cold_bytes_per_operation: 0,
+            only_writes: false,
+            device_share: 1.0,
+            rate: None,
+            fewest: 1,
+            program: None,
+        }
+    }
 }
 
 /// What programs of the user need, and what is known of them.

@@ -6,6 +6,7 @@
 //! `threads` and `depth` may be lists of numbers too, `[1, 4, 16]`, or ranges of doublings: `"1..4*cpus"`, where `cpus` are the
 //! machine's processors. So may `rate`: `"1000..32000/s"`.
 
+use fsb_engine::workload::REGISTRY;
 use fsb_model::{Params, WorkloadSpec, expression};
 use serde_json::Value;
 
@@ -51,6 +52,7 @@ pub struct Scope {
 
 /// All combinations, in the order of threads, depths, files, records; the workload itself where nothing is swept.
 pub fn expand(spec: &WorkloadSpec, scope: Scope) -> Result<Vec<WorkloadSpec>, SweepError> {
+    check_lists(spec)?;
     let mut all = vec![spec.clone()];
     for key in COUNTS {
         let Some(counts) = counts(&spec.params, key, scope)? else { continue };
@@ -64,6 +66,23 @@ pub fn expand(spec: &WorkloadSpec, scope: Scope) -> Result<Vec<WorkloadSpec>, Sw
     let each: Vec<Vec<WorkloadSpec>> =
         all.iter().map(|one| expand_sizes(one, scope)).collect::<Result<_, SweepError>>()?;
     Ok(each.into_iter().flatten().collect())
+}
+
+/// Refuses lists and ranges of parameters that accept one value only.
+fn check_lists(spec: &WorkloadSpec) -> Result<(), SweepError> {
+    let Some(workload) = REGISTRY.iter().find(|workload| workload.name() == spec.name) else { return Ok(()) };
+    let table = workload.parameters();
+    for key in [FILE, RECORD].into_iter().chain(COUNTS) {
+        let listed = match spec.params.get(key) {
+            Some(Value::Array(_)) => true,
+            Some(Value::String(text)) => text.contains(".."),
+            _ => false,
+        };
+        if listed && table.iter().any(|parameter| parameter.name == key && !parameter.sweeps) {
+            return Err(wrong(key, format!("{key}: {} accepts one value, not a list or a range", spec.name)));
+        }
+    }
+    Ok(())
 }
 
 /// The counts that a parameter lists; absent where it is one count or none.
@@ -256,6 +275,17 @@ mod tests {
         let scaled = spec(json!({"file_size": "min(4G, memory*4/3)"}));
         let text = &expand(&scaled, SCOPE).unwrap()[0].params[FILE];
         assert_eq!(expression::evaluate(text.as_str().unwrap(), 0), Ok(4 << 30));
+    }
+
+    #[test]
+    fn a_list_for_a_parameter_of_one_value_is_refused_with_its_key() {
+        for value in [json!(["1K", "2K"]), json!("1K..4K")] {
+            let mut create = spec(json!({ "file_size": value }));
+            create.name = "create".to_owned();
+            let error = expand(&create, SCOPE).unwrap_err();
+            assert_eq!(error.key, FILE);
+            assert!(error.message.contains("create accepts one value"), "{}", error.message);
+        }
     }
 
     #[test]

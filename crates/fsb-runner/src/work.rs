@@ -56,7 +56,7 @@ fn can_be_held(spec: &WorkloadSpec, profile: &Profile, turns: f64) -> Result<(),
     const MOST: f64 = 1000.0;
     let refuse = |message: &str| {
         let (key, message) = (Some("sustain".to_owned()), message.to_owned());
-        Err(ParamError { workload: spec.name.clone(), key, message, known: Vec::new() })
+        Err(ParamError { workload: spec.name.clone(), key, message })
     };
     if !(turns > 0.0 && turns <= MOST) {
         return refuse(&format!("{turns} times: give how often the journal is to be written, at most {MOST} times"));

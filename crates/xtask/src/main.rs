@@ -19,6 +19,7 @@ mod postmark;
 mod quiet;
 mod schemas;
 mod summary;
+mod tables;
 
 use bench::Part;
 use clap::{Parser, Subcommand};
@@ -42,6 +43,8 @@ enum Task {
     Cycles,
     /// Checks licences and sources of all packages against deny.toml.
     Licences,
+    /// Writes docs/workloads.md and docs/schema/plan.json from the tables of parameters.
+    Tables(tables::Options),
     /// One step of the engine's side of a pair; the task is JSON.
     #[command(name = backends::STEP, hide = true)]
     Step { task: String },
@@ -53,6 +56,7 @@ fn main() -> anyhow::Result<()> {
         Task::Step { task } => backends::step(&task),
         Task::Cycles => cycles::run(),
         Task::Licences => licences::run(),
+        Task::Tables(options) => tables::run(&options),
         Task::Bench(options) => {
             let wanted = |part| options.only.is_none_or(|only| only == part);
             if wanted(Part::Engine) {

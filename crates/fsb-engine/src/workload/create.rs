@@ -1,7 +1,7 @@
 //! Creating files: the name, the inode and, where files are not empty, their data.
 
 use fsb_model::metric::OPERATION_RATE;
-use fsb_model::{Access, CacheState, Durability};
+use fsb_model::{Access, Durability};
 
 use super::item_threads::ItemThreads;
 use super::measure::{Subject, measure_set};
@@ -17,15 +17,7 @@ use crate::profile::{Profile, Renewal};
 
 /// The member.
 pub(super) static CREATE: SimpleWorkload = SimpleWorkload {
-    rules: Rules {
-        name: "create",
-        files: "min(10000, size/64K)",
-        file_size: "4K",
-        records: Records::WholeFile,
-        access: &[Access::Sequential],
-        durability: Durability::ALL,
-        cache: &[CacheState::Any],
-    },
+    rules: Rules { name: "create", records: Records::WholeFile, access: &[Access::Sequential], ..Rules::BASE },
     about: "create files with their data: open, write, close, and fsync where each is durable",
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())]),
     content: Content::Directories,

@@ -19,7 +19,6 @@ pub(super) fn parse(workload: &dyn Workload, params: &Params, sizing: &Sizing) -
         workload: workload.name().to_owned(),
         key: Some(KEY.to_owned()),
         message: format!("{KEY}: {message}"),
-        known: Vec::new(),
     };
     let mixture = Mixture::parse(asked).map_err(|message| refused(&message))?;
     let mut others = params.clone();

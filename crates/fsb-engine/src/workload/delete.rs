@@ -1,9 +1,9 @@
 //! Removing every file.
 
-use fsb_model::{Access, CacheState, Durability};
+use fsb_model::CacheState;
 
 use super::simple::SimpleWorkload;
-use super::spec::{Records, Rules};
+use super::spec::Rules;
 use super::unit::Change;
 use super::{names, params};
 use crate::clock::Kind;
@@ -13,15 +13,7 @@ use crate::profile::{Profile, Renewal};
 
 /// The member.
 pub(super) static DELETE: SimpleWorkload = SimpleWorkload {
-    rules: Rules {
-        name: "delete",
-        files: "min(10000, size/64K)",
-        file_size: "4K",
-        records: Records::None,
-        access: &[Access::Sequential, Access::Random],
-        durability: Durability::ALL,
-        cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm],
-    },
+    rules: Rules { name: "delete", cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm], ..Rules::BASE },
     about: "remove every file; where each is durable, with fsync of its directory",
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "end".into())]),
     content: Content::Full,

@@ -4,12 +4,13 @@
 //! clock, and told as not applicable.
 
 use fsb_model::metric::OPERATION_RATE;
-use fsb_model::{Access, CacheState, Durability, Params};
+use fsb_model::{Access, Params};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use super::item_threads::ItemThreads;
 use super::measure::{Subject, measure_set};
+use super::parameter::{Parameter, ParameterGroup, group};
 use super::params::{self, Reader};
 use super::spec::{Records, Rules, Spec};
 use super::{Job, Workload};
@@ -28,10 +29,10 @@ const RULES: Rules = Rules {
     name: "fallocate",
     files: "1",
     file_size: "min(size/64, 64M)",
+    block_size: Some("64K"),
     records: Records::Each,
-    access: &[Access::Sequential, Access::Random],
-    durability: Durability::ALL,
-    cache: &[CacheState::Any],
+    backends: BACKENDS,
+    ..Rules::BASE
 };
 
 /// What is done to a range.
@@ -85,17 +86,22 @@ impl Workload for Fallocate {
         params::of([("file_size", "64K".into()), ("block_size", "4K".into()), ("durability", "end".into())])
     }
 
+    fn parameters(&self) -> Vec<Parameter> {
+        let mut all = RULES.parameters();
+        let mode = Parameter::word("mode", &Mode::ALL, Mode::name, "operation that fallocate performs on each record");
+        all.extend(group(ParameterGroup::Work, [mode]));
+        all
+    }
+
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        let mut params = params.clone();
-        params.entry("block_size".to_owned()).or_insert_with(|| "64K".into());
-        let mut reader = Reader::new(RULES.name, &params, sizing);
-        let spec = Spec::read_for(RULES, BACKENDS, &mut reader)?;
-        let mode = reader.word("mode", &Mode::ALL, Mode::name)?.unwrap_or(Mode::Allocate);
+        let mut reader = Reader::new(RULES.name, self.parameters(), params, sizing)?;
+        let spec = Spec::read(RULES, &mut reader)?;
+        let mode = reader.word("mode", &Mode::ALL, Mode::name)?;
         if mode == Mode::Collapse && spec.access == Access::Random {
             let message = "what is collapsed is always at the start of the file: leave it out, or take another mode";
             return Err(reader.error("access", message));
         }
-        reader.finish()?;
+        reader.finish();
         Ok(Box::new(FallocateJob { spec, mode }))
     }
 }

@@ -8,10 +8,11 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fsb_model::metric::ITERATION_TIME;
-use fsb_model::{Access, Bytes, CacheState, Durability, Params};
+use fsb_model::{Access, Bytes, CacheState, Params};
 
 use super::label;
 use super::measure::{Subject, measure_set};
+use super::parameter::{self, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
 use super::{Job, Workload};
 use crate::backend::{self, Backend, Demands, Purpose, Verb};
@@ -46,6 +47,37 @@ impl Bench {
         }
     }
 
+    fn parameters(self) -> Vec<Parameter> {
+        use ParameterKind::{Number, Size};
+        let files = if self == Bench::Create { "1000" } else { "1" };
+        let mut all = group(
+            ParameterGroup::Work,
+            [
+                Parameter::new("iterations", Number(1..=1_000_000), "10", "iterations of a cycle"),
+                Parameter::new("cycles", Number(1..=100_000), "30", "measured cycles; each is a sample"),
+                Parameter::new("warmup_cycles", Number(0..=100_000), "3", "cycles before the measured ones"),
+            ],
+        );
+        all.extend(group(
+            ParameterGroup::Files,
+            [Parameter::new("file_count", Number(1..=1_000_000), files, "files of an iteration")],
+        ));
+        if self != Bench::Create {
+            all.extend(group(
+                ParameterGroup::Files,
+                [
+                    Parameter::new("block_size", Size(1..=1 << 30), "512K", "size of a record"),
+                    Parameter::new("block_count", Number(1..=1 << 30), "16", "records of a file"),
+                    parameter::data(),
+                ],
+            ));
+            all.extend(group(ParameterGroup::Calls, [Parameter::flag("random", "visit records in random order")]));
+        }
+        all.extend(group(ParameterGroup::Calls, [parameter::backend(&[]), parameter::threads()]));
+        all.extend(group(ParameterGroup::Results, [parameter::label()]));
+        all
+    }
+
     fn operation(self) -> &'static str {
         match self {
             Bench::Create => "create",
@@ -75,6 +107,10 @@ impl Workload for MicroWorkload {
         (self.example)()
     }
 
+    fn parameters(&self) -> Vec<Parameter> {
+        self.bench.parameters()
+    }
+
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
         Ok(Box::new(MicroJob::parse(self.bench, params, sizing)?))
     }
@@ -97,17 +133,15 @@ struct MicroJob {
 
 impl MicroJob {
     fn parse(bench: Bench, params: &Params, sizing: &Sizing) -> Result<MicroJob, ParamError> {
-        let mut reader = Reader::new(bench.name(), params, sizing);
-        let files = if bench == Bench::Create { "1000" } else { "1" };
-        let file_count = reader.number("file_count", files, 1..=1_000_000)?;
+        let mut reader = Reader::new(bench.name(), bench.parameters(), params, sizing)?;
+        let file_count = reader.number("file_count")?;
         let (mut block_size, mut block_count, mut random) = (0, 0, false);
         if bench != Bench::Create {
-            block_size = reader.number("block_size", "512K", 1..=1 << 30)?;
-            block_count = reader.number("block_count", "16", 1..=1 << 30)?;
-            random = reader.flag("random", false)?;
+            block_size = reader.number("block_size")?;
+            block_count = reader.number("block_count")?;
+            random = reader.flag("random")?;
         }
-        let backend = reader.text("backend")?.unwrap_or_else(|| "psync".to_owned());
-        let backend = backend::find(&backend).map_err(|error| reader.error("backend", error.message))?;
+        let backend = reader.backend()?;
         let demands =
             Demands { depth: 1, cache: CacheState::Any, appends: false, record_size: block_size, whole_file: None };
         backend::check(backend, demands).map_err(|(key, message)| reader.error(key, message))?;
@@ -117,9 +151,9 @@ impl MicroJob {
             block_size,
             block_count,
             access: if random { Access::Random } else { Access::Sequential },
-            iterations: reader.number("iterations", "10", 1..=1_000_000)?,
-            cycles: reader.number("cycles", "30", 1..=100_000)?,
-            warmup_cycles: reader.number("warmup_cycles", "3", 0..=100_000)?,
+            iterations: reader.number("iterations")?,
+            cycles: reader.number("cycles")?,
+            warmup_cycles: reader.number("warmup_cycles")?,
             threads: reader.threads()?,
             backend,
             label: reader.text("label")?,
@@ -131,7 +165,7 @@ impl MicroJob {
         if files > fileset::MOST_FILES {
             return Err(reader.error("file_count", format!("{files} files in all are too many")));
         }
-        reader.finish()?;
+        reader.finish();
         Ok(job)
     }
 
@@ -183,32 +217,17 @@ impl Job for MicroJob {
         let layout = self.layout();
         let inodes = layout.files + layout.directories() + 1;
         Profile {
-            label: self.label.clone().unwrap_or_else(|| self.label()),
-            operation: self.bench.operation(),
             files: layout.files,
             file_size: layout.file_size,
             record_size: self.block_size,
             threads: self.threads,
-            processes: 1,
-            matrix: false,
             backend: self.backend.name().to_owned(),
-            durability: Durability::None,
-            cache: CacheState::Any,
-            primary: &ITERATION_TIME,
             renewal: Renewal::Never,
             operations: self.iterations * self.cycles,
-            divisible: false,
-            repeats_in_place: false,
-            reaches_device: false,
             metadata_only: self.bench == Bench::Create,
             space: layout.files * layout.file_size.next_multiple_of(4096) + inodes * 2048,
             inodes,
-            cold_bytes_per_operation: 0,
-            only_writes: false,
-            device_share: 1.0,
-            rate: None,
-            fewest: 1,
-            program: None,
+            ..Profile::base(self.bench.operation(), &ITERATION_TIME, self.label.clone().unwrap_or_else(|| self.label()))
         }
     }
 

@@ -25,7 +25,7 @@ mod micro_create;
 mod micro_read;
 mod micro_write;
 mod names;
-pub mod parameters;
+pub mod parameter;
 mod params;
 mod phase_times;
 mod postmark;
@@ -50,6 +50,8 @@ pub use unit::Unit;
 
 use fsb_model::nearest::unknown;
 use fsb_model::{Params, WorkloadSpec};
+
+use parameter::Parameter;
 
 use crate::backend::Backend;
 use crate::context::Context;
@@ -119,6 +121,9 @@ pub trait Workload: Sync {
     /// Parameters of a tiny job that runs in milliseconds.
     fn example(&self) -> Params;
 
+    /// Declares the parameters.
+    fn parameters(&self) -> Vec<Parameter>;
+
     /// Reads the parameters. Refuses unknown ones and those that make no sense.
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError>;
 }
@@ -161,11 +166,8 @@ pub fn parse(spec: &WorkloadSpec, sizing: &Sizing) -> Result<Box<dyn Job>, Param
     let known: Vec<_> = REGISTRY.iter().map(|workload| workload.name()).collect();
     match REGISTRY.iter().find(|workload| workload.name() == spec.name) {
         Some(workload) => data::parse(*workload, &spec.params, sizing),
-        None => Err(ParamError {
-            workload: spec.name.clone(),
-            key: None,
-            message: unknown("workload", &spec.name, known),
-            known: Vec::new(),
-        }),
+        None => {
+            Err(ParamError { workload: spec.name.clone(), key: None, message: unknown("workload", &spec.name, known) })
+        }
     }
 }

@@ -1,40 +1,134 @@
-//! Reading a workload's parameters, each exactly once, and refusing what is left over.
+//! Reads the parameters of a workload that its table declares.
 
 use std::ops::RangeInclusive;
 
 use fsb_model::nearest::unknown;
+use fsb_model::units::parse_duration;
 use fsb_model::{Bytes, Params, expression};
 use serde_json::Value;
 
+use super::parameter::{Needs, Parameter, ParameterDefault, ParameterKind};
 use crate::backend::{self, Backend};
 use crate::{ParamError, Sizing};
 
-/// Takes parameters one by one.
+/// Reads parameters one by one. Defaults and ranges are those of the table.
 pub(crate) struct Reader<'p> {
     workload: &'p str,
+    table: Vec<Parameter>,
     params: &'p Params,
     sizing: &'p Sizing,
-    known: Vec<&'static str>,
+    /// The names that were read, so that a table cannot declare a parameter that has no effect.
+    read: Vec<&'static str>,
 }
 
 impl<'p> Reader<'p> {
-    pub(crate) fn new(workload: &'p str, params: &'p Params, sizing: &'p Sizing) -> Reader<'p> {
-        Reader { workload, params, sizing, known: Vec::new() }
+    /// Refuses names that the table does not declare, values whose condition does not hold, and missing values.
+    pub(crate) fn new(
+        workload: &'p str,
+        table: Vec<Parameter>,
+        params: &'p Params,
+        sizing: &'p Sizing,
+    ) -> Result<Reader<'p>, ParamError> {
+        let reader = Reader { workload, table, params, sizing, read: Vec::new() };
+        let names = || reader.table.iter().map(|parameter| parameter.name);
+        if let Some(key) = params.keys().find(|key| names().all(|name| name != key.as_str())) {
+            return Err(ParamError {
+                workload: workload.to_owned(),
+                key: Some(key.clone()),
+                message: unknown("parameter", key, names()),
+            });
+        }
+        for parameter in &reader.table {
+            if let (false, ParameterDefault::Required(example)) = (reader.is_given(parameter), &parameter.default) {
+                return Err(reader.error(parameter.name, format!("it is missing: give one, such as {example}")));
+            }
+            if let Some(needs) = parameter.needs.filter(|_| reader.is_given(parameter) && !reader.applies(parameter)) {
+                let advice = match needs {
+                    Needs::Given(name) => format!("it applies {needs}: give {name} too"),
+                    Needs::Absent(name) => format!("it does not apply with {name}: leave it out"),
+                    Needs::Value(..) => format!("it applies {needs}: leave it out"),
+                };
+                return Err(reader.error(parameter.name, advice));
+            }
+        }
+        Ok(reader)
+    }
+
+    /// Whether the plan gives the parameter. A flag that is `false` counts as not given.
+    fn is_given(&self, parameter: &Parameter) -> bool {
+        match self.params.get(parameter.name) {
+            None => false,
+            Some(value) => parameter.kind != ParameterKind::Flag || flag(value) != Some(false),
+        }
+    }
+
+    /// Whether the parameter's condition on another one holds, or cannot be checked because the other one is wrong.
+    fn applies(&self, parameter: &Parameter) -> bool {
+        let Some(needs) = parameter.needs else { return true };
+        let Some(other) = self.table.iter().find(|other| other.name == needs.parameter()) else { return false };
+        match needs {
+            Needs::Given(_) => self.is_given(other),
+            Needs::Absent(_) => !self.is_given(other),
+            Needs::Value(_, values) => {
+                let value = self.given_or_default(other);
+                let text = match (&other.kind, &value) {
+                    (ParameterKind::Flag, Some(value)) => flag(value).map(|flag| flag.to_string()),
+                    (ParameterKind::Word(words), Some(Value::String(word))) if words.contains(&word.as_str()) => {
+                        Some(word.clone())
+                    }
+                    _ => None,
+                };
+                text.is_none_or(|text| values.contains(&text.as_str()))
+            }
+        }
+    }
+
+    /// The value that the plan gives, or the default as a plan would give it.
+    fn given_or_default(&self, parameter: &Parameter) -> Option<Value> {
+        self.params.get(parameter.name).cloned().or(match &parameter.default {
+            ParameterDefault::Value(text) => Some(Value::String(text.to_string())),
+            _ => None,
+        })
+    }
+
+    /// The declaration of a parameter that is read now.
+    ///
+    /// # Panics
+    ///
+    /// If the table does not declare it: a bug in the workload, which its tests find.
+    fn declared(&mut self, key: &'static str) -> &Parameter {
+        self.read.push(key);
+        let found = self.table.iter().find(|parameter| parameter.name == key);
+        found.unwrap_or_else(|| panic!("workload {} reads '{key}', which its table does not declare", self.workload))
     }
 
     /// An error about one parameter.
     pub(crate) fn error(&self, key: &str, message: impl Into<String>) -> ParamError {
         let message = format!("{key}: {}", message.into());
-        ParamError { workload: self.workload.to_owned(), key: Some(key.to_owned()), message, known: Vec::new() }
+        ParamError { workload: self.workload.to_owned(), key: Some(key.to_owned()), message }
     }
 
-    /// Whatever was written down.
+    /// The value as the plan gives it.
     pub(crate) fn take(&mut self, key: &'static str) -> Option<&'p Value> {
-        self.known.push(key);
+        self.declared(key);
         self.params.get(key)
     }
 
-    /// Whether a parameter is a number or a size that somebody wrote down, and not one that follows from another.
+    /// The value that the plan gives, or the default of the table.
+    pub(crate) fn value(&mut self, key: &'static str) -> Option<Value> {
+        let parameter = self.declared(key).clone();
+        self.given_or_default(&parameter)
+    }
+
+    /// The keys of a table, or of each table of a list.
+    pub(crate) fn keys(&mut self, key: &'static str) -> &'static [&'static str] {
+        match self.declared(key).kind {
+            ParameterKind::Table(keys) | ParameterKind::Tables(keys) => keys,
+            _ => &[],
+        }
+    }
+
+    /// Whether a parameter is a number or a size that the plan gives, and not one that follows from another.
     pub(crate) fn is_literal(&self, key: &str) -> bool {
         match self.params.get(key) {
             None => false,
@@ -43,110 +137,143 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// A whole number, or an expression of the image's size; `default` is an expression too.
-    pub(crate) fn number(
-        &mut self,
-        key: &'static str,
-        default: &str,
-        range: RangeInclusive<u64>,
-    ) -> Result<u64, ParamError> {
-        let evaluate = |text: &str| expression::evaluate(text, self.sizing.size).map_err(|error| error.to_string());
-        let value = match self.params.get(key) {
-            None => evaluate(default),
-            Some(Value::String(text)) => evaluate(text),
-            Some(value) => whole(value).ok_or_else(|| format!("{value} is not a whole number")),
+    /// A whole number, or an expression of the image's size.
+    pub(crate) fn number(&mut self, key: &'static str) -> Result<u64, ParamError> {
+        let value = self.value(key).unwrap_or(Value::Null);
+        self.number_of(key, &value)
+    }
+
+    /// As [`Reader::number`], where the workload computes the default.
+    pub(crate) fn number_or(&mut self, key: &'static str, default: u64) -> Result<u64, ParamError> {
+        let value = self.value(key).unwrap_or_else(|| default.into());
+        self.number_of(key, &value)
+    }
+
+    fn number_of(&mut self, key: &'static str, value: &Value) -> Result<u64, ParamError> {
+        let number = match value {
+            Value::String(text) => expression::evaluate(text, self.sizing.size).map_err(|error| error.to_string()),
+            value => whole(value).ok_or_else(|| format!("{value} is not a whole number")),
         };
-        self.known.push(key);
-        let value = value.map_err(|message| self.error(key, message))?;
+        let number = number.map_err(|message| self.error(key, message))?;
+        match self.declared(key).kind.clone() {
+            ParameterKind::Number(range) | ParameterKind::Size(range) => self.within(key, number, range),
+            _ => Ok(number),
+        }
+    }
+
+    /// The number, if it is within a range.
+    pub(crate) fn within(&self, key: &str, number: u64, range: RangeInclusive<u64>) -> Result<u64, ParamError> {
         let (least, most) = (range.start(), range.end());
-        if value < *least {
+        if number < *least {
             let written = self.params.get(key).and_then(Value::as_str);
             let of_size = written.filter(|text| text.contains("size"));
             let because = of_size.map_or(String::new(), |text| match self.sizing.size {
                 0 => format!(" ({text}: a target's part of the medium would hold nothing; a larger --size is needed)"),
                 size => format!(" ({text}, where size is {}: a larger --size is needed)", Bytes(size)),
             });
-            return Err(self.error(key, format!("{value} is too few: at least {least}{because}")));
+            return Err(self.error(key, format!("{number} is too few: at least {least}{because}")));
         }
-        if value > *most {
-            return Err(self.error(key, format!("{value} is too many: at most {most}")));
+        if number > *most {
+            return Err(self.error(key, format!("{number} is too many: at most {most}")));
         }
-        Ok(value)
+        Ok(number)
     }
 
-    /// A whole number that may be below 0.
-    pub(crate) fn integer(
-        &mut self,
-        key: &'static str,
-        default: i64,
-        range: RangeInclusive<i64>,
-    ) -> Result<i64, ParamError> {
-        let Some(value) = self.take(key) else { return Ok(default) };
-        let (least, most) = (range.start(), range.end());
-        let wanted = format!("{value} is not a whole number from {least} to {most}");
-        let typed = value.as_str().map_or_else(|| value.as_i64(), |text| text.trim().parse().ok());
-        typed.filter(|value| range.contains(value)).ok_or_else(|| self.error(key, wanted))
+    /// A whole number that may be negative.
+    pub(crate) fn integer(&mut self, key: &'static str) -> Result<i64, ParamError> {
+        let value = self.value(key).unwrap_or(Value::Null);
+        let number = value.as_str().map_or_else(|| value.as_i64(), |text| text.trim().parse().ok());
+        let ParameterKind::Integer(range) = self.declared(key).kind.clone() else {
+            return number.ok_or_else(|| self.error(key, format!("{value} is not a whole number")));
+        };
+        let wanted = format!("{value} is not a whole number from {} to {}", range.start(), range.end());
+        number.filter(|number| range.contains(number)).ok_or_else(|| self.error(key, wanted))
     }
 
-    /// A number that need not be whole.
-    pub(crate) fn fraction(
-        &mut self,
-        key: &'static str,
-        default: f64,
-        range: RangeInclusive<f64>,
-    ) -> Result<f64, ParamError> {
-        let Some(value) = self.take(key) else { return Ok(default) };
-        let (least, most) = (range.start(), range.end());
-        let wanted = format!("{value} is not a number from {least} to {most}");
-        let typed = value.as_str().map_or_else(|| value.as_f64(), fraction);
-        typed.filter(|value| range.contains(value)).ok_or_else(|| self.error(key, wanted))
+    /// A number that may have a fraction.
+    pub(crate) fn fraction(&mut self, key: &'static str) -> Result<f64, ParamError> {
+        let value = self.value(key).unwrap_or(Value::Null);
+        let number = value.as_str().map_or_else(|| value.as_f64(), fraction);
+        let ParameterKind::Fraction(range) = self.declared(key).kind.clone() else {
+            return number.ok_or_else(|| self.error(key, format!("{value} is not a number")));
+        };
+        let wanted = format!("{value} is not a number from {} to {}", range.start(), range.end());
+        number.filter(|number| range.contains(number)).ok_or_else(|| self.error(key, wanted))
     }
 
     /// Threads; 0 means all hardware threads.
     pub(crate) fn threads(&mut self) -> Result<u32, ParamError> {
-        let threads = self.number("threads", "1", 0..=1024)?;
-        Ok(if threads == 0 { self.sizing.cpus.max(1) } else { threads as u32 })
+        let threads = self.number("threads")?;
+        Ok(if threads == 0 { self.cpus() } else { threads as u32 })
     }
 
-    /// The backend of a workload that makes any call, at a file's own position too.
-    pub(crate) fn sequential_backend(&mut self) -> Result<&'static dyn Backend, ParamError> {
-        let name = self.text("backend")?;
-        let found = name.map_or(Ok(backend::CALLS), |name| backend::find(&name));
-        let found = found.map_err(|error| self.error("backend", error.message))?;
-        if found.capabilities().sequential {
-            return Ok(found);
+    /// The backend, one of those in the table.
+    pub(crate) fn backend(&mut self) -> Result<&'static dyn Backend, ParamError> {
+        const KEY: &str = "backend";
+        if let Some(name) = self.text(KEY)? {
+            backend::find(&name).map_err(|error| self.error(KEY, error.message))?;
         }
-        let fits = backend::REGISTRY.iter().filter(|other| other.capabilities().sequential);
-        let fits: Vec<_> = fits.map(|other| other.name()).collect();
-        Err(self.error("backend", format!("'{}' cannot be: {}", found.name(), fits.join(" or "))))
+        let all = backend::REGISTRY;
+        let position = self.word(KEY, &(0..all.len()).collect::<Vec<_>>(), |index| all[index].name())?;
+        Ok(all[position])
     }
 
-    /// One of some words.
+    /// One of the words in the table, as a value.
     pub(crate) fn word<T: Copy>(
         &mut self,
         key: &'static str,
-        allowed: &[T],
+        values: &[T],
+        name: impl Fn(T) -> &'static str,
+    ) -> Result<T, ParamError> {
+        let found = self.optional_word(key, values, name)?;
+        found.ok_or_else(|| self.error(key, "it is missing"))
+    }
+
+    /// As [`Reader::word`], where the default is none of them.
+    pub(crate) fn optional_word<T: Copy>(
+        &mut self,
+        key: &'static str,
+        values: &[T],
         name: impl Fn(T) -> &'static str,
     ) -> Result<Option<T>, ParamError> {
-        let Some(value) = self.take(key) else { return Ok(None) };
+        let Some(value) = self.value(key) else { return Ok(None) };
         let Some(text) = value.as_str() else {
             return Err(self.error(key, format!("{value} is not a word")));
         };
-        let names = allowed.iter().map(|&one| name(one));
-        match allowed.iter().find(|&&one| name(one) == text) {
-            Some(&one) => Ok(Some(one)),
-            None => {
-                let names: Vec<_> = names.collect();
-                Err(self.error(key, format!("'{text}' cannot be: {}", names.join(" or "))))
-            }
+        let ParameterKind::Word(words) = &self.declared(key).kind else { return Ok(None) };
+        if !words.contains(&text) {
+            let words = words.join(" or ");
+            return Err(self.error(key, format!("'{text}' cannot be: {words}")));
         }
+        Ok(values.iter().copied().find(|&value| name(value) == text))
     }
 
-    /// Yes or no.
-    pub(crate) fn flag(&mut self, key: &'static str, default: bool) -> Result<bool, ParamError> {
-        match self.take(key) {
-            None => Ok(default),
-            Some(value) => flag(value).ok_or_else(|| self.error(key, format!("{value} is not true or false"))),
+    /// `true` or `false`.
+    pub(crate) fn flag(&mut self, key: &'static str) -> Result<bool, ParamError> {
+        self.flag_or(key, false)
+    }
+
+    /// As [`Reader::flag`], where the workload computes the default.
+    pub(crate) fn flag_or(&mut self, key: &'static str, default: bool) -> Result<bool, ParamError> {
+        let value = self.value(key).unwrap_or_else(|| default.into());
+        flag(&value).ok_or_else(|| self.error(key, format!("{value} is not true or false")))
+    }
+
+    /// Seconds of a time such as `10ms`.
+    pub(crate) fn duration(&mut self, key: &'static str) -> Result<Option<f64>, ParamError> {
+        let Some(value) = self.value(key) else { return Ok(None) };
+        let parsed = value
+            .as_str()
+            .ok_or_else(|| format!("{value} is not a time"))
+            .and_then(|text| parse_duration(text).map(|time| time.as_secs_f64()).map_err(|error| error.to_string()));
+        let seconds = parsed.map_err(|message| self.error(key, message))?;
+        let declared = self.declared(key);
+        match &declared.kind {
+            ParameterKind::Duration(range) if !range.contains(&seconds) => {
+                let wanted = format!("{value} is not a {}", declared.values());
+                Err(self.error(key, wanted))
+            }
+            _ => Ok(Some(seconds)),
         }
     }
 
@@ -175,17 +302,12 @@ impl<'p> Reader<'p> {
         self.sizing.cpus.max(1)
     }
 
-    /// Refuses parameters that nobody asked for.
-    pub(crate) fn finish(self) -> Result<(), ParamError> {
-        match self.params.keys().find(|key| !self.known.contains(&key.as_str())) {
-            None => Ok(()),
-            Some(key) => Err(ParamError {
-                workload: self.workload.to_owned(),
-                key: Some(key.clone()),
-                message: unknown("parameter", key, self.known.iter().copied()),
-                known: self.known,
-            }),
-        }
+    /// Checks in debug builds that the workload has read every parameter that applies.
+    pub(crate) fn finish(self) {
+        let unread = self.table.iter().filter(|parameter| !self.read.contains(&parameter.name));
+        // Read before the workload reads its own parameters.
+        let unread: Vec<_> = unread.filter(|one| self.applies(one) && one.name != "data").map(|one| one.name).collect();
+        debug_assert!(unread.is_empty(), "workload {} declares {unread:?} and does not read them", self.workload);
     }
 }
 
@@ -233,8 +355,23 @@ mod tests {
 
     use super::*;
 
+    const SIZING: Sizing = Sizing { size: 1 << 30, cpus: 2 };
+
+    fn table() -> Vec<Parameter> {
+        use ParameterKind::{Fraction, Integer, Number};
+        vec![
+            Parameter::new("threads", Number(1..=8), "1", ""),
+            Parameter::new("files", Number(1..=9999), "min(100, size/4K)", ""),
+            Parameter::new("bias_read", Integer(-1..=10), "5", ""),
+            Parameter::new("scale", Fraction(0.0..=1.0), "1", ""),
+            Parameter::new("share", Fraction(0.0..=1.0), "1/2", ""),
+            Parameter::flag("verify", ""),
+            Parameter::flag("close", "").default("true").needs(Needs::Value("verify", &["true"])),
+        ]
+    }
+
     #[test]
-    fn values_are_read_however_they_are_written_where_that_is_clear() {
+    fn values_are_read_in_every_spelling_with_one_meaning() {
         let params = of([
             ("threads", json!(4.0)),
             ("files", json!("1K")),
@@ -244,35 +381,73 @@ mod tests {
             ("verify", json!("yes")),
             ("close", json!("false")),
         ]);
-        let sizing = Sizing { size: 1 << 30, cpus: 2 };
-        let mut reader = Reader::new("any", &params, &sizing);
-        assert_eq!(reader.number("threads", "1", 1..=8).unwrap(), 4);
-        assert_eq!(reader.number("files", "1", 1..=9999).unwrap(), 1024);
-        assert_eq!(reader.integer("bias_read", 5, -1..=10).unwrap(), -1);
-        assert_eq!(reader.fraction("scale", 1.0, 0.0..=1.0).unwrap(), 0.125);
-        assert_eq!(reader.fraction("share", 1.0, 0.0..=1.0).unwrap(), 0.5);
-        assert_eq!((reader.flag("verify", false).unwrap(), reader.flag("close", true).unwrap()), (true, false));
-        reader.finish().unwrap();
+        let mut reader = Reader::new("any", table(), &params, &SIZING).unwrap();
+        assert_eq!(reader.number("threads").unwrap(), 4);
+        assert_eq!(reader.number("files").unwrap(), 1024);
+        assert_eq!(reader.integer("bias_read").unwrap(), -1);
+        assert_eq!(reader.fraction("scale").unwrap(), 0.125);
+        assert_eq!(reader.fraction("share").unwrap(), 0.5);
+        assert_eq!((reader.flag("verify").unwrap(), reader.flag("close").unwrap()), (true, false));
+        reader.finish();
     }
 
     #[test]
-    fn what_is_not_clear_is_refused_with_its_key() {
+    fn defaults_come_from_the_table() {
+        let params = Params::new();
+        let mut reader = Reader::new("any", table(), &params, &SIZING).unwrap();
+        assert_eq!((reader.number("threads").unwrap(), reader.number("files").unwrap()), (1, 100));
+        assert_eq!((reader.integer("bias_read").unwrap(), reader.fraction("share").unwrap()), (5, 0.5));
+        assert_eq!((reader.flag("verify").unwrap(), reader.flag("close").unwrap()), (false, true));
+    }
+
+    #[test]
+    fn ambiguous_values_are_refused_with_their_key() {
         let params = of([
             ("threads", json!(4.5)),
             ("bias_read", json!("many")),
             ("scale", json!("1/0")),
             ("verify", json!("perhaps")),
         ]);
-        let sizing = Sizing { size: 1 << 30, cpus: 2 };
-        let mut reader = Reader::new("any", &params, &sizing);
+        let mut reader = Reader::new("any", table(), &params, &SIZING).unwrap();
         let errors = [
-            reader.number("threads", "1", 1..=8).unwrap_err(),
-            reader.integer("bias_read", 5, -1..=10).unwrap_err(),
-            reader.fraction("scale", 1.0, 0.0..=1.0).unwrap_err(),
-            reader.flag("verify", false).unwrap_err(),
+            reader.number("threads").unwrap_err(),
+            reader.integer("bias_read").unwrap_err(),
+            reader.fraction("scale").unwrap_err(),
+            reader.flag("verify").unwrap_err(),
         ];
         for (error, key) in errors.iter().zip(["threads", "bias_read", "scale", "verify"]) {
             assert!(error.message.starts_with(key), "{}", error.message);
         }
+    }
+
+    #[test]
+    fn a_value_whose_condition_does_not_hold_is_refused() {
+        let refusal = |key: &str, needs: Needs, others: &[(&str, Value)]| {
+            let mut params: Params = others.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+            params.insert(key.to_owned(), 1.into());
+            let needing = |one: Parameter| if one.name == key { one.needs(needs) } else { one };
+            let table = table().into_iter().map(needing).collect();
+            Reader::new("any", table, &params, &SIZING).err().map(|error| error.message)
+        };
+        let on = Needs::Value("verify", &["true"]);
+        assert_eq!(refusal("files", on, &[("verify", json!("on"))]), None);
+        assert_eq!(refusal("files", on, &[]).unwrap(), "files: it applies only with verify = true: leave it out");
+        let given = refusal("files", Needs::Given("scale"), &[]).unwrap();
+        assert_eq!(given, "files: it applies only with scale: give scale too");
+        let absent = refusal("files", Needs::Absent("scale"), &[("scale", 1.into())]).unwrap();
+        assert_eq!(absent, "files: it does not apply with scale: leave it out");
+    }
+
+    #[test]
+    #[should_panic(expected = "which its table does not declare")]
+    fn reading_an_undeclared_parameter_is_a_bug() {
+        let _ = Reader::new("any", table(), &Params::new(), &SIZING).unwrap().flag("durable");
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "does not read them")]
+    fn declaring_a_parameter_without_reading_it_is_a_bug() {
+        Reader::new("any", table(), &Params::new(), &SIZING).unwrap().finish();
     }
 }

@@ -1,12 +1,12 @@
 //! Listing directories, names only. An operation is a directory read to its end, for the kernel hands entries over by
 //! the bufferful and the time of a single one cannot be told.
 
-use fsb_model::{Access, CacheState, Durability};
+use fsb_model::{CacheState, Durability};
 
 use super::listing::{self, Unit};
 use super::params;
 use super::simple::SimpleWorkload;
-use super::spec::{Records, Rules};
+use super::spec::Rules;
 use super::unit::Change;
 use crate::fileset::Content;
 use crate::profile::Profile;
@@ -15,12 +15,9 @@ use crate::profile::Profile;
 pub(super) static READDIR: SimpleWorkload = SimpleWorkload {
     rules: Rules {
         name: "readdir",
-        files: "min(10000, size/64K)",
-        file_size: "4K",
-        records: Records::None,
-        access: &[Access::Sequential, Access::Random],
         durability: &[Durability::None],
         cache: &[CacheState::Warm, CacheState::Cold, CacheState::Any],
+        ..Rules::BASE
     },
     about: "read every directory to its end, names only; an operation is a directory",
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("file_size", 0.into())]),

@@ -1,9 +1,9 @@
 //! Giving every file another name in the same directory, and on the next pass its old name again.
 
-use fsb_model::{Access, CacheState, Durability};
+use fsb_model::CacheState;
 
 use super::simple::SimpleWorkload;
-use super::spec::{Records, Rules};
+use super::spec::Rules;
 use super::unit::Change;
 use super::{names, params};
 use crate::clock::Kind;
@@ -13,15 +13,7 @@ use crate::profile::{Profile, Renewal};
 
 /// The member.
 pub(super) static RENAME: SimpleWorkload = SimpleWorkload {
-    rules: Rules {
-        name: "rename",
-        files: "min(10000, size/64K)",
-        file_size: "4K",
-        records: Records::None,
-        access: &[Access::Sequential, Access::Random],
-        durability: Durability::ALL,
-        cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm],
-    },
+    rules: Rules { name: "rename", cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm], ..Rules::BASE },
     about: "give every file another name in its directory; where each is durable, with fsync of the directory",
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())]),
     content: Content::Full,

@@ -1,11 +1,11 @@
 //! Listing directories and asking for the attributes of each entry, as `ls -l`, backups and indexers do.
 
-use fsb_model::{Access, CacheState, Durability};
+use fsb_model::{CacheState, Durability};
 
 use super::listing::{self, Unit};
 use super::params;
 use super::simple::SimpleWorkload;
-use super::spec::{Records, Rules};
+use super::spec::Rules;
 use super::unit::Change;
 use crate::fileset::Content;
 
@@ -13,12 +13,9 @@ use crate::fileset::Content;
 pub(super) static SCAN: SimpleWorkload = SimpleWorkload {
     rules: Rules {
         name: "scan",
-        files: "min(10000, size/64K)",
-        file_size: "4K",
-        records: Records::None,
-        access: &[Access::Sequential, Access::Random],
         durability: &[Durability::None],
         cache: &[CacheState::Warm, CacheState::Cold, CacheState::Any],
+        ..Rules::BASE
     },
     about: "read every directory and ask for the attributes of each entry, as ls -l does",
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("file_size", 0.into())]),

@@ -2,6 +2,7 @@
 
 use fsb_model::Params;
 
+use super::parameter::Parameter;
 use super::spec::{Rules, Spec};
 use super::unit::{self, Change, Unit};
 use super::{Job, Workload};
@@ -37,6 +38,10 @@ impl Workload for SimpleWorkload {
 
     fn example(&self) -> Params {
         (self.example)()
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        self.rules.parameters()
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {

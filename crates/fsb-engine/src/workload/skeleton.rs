@@ -4,18 +4,19 @@
 //! To add a workload:
 //!
 //! 1. copy this file to `workload/NAME.rs` and add `mod NAME;` and `&NAME::NAME` to `workload/mod.rs`;
-//! 2. say in the rules which of the shared parameters it takes. Where it has parameters of its own, it implements
-//!    [`Workload`](super::Workload) and [`Job`](super::Job) itself and reads them with a
-//!    [`Reader`](super::params::Reader), as `filetree/` does;
+//! 2. declare in the rules which of the shared parameters it takes. A workload with parameters of its own declares
+//!    them in [`parameters`](super::Workload::parameters), implements [`Workload`](super::Workload) and
+//!    [`Job`](super::Job) itself, and reads them with a [`Reader`](super::params::Reader), as `filetree/` does. Then
+//!    run `cargo run -p xtask -- tables`, which documents them;
 //! 3. do the work. One call a file: pass a closure to [`names::measure`], as here. Records of data:
 //!    a constant of `records::RecordWorkload`, as `read.rs`. Anything else: a
 //!    [`ThreadJob`](crate::threads::ThreadJob) of its own, as `create.rs`;
 //! 4. run the tests: the conformance tests include it by themselves, on every backend.
 
-use fsb_model::{Access, CacheState, Durability};
+use fsb_model::{CacheState, Durability};
 
 use super::simple::SimpleWorkload;
-use super::spec::{Records, Rules};
+use super::spec::Rules;
 use super::unit::Change;
 use super::{names, params};
 use crate::clock::Kind;
@@ -31,10 +32,9 @@ pub(super) static SKELETON: SimpleWorkload = SimpleWorkload {
         name: "skeleton",
         files: "100",
         file_size: "0",
-        records: Records::None,
-        access: &[Access::Sequential, Access::Random],
         durability: &[Durability::None],
         cache: &[CacheState::Any, CacheState::Warm, CacheState::Cold],
+        ..Rules::BASE
     },
     // One line for `fsb list workloads`: what it measures.
     about: "look twice at the name of every file",

@@ -5,6 +5,7 @@ use fsb_model::{Access, Bytes, CacheState, Durability, Params};
 use serde_json::Value;
 
 use super::label;
+use super::parameter::{self, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
 use super::params::Reader;
 use crate::backend::{self, Backend, Capabilities, Demands};
 use crate::fileset::{Layout, MOST_DIRECTORIES, MOST_FILES};
@@ -26,6 +27,8 @@ pub(crate) struct Rules {
     /// Expressions.
     pub(crate) files: &'static str,
     pub(crate) file_size: &'static str,
+    /// The default record; `None` if it follows from the access.
+    pub(crate) block_size: Option<&'static str>,
     /// How data is cut into operations.
     pub(crate) records: Records,
     /// The first one is the default.
@@ -33,10 +36,82 @@ pub(crate) struct Rules {
     pub(crate) durability: &'static [Durability],
     /// The first one is the default.
     pub(crate) cache: &'static [CacheState],
+    /// The backends that it accepts, the default first; any of them if there are none.
+    pub(crate) backends: &'static [&'static str],
 }
 
-/// More workers than this are refused.
-const MOST_WORKERS: u64 = 1024;
+impl Rules {
+    /// A workload on many small files that moves no data.
+    pub(crate) const BASE: Rules = Rules {
+        name: "",
+        files: "min(10000, size/64K)",
+        file_size: "4K",
+        block_size: None,
+        records: Records::None,
+        access: &[Access::Sequential, Access::Random],
+        durability: Durability::ALL,
+        cache: &[CacheState::Any],
+        backends: &[],
+    };
+
+    /// The shared parameters of a workload with these rules.
+    pub(crate) fn parameters(&self) -> Vec<Parameter> {
+        use ParameterKind::{Number, Size};
+        let each = self.records == Records::Each;
+        let file_size =
+            Parameter::new("file_size", Size(u64::from(each)..=1 << 60), self.file_size, "size of each file");
+        let mut all = group(
+            ParameterGroup::Files,
+            [
+                Parameter::new(
+                    "files",
+                    Number(1..=MOST_FILES),
+                    self.files,
+                    if each { "number of files; with processes, of each process" } else { "number of files" },
+                ),
+                if each { file_size.sweeps() } else { file_size },
+                Parameter::new("files_per_directory", Number(1..=MOST_FILES), "1000", "files of each directory"),
+                parameter::data(),
+            ],
+        );
+        if self.records != Records::None {
+            let usual = ParameterDefault::Derived("4K if access is random, else 1M; at most file_size");
+            let default = self.block_size.map_or(usual, ParameterDefault::from);
+            let about = if each { "size of a record" } else { "size of each write to a file" };
+            let block_size = Parameter::new("block_size", Size(1..=LARGEST_RECORD), default, about);
+            all.extend(group(ParameterGroup::Calls, [if each { block_size.sweeps() } else { block_size }]));
+        }
+        if each {
+            let every = "make cases of records below 64K on files from 32M on too, if sizes are lists";
+            all.extend(group(
+                ParameterGroup::Calls,
+                [
+                    Parameter::new("depth", Number(1..=4096), "1", "requests in flight; only backends with a queue")
+                        .sweeps(),
+                    Parameter::new("batch", Number(1..=4096), "1", "requests that are awaited together, at most depth"),
+                    parameter::processes(),
+                ],
+            ));
+            all.extend(group(ParameterGroup::Resolved, [parameter::matrix()]));
+            all.extend(group(ParameterGroup::Work, [Parameter::flag("every_record", every)]));
+        }
+        let access = "order of records, or of files";
+        all.extend(group(
+            ParameterGroup::Calls,
+            [
+                Parameter::word("access", self.access, Access::name, access),
+                parameter::backend(self.backends),
+                parameter::threads(),
+            ],
+        ));
+        all.extend(group(
+            ParameterGroup::State,
+            [parameter::cache(self.cache), parameter::durability(self.durability)],
+        ));
+        all.extend(group(ParameterGroup::Results, [parameter::label()]));
+        all
+    }
+}
 
 /// How data is cut into operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,27 +149,20 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// Reads the shared parameters of a workload that goes through any backend; the caller may read further ones and
-    /// then finishes the reader.
+    /// Reads the shared parameters; the caller may read further ones and then finishes the reader.
     pub(crate) fn read(rules: Rules, reader: &mut Reader<'_>) -> Result<Spec, ParamError> {
-        Spec::read_for(rules, &[], reader)
-    }
-
-    /// As [`Spec::read`], for a workload that is about some backends only, the usual one first.
-    pub(crate) fn read_for(
-        rules: Rules,
-        backends: &[&'static str],
-        reader: &mut Reader<'_>,
-    ) -> Result<Spec, ParamError> {
-        let access = reader.word("access", rules.access, Access::name)?.unwrap_or(rules.access[0]);
-        let durability = reader.word("durability", rules.durability, Durability::name)?.unwrap_or_default();
-        let cache = reader.word("cache", rules.cache, CacheState::name)?.unwrap_or(rules.cache[0]);
-        let least = u64::from(rules.records == Records::Each);
-        let mut files = reader.number("files", rules.files, 1..=MOST_FILES)?;
+        let access = reader.word("access", Access::ALL, Access::name)?;
+        let durability = reader.word("durability", Durability::ALL, Durability::name)?;
+        let cache = reader.word("cache", CacheState::ALL, CacheState::name)?;
+        let mut files = reader.number("files")?;
         let (mut processes, mut matrix) = (1, false);
         if rules.records == Records::Each {
-            processes = reader.number("processes", "1", 1..=MOST_WORKERS)? as u32;
-            matrix = reader.flag("matrix", false)?;
+            processes = reader.number("processes")? as u32;
+            matrix = reader.flag("matrix")?;
+            if reader.flag("every_record")? {
+                let message = "it applies only if file_size or block_size is a list or a range: leave it out";
+                return Err(reader.error("every_record", message));
+            }
             files = files.saturating_mul(u64::from(processes));
             if files > MOST_FILES {
                 return Err(
@@ -102,8 +170,8 @@ impl Spec {
                 );
             }
         }
-        let file_size = reader.number("file_size", rules.file_size, least..=1 << 60)?;
-        let files_per_directory = reader.number("files_per_directory", "1000", 1..=MOST_FILES)?;
+        let file_size = reader.number("file_size")?;
+        let files_per_directory = reader.number("files_per_directory")?;
         let layout = Layout { files, file_size, files_per_directory };
         if layout.directories() > MOST_DIRECTORIES {
             let message = format!("{files} files make more than {MOST_DIRECTORIES} directories");
@@ -112,13 +180,8 @@ impl Spec {
         if files.checked_mul(file_size.next_multiple_of(BLOCK)).is_none_or(|bytes| bytes > 1 << 60) {
             return Err(reader.error("file_size", format!("{files} files of {file_size} bytes are absurd")));
         }
-        let usual_backend = backends.first().copied().unwrap_or("psync");
-        let backend = reader.text("backend")?.unwrap_or_else(|| usual_backend.to_owned());
-        let backend = backend::find(&backend).map_err(|error| reader.error("backend", error.message))?;
-        if !backends.is_empty() && !backends.contains(&backend.name()) {
-            let message = format!("'{}' cannot be: {}", backend.name(), backends.join(" or "));
-            return Err(reader.error("backend", message));
-        }
+        let usual_backend = rules.backends.first().copied().unwrap_or(backend::CALLS.name());
+        let backend = reader.backend()?;
         let threads = reader.threads()?;
         if threads > 1 && processes > 1 {
             return Err(reader.error("processes", "each has one thread: give threads or processes"));
@@ -154,8 +217,7 @@ impl Spec {
             _ => 1 << 20,
         };
         let file_size = self.layout.file_size;
-        let default = file_size.clamp(1, usual).to_string();
-        self.block_size = reader.number("block_size", &default, 1..=LARGEST_RECORD)?;
+        self.block_size = reader.number_or("block_size", file_size.clamp(1, usual))?;
         if self.block_size > file_size.max(1) {
             let message = format!("{} is larger than file_size, {}", Bytes(self.block_size), Bytes(file_size));
             return Err(reader.error("block_size", message));
@@ -171,8 +233,9 @@ impl Spec {
             }
             // Of sizes that follow from the image's or the memory's, what does not fill a record is left out.
             self.layout.file_size = file_size / self.block_size * self.block_size;
-            self.depth = reader.number("depth", "1", 1..=4096)? as u32;
-            self.batch = reader.number("batch", "1", 1..=u64::from(self.depth))? as u32;
+            self.depth = reader.number("depth")? as u32;
+            let batch = reader.number("batch")?;
+            self.batch = reader.within("batch", batch, 1..=u64::from(self.depth))? as u32;
         }
         if self.depth > 1 && self.files_per_process() > HELD_FILES {
             let message = format!("more than 1 request needs all files open: at most {HELD_FILES} files");
@@ -187,9 +250,9 @@ impl Spec {
 
     /// Reads the shared parameters of a workload that has no others.
     pub(crate) fn parse(rules: Rules, params: &Params, sizing: &Sizing) -> Result<Spec, ParamError> {
-        let mut reader = Reader::new(rules.name, params, sizing);
+        let mut reader = Reader::new(rules.name, rules.parameters(), params, sizing)?;
         let spec = Spec::read(rules, &mut reader)?;
-        reader.finish()?;
+        reader.finish();
         Ok(spec)
     }
 
@@ -263,8 +326,6 @@ impl Spec {
         let inodes = self.layout.files + self.layout.directories() + 1;
         let metadata_only = self.rules.records == Records::None;
         Profile {
-            label: self.label.clone().unwrap_or_else(|| self.label(what)),
-            operation,
             files: self.layout.files,
             file_size: self.layout.file_size,
             record_size,
@@ -273,7 +334,6 @@ impl Spec {
             backend: self.backend.name().to_owned(),
             durability: self.durability,
             cache: self.cache,
-            primary: self.primary(),
             matrix: self.matrix,
             renewal: if cold { Renewal::Remount } else { Renewal::Never },
             operations: self.items(),
@@ -286,11 +346,7 @@ impl Spec {
             inodes,
             // Smaller files and records share blocks, or lie in the inode.
             cold_bytes_per_operation: if metadata_only || self.layout.file_size < BLOCK { 64 } else { record_size },
-            only_writes: false,
-            device_share: 1.0,
-            rate: None,
-            fewest: 1,
-            program: None,
+            ..Profile::base(operation, self.primary(), self.label.clone().unwrap_or_else(|| self.label(what)))
         }
     }
 

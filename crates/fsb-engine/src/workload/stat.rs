@@ -1,9 +1,9 @@
 //! Asking for the attributes of every file, by name.
 
-use fsb_model::{Access, CacheState, Durability};
+use fsb_model::{CacheState, Durability};
 
 use super::simple::SimpleWorkload;
-use super::spec::{Records, Rules};
+use super::spec::Rules;
 use super::unit::Change;
 use super::{names, params};
 use crate::clock::Kind;
@@ -14,12 +14,9 @@ use crate::io_loop::OpenFileSet;
 pub(super) static STAT: SimpleWorkload = SimpleWorkload {
     rules: Rules {
         name: "stat",
-        files: "min(10000, size/64K)",
-        file_size: "4K",
-        records: Records::None,
-        access: &[Access::Sequential, Access::Random],
         durability: &[Durability::None],
         cache: &[CacheState::Warm, CacheState::Cold, CacheState::Any],
+        ..Rules::BASE
     },
     about: "ask for the attributes of every file by its name",
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("access", "random".into())]),

@@ -109,14 +109,16 @@ fn a_workload_tells_its_parameters_and_a_name_finds_its_family() {
     for line in shown(&["list", "workloads"]).lines() {
         let Some(name) = line.split_whitespace().next().filter(|_| !line.starts_with(' ')) else { continue };
         let text = shown(&["list", "workloads", name]);
-        assert!(
-            text.contains("Parameters, with what they are") && text.contains(&format!("name = \"{name}\"")),
-            "{text}"
-        );
+        assert!(text.contains("\nResults:\n  label ") && text.contains(&format!("name = \"{name}\"")), "{text}");
     }
     let read = shown(&["list", "read"]);
-    assert!(read.starts_with("read (workloads): ") && read.contains("  block_size "), "{read}");
+    assert!(read.starts_with("read (workloads): ") && read.contains("\nCalls:\n  access "), "{read}");
+    assert!(read.contains("[default: size/8]") && read.contains("only with rate"), "{read}");
     assert!(shown(&["list", "btrfs"]).starts_with("btrfs (file-systems): "));
+    let ext4 = shown(&["list", "file-systems", "ext4"]);
+    assert!(ext4.contains("\n  noatime ") && ext4.contains("mkfs=\"-O fast_commit\""), "{ext4}");
+    let swap = shown(&["list", "controls", "swap"]);
+    assert!(swap.contains("\nValues:\n  keep ") && swap.contains(" [default]"), "{swap}");
     let wrong = fsb(scratch.path(), &["list", "workloads", "raed"]);
     expect_code(&wrong, 2);
     assert!(stderr(&wrong).contains("did you mean 'read'?"), "{}", stderr(&wrong));

@@ -65,7 +65,10 @@ fn parameters_that_make_no_sense_are_refused_before_anything_is_touched() {
     for (parameters, said) in [
         ("set = 'films'", "set: 'films' cannot be: music or portage or avi or iso or all"),
         ("copy = 'reflink'", "it needs operation = \"copy-within\""),
-        ("operation = 'delete'\ncopy = 'read-write'", "nothing is copied"),
+        (
+            "operation = 'delete'\ncopy = 'read-write'",
+            "copy: it applies only with operation = copy-into or copy-within",
+        ),
         ("shape = '-:5;3:1'", "directory 1 of the shape"),
         ("opration = 'delete'", "did you mean 'operation'"),
     ] {

@@ -1,6 +1,6 @@
 //! What a run writes is what the published schemas say.
 
-use crate::common::{expect_code, fast_plan, fsb, record, scratch, trials, turn};
+use crate::common::{expect_code, fast_plan, fsb, record, scratch, stdout, trials, turn};
 
 fn validator(text: &str) -> jsonschema::Validator {
     let schema: serde_json::Value = serde_json::from_str(text).expect("the schema is JSON");
@@ -32,4 +32,50 @@ fn run_record_and_trials_fit_their_schemas() {
     let mut wrong = trials[0].clone();
     wrong["phase"] = "sometimes".into();
     assert!(!of_trials.is_valid(&wrong));
+}
+
+/// The faults that editors would mark in a plan.
+fn faults(validator: &jsonschema::Validator, plan: &str) -> Vec<String> {
+    let value: serde_json::Value = toml::from_str(plan).expect("the plan is TOML");
+    validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+#[test]
+fn plans_and_suites_fit_the_schema_for_editors() {
+    let validator = validator(include_str!("../../schema/plan.json"));
+    let suites = concat!(env!("CARGO_MANIFEST_DIR"), "/../fsb-runner/src/suite");
+    let files = std::fs::read_dir(suites).expect("suites").map(|entry| entry.expect("an entry").path());
+    let suites = files.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let suites = suites.map(|path| std::fs::read_to_string(path).expect("a suite"));
+    let shipped = fsb_runner::shipped_plan::REGISTRY.iter().map(|plan| plan.text.to_owned());
+    let scratch = scratch();
+    let resolved = ["quick", "iozone", "postmark", "filetree", "varmail"].map(|suite| {
+        let output = fsb(scratch.path(), &["run", "ext4", "--suite", suite, "--print-plan"]);
+        expect_code(&output, 0);
+        stdout(&output)
+    });
+    let mut plans = 0;
+    for plan in suites.chain(shipped).chain(resolved) {
+        assert_eq!(faults(&validator, &plan), Vec::<String>::new(), "{plan}");
+        plans += 1;
+    }
+    assert!(plans > 30, "{plans}");
+}
+
+#[test]
+fn the_schema_for_editors_marks_what_fsb_refuses() {
+    let validator = validator(include_str!("../../schema/plan.json"));
+    let workload = |line: &str| format!("[[workload]]\nname = \"read\"\n{line}\n");
+    assert_eq!(faults(&validator, &workload("rate = \"100..800/s\"\np99_below = \"1ms\"")), Vec::<String>::new());
+    for plan in [
+        "suit = \"quick\"".to_owned(),
+        "[controls]\nswop = \"off\"".to_owned(),
+        workload("cache = \"lukewarm\""),
+        workload("threads = 2000"),
+        workload("overwrite = true"),
+        workload("p99_below = \"1ms\""),
+        "[[workload]]\nname = \"command\"".to_owned(),
+    ] {
+        assert!(!faults(&validator, &plan).is_empty(), "{plan}");
+    }
 }

@@ -18,11 +18,12 @@ use std::time::Duration;
 use fsb_model::metric::COMMAND_TIME;
 use fsb_model::{CacheState, Durability, Params};
 
+use super::parameter::Parameter;
 use super::{Job, Unit, Workload, params};
 use crate::backend::{self, Backend, Directory};
 use crate::clock::Kind;
 use crate::context::Context;
-use crate::profile::{Profile, ProgramNeeds, Renewal};
+use crate::profile::{Profile, ProgramNeeds};
 use crate::task::{Gate, Measurement, Ready};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
@@ -49,6 +50,10 @@ impl Workload for Command {
 
     fn example(&self) -> Params {
         params::of([("command", "echo one > file && sync file".into()), ("prepare", "rm -f file".into())])
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        options::parameters()
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
@@ -109,31 +114,9 @@ impl Job for CommandJob {
     fn profile(&self) -> Profile {
         let Options { durability, cache, .. } = self.0;
         Profile {
-            label: self.0.label(),
-            operation: OPERATION,
-            files: 1,
-            file_size: 0,
-            record_size: 0,
-            threads: 1,
-            processes: 1,
-            matrix: false,
-            backend: backend::CALLS.name().to_owned(),
             durability,
             cache,
-            primary: &COMMAND_TIME,
-            renewal: Renewal::Recreate,
-            operations: 1,
-            divisible: false,
-            repeats_in_place: false,
             reaches_device: durability != Durability::None || cache == CacheState::Cold,
-            metadata_only: false,
-            space: 0,
-            inodes: 1,
-            cold_bytes_per_operation: 0,
-            only_writes: false,
-            device_share: 1.0,
-            rate: None,
-            fewest: 1,
             program: Some(ProgramNeeds {
                 writable: self.0.writable.clone(),
                 network: self.0.network,
@@ -141,6 +124,7 @@ impl Job for CommandJob {
                 longest: self.0.time_limit,
                 printed: self.0.metrics.iter().map(|metric| (metric.name.clone(), metric.better)).collect(),
             }),
+            ..Profile::base(OPERATION, &COMMAND_TIME, self.0.label())
         }
     }
 

@@ -2,17 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use fsb_model::units::parse_duration;
 use fsb_model::workload::ProgramLimits;
 use fsb_model::{Better, Bytes, CacheState, Durability, Params};
 use serde_json::{Value, json};
 
 use super::printed::{Pattern, PrintedMetric};
 use super::script::Script;
+use crate::workload::parameter::ParameterDefault::Absent;
+use crate::workload::parameter::{self, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
 use crate::workload::params::Reader;
 use crate::{ParamError, Sizing};
 
-/// Seconds that a command may take where nothing is said.
+/// Default time limit of a command, in seconds.
 const TIME_LIMIT: f64 = 3600.0;
 /// The parameter that units of commands have.
 pub(super) const PREPARE_INSIDE: &str = "prepare_inside";
@@ -60,11 +61,81 @@ pub(super) struct Options {
     label: Option<String>,
 }
 
+/// The table of parameters.
+pub(super) fn parameters() -> Vec<Parameter> {
+    use ParameterKind::{Command, Duration, ExitCodes, Number, Paths, Size, Tables};
+    let ProgramLimits { processes, files, .. } = ProgramLimits::default();
+    let command = ParameterDefault::Required("command = \"make -j2\"");
+    let codes = ParameterDefault::Value("0".into());
+    let mut all = group(
+        ParameterGroup::Work,
+        [
+            Parameter::new("command", Command, command, "command to measure, in the target's directory"),
+            Parameter::new("setup", Command, Absent, "command to run once for each trial, before the others"),
+            Parameter::new("prepare", Command, Absent, "command to run before each run, not measured"),
+            Parameter::new("cleanup", Command, Absent, "command to run after each trial"),
+            Parameter::new("input", Paths, Absent, "files and directories to copy into the target before setup"),
+            Parameter::new("ok_exit", ExitCodes, codes, "exit codes that are no failure"),
+        ],
+    );
+    all.extend(group(
+        ParameterGroup::State,
+        [
+            parameter::cache(&[CacheState::Any, CacheState::Cold, CacheState::Warm]),
+            parameter::durability(&[Durability::End, Durability::None]),
+        ],
+    ));
+    let limit = Duration(1.0..=7.0 * 86_400.0);
+    all.extend(group(
+        ParameterGroup::Programs,
+        [
+            Parameter::new(
+                "service",
+                Tables(&["command", "ready", "stop"]),
+                Absent,
+                "programs that run beside the command, such as a server",
+            ),
+            Parameter::new("writable", Paths, Absent, "directories outside the target that commands may write to"),
+            Parameter::flag("network", "share the network of this machine with commands"),
+            Parameter::new("time_limit", limit, "1h", "time limit of each command"),
+            Parameter::new(
+                "process_limit",
+                Number(1..=MOST_PROCESSES),
+                processes,
+                "maximum number of processes and threads",
+            ),
+            Parameter::new(
+                "file_limit",
+                Number(LEAST_FILES..=MOST_FILES),
+                files,
+                "maximum number of open files per process",
+            ),
+            Parameter::new("memory_limit", Size(0..=u64::MAX), "0", "maximum memory per process; 0 for all"),
+        ],
+    ));
+    let keys = Tables(&["name", "pattern", "pointer", "better"]);
+    all.extend(group(
+        ParameterGroup::Results,
+        [
+            Parameter::new(
+                "metric",
+                keys,
+                Absent,
+                "numbers to read from the output; targets are compared by the first",
+            ),
+            Parameter::new("verify", Command, Absent, "command to run after each run, which must succeed"),
+            parameter::label(),
+        ],
+    ));
+    let inside = "the worker that measures runs 'prepare' itself";
+    all.extend(group(ParameterGroup::Resolved, [Parameter::flag(PREPARE_INSIDE, inside)]));
+    all
+}
+
 impl Options {
     pub(super) fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
-        let mut reader = Reader::new(name, params, sizing);
-        let command = script(&mut reader, "command")?
-            .ok_or_else(|| reader.error("command", "say what is run, such as command = \"make -j2\""))?;
+        let mut reader = Reader::new(name, parameters(), params, sizing)?;
+        let command = script(&mut reader, "command")?.ok_or_else(|| reader.error("command", "it is missing"))?;
         let [setup, prepare, cleanup, verify] = {
             let mut of = |key| script(&mut reader, key);
             [of("setup")?, of("prepare")?, of("cleanup")?, of("verify")?]
@@ -72,31 +143,19 @@ impl Options {
         let input = paths(&mut reader, "input")?;
         let writable = paths(&mut reader, "writable")?;
         let ok_exit = exits(&mut reader)?;
-        let time_limit = match reader.text("time_limit")? {
-            None => TIME_LIMIT,
-            Some(text) => {
-                let limit = parse_duration(&text).map_err(|error| reader.error("time_limit", error.to_string()))?;
-                let limit = limit.as_secs_f64();
-                if !(1.0..=7.0 * 86_400.0).contains(&limit) {
-                    return Err(reader.error("time_limit", "give between a second and seven days"));
-                }
-                limit
-            }
-        };
+        let time_limit = reader.duration("time_limit")?.unwrap_or(TIME_LIMIT);
         let limits = limits(&mut reader)?;
-        let network = reader.flag("network", false)?;
-        let caches = [CacheState::Any, CacheState::Cold, CacheState::Warm];
-        let cache = reader.word("cache", &caches, CacheState::name)?.unwrap_or_default();
-        let durabilities = [Durability::End, Durability::None];
-        let durability = reader.word("durability", &durabilities, Durability::name)?.unwrap_or(Durability::End);
+        let network = reader.flag("network")?;
+        let cache = reader.word("cache", CacheState::ALL, CacheState::name)?;
+        let durability = reader.word("durability", Durability::ALL, Durability::name)?;
         let metrics = metrics(&mut reader)?;
         let services = services(&mut reader)?;
-        let prepare_inside = reader.flag(PREPARE_INSIDE, false)?;
+        let prepare_inside = reader.flag(PREPARE_INSIDE)?;
         if prepare_inside && cache == CacheState::Cold {
             return Err(reader.error(PREPARE_INSIDE, "what it reads would be cold no more"));
         }
         let label = reader.text("label")?;
-        reader.finish()?;
+        reader.finish();
         Ok(Options {
             command,
             setup,
@@ -196,10 +255,9 @@ impl Options {
 
 /// Reads the limits of programs, except time.
 fn limits(reader: &mut Reader<'_>) -> Result<ProgramLimits, ParamError> {
-    let ProgramLimits { processes, files, .. } = ProgramLimits::default();
-    let processes = reader.number("process_limit", &processes.to_string(), 1..=MOST_PROCESSES)?;
-    let files = reader.number("file_limit", &files.to_string(), LEAST_FILES..=MOST_FILES)?;
-    let memory = Some(reader.number("memory_limit", "0", 0..=u64::MAX)?).filter(|bytes| *bytes > 0);
+    let processes = reader.number("process_limit")?;
+    let files = reader.number("file_limit")?;
+    let memory = Some(reader.number("memory_limit")?).filter(|bytes| *bytes > 0);
     if memory.is_some_and(|bytes| bytes < LEAST_MEMORY) {
         return Err(reader.error("memory_limit", format!("give at least {}, or 0 for no limit", Bytes(LEAST_MEMORY))));
     }
@@ -240,12 +298,12 @@ fn exits(reader: &mut Reader<'_>) -> Result<Vec<i32>, ParamError> {
         .ok_or_else(|| reader.error("ok_exit", format!("{value} is no list of exit codes, such as [0, 1]")))
 }
 
-/// The tables of a list, each of which has no keys but these.
+/// The tables of a list, each of which has no keys but those that are declared.
 fn tables<'v>(
     reader: &mut Reader<'v>,
     key: &'static str,
-    known: &[&str],
 ) -> Result<Vec<&'v serde_json::Map<String, Value>>, ParamError> {
+    let known = reader.keys(key);
     let Some(value) = reader.take(key) else { return Ok(Vec::new()) };
     let list: Vec<&Value> = match value {
         Value::Array(list) => list.iter().collect(),
@@ -266,7 +324,7 @@ fn tables<'v>(
 
 fn metrics(reader: &mut Reader<'_>) -> Result<Vec<PrintedMetric>, ParamError> {
     const KEY: &str = "metric";
-    let tables = tables(reader, KEY, &["name", "pattern", "pointer", "better"])?;
+    let tables = tables(reader, KEY)?;
     let mut metrics: Vec<PrintedMetric> = Vec::new();
     for table in tables {
         let text = |key: &str| table.get(key).and_then(Value::as_str);
@@ -313,7 +371,7 @@ fn signal_name(signal: i32) -> &'static str {
 
 fn services(reader: &mut Reader<'_>) -> Result<Vec<Service>, ParamError> {
     const KEY: &str = "service";
-    let tables = tables(reader, KEY, &["command", "ready", "stop"])?;
+    let tables = tables(reader, KEY)?;
     let service = |table: &serde_json::Map<String, Value>| {
         let command = table.get("command").ok_or_else(|| reader.error(KEY, "give each a command"))?;
         let command = Script::from_value(command).map_err(|why| reader.error(KEY, why))?;

@@ -153,11 +153,11 @@ fn shared_memory_that_a_command_leaves_is_removed() {
 
 #[test]
 fn what_cannot_be_meant_is_refused() {
-    assert!(refusal(&[]).contains("say what is run"));
+    assert!(refusal(&[]).contains("command: it is missing: give one, such as command = "));
     assert!(refusal(&[("command", " ".into())]).contains("is no command"));
     assert!(refusal(&[("command", json!(["ls", 3]))]).contains("is not a list of words"));
     let with = |key: &'static str, value: serde_json::Value| refusal(&[("command", "true".into()), (key, value)]);
-    assert!(with("time_limit", "0s".into()).contains("between a second and seven days"));
+    assert!(with("time_limit", "0s".into()).contains("is not a time from 1s to 168h"));
     assert!(with("ok_exit", json!([300])).contains("is no list of exit codes"));
     assert!(with("metric", json!([{"name": "tps"}])).contains("give a pattern"));
     assert!(with("metric", json!([{"name": "tps", "pattern": "([0-9]+)"}])).contains("say which is better"));

@@ -13,14 +13,15 @@ mod tree;
 use std::sync::atomic::AtomicBool;
 
 use fsb_model::metric::{OPERATION_RATE, THROUGHPUT, TREE_TIME};
-use fsb_model::{CacheState, Durability, Params};
+use fsb_model::{Durability, Params};
 
 use super::measure::check_operations;
+use super::parameter::Parameter;
 use super::{Job, Workload, params};
 use crate::backend::Backend;
 use crate::context::Context;
 use crate::fileset::{BLOCK, NOTE};
-use crate::profile::{Profile, Renewal};
+use crate::profile::Profile;
 use crate::rendezvous::Rendezvous;
 use crate::task::{ClockSpec, Gate, Measurement, Rate, Ready};
 use crate::{EngineError, ParamError, Sizing, fileset, threads};
@@ -52,6 +53,10 @@ impl Workload for FileTree {
         ])
     }
 
+    fn parameters(&self) -> Vec<Parameter> {
+        options::parameters()
+    }
+
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
         Ok(Box::new(FileTreeJob(Options::parse(self.name(), params, sizing)?)))
     }
@@ -73,33 +78,17 @@ impl Job for FileTreeJob {
         let inodes = (shape.entries() + 1) * trees + 1;
         let data: u64 = shape.sizes().map(|size| size.next_multiple_of(BLOCK)).sum();
         Profile {
-            label: self.0.label(),
-            operation: operation.name(),
             files: shape.files(),
             file_size: shape.bytes() / shape.files(),
-            record_size: 0,
             threads: *threads,
-            processes: 1,
-            matrix: false,
             backend: self.0.backend.name().to_owned(),
             durability: *durability,
-            // What the source must be is proved by the work itself; of the copy nothing is asked.
-            cache: CacheState::Any,
-            primary: &TREE_TIME,
-            renewal: Renewal::Recreate,
             operations: shape.files(),
-            divisible: false,
-            repeats_in_place: false,
             reaches_device: *durability != Durability::None,
-            metadata_only: false,
             space: data * trees + inodes * NOTE,
             inodes,
-            cold_bytes_per_operation: 0,
-            only_writes: false,
-            device_share: 1.0,
-            rate: None,
-            fewest: 1,
-            program: None,
+            // Any state of the cache: the work itself checks that the source is in memory.
+            ..Profile::base(operation.name(), &TREE_TIME, self.0.label())
         }
     }
 

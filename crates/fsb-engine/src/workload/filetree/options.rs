@@ -7,6 +7,8 @@ use serde_json::Value;
 use super::recipe::{self, PublishedSet};
 use crate::backend::Backend;
 use crate::workload::label::{self, ending};
+use crate::workload::parameter::ParameterDefault::Absent;
+use crate::workload::parameter::{self, Needs, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
 use crate::workload::params::{self, Reader};
 use crate::{ParamError, Sizing};
 
@@ -77,25 +79,61 @@ enum ShapeSource {
     Recorded(String, String),
 }
 
+/// The operations that make a tree, whose files can be compared.
+const COPIES: Needs = Needs::Value("operation", &["copy-into", "copy-within"]);
+
+/// The table of parameters.
+pub(super) fn parameters() -> Vec<Parameter> {
+    use ParameterKind::{Fraction, Size, Text};
+    let set = ParameterDefault::Derived("music, without a shape");
+    let mut all = group(
+        ParameterGroup::Work,
+        [
+            Parameter::word("operation", &Operation::ALL, Operation::name, "work on the tree"),
+            Parameter::word("copy", &CopyMethod::ALL, CopyMethod::name, "method of copying a file").needs(COPIES),
+        ],
+    );
+    all.extend(group(
+        ParameterGroup::Files,
+        [
+            Parameter::word("set", &PublishedSet::ALL, PublishedSet::name, "published set of files").default(set),
+            Parameter::new("shape", Text, Absent, "shape of a tree, as 'fsb run --tree' records it")
+                .needs(Needs::Absent("set")),
+            Parameter::new("tree", Text, Absent, "name of the recorded tree in reports").needs(Needs::Given("shape")),
+            Parameter::new("scale", Fraction(1e-9..=1024.0), "1", "factor of the tree's size"),
+            parameter::data(),
+        ],
+    ));
+    all.extend(group(
+        ParameterGroup::Calls,
+        [
+            Parameter::new("block_size", Size(1..=1 << 30), "128K", "size of each read and write").needs(COPIES),
+            parameter::sequential_backend(),
+            parameter::threads(),
+        ],
+    ));
+    all.extend(group(
+        ParameterGroup::State,
+        [parameter::durability(&[Durability::None, Durability::End]).default("end")],
+    ));
+    all.extend(group(ParameterGroup::Results, [parameter::verify().needs(COPIES), parameter::label()]));
+    all
+}
+
 impl Options {
     pub(super) fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
-        let mut reader = Reader::new(name, params, sizing);
-        let operation = reader.word("operation", &Operation::ALL, Operation::name)?.unwrap_or(Operation::CopyInto);
+        let mut reader = Reader::new(name, parameters(), params, sizing)?;
+        let operation = reader.word("operation", &Operation::ALL, Operation::name)?;
         let copy = reader.word("copy", &CopyMethod::ALL, CopyMethod::name)?;
-        if operation == Operation::Delete && copy.is_some() {
-            return Err(reader.error("copy", "nothing is copied where operation is delete: leave it out"));
-        }
-        let copy = copy.unwrap_or(CopyMethod::ReadWrite);
         if operation == Operation::CopyInto && copy == CopyMethod::Reflink {
             let message = "a reflink shares blocks within one file system: it needs operation = \"copy-within\"";
             return Err(reader.error("copy", message));
         }
-        let scale = reader.fraction("scale", 1.0, 1e-9..=1024.0)?;
-        let set = reader.word("set", &PublishedSet::ALL, PublishedSet::name)?;
+        let scale = reader.fraction("scale")?;
+        let set = reader.optional_word("set", &PublishedSet::ALL, PublishedSet::name)?;
         let (recorded, tree) = (reader.text("shape")?, reader.text("tree")?);
         let (shape, tree) = match (set, recorded) {
-            (Some(_), Some(_)) => return Err(reader.error("shape", "give either a set or a shape")),
-            (None, Some(text)) => {
+            (_, Some(text)) => {
                 let shape: Shape = text.parse().map_err(|error| reader.error("shape", format!("{error}")))?;
                 let shape = if scale == 1.0 {
                     shape
@@ -104,10 +142,6 @@ impl Options {
                     shape.with_sizes(|size| if size == 0 { 0 } else { recipe::scaled(size, scale) })
                 };
                 (shape, ShapeSource::Recorded(tree.unwrap_or_else(|| "a tree".to_owned()), text))
-            }
-            (set, None) if tree.is_some() => {
-                let why = if set.is_some() { "a set has a name already" } else { "it names a shape: give that too" };
-                return Err(reader.error("tree", why));
             }
             (set, None) => {
                 let set = set.unwrap_or(PublishedSet::Music);
@@ -119,9 +153,8 @@ impl Options {
         }
         let block_size = match operation {
             Operation::Delete => 0,
-            _ => reader.number("block_size", "128K", 1..=1 << 30)?,
+            _ => reader.number("block_size")?,
         };
-        let durabilities = [Durability::None, Durability::End];
         let options = Options {
             operation,
             copy,
@@ -129,16 +162,13 @@ impl Options {
             tree,
             scale,
             block_size,
-            backend: reader.sequential_backend()?,
+            backend: reader.backend()?,
             threads: reader.threads()?,
-            durability: reader.word("durability", &durabilities, Durability::name)?.unwrap_or(Durability::End),
-            verify: reader.flag("verify", false)?,
+            durability: reader.word("durability", Durability::ALL, Durability::name)?,
+            verify: reader.flag("verify")?,
             label: reader.text("label")?,
         };
-        if options.verify && operation == Operation::Delete {
-            return Err(reader.error("verify", "nothing is left to be compared where operation is delete"));
-        }
-        reader.finish()?;
+        reader.finish();
         Ok(options)
     }
 

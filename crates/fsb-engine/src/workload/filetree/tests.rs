@@ -130,12 +130,15 @@ fn labels_say_how_and_parameters_that_make_no_sense_are_refused() {
     assert_eq!(label(&recorded).unwrap(), "delete linux");
     for (pairs, said) in [
         (vec![("copy", "reflink".into())], "needs operation = \"copy-within\""),
-        (vec![("operation", "delete".into()), ("copy", "reflink".into())], "nothing is copied"),
-        (vec![("operation", "delete".into()), ("verify", true.into())], "nothing is left to be compared"),
-        (vec![("set", "iso".into()), ("shape", SHAPE.into())], "either a set or a shape"),
+        (
+            vec![("operation", "delete".into()), ("copy", "reflink".into())],
+            "copy: it applies only with operation = copy-into or copy-within",
+        ),
+        (vec![("operation", "delete".into()), ("verify", true.into())], "verify: it applies only with operation"),
+        (vec![("set", "iso".into()), ("shape", SHAPE.into())], "shape: it does not apply with set"),
         (vec![("shape", "-:;0:".into())], "no file is in it"),
         (vec![("shape", "nonsense".into())], "has no ':'"),
-        (vec![("tree", "linux".into())], "it names a shape"),
+        (vec![("tree", "linux".into())], "tree: it applies only with shape: give shape too"),
         (vec![("scale", 0.into())], "scale: 0 is not a number from"),
         (vec![("durability", "each".into())], "durability: 'each' cannot be"),
     ] {

@@ -24,15 +24,16 @@ mod tree;
 
 use fsb_model::flow::{FileSet, Flow, Op, Step, Thread};
 use fsb_model::metric::OPERATION_RATE;
-use fsb_model::{CacheState, Durability, Params};
+use fsb_model::{Durability, Params};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::parameter::Parameter;
 use super::{Job, Workload, params};
 use crate::backend::Backend;
 use crate::context::Context;
 use crate::fileset::tree_walk::{self, Found};
 use crate::fileset::{self, BLOCK, NOTE};
-use crate::profile::{Profile, Renewal};
+use crate::profile::Profile;
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
 use crate::{EngineError, ParamError, Sizing, threads};
 use options::Options;
@@ -126,6 +127,10 @@ impl Workload for Personality {
         small.chain([("verify".to_owned(), true.into())]).collect()
     }
 
+    fn parameters(&self) -> Vec<Parameter> {
+        options::parameters(self.text)
+    }
+
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
         Ok(Box::new(FlowJob(Options::parse(self.name, params, sizing, self.text, false)?)))
     }
@@ -148,6 +153,10 @@ impl Workload for AnyFlow {
 
     fn example(&self) -> Params {
         params::of([("flow", EXAMPLE.into()), ("verify", true.into()), ("durability", "none".into())])
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        options::any_parameters()
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
@@ -179,33 +188,20 @@ impl Job for FlowJob {
             thread.instances() * counted.map(|step| step.iterations.unwrap_or(1)).sum::<u64>()
         });
         Profile {
-            label: self.0.label(),
-            operation: OPERATION,
             files: first.files,
             file_size: first.size.mean(),
-            record_size: 0,
             threads: flow.instances() as u32,
-            processes: 1,
             matrix: self.0.matrix,
             backend: self.0.backend.name().to_owned(),
             durability: *durability,
-            cache: CacheState::Any,
-            primary: &OPERATION_RATE,
-            renewal: Renewal::Recreate,
             operations: of_threads.sum(),
             divisible: true,
             repeats_in_place: true,
             reaches_device: *durability != Durability::None
                 || steps(flow).any(|step| step.dsync || step.op == Op::Sync),
-            metadata_only: false,
             space: data + inodes * NOTE,
             inodes,
-            cold_bytes_per_operation: 0,
-            only_writes: false,
-            device_share: 1.0,
-            rate: None,
-            fewest: 1,
-            program: None,
+            ..Profile::base(OPERATION, &OPERATION_RATE, self.0.label())
         }
     }
 

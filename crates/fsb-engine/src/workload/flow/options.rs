@@ -6,6 +6,7 @@ use fsb_model::{Bytes, Durability, Params};
 
 use crate::backend::Backend;
 use crate::workload::label;
+use crate::workload::parameter::{self, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
 use crate::workload::params::{self, Reader};
 use crate::{ParamError, Sizing};
 
@@ -26,6 +27,77 @@ pub(super) struct Options {
     label: Option<String>,
 }
 
+/// The table of parameters of a personality: its flow gives the defaults.
+pub(super) fn parameters(text: &str) -> Vec<Parameter> {
+    let flow = Flow::from_toml(text).ok();
+    table(flow.as_ref())
+}
+
+/// The table of parameters of any flow.
+pub(super) fn any_parameters() -> Vec<Parameter> {
+    let text = Parameter::new("flow", ParameterKind::Lines, OF_EXAMPLE, "operations of each thread: docs/flow.md");
+    let mut all = group(ParameterGroup::Work, [text]);
+    all.extend(table(None));
+    all
+}
+
+/// The default of a parameter that changes a value of the flow.
+const OF_FLOW: ParameterDefault = ParameterDefault::Derived("as in the flow");
+/// The default flow.
+const OF_EXAMPLE: ParameterDefault = ParameterDefault::Derived("a small example");
+
+fn table(flow: Option<&Flow>) -> Vec<Parameter> {
+    use ParameterKind::{Fraction, Number, Size};
+    let first = flow.map(|flow| &flow.filesets[0]);
+    let of = |value: Option<String>| value.map_or(OF_FLOW, ParameterDefault::from);
+    let number = |value: Option<u64>| of(value.map(|value| value.to_string()));
+    let rate = of(flow.map(|flow| flow.rate.unwrap_or(0.0).to_string()));
+    let pick = of(first.map(|set| set.pick.name().to_owned()));
+    let threads = number(flow.map(|flow| instances(flow, most_numerous(flow))));
+    let (durabilities, durability) = match flow {
+        None => (Durability::ALL, ParameterDefault::Derived("each if the flow syncs each write, else end")),
+        Some(flow) if flow.is_durable_each() => (&[Durability::Each][..], "each".into()),
+        Some(_) => (&[Durability::None, Durability::End][..], "end".into()),
+    };
+    let mut all = group(
+        ParameterGroup::Work,
+        [Parameter::new("rate", Fraction(0.0..=1e9), rate, "operations per second; 0 for no limit").sweeps()],
+    );
+    all.extend(group(
+        ParameterGroup::Files,
+        [
+            Parameter::new(
+                "files",
+                Number(0..=MOST_FILES),
+                number(first.map(|set| set.files)),
+                "files of the first set",
+            ),
+            Parameter::new(
+                "file_size",
+                Size(0..=1 << 44),
+                number(first.map(|set| set.size.mean())),
+                "mean size of a file",
+            )
+            .sweeps(),
+            Parameter::new(
+                "width",
+                Number(1..=1 << 40),
+                number(first.map(|set| set.width.mean)),
+                "mean entries of a directory",
+            ),
+            Parameter::word("pick", &Pick::ALL, Pick::name, "order in which threads take files").default(pick),
+            parameter::data(),
+        ],
+    ));
+    let about = "threads of the most numerous kind; 0 for one per processor";
+    let threads = Parameter::new("threads", Number(0..=MOST_THREADS), threads, about).sweeps();
+    all.extend(group(ParameterGroup::Calls, [parameter::sequential_backend(), threads]));
+    all.extend(group(ParameterGroup::State, [parameter::durability(durabilities).default(durability)]));
+    all.extend(group(ParameterGroup::Results, [parameter::verify(), parameter::label()]));
+    all.extend(group(ParameterGroup::Resolved, [parameter::matrix()]));
+    all
+}
+
 impl Options {
     /// Reads the parameters of a flow; without a text the flow is a parameter too, and `usual` the default.
     pub(super) fn parse(
@@ -35,7 +107,8 @@ impl Options {
         usual: &str,
         given: bool,
     ) -> Result<Options, ParamError> {
-        let mut reader = Reader::new(name, params, sizing);
+        let table = if given { any_parameters() } else { parameters(usual) };
+        let mut reader = Reader::new(name, table, params, sizing)?;
         let text = if given { reader.long_text("flow")? } else { None };
         let text = text.as_deref().unwrap_or(usual);
         let published = Flow::from_toml(text).map_err(|why| reader.error("flow", why))?;
@@ -43,21 +116,25 @@ impl Options {
         change(&mut flow, &mut reader)?;
         let own = flow.is_durable_each();
         let durabilities: &[Durability] = if own { &[Durability::Each] } else { &[Durability::None, Durability::End] };
-        let durability = reader.word("durability", durabilities, Durability::name)?;
+        let durability = reader.optional_word("durability", Durability::ALL, Durability::name)?;
+        if let Some(wrong) = durability.filter(|one| !durabilities.contains(one)) {
+            let words: Vec<_> = durabilities.iter().map(|one| one.name()).collect();
+            return Err(reader.error("durability", format!("'{}' cannot be: {}", wrong.name(), words.join(" or "))));
+        }
         let options = Options {
             flow,
             published,
             given,
-            backend: reader.sequential_backend()?,
+            backend: reader.backend()?,
             durability: durability.unwrap_or(if own { Durability::Each } else { Durability::End }),
-            verify: reader.flag("verify", false)?,
-            matrix: reader.flag("matrix", false)?,
+            verify: reader.flag("verify")?,
+            matrix: reader.flag("matrix")?,
             label: reader.text("label")?,
         };
         if let Some(problem) = options.flow.check().first() {
             return Err(reader.error(key_of(problem), problem.to_string()));
         }
-        reader.finish()?;
+        reader.finish();
         Ok(options)
     }
 
@@ -149,13 +226,14 @@ fn change(flow: &mut Flow, reader: &mut Reader<'_>) -> Result<(), ParamError> {
     let kind = most_numerous(flow);
     // A set may be one of directories alone.
     let least = u64::from(first.directories == 0);
-    let files = reader.number("files", &first.files.to_string(), least..=MOST_FILES)?;
-    let mean = reader.number("file_size", &first.size.mean().to_string(), 0..=1 << 44)?;
-    let width = reader.number("width", &first.width.mean.to_string(), 1..=1 << 40)?;
-    let pick = reader.word("pick", &Pick::ALL, Pick::name)?.unwrap_or(first.pick);
-    let threads = reader.number("threads", &instances(flow, kind).to_string(), 0..=MOST_THREADS)?;
+    let files = reader.number_or("files", first.files)?;
+    let files = reader.within("files", files, least..=MOST_FILES)?;
+    let mean = reader.number_or("file_size", first.size.mean())?;
+    let width = reader.number_or("width", first.width.mean)?;
+    let pick = reader.optional_word("pick", &Pick::ALL, Pick::name)?.unwrap_or(first.pick);
+    let threads = reader.number_or("threads", instances(flow, kind))?;
     let threads = if threads == 0 { u64::from(reader.cpus()) } else { threads };
-    let rate = reader.fraction("rate", flow.rate.unwrap_or(0.0), 0.0..=1e9)?;
+    let rate = if reader.take("rate").is_some() { reader.fraction("rate")? } else { flow.rate.unwrap_or(0.0) };
     for set in &mut flow.filesets {
         if set.size.mean() == first.size.mean() && mean != first.size.mean() {
             set.size = set.size.with_mean(mean);

@@ -14,15 +14,16 @@ use std::fs;
 use std::path::PathBuf;
 
 use fsb_model::metric::OPERATION_RATE;
-use fsb_model::{CacheState, Durability, Params};
+use fsb_model::{Durability, Params};
 
 use super::measure::check_operations;
+use super::parameter::Parameter;
 use super::{Job, Workload, params};
 use crate::backend::{self, Backend};
 use crate::context::Context;
 use crate::fileset::{BLOCK, NOTE};
 use crate::postmark::PoolNames;
-use crate::profile::{Profile, Renewal};
+use crate::profile::Profile;
 use crate::rendezvous::Rendezvous;
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
 use crate::{EngineError, ParamError, Sizing, fileset, processes, threads};
@@ -53,6 +54,10 @@ impl Workload for Postmark {
             ("threads", 2.into()),
             ("verify", true.into()),
         ])
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        options::parameters()
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
@@ -99,32 +104,17 @@ impl Job for PostmarkJob {
         let directories = 1 + u64::from(if shape.subdirectories > 1 { shape.subdirectories } else { 0 });
         let inodes = (files + directories) * workers + 1;
         Profile {
-            label: self.0.label(),
-            operation: TRANSACTION,
             files: u64::from(shape.number) * workers,
             file_size: u64::from(shape.size_high),
-            record_size: 0,
             threads: *threads,
             processes: *processes,
-            matrix: false,
             backend: if *buffering { "stdio" } else { "psync" }.to_owned(),
             durability: *durability,
-            cache: CacheState::Any,
-            primary: &OPERATION_RATE,
-            renewal: Renewal::Recreate,
             operations: u64::from(shape.transactions) * workers,
-            divisible: false,
-            repeats_in_place: false,
             reaches_device: *durability != Durability::None,
-            metadata_only: false,
             space: files * workers * u64::from(shape.size_high).next_multiple_of(BLOCK) + inodes * NOTE,
             inodes,
-            cold_bytes_per_operation: 0,
-            only_writes: false,
-            device_share: 1.0,
-            rate: None,
-            fewest: 1,
-            program: None,
+            ..Profile::base(TRANSACTION, &OPERATION_RATE, self.0.label())
         }
     }
 

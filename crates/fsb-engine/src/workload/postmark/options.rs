@@ -5,11 +5,9 @@ use fsb_model::{Bytes, Durability, Params};
 use serde_json::Value;
 
 use crate::workload::label::ending;
+use crate::workload::parameter::{self, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
 use crate::workload::params::{self, Reader};
 use crate::{ParamError, Sizing};
-
-/// More workers than this are refused.
-const MOST_WORKERS: u64 = 1024;
 
 /// Resolved parameters.
 #[derive(Debug, Clone)]
@@ -27,36 +25,90 @@ pub(super) struct Options {
     label: Option<String>,
 }
 
+/// The table of parameters, with PostMark's defaults.
+pub(super) fn parameters() -> Vec<Parameter> {
+    use ParameterKind::{Integer, Number, Size};
+    let Shape { size_low, size_high: _, number, transactions, bias_read, bias_create, .. } = Shape::default();
+    let size = || Size(1..=u64::from(LARGEST_FILE));
+    let bias = || Integer(i64::from(OFF)..=i64::from(MOST_BIAS));
+    let high = ParameterDefault::Derived("10000 bytes, at least size_low");
+    let mut all = group(
+        ParameterGroup::Work,
+        [
+            Parameter::new("transactions", Number(1..=1 << 31), transactions.to_string(), "transactions"),
+            Parameter::new(
+                "bias_read",
+                bias(),
+                bias_read.to_string(),
+                "of ten reads and appends, the number of reads; -1: none",
+            ),
+            Parameter::new(
+                "bias_create",
+                bias(),
+                bias_create.to_string(),
+                "of ten creations and deletions, the number of creations; -1: none",
+            ),
+        ],
+    );
+    all.extend(group(
+        ParameterGroup::Files,
+        [
+            Parameter::new("number", Number(1..=u64::from(MOST_FILES)), number.to_string(), "files of the pool"),
+            Parameter::new("size_low", size(), size_low.to_string(), "size of the smallest file"),
+            Parameter::new("size_high", size(), high, "size of the largest file"),
+            Parameter::new(
+                "subdirectories",
+                Number(0..=1_000_000),
+                "0",
+                "directories of the pool; 0: all files in one",
+            ),
+            parameter::data(),
+        ],
+    ));
+    all.extend(group(
+        ParameterGroup::Calls,
+        [
+            Parameter::new("read", size(), "512", "size of each read"),
+            Parameter::new("write", size(), "512", "size of each write"),
+            Parameter::flag("buffering", "use the buffers of the C library, as PostMark's 'set buffering true'")
+                .default("true"),
+            parameter::threads(),
+            parameter::processes(),
+        ],
+    ));
+    all.extend(group(ParameterGroup::State, [parameter::durability(Durability::ALL)]));
+    all.extend(group(ParameterGroup::Results, [parameter::verify(), parameter::label()]));
+    all
+}
+
 impl Options {
     pub(super) fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
-        let mut reader = Reader::new(name, params, sizing);
+        let mut reader = Reader::new(name, parameters(), params, sizing)?;
         let usual = Shape::default();
-        let size = 1..=u64::from(LARGEST_FILE);
-        let low = reader.number("size_low", &usual.size_low.to_string(), size.clone())?;
-        let high = reader.number("size_high", &low.max(u64::from(usual.size_high)).to_string(), size.clone())?;
+        let low = reader.number("size_low")?;
+        let high = reader.number_or("size_high", low.max(u64::from(usual.size_high)))?;
         if high < low {
             return Err(reader.error("size_high", format!("{high} is below size_low, {low}")));
         }
-        let bias = i64::from(OFF)..=i64::from(MOST_BIAS);
         let shape = Shape {
             size_low: low as u32,
             size_high: high as u32,
-            number: reader.number("number", &usual.number.to_string(), 1..=u64::from(MOST_FILES))? as u32,
-            transactions: reader.number("transactions", &usual.transactions.to_string(), 1..=1 << 31)? as u32,
-            subdirectories: reader.number("subdirectories", "0", 0..=1_000_000)? as u32,
+            number: reader.number("number")? as u32,
+            transactions: reader.number("transactions")? as u32,
+            subdirectories: reader.number("subdirectories")? as u32,
             weights: Vec::new(),
-            bias_read: reader.integer("bias_read", i64::from(usual.bias_read), bias.clone())? as i32,
-            bias_create: reader.integer("bias_create", i64::from(usual.bias_create), bias)? as i32,
+            bias_read: reader.integer("bias_read")? as i32,
+            bias_create: reader.integer("bias_create")? as i32,
         };
         let options = Options {
             shape,
-            read: reader.number("read", "512", size.clone())? as u32,
-            write: reader.number("write", "512", size)? as u32,
-            buffering: reader.flag("buffering", true)?,
+            read: reader.number("read")? as u32,
+            write: reader.number("write")? as u32,
+            buffering: reader.flag("buffering")?,
             threads: reader.threads()?,
-            processes: reader.number("processes", "1", 1..=MOST_WORKERS)? as u32,
-            durability: reader.word("durability", Durability::ALL, Durability::name)?.unwrap_or_default(),
-            verify: reader.flag("verify", false)?,
+            processes: reader.number("processes")? as u32,
+            durability: reader.word("durability", Durability::ALL, Durability::name)?,
+            verify: reader.flag("verify")?,
             label: reader.text("label")?,
         };
         if options.threads > 1 && options.processes > 1 {
@@ -66,7 +118,7 @@ impl Options {
             let message = format!("{} pools of {} files are too many", options.workers(), options.shape.number);
             return Err(reader.error("number", message));
         }
-        reader.finish()?;
+        reader.finish();
         Ok(options)
     }
 

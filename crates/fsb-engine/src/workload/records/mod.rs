@@ -14,6 +14,7 @@ use fsb_model::metric::LATENCY_P99;
 use fsb_model::{Access, CacheState, Durability, Params};
 
 use super::measure::{Subject, measure_set};
+use super::parameter::{Parameter, ParameterDefault, ParameterGroup, group};
 use super::params::Reader;
 use super::spec::{Records, Rules, Spec};
 use super::unit::{self, Change, Unit};
@@ -107,18 +108,15 @@ impl RecordWorkload {
             (RecordAction::Write, Before::Written | Before::Asked) => CacheState::ALL,
         };
         let durability = if self.action == RecordAction::Read { &[Durability::None] } else { Durability::ALL };
-        let RecordWorkload { name, file_size, access, .. } = *self;
-        Rules { name, files: "1", file_size, records: Records::Each, access, durability, cache }
+        let RecordWorkload { name, file_size, block_size, access, backends, .. } = *self;
+        let records = Records::Each;
+        Rules { name, files: "1", file_size, block_size, records, access, durability, cache, backends }
     }
 
     /// The job that the parameters describe.
     pub(super) fn job(&self, params: &Params, sizing: &Sizing) -> Result<RecordsJob, ParamError> {
-        let mut params = params.clone();
-        if let Some(block_size) = self.block_size {
-            params.entry("block_size".to_owned()).or_insert_with(|| block_size.into());
-        }
-        let mut reader = Reader::new(self.name, &params, sizing);
-        let spec = Spec::read_for(self.rules(), self.backends, &mut reader)?;
+        let mut reader = Reader::new(self.name, self.parameters(), params, sizing)?;
+        let spec = Spec::read(self.rules(), &mut reader)?;
         let written = match self.before {
             Before::New => false,
             Before::Written => true,
@@ -130,7 +128,7 @@ impl RecordWorkload {
             let message = "what is written out of cache is durable: without a flush the last of it stays in memory";
             return Err(reader.error("durability", message));
         }
-        reader.finish()?;
+        reader.finish();
         Ok(RecordsJob { member: *self, spec, written, options })
     }
 }
@@ -138,7 +136,7 @@ impl RecordWorkload {
 /// Whether files are written over. Random writes are: or they would measure how holes are filled.
 fn overwrite(spec: &Spec, reader: &mut Reader<'_>) -> Result<bool, ParamError> {
     let random = spec.access == Access::Random;
-    let overwrite = reader.flag("overwrite", random)?;
+    let overwrite = reader.flag_or("overwrite", random)?;
     if random && !overwrite {
         return Err(reader.error("overwrite", "random writes go over fully written files, so it cannot be false"));
     }
@@ -163,6 +161,17 @@ impl Workload for RecordWorkload {
             params.insert("durability".to_owned(), "end".into());
         }
         params
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        let mut all = self.rules().parameters();
+        if self.before == Before::Asked {
+            let random = ParameterDefault::Derived("true if access is random");
+            let overwrite = Parameter::flag("overwrite", "write over fully written files instead of into new ones");
+            all.extend(group(ParameterGroup::Work, [overwrite.default(random)]));
+        }
+        all.extend(options::parameters(self));
+        all
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {

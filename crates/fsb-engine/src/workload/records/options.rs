@@ -8,6 +8,8 @@ use crate::ParamError;
 use crate::io_loop::{HELD_FILES, Lock};
 use crate::order::STRIDE;
 use crate::workload::label;
+use crate::workload::parameter::ParameterDefault::Absent;
+use crate::workload::parameter::{self, Needs, Parameter, ParameterGroup, ParameterKind, group};
 use crate::workload::params::Reader;
 
 /// Reads among the operations of a mix, where nothing is said.
@@ -33,6 +35,43 @@ pub(super) struct Options {
     p99_below: Option<f64>,
 }
 
+/// The options that `member` has.
+pub(super) fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
+    use ParameterKind::{Duration, Number, Percent, Rate};
+    let mut all = group(
+        ParameterGroup::Work,
+        [
+            Parameter::flag("close", "close files at the end of each pass, inside the clock"),
+            Parameter::word("lock", Lock::ALL, Lock::name, "lock each record, or the file during a pass")
+                .default(Absent),
+            Parameter::new(
+                "rate",
+                Rate(1..=FASTEST),
+                Absent,
+                "start operations at this rate, whether earlier ones have ended or not",
+            )
+            .sweeps(),
+            Parameter::new(
+                "p99_below",
+                Duration(1e-6..=3600.0),
+                Absent,
+                "bound for the 99th percentile at the highest rate to find",
+            )
+            .needs(Needs::Given("rate")),
+        ],
+    );
+    if member.access.contains(&Access::Strided) {
+        let about = "records from one visit to the next";
+        all.extend(group(ParameterGroup::Work, [Parameter::new("stride", Number(1..=1 << 32), STRIDE, about)]));
+    }
+    if member.action == RecordAction::Mix {
+        let about = "share of reads among the operations";
+        all.extend(group(ParameterGroup::Work, [Parameter::new("mix", Percent, USUAL_MIX, about)]));
+    }
+    all.extend(group(ParameterGroup::Results, [parameter::verify()]));
+    all
+}
+
 impl Options {
     pub(super) fn read(
         member: &RecordWorkload,
@@ -40,11 +79,11 @@ impl Options {
         written: bool,
         reader: &mut Reader<'_>,
     ) -> Result<Options, ParamError> {
-        let close = reader.flag("close", false)?;
-        let lock = reader.word("lock", Lock::ALL, Lock::name)?;
-        let verify = reader.flag("verify", false)?;
+        let close = reader.flag("close")?;
+        let lock = reader.optional_word("lock", Lock::ALL, Lock::name)?;
+        let verify = reader.flag("verify")?;
         let strided = spec.access == Access::Strided;
-        let stride = strided.then(|| reader.number("stride", &STRIDE.to_string(), 1..=1 << 32)).transpose()?;
+        let stride = strided.then(|| reader.number("stride")).transpose()?;
         let mix = (member.action == RecordAction::Mix).then(|| share(reader)).transpose()?;
         let held = spec.files_per_process() <= HELD_FILES;
         for (key, asked) in [("close", close), ("lock", lock.is_some())] {
@@ -67,10 +106,7 @@ impl Options {
             let message = "a request that waits for its turn waits alone: give threads instead of a depth";
             return Err(reader.error("rate", message));
         }
-        let p99_below = below(reader)?;
-        if p99_below.is_some() && rate.is_none() {
-            return Err(reader.error("p99_below", "it is a bound for a rate: give one, such as rate = \"2000/s\""));
-        }
+        let p99_below = reader.duration("p99_below")?;
         Ok(Options { close, lock, stride, mix, verify, rate, p99_below })
     }
 
@@ -143,14 +179,6 @@ fn rate(reader: &mut Reader<'_>) -> Result<Option<u64>, ParamError> {
     rate.filter(|rate| (1..=FASTEST).contains(rate)).map(Some).ok_or_else(|| reader.error("rate", wrong))
 }
 
-/// A time such as `"10ms"`.
-fn below(reader: &mut Reader<'_>) -> Result<Option<f64>, ParamError> {
-    let Some(text) = reader.text("p99_below")? else { return Ok(None) };
-    let time = fsb_model::units::parse_duration(&text).ok().map(|time| time.as_secs_f64());
-    let wrong = format!("'{text}' is no time, such as 10ms or 500us");
-    time.filter(|time| *time > 0.0).map(Some).ok_or_else(|| reader.error("p99_below", wrong))
-}
-
 fn percent(share: f64) -> String {
     // A hundredth of a per cent is more than a seed can tell apart.
     format!("{}%", (share * 1e4).round() / 100.0)
@@ -158,9 +186,9 @@ fn percent(share: f64) -> String {
 
 /// The share of reads.
 fn share(reader: &mut Reader<'_>) -> Result<f64, ParamError> {
-    let text = match reader.take("mix") {
+    let text = match reader.value("mix") {
         None => USUAL_MIX.to_owned(),
-        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(serde_json::Value::String(text)) => text,
         // 70 can mean nothing else; 0.7 may be a share or less than one per cent.
         Some(serde_json::Value::Number(number)) if number.is_u64() => format!("{number}%"),
         Some(other) => other.to_string(),

@@ -20,13 +20,14 @@ mod turns;
 use std::collections::BTreeMap;
 
 use fsb_model::metric::REPLAY_TIME;
-use fsb_model::{CacheState, Durability, Params};
+use fsb_model::{CacheState, Params};
 use fsb_trace::Totals;
 
+use super::parameter::Parameter;
 use super::{Job, Workload, params};
 use crate::backend::{self, Backend};
 use crate::context::Context;
-use crate::profile::{Profile, Renewal};
+use crate::profile::Profile;
 use crate::task::{Gate, Measurement, Ready};
 use crate::{EngineError, ParamError, Sizing, fileset, threads};
 use calls::{Kernel, Nothing, Target};
@@ -55,6 +56,10 @@ impl Workload for AnyTrace {
         params::of([("trace", source::EXAMPLE.into()), ("pace", "none".into())])
     }
 
+    fn parameters(&self) -> Vec<Parameter> {
+        options::parameters()
+    }
+
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
         Ok(Box::new(ReplayJob(Options::parse(self.name(), params, sizing)?)))
     }
@@ -66,33 +71,14 @@ impl Job for ReplayJob {
     fn profile(&self) -> Profile {
         let Options { totals, cache, .. } = &self.0;
         Profile {
-            label: self.0.label(),
-            operation: OPERATION,
-            files: 1,
-            file_size: 0,
-            record_size: 0,
             threads: totals.lanes.max(1),
-            processes: 1,
-            matrix: false,
-            backend: backend::CALLS.name().to_owned(),
-            // Whatever the program asked for is part of what is timed.
-            durability: Durability::None,
             cache: *cache,
-            primary: &REPLAY_TIME,
-            renewal: Renewal::Recreate,
             operations: totals.replayed,
-            divisible: false,
-            repeats_in_place: false,
             reaches_device: true,
-            metadata_only: false,
             space: totals.space,
             inodes: totals.inodes + 1,
-            cold_bytes_per_operation: 0,
-            only_writes: false,
-            device_share: 1.0,
-            rate: None,
-            fewest: 1,
-            program: None,
+            // No durability is added: the syncs of the program are part of the measured work.
+            ..Profile::base(OPERATION, &REPLAY_TIME, self.0.label())
         }
     }
 

@@ -5,6 +5,7 @@ use fsb_trace::{Overhead, Totals};
 use serde_json::Value;
 
 use super::source::Source;
+use crate::workload::parameter::{self, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
 use crate::workload::params::Reader;
 use crate::{ParamError, Sizing};
 
@@ -26,17 +27,38 @@ pub(super) struct Options {
     pub(super) overhead: Overhead,
 }
 
+/// The table of parameters.
+pub(super) fn parameters() -> Vec<Parameter> {
+    let trace = ParameterDefault::Required("trace = \"app.trace\"");
+    let mut all = group(
+        ParameterGroup::Work,
+        [
+            Parameter::new("trace", ParameterKind::Path, trace, "trace to replay: a file that 'fsb record' wrote"),
+            Parameter::new("pace", ParameterKind::Pace, "recorded", "think time between calls"),
+            Parameter::flag("force", "replay a trace although it is incomplete"),
+        ],
+    );
+    all.extend(group(ParameterGroup::State, [parameter::cache(&super::caches())]));
+    all.extend(group(ParameterGroup::Results, [parameter::label()]));
+    let calls = ParameterDefault::Derived("counted in the trace");
+    let about = "calls of the trace, so that a different one is refused";
+    all.extend(group(
+        ParameterGroup::Resolved,
+        [Parameter::new("calls", ParameterKind::Number(0..=u64::MAX), calls, about)],
+    ));
+    all
+}
+
 impl Options {
     pub(super) fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
-        let mut reader = Reader::new(name, params, sizing);
-        let source = reader.text("trace")?.map(|text| Source::of(&text));
+        let mut reader = Reader::new(name, parameters(), params, sizing)?;
+        let trace = reader.text("trace")?.unwrap_or_default();
         let pace = pace(&mut reader)?;
-        let cache = reader.word("cache", &super::caches(), CacheState::name)?.unwrap_or_default();
-        let force = reader.flag("force", false)?;
+        let cache = reader.word("cache", CacheState::ALL, CacheState::name)?;
+        let force = reader.flag("force")?;
         let calls = reader.take("calls").and_then(Value::as_u64);
         let label = reader.text("label")?;
-        let source = source
-            .ok_or_else(|| reader.error("trace", "say which trace is replayed, such as trace = \"app.trace\""))?;
+        let source = Source::of(&trace);
         let unfit = |reader: &Reader<'_>, message: String| Err(reader.error("trace", message));
         let skimmed = source.skim().map_err(|error| reader.error("trace", error.message))?;
         let (totals, overhead) = (skimmed.totals, skimmed.header.overhead);
@@ -58,7 +80,7 @@ impl Options {
             );
             return unfit(&reader, message);
         }
-        reader.finish()?;
+        reader.finish();
         Ok(Options { source, pace, cache, force, label, totals, overhead })
     }
 
@@ -109,7 +131,7 @@ impl Pace {
 }
 
 fn pace(reader: &mut Reader<'_>) -> Result<Pace, ParamError> {
-    let Some(value) = reader.take("pace") else { return Ok(Pace(1.0)) };
+    let Some(value) = reader.value("pace") else { return Ok(Pace(1.0)) };
     let number = || value.as_f64().or_else(|| value.as_str()?.parse().ok());
     let factor = match value.as_str() {
         Some("recorded") => Some(1.0),

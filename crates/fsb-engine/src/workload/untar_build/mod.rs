@@ -20,9 +20,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::AtomicBool;
 
 use fsb_model::metric::TREE_TIME;
-use fsb_model::{CacheState, Durability, Params};
+use fsb_model::{Durability, Params};
 
 use super::measure::check_operations;
+use super::parameter::Parameter;
 use super::{Job, Workload, params};
 use crate::backend::Backend;
 use crate::backend::Setup;
@@ -31,7 +32,7 @@ use crate::data::Data;
 use crate::fileset::NOTE;
 use crate::hash::{Stream, hash};
 use crate::memory::check_room;
-use crate::profile::{Profile, Renewal};
+use crate::profile::Profile;
 use crate::rendezvous::Rendezvous;
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
 use crate::{EngineError, ParamError, Sizing, fileset, threads};
@@ -60,6 +61,10 @@ impl Workload for UntarBuild {
 
     fn example(&self) -> Params {
         params::of([("files", 40.into()), ("threads", 2.into()), ("verify", true.into())])
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        options::parameters()
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
@@ -130,32 +135,16 @@ impl Job for UntarBuildJob {
         let inodes = totals.entries + objects + 1;
         let writes = self.0.phases().iter().any(|phase| matches!(phase, Phase::Unpack | Phase::Remove));
         Profile {
-            label: self.0.label(),
-            operation: OPERATION,
             files: totals.files,
             file_size: totals.bytes / totals.files,
-            record_size: 0,
             threads: *threads,
-            processes: 1,
-            matrix: false,
             backend: self.0.backend.name().to_owned(),
             durability: *durability,
-            cache: CacheState::Any,
-            primary: &TREE_TIME,
-            renewal: Renewal::Recreate,
             operations: self.0.phases().into_iter().map(|phase| self.0.operations(phase)).sum(),
-            divisible: false,
-            repeats_in_place: false,
             reaches_device: writes && *durability != Durability::None,
-            metadata_only: false,
             space: totals.blocks + inodes * NOTE + objects * OBJECT,
             inodes,
-            cold_bytes_per_operation: 0,
-            only_writes: false,
-            device_share: 1.0,
-            rate: None,
-            fewest: 1,
-            program: None,
+            ..Profile::base(OPERATION, &TREE_TIME, self.0.label())
         }
     }
 

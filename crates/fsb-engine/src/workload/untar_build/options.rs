@@ -12,6 +12,8 @@ use super::recipe::{self, SourceContent};
 use crate::backend::Backend;
 use crate::fileset::BLOCK;
 use crate::workload::label::{self, ending};
+use crate::workload::parameter::ParameterDefault::Absent;
+use crate::workload::parameter::{self, Needs, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
 use crate::workload::params::{self, Reader};
 use crate::{EngineError, ParamError, Sizing};
 
@@ -119,30 +121,65 @@ impl Totals {
     }
 }
 
+/// The table of parameters.
+pub(super) fn parameters() -> Vec<Parameter> {
+    use ParameterKind::{Fraction, Number, Path, Size};
+    let made_up = Needs::Absent("archive");
+    let content = ParameterDefault::Derived("text with compile, else random");
+    let mut all = group(
+        ParameterGroup::Work,
+        [
+            Parameter::word("phase", &Timed::CHOICES, Timed::name, "phase to measure, or all"),
+            Parameter::flag("compile", "compile the sources too, which measures the processor").needs(made_up),
+            Parameter::new("jobs", Number(0..=1024), "0", "compilers at once; 0 for one per processor")
+                .needs(Needs::Value("compile", &["true"])),
+        ],
+    );
+    all.extend(group(
+        ParameterGroup::Files,
+        [
+            Parameter::new("archive", Path, Absent, "tar archive to unpack instead of one that fsb makes up"),
+            Parameter::new("files", Number(1..=1_000_000), "20000", "files of the archive that fsb makes up")
+                .needs(made_up),
+            Parameter::new("scale", Fraction(1e-9..=1024.0), "1", "factor of the number of files").needs(made_up),
+            Parameter::word("content", &SourceContent::ALL, SourceContent::name, "content of the files")
+                .default(content)
+                .needs(made_up),
+            parameter::data(),
+        ],
+    ));
+    all.extend(group(
+        ParameterGroup::Calls,
+        [
+            Parameter::new("block_size", Size(1..=1 << 30), "10K", "size of each write"),
+            parameter::sequential_backend(),
+            parameter::threads(),
+        ],
+    ));
+    all.extend(group(
+        ParameterGroup::State,
+        [parameter::durability(&[Durability::None, Durability::End]).default("end")],
+    ));
+    all.extend(group(ParameterGroup::Results, [parameter::verify(), parameter::label()]));
+    all
+}
+
 impl Options {
     pub(super) fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
-        let mut reader = Reader::new(name, params, sizing);
+        let mut reader = Reader::new(name, parameters(), params, sizing)?;
         let archive = reader.text("archive")?;
-        let content = reader.word("content", &SourceContent::ALL, SourceContent::name)?;
-        let compile = reader.flag("compile", false)?;
-        let timed = reader.word("phase", &Timed::CHOICES, Timed::name)?.unwrap_or(Timed::All);
+        let content = reader.optional_word("content", &SourceContent::ALL, SourceContent::name)?;
+        let compile = reader.flag("compile")?;
+        let timed = reader.word("phase", &Timed::CHOICES, Timed::name)?;
         let (source, index) = match archive {
             Some(path) => {
-                for key in ["files", "scale", "content"] {
-                    if params.contains_key(key) {
-                        return Err(reader.error(key, "an archive has the files that it has: leave it out"));
-                    }
-                }
-                if compile {
-                    return Err(reader.error("compile", "only sources made by recipe are compiled, no archive's"));
-                }
                 let path = std::path::absolute(&path).unwrap_or_else(|_| PathBuf::from(&path));
                 let index = of_archive(&path).map_err(|error| reader.error("archive", error.message))?;
                 (Source::Archive(path), index)
             }
             None => {
-                let files = reader.number("files", "20000", 1..=1_000_000)?;
-                let scale = reader.fraction("scale", 1.0, 1e-9..=1024.0)?;
+                let files = reader.number("files")?;
+                let scale = reader.fraction("scale")?;
                 let usual = if compile { SourceContent::Text } else { SourceContent::Random };
                 let content = content.unwrap_or(usual);
                 if compile && content == SourceContent::Random {
@@ -166,25 +203,24 @@ impl Options {
             let message = "there is no program cc in PATH, which compiles: install a C compiler, or leave it out";
             return Err(reader.error("compile", message));
         }
-        let jobs = if compile { reader.number("jobs", "0", 0..=1024)? as u32 } else { 0 };
-        let durabilities = [Durability::None, Durability::End];
+        let jobs = if compile { reader.number("jobs")? as u32 } else { 0 };
         let options = Options {
             source,
             timed,
             compile,
             jobs: if compile && jobs == 0 { sizing.cpus.max(1) } else { jobs },
-            block_size: reader.number("block_size", "10K", 1..=1 << 30)?,
-            backend: reader.sequential_backend()?,
+            block_size: reader.number("block_size")?,
+            backend: reader.backend()?,
             threads: reader.threads()?,
-            durability: reader.word("durability", &durabilities, Durability::name)?.unwrap_or(Durability::End),
-            verify: reader.flag("verify", false)?,
+            durability: reader.word("durability", Durability::ALL, Durability::name)?,
+            verify: reader.flag("verify")?,
             label: reader.text("label")?,
             totals,
         };
         if options.verify && !options.phases().contains(&Phase::Read) {
             return Err(reader.error("verify", "contents are compared as they are read, which this phase does not"));
         }
-        reader.finish()?;
+        reader.finish();
         Ok(options)
     }
 

@@ -152,12 +152,12 @@ fn labels_say_how_and_parameters_that_make_no_sense_are_refused() {
         (vec![("archive", "/gone.tar".into())], "/gone.tar cannot be read: No such file"),
         (vec![("archive", "/".into())], "/ is no file"),
         (vec![("archive", packed.into())], "is compressed: unpack it first, with gunzip"),
-        (vec![("archive", packed.into()), ("scale", 0.5.into())], "the files that it has"),
-        (vec![("archive", packed.into()), ("compile", true.into())], "only sources made by recipe"),
+        (vec![("archive", packed.into()), ("scale", 0.5.into())], "scale: it does not apply with archive"),
+        (vec![("archive", packed.into()), ("compile", true.into())], "compile: it does not apply with archive"),
         (vec![("phase", "compile".into())], "nothing is compiled without compile = true"),
         (vec![("compile", true.into()), ("content", "random".into())], "no compiler takes random bytes"),
         (vec![("phase", "stat".into()), ("verify", true.into())], "compared as they are read"),
-        (vec![("jobs", 2.into())], "unknown parameter 'jobs'"),
+        (vec![("jobs", 2.into())], "jobs: it applies only with compile = true"),
         (vec![("durability", "each".into())], "durability: 'each' cannot be"),
     ] {
         let error = label(&pairs).unwrap_err().to_string();

@@ -1,13 +1,12 @@
 //! `fsb list`: what the registries hold.
 
+mod details;
 mod suites;
 
 use clap::Args;
-use fsb_engine::workload::parameters;
-use fsb_model::{Bytes, metric, nearest};
+use fsb_model::{metric, nearest};
 use fsb_report::show::entry;
 use fsb_testbed::{control, doctor, fs, medium, watch};
-use serde_json::Value;
 
 use crate::columns;
 use crate::exit;
@@ -18,6 +17,7 @@ Examples:
   fsb list                  the families
   fsb list suites           the suites and how long each takes
   fsb list workloads read   the parameters of one workload and their defaults
+  fsb list controls swap    the values of one control
   fsb list file-systems     the file systems and the packages that format them";
 
 /// List file systems, media, workloads, suites and more
@@ -44,13 +44,13 @@ struct Family {
 
 const WORKLOADS: &str = "workloads";
 const SUITES: &str = "suites";
-/// Bytes of an image where nothing is said.
-const USUAL_SIZE: u64 = 2 << 30;
+const CONTROLS: &str = "controls";
+const FILE_SYSTEMS: &str = "file-systems";
 
 /// Every family.
 static FAMILIES: &[Family] = &[
     Family {
-        name: "file-systems",
+        name: FILE_SYSTEMS,
         about: "What a target is formatted with",
         members: || {
             let here = doctor::file_systems();
@@ -73,7 +73,7 @@ static FAMILIES: &[Family] = &[
         },
     },
     Family {
-        name: "controls",
+        name: CONTROLS,
         about: "What is held still while a run measures",
         members: || {
             let about = |control: &dyn control::Control| {
@@ -185,7 +185,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
             }
         }
     };
-    print(&lines(&rows))?;
+    print(&details::lines(&rows))?;
     Ok(exit::DONE)
 }
 
@@ -218,51 +218,17 @@ fn of_any_family(name: &str) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// All that is known of one member; of a workload its parameters and how a plan asks for it.
+/// All that is known of one member: its line, and the table that it declares.
 fn describe(family: &Family, name: &str, about: &str) -> anyhow::Result<u8> {
     let columns = columns::of(std::io::stdout());
     let suite = fsb_runner::suite::REGISTRY.iter().find(|suite| suite.name == name && family.name == SUITES);
     let about = suite.map_or_else(|| about.to_owned(), suites::about);
-    print(&format!("{}\n", entry(&format!("{name} ({}): ", family.name), &about, columns)))?;
-    let Some(workload) = fsb_engine::workload::REGISTRY.iter().find(|known| known.name() == name) else {
-        return Ok(exit::DONE);
+    let details = match family.name {
+        WORKLOADS => details::workload(name, columns),
+        CONTROLS => details::control(name),
+        FILE_SYSTEMS => details::file_system(name),
+        _ => String::new(),
     };
-    if family.name != WORKLOADS {
-        return Ok(exit::DONE);
-    }
-    let sizing = fsb_engine::Sizing {
-        size: USUAL_SIZE,
-        cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
-    };
-    let defaults = parameters::defaults(*workload, &sizing);
-    let parameters = parameters::of(*workload);
-    let row = |parameter: &&parameters::Parameter| {
-        let usual = defaults.get(parameter.name).map(|value| match value {
-            Value::String(text) => format!(" [{text}]"),
-            Value::Number(number) if parameter.kind.starts_with("size") => {
-                format!(" [{}]", Bytes(number.as_u64().unwrap_or(0)))
-            }
-            value => format!(" [{value}]"),
-        });
-        (
-            format!("  {}", parameter.name),
-            format!("{} ({}){}", parameter.about, parameter.kind, usual.unwrap_or_default()),
-        )
-    };
-    let rows: Vec<(String, String)> = parameters.iter().map(row).collect();
-    // Texts, numbers and truths are written alike in TOML and in JSON.
-    let example: String = workload.example().iter().map(|(key, value)| format!("  {key} = {value}\n")).collect();
-    print(&format!(
-        "\nParameters, with what they are where nothing is said, on an image of {}:\n{}\nIn a plan:\n  [[workload]]\n  name = \"{name}\"\n{example}",
-        Bytes(USUAL_SIZE),
-        lines(&rows),
-    ))?;
+    print(&format!("{}\n{details}", entry(&format!("{name} ({}): ", family.name), &about, columns)))?;
     Ok(exit::DONE)
-}
-
-/// Names and what they are about, in two columns.
-fn lines(rows: &[(String, String)]) -> String {
-    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let columns = columns::of(std::io::stdout());
-    rows.iter().map(|(name, about)| format!("{}\n", entry(&format!("{name:width$}  "), about, columns))).collect()
 }
