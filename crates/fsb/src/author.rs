@@ -1,7 +1,7 @@
 //! Who writes what this program leaves: whoever asked root for it, else the user it runs as.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fsb_store::{Author, StoreError};
@@ -55,6 +55,11 @@ pub fn holder() -> String {
 /// Puts `content` into the place of a file that the user named.
 pub fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     fsb_store::replace(path, content, &author())
+}
+
+/// Replaces a file that the user named with what `write` writes.
+pub fn replace_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
+    fsb_store::replace_with(path, &author(), write)
 }
 
 /// Opens a file that the user named, to add to it.

@@ -10,7 +10,7 @@ use crate::show::{counted, listed};
 /// `CPU steal 3 %: 4 of 180 trials disturbed and repeated`; nothing where nothing was disturbed.
 pub(super) fn warning(trials: &[ShownTrial]) -> Option<String> {
     let measured = || trials.iter().filter(|trial| trial.phase == Phase::Measured);
-    let disturbed: Vec<&ShownTrial> = measured().filter(|trial| !trial.disturbed.is_empty()).collect();
+    let disturbed: Vec<&ShownTrial> = measured().filter(|trial| !trial.extras().disturbed.is_empty()).collect();
     if disturbed.is_empty() {
         return None;
     }
@@ -66,7 +66,8 @@ impl Share {
 /// Nothing where nothing was.
 pub(super) fn share(trials: &[ShownTrial]) -> impl Iterator<Item = Share> {
     let analysed: Vec<&ShownTrial> = trials.iter().filter(|trial| trial.counts()).collect();
-    let disturbed: Vec<&ShownTrial> = analysed.iter().copied().filter(|trial| !trial.disturbed.is_empty()).collect();
+    let disturbed: Vec<&ShownTrial> =
+        analysed.iter().copied().filter(|trial| !trial.extras().disturbed.is_empty()).collect();
     let share = Share { disturbed: disturbed.len(), all: analysed.len(), causes: causes(&disturbed) };
     (share.disturbed > 0).then_some(share).into_iter()
 }
@@ -82,7 +83,7 @@ pub(super) fn preface(trials: &[ShownTrial]) -> Option<String> {
 /// Each kind of disturbance once, with the largest of its numbers.
 fn causes(disturbed: &[&ShownTrial]) -> Vec<String> {
     let mut largest: BTreeMap<&str, (f64, &str)> = BTreeMap::new();
-    for cause in disturbed.iter().flat_map(|trial| &trial.disturbed) {
+    for cause in disturbed.iter().flat_map(|trial| &trial.extras().disturbed) {
         let number = cause.find(|c: char| c.is_ascii_digit()).unwrap_or(cause.len());
         let (kind, rest) = cause.split_at(number);
         let size = rest.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0.0);

@@ -18,15 +18,15 @@ use crate::page::escape::ScriptSafe;
 use crate::page::table::{Table, TableCell, TableRow};
 use crate::page::{PLOTLY, PLOTLY_3D};
 use crate::report::Report;
-use crate::run::ShownTrial;
-use crate::show::{bound, capital};
+use crate::run::{ShownTrial, groups};
+use crate::show::{bound, capital, grouped};
 use crate::view::{Row, View};
 
 pub(super) const FORMAT: Format = Format {
     name: "html",
     extension: "html",
     about: "one self-contained page with charts, for a browser (report.html)",
-    render,
+    write: |report, output| output.write_all(render(report).as_bytes()),
 };
 
 /// More warnings than this are folded away.
@@ -45,7 +45,7 @@ struct Page<'a> {
     plotly: &'static str,
     /// What draws surfaces, where there are any.
     plotly_3d: Option<&'static str>,
-    /// The trials, for programs.
+    /// The trials, for programs. `None` for a run that is too long for a page.
     data: Option<ScriptSafe<Data<'a>>>,
 }
 
@@ -86,7 +86,7 @@ pub fn render(report: &Report<'_>) -> String {
         charts,
         plotly: PLOTLY,
         plotly_3d: has_surface.then_some(PLOTLY_3D),
-        data: readable.trials().map(|trials| ScriptSafe(Data(trials))),
+        data: readable.trials().filter(|_| view.group_size == 1).map(|trials| ScriptSafe(Data(trials))),
     };
     page.render().expect("writing to a string does not fail") + "\n"
 }
@@ -113,9 +113,23 @@ fn overview(view: &View<'_>, opening: Opening) -> Section {
     }
     blocks.extend(mark::legend(&view.rows).map(|text| Block::text("note", text)));
     blocks.extend(view.notes.iter().map(|note| Block::text("note", note)));
+    blocks.extend(grouping(view).map(|text| Block::text("note", text)));
     blocks.extend(view.advice.map(|advice| Block::text("advice", advice)));
     blocks.push(Block::Charts(chart::overview(view)));
     Section::new("overview", "Overview", blocks)
+}
+
+/// The note of a long run that the page does not hold every trial.
+fn grouping(view: &View<'_>) -> Option<String> {
+    (view.group_size > 1).then(|| {
+        format!(
+            "This run has more than {} trials. The page shows medians of {} consecutive blocks instead of every trial. \
+             All estimates and intervals use every trial. The trials are in trials.jsonl of the run directory, and \
+             fsb report --format csv prints them.",
+            grouped(groups::MOST_TRIALS as f64),
+            view.group_size
+        )
+    })
 }
 
 fn line(view: &View<'_>, row: &Row<'_>, place: usize) -> TableRow {

@@ -18,7 +18,7 @@ use fsb_report::{FORMATS, Format, Report, condition_text, text};
 use crate::columns;
 use crate::gate::Judged;
 use crate::progress::say;
-use crate::results::{print_data, print_exactly};
+use crate::results::{print_data, print_exactly, print_report};
 use crate::sets::{Apart, Sets};
 use crate::{author, exit, gate, sets};
 use target_by_target::TargetByTarget;
@@ -254,11 +254,11 @@ fn emit(arguments: &Arguments, format: &Format, document: &Document, report: &Re
         warnings.for_each(|warning| say(&format!("warning: {warning}")));
     }
     match &arguments.output {
-        Some(path) => Ok(author::replace(path, (format.render)(report).as_bytes())?),
+        Some(path) => Ok(author::replace_with(path, |file| (format.write)(report, file))?),
         None if on_screen => {
             let color = std::env::var_os("NO_COLOR").is_none();
             print_exactly(&text::screen(report, columns::of_terminal(std::io::stdout()).unwrap_or(0), color))
         }
-        None => print_data(&(format.render)(report)),
+        None => print_report(format, report),
     }
 }
