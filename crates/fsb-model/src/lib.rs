@@ -5,6 +5,7 @@
 //! only to the member itself, in the crate that owns the family.
 #![forbid(unsafe_code)]
 
+pub mod code;
 pub mod errno;
 pub mod error;
 pub mod expression;
@@ -29,6 +30,7 @@ pub mod units;
 pub mod warning;
 pub mod workload;
 
+pub use code::{Coded, ErrorCode};
 pub use geometry::Geometry;
 pub use metric::{Better, Metric, Unit};
 pub use place::Place;

@@ -23,7 +23,7 @@ use fsb_model::{RunRecord, Trial};
 use rustix::fs::OFlags;
 
 pub use author::{Act, Author};
-pub use error::StoreError;
+pub use error::{CODES, StoreError};
 pub use output::{append, check as check_output, check_existing, replace, replace_with};
 pub use place::absolute;
 pub use read::{Contents, Journal, Line, Reader, read};

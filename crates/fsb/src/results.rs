@@ -13,7 +13,7 @@ use fsb_runner::run::Widest;
 use fsb_store::RunDirectory;
 
 use crate::cli::help::heading;
-use crate::{author, exit, published, sets};
+use crate::{author, code, exit, published, sets};
 
 /// The file that `-o` or the run directory gets for a format.
 pub const TABLE_FILE: &str = "trials.csv";
@@ -64,7 +64,9 @@ pub fn look(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
 /// The format of that name, or of that file-name ending.
 fn format(name: &str) -> anyhow::Result<&'static Format> {
     let known = FORMATS.iter().find(|format| format.name == name || format.extension == name);
-    known.ok_or_else(|| exit::request(nearest::unknown("format", name, FORMATS.iter().map(|format| format.name))))
+    known.ok_or_else(|| {
+        exit::failure(&code::UNKNOWN_FORMAT, nearest::unknown("format", name, FORMATS.iter().map(|format| format.name)))
+    })
 }
 
 /// Writes `trials.csv` and `report.html` into the run directory.
@@ -107,7 +109,7 @@ impl Output {
         let found = self.named()?;
         if self.tails && found.name != "text" {
             let other = format!("--tails belongs to the first screen: {} holds all latencies as it is", found.name);
-            return Err(exit::request(other));
+            return Err(exit::failure(&code::CONFLICT, other));
         }
         Ok(found)
     }
@@ -131,9 +133,10 @@ impl Output {
         match self.named()?.name {
             "json" => Ok(true),
             "text" => Ok(false),
-            other => Err(exit::request(format!(
-                "--format {other}: a choice is text or json; its trials are in {TABLE_FILE} of its directory"
-            ))),
+            other => Err(exit::failure(
+                &code::CONFLICT,
+                format!("--format {other}: a choice is text or json; its trials are in {TABLE_FILE} of its directory"),
+            )),
         }
     }
 

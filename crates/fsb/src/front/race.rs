@@ -17,9 +17,9 @@ use fsb_testbed::{LocalTestbed, Testbed};
 use super::stage::Stage;
 use super::{Turn, check, make, make_absolute, new_record, next, space};
 use crate::author::{author, holder};
-use crate::exit;
 use crate::progress::say;
 use crate::results::{self, Output};
+use crate::{code, exit};
 
 /// Starts a race in the new directory `out`. Candidates that this machine refuses beforehand are left out, and told.
 pub fn choose(mut resolved: Resolved, out: &Path, output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
@@ -27,9 +27,12 @@ pub fn choose(mut resolved: Resolved, out: &Path, output: &Output, quiet: bool, 
     make_absolute(&mut resolved.plan)?;
     let (mut record, work) = new_record(resolved)?;
     if let Some(fsb_model::run::Placement::InTurn { why }) = &record.placement {
-        return Err(exit::request(format!(
-            "candidates of a race are measured side by side, and these cannot be: {why} (file systems of one medium can)"
-        )));
+        return Err(exit::failure(
+            &code::NOT_RACED,
+            format!(
+                "candidates of a race are measured side by side, and these cannot be: {why} (file systems of one medium can)"
+            ),
+        ));
     }
     record.name = format!("choose · {}", record.plan.name);
     leave_out_refused(&mut record, &work)?;
@@ -78,10 +81,10 @@ fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::Result<()> 
     if record.plan.targets.len() < 2 {
         let reasons: Vec<String> =
             race.refused.iter().map(|refused| format!("{}: {}", refused.name, refused.why)).collect();
-        return Err(exit::machine(format!(
-            "no candidate is left to race against the first one\n{}",
-            reasons.join("\n")
-        )));
+        return Err(exit::failure(
+            &code::UNABLE,
+            format!("no candidate is left to race against the first one\n{}", reasons.join("\n")),
+        ));
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use fsb_trace::{Reader, Totals, TraceError};
 
 use crate::progress::say;
-use crate::{author, exit};
+use crate::{author, code, exit};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,9 +67,13 @@ pub(super) fn tell(totals: &Totals) {
 }
 
 fn unwritten(path: &Path, error: &TraceError) -> anyhow::Error {
-    exit::machine(format!("cannot write {}: {error}", path.display()))
+    exit::failure(&code::OUTPUT_FAILED, format!("cannot write {}: {error}", path.display()))
 }
 
 fn unread(path: &Path, error: &TraceError) -> anyhow::Error {
-    exit::request(format!("cannot read {}: {error}", path.display()))
+    let message = format!("cannot read {}: {error}", path.display());
+    match error {
+        TraceError::Io(_) => exit::failure(&code::UNREADABLE, message),
+        error => exit::because(error, message),
+    }
 }
