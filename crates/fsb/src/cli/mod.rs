@@ -149,9 +149,10 @@ fn documented() -> clap::Command {
     let tree = tree();
     let visible = tree.get_subcommands().filter(|command| !command.is_hide_set());
     let visible: Vec<_> = visible.cloned().map(unabridged).collect();
+    let global = tree.get_arguments().filter(|argument| argument.is_global_set());
     // clap cannot remove a subcommand.
     clap::Command::new("fsb")
-        .args(tree.get_arguments().filter(|argument| argument.is_global_set()).cloned())
+        .args(global.cloned().map(|argument| argument.hide_short_help(false)))
         .about(tree.get_about().cloned().unwrap_or_default())
         .version(env!("CARGO_PKG_VERSION"))
         .after_help(EXAMPLES)

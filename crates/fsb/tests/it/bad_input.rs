@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::json;
+
 use crate::common::{
     command, error_of, expect_code, expect_no_traces, fsb, needs_program, needs_root, scratch, stderr, stdout, traces,
     turn,
@@ -203,19 +205,20 @@ fn bad_input_has_its_exit_code_and_error_code() {
 
 #[test]
 fn fields_name_what_an_error_is_about() {
-    let fields = |line: &str| {
+    let expect = |line: &str, expected: serde_json::Value| {
         let (output, scratch) = run_line(line, "json");
         let directory = scratch.path().display().to_string();
-        error_of(&output)["fields"].to_string().replace(&directory, "DIR")
+        let found = error_of(&output)["fields"].to_string().replace(&directory, "DIR");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&found).unwrap(), expected, "{line}");
     };
-    assert_eq!(fields("run DIR/unknown-key.toml"), r#"{"column":1,"line":2,"path":"DIR/unknown-key.toml"}"#);
-    assert_eq!(fields("run --nonsense ext4"), r#"{"argument":"--nonsense"}"#);
-    assert_eq!(fields("run null --blocks many"), r#"{"argument":"--blocks <N>","value":"many"}"#);
-    assert_eq!(fields("report DIR/full"), r#"{"path":"DIR/full"}"#);
-    assert_eq!(fields("run DIR/missing"), r#"{"errno":"ENOENT","path":"DIR/missing"}"#);
-    assert_eq!(fields("run exxt4@loop"), r#"{"name":"exxt4"}"#);
-    let newer = r#"{"expected":"fsbench/run/2","found":"fsbench/run/3","path":"DIR/newer/run.json"}"#;
-    assert_eq!(fields("report DIR/newer"), newer);
+    expect("run DIR/unknown-key.toml", json!({ "path": "DIR/unknown-key.toml", "line": 2, "column": 1 }));
+    expect("run --nonsense ext4", json!({ "argument": "--nonsense" }));
+    expect("run null --blocks many", json!({ "argument": "--blocks <N>", "value": "many" }));
+    expect("report DIR/full", json!({ "path": "DIR/full" }));
+    expect("run DIR/missing", json!({ "path": "DIR/missing", "errno": "ENOENT" }));
+    expect("run exxt4@loop", json!({ "name": "exxt4" }));
+    let newer = json!({ "path": "DIR/newer/run.json", "found": "fsbench/run/3", "expected": "fsbench/run/2" });
+    expect("report DIR/newer", newer);
 }
 
 /// The option has the same effect as the variable, and wins.
