@@ -3,7 +3,8 @@
 //! Every finding and number stands in the page as text and tables; scripts only add charts, drawn by Plotly from JSON
 //! that lies beside them. The page forbids itself any request by a Content-Security-Policy.
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::io::{self, Write};
 use std::iter;
 
 use askama::Template;
@@ -26,7 +27,7 @@ pub(super) const FORMAT: Format = Format {
     name: "html",
     extension: "html",
     about: "one self-contained page with charts, for a browser (report.html)",
-    write: |report, output| output.write_all(render(report).as_bytes()),
+    write,
 };
 
 /// More warnings than this are folded away.
@@ -38,6 +39,8 @@ const WARNINGS: usize = 5;
 struct Page<'a> {
     view: &'a View<'a>,
     sections: Vec<PageSection>,
+    /// The sections again, in the same order.
+    bodies: RefCell<Box<dyn Iterator<Item = Section> + 'a>>,
     /// Where the rows begin.
     first_row: String,
     /// How many charts there are, and what draws them.
@@ -49,46 +52,63 @@ struct Page<'a> {
     data: Option<ScriptSafe<Data<'a>>>,
 }
 
-/// A section as markup.
+impl Page<'_> {
+    /// Returns the markup of the next section. Sections of a long run hold more than the page may hold in memory, so each
+    /// is made when the template asks for it.
+    fn body(&self) -> String {
+        let section = self.bodies.borrow_mut().next();
+        section.map_or_else(String::new, |section| {
+            Blocks(&section.blocks).render().expect("writing to a string does not fail")
+        })
+    }
+}
+
+/// A section in the contents.
 struct PageSection {
     id: String,
     title: String,
     is_row: bool,
     charts: usize,
-    /// Empty once the page has it.
-    body: Cell<String>,
 }
 
 impl From<Section> for PageSection {
     fn from(section: Section) -> PageSection {
-        let body = Blocks(&section.blocks).render().expect("writing to a string does not fail");
         let charts = section.blocks.iter().map(Block::charts).sum();
         let Section { id, title, is_row, .. } = section;
-        PageSection { id, title, is_row, charts, body: Cell::new(body) }
+        PageSection { id, title, is_row, charts }
     }
 }
 
-/// The whole page.
+/// Returns the whole page.
 pub fn render(report: &Report<'_>) -> String {
+    FORMAT.render(report)
+}
+
+/// Writes the page. The sections are made twice: for the contents, and then one by one for their markup.
+fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
     let readable = report.readable();
     let view = readable.view();
-    let opening = readable.opening(&view);
-    let method = Section::new("method", "Method", vec![Block::Method(view.method.clone())]);
-    let sections = iter::once(overview(&view, opening)).chain(readable.sections(&view)).chain([method]);
-    let sections: Vec<PageSection> = sections.map(PageSection::from).collect();
-    let charts = sections.iter().map(|section| section.charts).sum();
-    let has_surface = sections.iter().any(|section| section.id == "surfaces");
-    let first_row = sections.iter().find(|section| section.is_row).map(|section| section.id.clone());
+    let sections = || -> Box<dyn Iterator<Item = Section> + '_> {
+        let method = Section::new("method", "Method", vec![Block::Method(view.method.clone())]);
+        let overview = iter::once_with(|| overview(&view, readable.opening(&view)));
+        Box::new(overview.chain(readable.sections(&view)).chain([method]))
+    };
+    let contents: Vec<PageSection> = sections().map(PageSection::from).collect();
+    let charts = contents.iter().map(|section| section.charts).sum();
+    let has_surface = contents.iter().any(|section| section.id == "surfaces");
+    let first_row = contents.iter().find(|section| section.is_row).map(|section| section.id.clone());
     let page = Page {
         view: &view,
         first_row: first_row.unwrap_or_default(),
-        sections,
+        sections: contents,
+        bodies: RefCell::new(sections()),
         charts,
         plotly: PLOTLY,
         plotly_3d: has_surface.then_some(PLOTLY_3D),
         data: readable.trials().filter(|_| view.group_size == 1).map(|trials| ScriptSafe(Data(trials))),
     };
-    page.render().expect("writing to a string does not fail") + "\n"
+    page.write_into(&mut *output)?;
+    output.write_all(b"\n")
 }
 
 /// The answer.
