@@ -3,6 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use fsb_model::code::{self, Coded, ErrorCode};
+use fsb_model::error_codes;
+use serde_json::{Map, Value};
+
 /// Why a file could not be read, and what was tried.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {problem}", name(.path.as_deref()))]
@@ -63,4 +67,28 @@ impl<P: Into<Problem>> From<P> for ReadError {
 
 fn name(path: Option<&Path>) -> String {
     path.map_or_else(|| "the input".to_owned(), |path| path.display().to_string())
+}
+
+error_codes! {
+    UNREADABLE = "compare/unreadable", code::REQUEST, "A file of results cannot be read.", "Check the path and its permissions.";
+    EMPTY = "compare/empty", code::REQUEST, "A file of results is empty.", "Name another file.";
+    UTF16 = "compare/utf-16", code::REQUEST, "A file of results is UTF-16 text.", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW.";
+    UNKNOWN_TOOL = "compare/unknown-tool", code::REQUEST, "No known tool wrote the file of results.", "Use a tool of fsb list tools.";
+    TOOL_REFUSED = "compare/no-results", code::REQUEST, "A tool's output holds no results that fsb reads.", "Run the tool with the options that the message names.";
+}
+
+impl Coded for ReadError {
+    fn code(&self) -> &'static ErrorCode {
+        match self.problem {
+            Problem::Io(_) => &UNREADABLE,
+            Problem::Empty => &EMPTY,
+            Problem::Utf16 => &UTF16,
+            Problem::Unknown { .. } => &UNKNOWN_TOOL,
+            Problem::Refused { .. } => &TOOL_REFUSED,
+        }
+    }
+
+    fn fields(&self) -> Map<String, Value> {
+        self.path.iter().map(|path| ("path".to_owned(), path.to_string_lossy().into())).collect()
+    }
 }

@@ -24,7 +24,7 @@ mod registry;
 mod skeleton;
 mod tool;
 
-pub use error::{Problem, ReadError};
+pub use error::{CODES, Problem, ReadError};
 pub use iozone::operation;
 pub use registry::{TOOLS, read_file};
 pub use tool::Tool;

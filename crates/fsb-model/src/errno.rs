@@ -25,6 +25,16 @@ pub fn describe(number: i32) -> String {
     }
 }
 
+/// Returns the name of an error: `ENOSPC`. `None` if this module has no name for it.
+pub fn name(number: i32) -> Option<&'static str> {
+    NAMES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+}
+
+/// Returns the name of the error that a message of [`describe`] ends with or contains: `ENOSPC`.
+pub fn name_in(message: &str) -> Option<&'static str> {
+    NAMES.iter().map(|(_, name)| *name).find(|name| message.contains(&format!("({name})")))
+}
+
 /// The same for an error of the standard library, which may not come from the kernel.
 pub fn describe_io(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), describe)

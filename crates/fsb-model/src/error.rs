@@ -5,8 +5,32 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use crate::code::{self, Coded, ErrorCode};
 use crate::errno::advice_on_limits;
+use crate::error_codes;
+
+error_codes! {
+    REFUSED = "testbed/refused", code::REQUEST, "The request cannot be carried out as it is.", "Change what the message names.";
+    UNABLE = "testbed/unable", code::MACHINE, "The machine cannot carry out the request.", "Follow the advice in the message; fsb doctor shows what the machine lacks.";
+    TRIAL_FAILED = "testbed/trial-failed", code::TRIALS, "One target or trial failed.", "Read the reason of the trial in the report.";
+    NEEDS_ROOT = "testbed/needs-root", code::MACHINE, "Formatting and mounting need root.", "Run with sudo, measure a directory, or use --in vm.";
+    TOOL_MISSING = "testbed/tool-missing", code::MACHINE, "A program that the target needs is not installed.", "Install the package that the message names.";
+    UNKNOWN_FILE_SYSTEM = "target/unknown-file-system", code::REQUEST, "No file system has that name.", "Use a name of fsb list file-systems.";
+    UNKNOWN_MEDIUM = "target/unknown-medium", code::REQUEST, "No medium has that name.", "Use a name of fsb list media.";
+    UNKNOWN_OPTION = "target/unknown-option", code::REQUEST, "The file system refuses the mount option.", "Correct or remove the option.";
+    NO_MKFS = "target/no-mkfs", code::REQUEST, "The file system is not made on a medium, so mkfs arguments and a medium do not apply.", "Remove mkfs=… and @MEDIUM from the target.";
+    NO_DIRECTORY = "target/no-directory", code::REQUEST, "The target's path is missing or leads to another kind of file.", "Name a directory that exists.";
+    DIRECTORY_NOT_WRITABLE = "target/directory-not-writable", code::MACHINE, "The user may not write to the target's directory.", "Name a writable directory, or run with sudo.";
+    NO_TARGET = "target/missing", code::REQUEST, "The request names no target.", "Name a file system such as ext4, or a directory.";
+    NO_DEVICE = "device/not-a-device", code::REQUEST, "The path is missing or leads to another kind of file than a block device.", "Name a block device that lsblk shows.";
+    DEVICE_BUSY = "device/in-use", code::REQUEST, "The block device is mounted or in use.", "Unmount or detach the device, or name another.";
+    DEVICE_NOT_EMPTY = "device/not-empty", code::REQUEST, "The block device holds a known signature.", "Name the device with --wipe to destroy its content.";
+    UNKNOWN_CONTROL = "control/unknown", code::REQUEST, "No control has that name.", "Use a name of fsb list controls.";
+    CONTROL_VALUE = "control/invalid-value", code::REQUEST, "The control does not take that value.", "Use a value of fsb list controls.";
+    CONTROL_CONFLICT = "control/conflict", code::REQUEST, "Two controls exclude each other.", "Remove one of the controls.";
+}
 
 /// Whose fault it is, and so how the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +49,12 @@ pub enum Kind {
 pub struct Error {
     /// Whose fault it is.
     pub kind: Kind,
+    /// The name of the [`ErrorCode`]; empty for the general code of the kind.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub code: String,
+    /// The subject of the error, for programs: `path`, `option`, `program`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub fields: Map<String, Value>,
     /// What failed.
     pub what: String,
     /// What was tried, with the answer.
@@ -50,7 +80,14 @@ impl fmt::Display for Error {
 
 impl Error {
     fn new(kind: Kind, what: impl Into<String>) -> Self {
-        Error { kind, what: what.into(), tried: String::new(), advice: String::new() }
+        Error {
+            kind,
+            code: String::new(),
+            fields: Map::new(),
+            what: what.into(),
+            tried: String::new(),
+            advice: String::new(),
+        }
     }
 
     /// A wrong request.
@@ -68,6 +105,23 @@ impl Error {
         Error::new(Kind::Trial, what)
     }
 
+    /// The same with a code, which decides the exit code as well.
+    pub fn coded(mut self, code: &'static ErrorCode) -> Self {
+        code.name.clone_into(&mut self.code);
+        self.kind = match code.exit {
+            code::REQUEST => Kind::Request,
+            code::TRIALS => Kind::Trial,
+            _ => Kind::Machine,
+        };
+        self
+    }
+
+    /// The same with a field for programs.
+    pub fn field(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.fields.insert(name.to_owned(), value.into());
+        self
+    }
+
     /// The same with what was tried.
     pub fn tried(mut self, tried: impl Into<String>) -> Self {
         self.tried = tried.into();
@@ -78,6 +132,26 @@ impl Error {
     pub fn advice(mut self, advice: impl Into<String>) -> Self {
         self.advice = advice.into();
         self
+    }
+}
+
+impl Coded for Error {
+    fn code(&self) -> &'static ErrorCode {
+        let general = match self.kind {
+            Kind::Request => &REFUSED,
+            Kind::Machine => &UNABLE,
+            Kind::Trial => &TRIAL_FAILED,
+        };
+        CODES.iter().find(|code| code.name == self.code).copied().unwrap_or(general)
+    }
+
+    fn fields(&self) -> Map<String, Value> {
+        self.fields.clone()
+    }
+
+    fn help(&self) -> Option<String> {
+        let advice = advice_on_limits(&self.tried).unwrap_or(&self.advice);
+        (!advice.is_empty()).then(|| advice.to_owned())
     }
 }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+pub mod code;
 pub mod errno;
 pub mod error;
 pub mod expression;
@@ -35,6 +36,7 @@ pub mod units;
 pub mod warning;
 pub mod workload;
 
+pub use code::{Coded, ErrorCode};
 pub use geometry::Geometry;
 pub use interference::Interference;
 pub use metric::{Better, Metric, Unit};

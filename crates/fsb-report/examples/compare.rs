@@ -22,5 +22,5 @@ fn main() -> std::io::Result<()> {
     let extension = file.extension().and_then(|extension| extension.to_str());
     let format = FORMATS.iter().find(|format| Some(format.extension) == extension);
     let format = format.ok_or_else(|| std::io::Error::other("no format has this extension"))?;
-    std::fs::write(file, (format.render)(&report))
+    std::fs::write(file, format.render(&report))
 }

@@ -67,6 +67,8 @@ pub(crate) struct View<'a> {
     pub(crate) urgent: usize,
     /// How the numbers were made.
     pub(crate) method: Vec<Paragraph>,
+    /// The number of blocks of which a page shows the median: 1 if it shows every trial.
+    pub(crate) group_size: u32,
 }
 
 /// What columns and rows are called in a run, and in a comparison.

@@ -100,7 +100,7 @@ fn forms(text: &str) -> Vec<(&'static str, String)> {
         Report::of_comparison(&document, None),
         Report::of_comparison(&document, Some("write")),
     ];
-    let all = FORMATS.iter().flat_map(|format| reports.iter().map(|report| (format.name, (format.render)(report))));
+    let all = FORMATS.iter().flat_map(|format| reports.iter().map(|report| (format.name, format.render(report))));
     all.collect()
 }
 
@@ -216,12 +216,12 @@ fn lines_of_a_screen_stay_lines() {
 fn a_cell_of_a_table_runs_no_formula_and_a_number_stays_one() {
     let (record, trials) = run("=HYPERLINK(\"http://e.org\")");
     let summary = Summary::of_run(&record, &trials);
-    let csv = (find("csv").expect("CSV").render)(&Report::of_run(&summary, &trials));
+    let csv = find("csv").expect("CSV").render(&Report::of_run(&summary, &trials));
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
     let first = reader.records().next().expect("a line").expect("CSV");
     assert_eq!(&first[0], "'=HYPERLINK(\"http://e.org\")xfs");
     let document = document("-2+3");
-    let csv = (find("csv").expect("CSV").render)(&Report::of_comparison(&document, None));
+    let csv = find("csv").expect("CSV").render(&Report::of_comparison(&document, None));
     let rows: Vec<_> = csv::Reader::from_reader(csv.as_bytes()).into_records().map(|row| row.expect("CSV")).collect();
     let negative = rows.iter().filter_map(|row| row[11].parse::<f64>().ok()).filter(|value| *value < 0.0).count();
     assert!(negative > 0, "changes to the worse are negative numbers");

@@ -31,3 +31,8 @@ pub mod work;
 pub mod worker;
 
 pub(crate) use placement::placement;
+
+/// Returns the error codes of this crate.
+pub fn codes() -> impl Iterator<Item = &'static fsb_model::ErrorCode> {
+    plan_file::CODES.iter().chain(run::CODES).copied()
+}

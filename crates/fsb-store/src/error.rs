@@ -3,6 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use fsb_model::code::{self, Coded, ErrorCode};
+use fsb_model::error_codes;
+use serde_json::{Map, Value};
+
 /// What can be wrong with a run directory.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -116,5 +120,74 @@ impl StoreError {
 
     pub(crate) fn syntax(path: &Path, line: usize, error: &serde_json::Error) -> Self {
         StoreError::Syntax { path: path.to_owned(), line: line.max(1), message: error.to_string() }
+    }
+}
+
+error_codes! {
+    IO = "store/io", code::MACHINE, "The kernel refused to read or write a file.", "Follow the kernel's answer in the message; the field errno names it.";
+    REFUSED = "store/not-a-file", code::REQUEST, "The file to read is a device, a pipe, a directory, or too large.", "Name a regular file.";
+    NOT_EMPTY = "store/not-empty", code::REQUEST, "The directory for a new run holds something.", "Name a new directory with --out, or resume the run in it with --resume.";
+    UNTRUSTED = "store/directory-writable-by-others", code::REQUEST, "Root would write below a directory that other users can change.", "Use --out or -o in a directory that only root can write to.";
+    PLANTED = "store/not-own-file", code::REQUEST, "A file of another user is in the place of the output.", "Remove the file, or name another.";
+    BUSY = "store/busy", code::MACHINE, "Another process writes to the run directory.", "Wait for that process, or end it.";
+    DELETED = "store/deleted", code::MACHINE, "The run directory was deleted during the run.", "Leave the directory alone until the run ends.";
+    NO_WORKING_DIRECTORY = "store/no-working-directory", code::REQUEST, "The current directory was deleted.", "Change to another directory.";
+    NO_RUN = "store/no-run", code::REQUEST, "The directory holds no run.", "Name a directory with run.json in it.";
+    SYNTAX = "store/syntax", code::REQUEST, "A file of the run is not JSON, or JSON of another shape.", "Restore the file; the fields path and line name the place.";
+    SCHEMA = "store/other-schema", code::REQUEST, "The file has the schema of another program.", "Name a file of fsb.";
+    NEWER = "store/newer", code::REQUEST, "A newer fsb wrote the file.", "Use that version of fsb.";
+    ENCODE = "store/encode", code::MACHINE, "A value of the record cannot be written as JSON.", "Report this as a bug.";
+}
+
+impl Coded for StoreError {
+    fn code(&self) -> &'static ErrorCode {
+        match self {
+            StoreError::Io { .. } => &IO,
+            StoreError::Refused { .. } => &REFUSED,
+            StoreError::NotEmpty(_) => &NOT_EMPTY,
+            StoreError::Untrusted { .. } => &UNTRUSTED,
+            StoreError::Planted(_) => &PLANTED,
+            StoreError::Busy { .. } => &BUSY,
+            StoreError::Deleted(_) => &DELETED,
+            StoreError::NoWorkingDirectory(_) => &NO_WORKING_DIRECTORY,
+            StoreError::NoRun(_) => &NO_RUN,
+            StoreError::Syntax { .. } => &SYNTAX,
+            StoreError::Schema { .. } => &SCHEMA,
+            StoreError::Newer { .. } => &NEWER,
+            StoreError::Encode(_) => &ENCODE,
+        }
+    }
+
+    fn fields(&self) -> Map<String, Value> {
+        let path = |path: &Path| ("path", path.to_string_lossy().into());
+        let text = |text: &String| Value::from(text.as_str());
+        match self {
+            StoreError::Io { what, path: of, .. } => code::fields([path(of), ("call", (*what).into())]),
+            StoreError::Refused { path: of, .. }
+            | StoreError::NotEmpty(of)
+            | StoreError::Planted(of)
+            | StoreError::Deleted(of)
+            | StoreError::NoWorkingDirectory(of)
+            | StoreError::NoRun(of) => code::fields([path(of)]),
+            StoreError::Untrusted { path: of, component, .. } => {
+                code::fields([path(of), ("component", component.to_string_lossy().into())])
+            }
+            StoreError::Busy { path: of, holder } => code::fields([path(of), ("holder", text(holder))]),
+            StoreError::Syntax { path: of, line, .. } => code::fields([path(of), ("line", (*line).into())]),
+            StoreError::Schema { path: of, line, found, expected } => {
+                code::fields([path(of), ("line", (*line).into()), ("found", text(found)), ("expected", text(expected))])
+            }
+            StoreError::Newer { path: of, found, expected } => {
+                code::fields([path(of), ("found", text(found)), ("expected", text(expected))])
+            }
+            StoreError::Encode(_) => Map::new(),
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            StoreError::Untrusted { advice, .. } => Some(advice.clone()),
+            _ => None,
+        }
     }
 }

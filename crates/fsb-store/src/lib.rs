@@ -15,7 +15,7 @@ mod trust;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -23,8 +23,8 @@ use fsb_model::{RunRecord, Trial};
 use rustix::fs::OFlags;
 
 pub use author::{Act, Author};
-pub use error::StoreError;
-pub use output::{append, check as check_output, check_existing, replace};
+pub use error::{CODES, StoreError};
+pub use output::{append, check as check_output, check_existing, replace, replace_with};
 pub use place::absolute;
 pub use read::{Contents, Journal, Line, Reader, read};
 pub use trust::{check_private, check_trusted};
@@ -116,7 +116,16 @@ impl RunDirectory {
 
     /// Writes a derived file (a table, a report) into the directory, atomically.
     pub fn write_file(&self, name: &str, content: &[u8]) -> Result<PathBuf, StoreError> {
-        self.claim.replace(name, content)?;
+        self.write_file_with(name, |file| file.write_all(content))
+    }
+
+    /// Writes a derived file as [`RunDirectory::write_file`] does, from what `write` writes.
+    pub fn write_file_with(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<PathBuf, StoreError> {
+        self.claim.replace_with(name, write)?;
         Ok(self.path().join(name))
     }
 
@@ -189,8 +198,16 @@ impl Claim {
     }
 
     fn replace(&self, name: &str, content: &[u8]) -> Result<File, StoreError> {
+        self.replace_with(name, |file| file.write_all(content))
+    }
+
+    fn replace_with(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<File, StoreError> {
         let path = self.place.path().join(name);
-        self.place.replace(OsStr::new(name), content).map_err(|error| StoreError::io("write", &path, error))
+        self.place.replace(OsStr::new(name), write).map_err(|error| StoreError::io("write", &path, error))
     }
 }
 

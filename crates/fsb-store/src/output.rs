@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, OFlags, Stat, fstat};
@@ -16,22 +16,36 @@ const LINKS: usize = 40;
 /// Everybody may make files there, and remove only their own.
 const SHARED: u32 = 0o1002;
 
-/// Puts `content` into the place of the file. What a symbolic link points at is replaced, not the link; a device or a
-/// pipe is written to as it is, and so is a descriptor (`/dev/stdout`). Where everybody may make files, links and pipes of
-/// others are refused.
+/// Replaces the file `path` with `content`, as [`replace_with`] does.
 pub fn replace(path: &Path, content: &[u8], author: &Author) -> Result<(), StoreError> {
+    replace_with(path, author, |file| file.write_all(content))
+}
+
+/// Replaces the file `path` with what `write` writes, so that long content is never held in memory. A symbolic link
+/// stays and its target is replaced. A device, a pipe or a descriptor (`/dev/stdout`) is written to directly. In
+/// directories where everybody may create files, the links and pipes of other users are refused.
+///
+/// # Errors
+///
+/// If `write` fails, a regular file keeps its old content.
+pub fn replace_with(
+    path: &Path,
+    author: &Author,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), StoreError> {
     let fail = |error| StoreError::io("write", path, error);
-    if let Some(descriptor) = descriptor(path) {
-        return descriptor.map_err(fail)?.write_all(content).map_err(fail);
-    }
-    let Found { place, name, stat } = find(path, author)?;
-    match stat {
-        Some(stat) if kind(&stat) != FileType::RegularFile => {
-            let mut file = special(&place, &name, OFlags::WRONLY)?;
-            file.write_all(content).map_err(fail)
+    let file = match descriptor(path) {
+        Some(descriptor) => descriptor.map_err(fail)?,
+        None => {
+            let Found { place, name, stat } = find(path, author)?;
+            if stat.is_none_or(|stat| kind(&stat) == FileType::RegularFile) {
+                return place.replace(&name, write).map(drop).map_err(fail);
+            }
+            special(&place, &name, OFlags::WRONLY)?
         }
-        _ => place.replace(&name, content).map(drop).map_err(fail),
-    }
+    };
+    let mut file = BufWriter::new(file);
+    write(&mut file).and_then(|()| file.flush()).map_err(fail)
 }
 
 /// Opens a file to add to, made where it is not there; links, pipes and devices as [`replace`] has them. What others may

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,9 @@ use crate::{Author, StoreError, trust};
 
 /// Random names that are tried before somebody is said to be in the way.
 const ATTEMPTS: usize = 16;
+
+/// Bytes that are collected before each call of `write`.
+const BUFFER: usize = 64 << 10;
 
 /// A directory that is held open.
 #[derive(Debug)]
@@ -115,25 +118,29 @@ impl HeldDirectory {
         Ok(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
     }
 
-    /// Puts a file with that content in the place of whatever bears the name, in one step: a link, and a file that has
-    /// other names, stay what they are. The answer is the new file, open to append to.
-    pub fn replace(&self, name: &OsStr, content: &[u8]) -> io::Result<File> {
-        let (temporary, mut file) = self.temporary(name)?;
-        let written = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| {
-            self.author.attempt(|| {
-                renameat(&self.fd, &temporary, &self.fd, name)?;
-                // Some file systems cannot sync a directory: the file is there all the same.
-                match rustix::fs::fsync(&self.fd) {
-                    Err(errno) if errno != Errno::INVAL => Err(errno.into()),
-                    _ => Ok(()),
-                }
-            })
-        });
-        if written.is_err() {
-            // The first error is the one to tell; a leftover that cannot be removed either adds nothing to it.
-            let _ = self.remove(&temporary);
-        }
-        written.map(|()| file)
+    /// Replaces the directory entry `name` with a new file in one step. `write` produces the content. Symbolic links and
+    /// files with other names are not followed and not changed. Returns the new file, open for appending.
+    ///
+    /// # Errors
+    ///
+    /// If `write` fails, the entry keeps its old file.
+    pub fn replace(&self, name: &OsStr, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<File> {
+        let (temporary, file) = self.temporary(name)?;
+        let temporary = Temporary { place: self, name: Some(temporary) };
+        let mut buffer = BufWriter::with_capacity(BUFFER, file);
+        write(&mut buffer)?;
+        let file = buffer.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        self.author.attempt(|| {
+            renameat(&self.fd, temporary.name.as_deref().unwrap_or_default(), &self.fd, name)?;
+            // Some file systems cannot sync a directory: the file is there all the same.
+            match rustix::fs::fsync(&self.fd) {
+                Err(errno) if errno != Errno::INVAL => Err(errno.into()),
+                _ => Ok(()),
+            }
+        })?;
+        temporary.keep();
+        Ok(file)
     }
 
     /// A new file of a name that nobody can guess.
@@ -154,6 +161,29 @@ impl HeldDirectory {
     /// Whether the directory was removed.
     pub fn is_gone(&self) -> bool {
         fstat(&self.fd).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+}
+
+/// The name of a temporary file. Dropping it removes the file.
+struct Temporary<'a> {
+    place: &'a HeldDirectory,
+    /// `None` after [`Temporary::keep`].
+    name: Option<OsString>,
+}
+
+impl Temporary<'_> {
+    /// Leaves the file where it is: it has its final name.
+    fn keep(mut self) {
+        self.name = None;
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            // The caller reports the first error. That of the removal adds nothing to it.
+            let _ = self.place.remove(name);
+        }
     }
 }
 

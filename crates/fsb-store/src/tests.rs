@@ -197,3 +197,22 @@ proptest! {
         let _ = read(&path);
     }
 }
+
+#[test]
+fn a_writer_that_fails_or_panics_keeps_the_old_file_and_leaves_no_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("report.html");
+    let author = Author::this_user();
+    crate::replace(&path, b"old", &author).unwrap();
+    let failed = crate::replace_with(&path, &author, |file| {
+        file.write_all(&[b'x'; 1 << 20])?;
+        Err(std::io::Error::other("no more"))
+    });
+    assert!(matches!(failed, Err(StoreError::Io { what: "write", .. })), "{failed:?}");
+    let panicked = std::panic::catch_unwind(|| crate::replace_with(&path, &author, |_| panic!("on purpose")));
+    assert!(panicked.is_err());
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    crate::replace_with(&path, &author, |file| file.write_all(b"new")).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"new");
+}

@@ -2,6 +2,10 @@
 
 use std::io;
 
+use fsb_model::code::{self, Coded, ErrorCode};
+use fsb_model::error_codes;
+use serde_json::{Map, Value};
+
 /// A trace that cannot be read or written; the text stands after `FILE: `.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
@@ -42,5 +46,40 @@ pub enum TraceError {
 impl TraceError {
     pub(crate) fn damaged(what: impl Into<String>) -> TraceError {
         TraceError::Damaged(what.into())
+    }
+}
+
+error_codes! {
+    NOT_A_TRACE = "trace/not-a-trace", code::REQUEST, "The file is not a trace of fsb.", "Import traces of strace, fio and blkparse with fsb trace import.";
+    VERSION = "trace/newer", code::REQUEST, "A newer fsb wrote the trace.", "Use that version of fsb.";
+    TRUNCATED = "trace/truncated", code::REQUEST, "The trace ends before its end.", "Record it again, or copy the whole file.";
+    DAMAGED = "trace/damaged", code::REQUEST, "The bytes of the trace contradict each other.", "Copy or record it again.";
+    OUTSIDE = "trace/outside", code::REQUEST, "A name in the trace leads out of the target.", "Record the trace with another --root.";
+    LINE = "trace/invalid-line", code::REQUEST, "A line of another tool's trace cannot be read.", "Correct the line that the field names.";
+    UNFIT = "trace/unfit", code::REQUEST, "The trace cannot be used for this.", "Follow the message.";
+    IO = "trace/io", code::MACHINE, "The trace cannot be read or written.", "Follow the kernel's answer in the message.";
+}
+
+impl Coded for TraceError {
+    fn code(&self) -> &'static ErrorCode {
+        match self {
+            TraceError::NotATrace => &NOT_A_TRACE,
+            TraceError::Version(_) => &VERSION,
+            TraceError::Truncated { .. } => &TRUNCATED,
+            TraceError::Damaged(_) => &DAMAGED,
+            TraceError::Outside(_) => &OUTSIDE,
+            TraceError::Line { .. } => &LINE,
+            TraceError::Unfit(_) => &UNFIT,
+            TraceError::Io(_) => &IO,
+        }
+    }
+
+    fn fields(&self) -> Map<String, Value> {
+        match self {
+            TraceError::Line { line, .. } => code::fields([("line", (*line).into())]),
+            TraceError::Truncated { calls } => code::fields([("calls", (*calls).into())]),
+            TraceError::Outside(name) => code::fields([("name", name.as_str().into())]),
+            _ => Map::new(),
+        }
     }
 }

@@ -23,7 +23,7 @@ pub mod summary;
 
 pub use anonymous::Disguise;
 pub use call::{ALL_KINDS, Call, Kind, LOST_UNIT, flags};
-pub use error::TraceError;
+pub use error::{CODES, TraceError};
 pub use format::{Header, Names, Overhead, Part, Reader, Skimmed, Totals, VERSION, Writer};
 pub use initial::{Initial, State};
 pub use order::{Order, Turn};

@@ -1,13 +1,13 @@
 //! Who writes what this program leaves: whoever asked root for it, else the user it runs as.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fsb_store::{Author, StoreError};
 use fsb_testbed::Caller;
 
-use crate::exit;
+use crate::{code, exit};
 
 /// Whom results belong to.
 pub fn author() -> Author {
@@ -38,7 +38,9 @@ pub fn read_as_caller() {
 
 /// Looks for files with the rights of whoever asked root: their names are told, too.
 pub fn looking<T>(look: impl FnOnce() -> T) -> anyhow::Result<T> {
-    author().act(look).map_err(|error| exit::machine(format!("cannot read for who asked root: {error}")))
+    author().act(look).map_err(|error| {
+        exit::failure(&code::DIRECTORY_NOT_WRITABLE, format!("cannot read for who asked root: {error}"))
+    })
 }
 
 /// The command line of this process, as others are told it.
@@ -55,6 +57,11 @@ pub fn holder() -> String {
 /// Puts `content` into the place of a file that the user named.
 pub fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     fsb_store::replace(path, content, &author())
+}
+
+/// Replaces a file that the user named with what `write` writes.
+pub fn replace_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
+    fsb_store::replace_with(path, &author(), write)
 }
 
 /// Opens a file that the user named, to add to it.
@@ -156,12 +163,15 @@ pub fn check_cache() -> anyhow::Result<()> {
     }
     let Ok(cache) = fsb_vm::kernel::cache_path() else { return Ok(()) };
     match fsb_store::check_trusted(&cache) {
-        Err(StoreError::Untrusted { component, why, .. }) => Err(exit::request(format!(
-            "root keeps no kernels in {}: {}: {why}. Run it without sudo, for a virtual machine needs no root, or set \
+        Err(StoreError::Untrusted { component, why, .. }) => Err(exit::failure(
+            &code::CACHE_NOT_PRIVATE,
+            format!(
+                "root keeps no kernels in {}: {}: {why}. Run it without sudo, for a virtual machine needs no root, or set \
              XDG_CACHE_HOME to a directory that only root may write to",
-            cache.display(),
-            component.display()
-        ))),
+                cache.display(),
+                component.display()
+            ),
+        )),
         checked => Ok(checked?),
     }
 }

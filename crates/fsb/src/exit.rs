@@ -3,12 +3,18 @@
 use std::io;
 use std::process::ExitCode;
 
-use fsb_model::errno;
-use fsb_runner::agent::AgentError;
+use fsb_compat::ReadError;
+use fsb_model::target::TargetError;
+use fsb_model::{Coded, ErrorCode, errno};
 use fsb_runner::plan_file::PlanError;
 use fsb_runner::run::RunError;
 use fsb_store::StoreError;
-use fsb_testbed::{Kind, TestbedError};
+use fsb_testbed::TestbedError;
+use fsb_trace::TraceError;
+use serde_json::{Map, Value};
+
+use crate::code;
+use crate::message::{self, Level, Message, MessageFormat};
 
 /// Done.
 pub const DONE: u8 = 0;
@@ -27,19 +33,36 @@ pub const HUNG_UP: u8 = 129;
 /// Ended by SIGTERM.
 pub const TERMINATED: u8 = 143;
 
-/// An error with the code it ends the program with.
+/// An error of the program itself, with its code.
 #[derive(Debug)]
 pub struct Failure {
-    /// One of the constants above.
-    pub code: u8,
-    /// What failed, what was tried, what to do next.
+    /// The code that programs match.
+    pub code: &'static ErrorCode,
+    /// The exit code: one of the constants above.
+    pub exit: u8,
+    /// The text: what failed, what was tried, what to do next.
     pub message: String,
+    /// The subject of the message for programs: `path`, `line`.
+    pub fields: Map<String, Value>,
+    /// The remedy, if it is more specific than that of the code.
+    pub help: Option<String>,
 }
 
 impl Failure {
+    /// Returns a failure with the exit code of its code.
+    pub fn new(code: &'static ErrorCode, message: impl Into<String>) -> Failure {
+        Failure { code, exit: code.exit, message: message.into(), fields: Map::new(), help: None }
+    }
+
+    /// Returns a failure with the codes, fields and remedy of an error, and another message.
+    pub fn wrapping(error: &anyhow::Error, message: String) -> Failure {
+        let Known { code, exit, fields, help } = known(error);
+        Failure { code, exit, message, fields, help }
+    }
+
     /// Whether who typed the request may type another one: nothing has ended the program.
     pub fn may_be_tried_again(&self) -> bool {
-        matches!(self.code, REQUEST | MACHINE)
+        matches!(self.exit, REQUEST | MACHINE)
     }
 }
 
@@ -51,27 +74,66 @@ impl std::fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// A request that makes no sense.
-pub fn request(message: impl Into<String>) -> anyhow::Error {
-    Failure { code: REQUEST, message: message.into() }.into()
+impl Coded for Failure {
+    fn code(&self) -> &'static ErrorCode {
+        self.code
+    }
+
+    fn fields(&self) -> Map<String, Value> {
+        self.fields.clone()
+    }
+
+    fn help(&self) -> Option<String> {
+        self.help.clone()
+    }
 }
 
-/// Something that the machine cannot do.
-pub fn machine(message: impl Into<String>) -> anyhow::Error {
-    Failure { code: MACHINE, message: message.into() }.into()
+/// Returns an error with a code and a message.
+pub fn failure(code: &'static ErrorCode, message: impl Into<String>) -> anyhow::Error {
+    Failure::new(code, message).into()
 }
 
-/// Prints the error and gives its code. A reader that closed the pipe has what it wanted: that is success.
+/// Returns an error with the code, the fields and the remedy of its cause, and a message that includes the cause's.
+pub fn because(cause: &impl Coded, message: impl Into<String>) -> anyhow::Error {
+    Failure { fields: cause.fields(), help: cause.help(), ..Failure::new(cause.code(), message) }.into()
+}
+
+/// Prints the error and returns its exit code. A reader that closed the pipe has what it wanted: that is success.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(is_broken_pipe) {
         return ExitCode::SUCCESS;
     }
-    crate::stderr::say(&format!("fsb: {}", describe(error)));
+    match message::format() {
+        MessageFormat::Text => crate::stderr::say(&format!("fsb: {}", to_text(error))),
+        MessageFormat::Json => message::print(&to_message(error)),
+    }
     ExitCode::from(code(error))
 }
 
+/// Returns the error as a message for programs.
+fn to_message(error: &anyhow::Error) -> Message {
+    let Known { code, mut fields, help, .. } = known(error);
+    let message = error.to_string();
+    let causes = error.chain().skip(1).map(ToString::to_string);
+    let cause: Vec<String> = causes.filter(|cause| !message.contains(essence(cause))).collect();
+    let number = error.chain().find_map(|error| error.downcast_ref::<io::Error>()?.raw_os_error());
+    let name = number.and_then(errno::name).or_else(|| errno::name_in(&message));
+    if let Some(name) = name {
+        fields.entry("errno").or_insert_with(|| name.into());
+    }
+    let help = errno::advice_on_limits(&to_text(error)).map(str::to_owned).or(help);
+    Message {
+        level: Level::Error,
+        code: Some(code.name.to_owned()),
+        message,
+        cause,
+        help: Some(help.unwrap_or_else(|| code.help.to_owned())),
+        fields,
+    }
+}
+
 /// The error with its causes. Those that it has told itself are not told again.
-fn describe(error: &anyhow::Error) -> String {
+fn to_text(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {
@@ -95,45 +157,48 @@ fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// The code for an error, by what is deepest in it.
+/// Returns the exit code for an error.
 pub fn code(error: &anyhow::Error) -> u8 {
-    error.chain().find_map(known).unwrap_or(MACHINE)
+    known(error).exit
 }
 
-fn known(error: &(dyn std::error::Error + 'static)) -> Option<u8> {
+/// The data of an error beside its text.
+struct Known {
+    code: &'static ErrorCode,
+    exit: u8,
+    fields: Map<String, Value>,
+    help: Option<String>,
+}
+
+impl Known {
+    fn of(error: &impl Coded) -> Known {
+        let code = error.code();
+        Known { code, exit: code.exit, fields: error.fields(), help: error.help() }
+    }
+}
+
+/// Returns what the outermost error with a code knows. An error without one is internal, or the kernel's.
+fn known(error: &anyhow::Error) -> Known {
+    let of_kernel = || error.chain().any(|error| error.is::<io::Error>());
+    let unclassified = || if of_kernel() { &code::SYSTEM } else { &code::INTERNAL };
+    let general = || Known { code: unclassified(), exit: MACHINE, fields: Map::new(), help: None };
+    error.chain().find_map(classified).unwrap_or_else(general)
+}
+
+fn classified(error: &(dyn std::error::Error + 'static)) -> Option<Known> {
+    fn of<E: Coded + std::error::Error + 'static>(error: &(dyn std::error::Error + 'static)) -> Option<Known> {
+        error.downcast_ref::<E>().map(Known::of)
+    }
     if let Some(failure) = error.downcast_ref::<Failure>() {
-        return Some(failure.code);
+        return Some(Known { exit: failure.exit, ..Known::of(failure) });
     }
-    if let Some(error) = error.downcast_ref::<PlanError>() {
-        return Some(if matches!(error, PlanError::Machine(_)) { MACHINE } else { REQUEST });
-    }
-    if let Some(error) = error.downcast_ref::<TestbedError>() {
-        return Some(of_kind(error.kind));
-    }
-    if let Some(error) = error.downcast_ref::<StoreError>() {
-        return Some(of_store(error));
-    }
-    match error.downcast_ref::<RunError>()? {
-        RunError::Agent(AgentError::Refused(error)) => Some(of_kind(error.kind)),
-        RunError::Agent(AgentError::Interrupted) => Some(INTERRUPTED),
-        RunError::Agent(AgentError::Gone(_)) | RunError::Journal(_) => Some(MACHINE),
-        RunError::OtherDevice(_) | RunError::OtherKernel(_) | RunError::Budget(_) => Some(REQUEST),
-    }
-}
-
-fn of_store(error: &StoreError) -> u8 {
-    match error {
-        StoreError::Io { .. } | StoreError::Encode(_) | StoreError::Busy { .. } | StoreError::Deleted(_) => MACHINE,
-        _ => REQUEST,
-    }
-}
-
-fn of_kind(kind: Kind) -> u8 {
-    match kind {
-        Kind::Request => REQUEST,
-        Kind::Machine => MACHINE,
-        Kind::Trial => TRIALS,
-    }
+    of::<PlanError>(error)
+        .or_else(|| of::<TestbedError>(error))
+        .or_else(|| of::<StoreError>(error))
+        .or_else(|| of::<RunError>(error))
+        .or_else(|| of::<ReadError>(error))
+        .or_else(|| of::<TraceError>(error))
+        .or_else(|| of::<TargetError>(error))
 }
 
 #[cfg(test)]
@@ -149,15 +214,32 @@ mod tests {
         let source = io::Error::from_raw_os_error(27);
         let error = StoreError::Io { what: "write", path: PathBuf::from("run/run.json"), source };
         let error = anyhow::Error::new(error);
-        assert_eq!(describe(&error), "cannot write run/run.json: File too large (os error 27)");
+        assert_eq!(to_text(&error), "cannot write run/run.json: File too large (os error 27)");
         let source = io::Error::from_raw_os_error(24);
         let error = anyhow::Error::new(StoreError::Io { what: "open", path: PathBuf::from("/"), source });
         let advised = "raise the limit on open files: ulimit -n 1024";
-        assert_eq!(describe(&error), format!("cannot open /: Too many open files (os error 24); {advised}"));
+        assert_eq!(to_text(&error), format!("cannot open /: Too many open files (os error 24); {advised}"));
         let advised = "cannot use a: Permission denied (EACCES); name another";
         let error = Err::<(), _>(io::Error::from_raw_os_error(13)).context(advised).unwrap_err();
-        assert_eq!(describe(&error), advised);
+        assert_eq!(to_text(&error), advised);
         let error = Err::<(), _>(io::Error::other("it is gone")).context("cannot read a").unwrap_err();
-        assert_eq!(describe(&error), "cannot read a: it is gone");
+        assert_eq!(to_text(&error), "cannot read a: it is gone");
+    }
+
+    #[test]
+    fn a_message_for_programs_has_code_cause_help_and_fields() {
+        let source = io::Error::from_raw_os_error(28);
+        let error = anyhow::Error::new(StoreError::Io { what: "write", path: PathBuf::from("run/run.json"), source });
+        let message = serde_json::to_value(to_message(&error.context("cannot save the run"))).unwrap();
+        let expected = serde_json::json!({
+            "level": "error", "code": "store/io", "message": "cannot save the run",
+            "cause": ["cannot write run/run.json: No space left on device (os error 28)",
+                      "No space left on device (os error 28)"],
+            "help": "Follow the kernel's answer in the message; the field errno names it.",
+            "fields": { "path": "run/run.json", "call": "write", "errno": "ENOSPC" },
+        });
+        assert_eq!(message, expected);
+        let internal = anyhow::anyhow!("it is gone");
+        assert_eq!((to_message(&internal).code.as_deref(), super::code(&internal)), (Some("internal"), MACHINE));
     }
 }

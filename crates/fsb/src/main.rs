@@ -10,12 +10,14 @@
 
 mod author;
 mod cli;
+mod code;
 mod columns;
 mod earlier;
 mod exit;
 mod front;
 mod gate;
 mod journal;
+mod message;
 mod progress;
 mod published;
 mod results;
@@ -35,7 +37,8 @@ fn main() -> ExitCode {
     if let Some(code) = roles::play(&arguments) {
         return code;
     }
-    match cli::main(&arguments) {
+    let chosen = message::choose(&arguments).map_err(|why| exit::failure(&code::INVALID_VALUE, why));
+    match chosen.and_then(|()| cli::main(&arguments)) {
         Ok(code) => code,
         Err(error) => exit::report(&error),
     }

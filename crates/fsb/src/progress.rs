@@ -12,7 +12,9 @@ use fsb_report::{Releases, Report, interference_text, stopping_rule_text, text, 
 use fsb_runner::agent::OPERATIONS;
 use fsb_runner::event::{Event, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Map, Value};
 
+use crate::message::{self, Level, Message, MessageFormat};
 use crate::stderr::say;
 use crate::{columns, results};
 
@@ -41,7 +43,7 @@ pub struct Progress {
 impl Progress {
     /// Of a run of these targets, in a race or not; `quiet` leaves only warnings.
     pub fn new(targets: &[Target], race: bool, quiet: bool) -> Self {
-        let terminal = std::io::stderr().is_terminal();
+        let terminal = std::io::stderr().is_terminal() && message::format() == MessageFormat::Text;
         let bar = if quiet || !terminal { ProgressBar::hidden() } else { ProgressBar::new(0) };
         let progress = Progress {
             bar,
@@ -170,9 +172,26 @@ pub fn warn(warning: &Warning, tell: &dyn Fn(&str)) {
     static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let text = warning_text(warning);
     let is_new = PRINTED.lock().is_ok_and(|mut printed| printed.insert(text.clone()));
-    if is_new {
-        tell(&format!("warning: {text}"));
+    if !is_new {
+        return;
     }
+    match message::format() {
+        MessageFormat::Text => tell(&format!("warning: {text}")),
+        MessageFormat::Json => message::print(&to_message(warning, text)),
+    }
+}
+
+/// Returns a warning as a message for programs: its kind is the code, and its data are the fields.
+fn to_message(warning: &Warning, text: String) -> Message {
+    let mut fields = match serde_json::to_value(warning) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let kind = match fields.remove("kind") {
+        Some(Value::String(kind)) => kind.replace('_', "-"),
+        _ => "other".to_owned(),
+    };
+    Message { fields, ..Message::new(Level::Warning, Some(&format!("warning/{kind}")), text) }
 }
 
 impl Observer for Progress {

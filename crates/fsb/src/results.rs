@@ -1,6 +1,6 @@
 //! What a run leaves: tables, the report, and the first screen.
 
-use std::io::{IsTerminal, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use fsb_analysis::FEWEST_JUDGED;
@@ -12,7 +12,7 @@ use fsb_report::{FORMATS, Format, Report, text, visible};
 use fsb_store::RunDirectory;
 
 use crate::cli::help::heading;
-use crate::{author, exit, published, sets};
+use crate::{author, code, exit, published, sets};
 
 /// Parent directory of run directories, unless `--out` names one.
 const RESULTS: &str = "fsb-results";
@@ -74,21 +74,23 @@ pub fn look(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
 /// The format of that name, or of that file-name ending.
 fn format(name: &str) -> anyhow::Result<&'static Format> {
     let known = FORMATS.iter().find(|format| format.name == name || format.extension == name);
-    known.ok_or_else(|| exit::request(nearest::unknown("format", name, FORMATS.iter().map(|format| format.name))))
+    known.ok_or_else(|| {
+        exit::failure(&code::UNKNOWN_FORMAT, nearest::unknown("format", name, FORMATS.iter().map(|format| format.name)))
+    })
 }
 
 /// Writes `trials.csv` and `report.html` into the run directory.
 pub fn write(directory: &RunDirectory, report: &Report<'_>) -> anyhow::Result<PathBuf> {
     let table = format("csv")?;
-    directory.write_file(TABLE_FILE, (table.render)(report).as_bytes())?;
+    directory.write_file_with(TABLE_FILE, |file| (table.write)(report, file))?;
     let page = format("html")?;
-    let path = directory.write_file(REPORT_FILE, (page.render)(report).as_bytes())?;
-    Ok(path)
+    Ok(directory.write_file_with(REPORT_FILE, |file| (page.write)(report, file))?)
 }
 
 /// Writes `trials.csv`, `choice.json` and `choice.txt` into the directory of a race.
 pub fn write_choice(directory: &RunDirectory, choice: &Choice, report: &Report<'_>) -> anyhow::Result<PathBuf> {
-    directory.write_file(TABLE_FILE, (format("csv")?.render)(report).as_bytes())?;
+    let table = format("csv")?;
+    directory.write_file_with(TABLE_FILE, |file| (table.write)(report, file))?;
     directory.write_file("choice.json", choice_json(choice)?.as_bytes())?;
     Ok(directory.write_file("choice.txt", choice::screen(choice, 0).as_bytes())?)
 }
@@ -117,7 +119,7 @@ impl Output {
         let found = self.named()?;
         if self.tails && found.name != "text" {
             let other = format!("--tails belongs to the first screen: {} holds all latencies as it is", found.name);
-            return Err(exit::request(other));
+            return Err(exit::failure(&code::CONFLICT, other));
         }
         Ok(found)
     }
@@ -141,9 +143,10 @@ impl Output {
         match self.named()?.name {
             "json" => Ok(true),
             "text" => Ok(false),
-            other => Err(exit::request(format!(
-                "--format {other}: a choice is text or json; its trials are in {TABLE_FILE} of its directory"
-            ))),
+            other => Err(exit::failure(
+                &code::CONFLICT,
+                format!("--format {other}: a choice is text or json; its trials are in {TABLE_FILE} of its directory"),
+            )),
         }
     }
 
@@ -174,15 +177,17 @@ impl Output {
         let format = self.resolve()?;
         let tails = if self.tails { text::tails(report, 0) } else { String::new() };
         if let Some(path) = &self.file {
-            let text = (format.render)(report) + &tails;
-            return Ok(author::replace(path, text.as_bytes())?);
+            return Ok(author::replace_with(path, |file| {
+                (format.write)(report, file)?;
+                file.write_all(tails.as_bytes())
+            })?);
         }
         match format.name {
             "text" => {
                 let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
                 print_exactly(&(screen(report, 0, color) + &tails))
             }
-            _ => print_data(&(format.render)(report)),
+            _ => print_report(format, report),
         }
     }
 }
@@ -196,6 +201,17 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 /// Prints what programs read: to the last character, unless a terminal shows it.
 pub fn print_data(text: &str) -> anyhow::Result<()> {
     if std::io::stdout().is_terminal() { print(text) } else { print_exactly(text) }
+}
+
+/// Prints a report as [`print_data`] does. It is never whole in memory unless a terminal shows it.
+pub fn print_report(format: &Format, report: &Report<'_>) -> anyhow::Result<()> {
+    if std::io::stdout().is_terminal() {
+        return print(&format.render(report));
+    }
+    let mut output = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    (format.write)(report, &mut output)?;
+    output.flush()?;
+    Ok(())
 }
 
 /// Prints what a renderer has made ready, colours and all.

@@ -14,7 +14,7 @@ use fsb_testbed::{Caller, LocalTestbed, TestbedError, sandbox};
 use fsb_vm::machine::LAUNCH_ARGUMENT;
 
 use crate::cli::{iozone, postmark};
-use crate::exit;
+use crate::{code, exit};
 
 /// All that workers can do.
 static WORK: &[Kind] = &[Kind::of::<Steps>(), Kind::of::<iozone::Passes>(), Kind::of::<postmark::Runs>()];
@@ -98,13 +98,13 @@ fn recorded_child(arguments: &[OsString]) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let program = fsb_record::program_of(arguments).to_string_lossy();
-            exit::report(&exit::request(format!("{program} cannot be run: {error}")))
+            exit::report(&exit::failure(&code::PROGRAM, format!("{program} cannot be run: {error}")))
         }
     }
 }
 
 fn refused(error: &fsb_vm::VmError) -> ExitCode {
-    exit::report(&exit::machine(error.to_string()))
+    exit::report(&exit::failure(&code::UNABLE, error.to_string()))
 }
 
 /// `__iozone-child PARENT PHASE`: one of several processes that `fsb iozone -t` measures together.

@@ -79,7 +79,7 @@ pub fn read(path: &Path) -> Result<Stored, StoreError> {
                 Some((operation, texts.pop()?))
             });
             let merged: BTreeMap<String, String> = merged.collect();
-            trial.latency = (!merged.is_empty()).then(|| merged.into());
+            trial.set_latency(merged);
         }
         return Ok(Stored { record: reader.record, trials, warnings });
     }
@@ -147,7 +147,7 @@ mod tests {
         fs::write(directory.path().join(TRIALS_FILE), journal).unwrap();
         let whole = fsb_store::read(directory.path()).unwrap();
         let stored = read(directory.path()).unwrap();
-        assert!(stored.trials.iter().filter(|trial| trial.latency.is_some()).count() == 1);
+        assert!(stored.trials.iter().filter(|trial| !trial.extras().latency.is_empty()).count() == 1);
         let expected = results::summary(&whole.record, &whole.trials);
         assert!(expected.rows[0].cells[0].latency[0].n == 1500);
         assert_eq!(results::summary_of_shown(&stored.record, &stored.trials), expected);

@@ -2,7 +2,7 @@
 //!
 //! `text` reads and writes what users type.
 
-mod text;
+pub(crate) mod text;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -9,6 +9,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use serde_json::{Map, Value};
+
+use crate::code::{self, Coded, ErrorCode};
+use crate::error_codes;
+
 use super::{FileSystemSpec, Medium, Target, TargetKind};
 
 /// Why a text is no target.
@@ -29,6 +34,26 @@ pub enum TargetError {
     /// A name that cannot stand in a table.
     #[error("target '{0}': the name '{1}' is empty or holds a control character")]
     Name(String, String),
+}
+
+error_codes! {
+    INVALID_TARGET = "target/invalid", code::REQUEST, "The text cannot be read as a target.", "Write [NAME=]FS[,OPTION…][@MEDIUM], or a path that begins with / or a dot.";
+}
+
+impl Coded for TargetError {
+    fn code(&self) -> &'static ErrorCode {
+        &INVALID_TARGET
+    }
+
+    fn fields(&self) -> Map<String, Value> {
+        match self {
+            TargetError::Empty => Map::new(),
+            TargetError::Quote(target)
+            | TargetError::EmptyOption(target)
+            | TargetError::Mkfs(target)
+            | TargetError::Name(target, _) => code::fields([("target", target.as_str().into())]),
+        }
+    }
 }
 
 impl FromStr for Target {

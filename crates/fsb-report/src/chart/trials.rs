@@ -9,6 +9,7 @@ use super::axis::unit;
 use super::figure::{figure, short};
 use super::look::{brief, color, dash, key, mark, plain};
 use super::member::{Chart, ChartKind, Draw};
+use crate::run::groups::{self, BlockGroup};
 use crate::run::summary::{TrialPoint, Workload};
 use crate::view::{Row, View};
 
@@ -32,7 +33,10 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
         .flat_map(|(target, estimate)| {
             let name = plain(&view.names[*target]);
             let mut traces = vec![estimate_trace(&name, workload, *target, estimate, scale.divisor)];
-            traces.extend(run_order(&name, workload, &orders, *target, scale.divisor));
+            match view.group_size {
+                1 => traces.extend(run_order(&name, workload, &orders, *target, scale.divisor)),
+                size => traces.push(group_medians(&name, workload, size, *target, scale.divisor)),
+            }
             traces
         })
         .collect();
@@ -50,13 +54,21 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
                     "dtick": (last / 10.0).ceil(), "showgrid": false, "zeroline": false },
         "yaxis": { "title": { "text": scale.name }, "zeroline": false },
     });
+    let (shown, right) = match view.group_size {
+        1 => {
+            let right = "every trial, in run order within its block; a ring marks an outlier";
+            ("every trial".to_owned(), right.to_owned())
+        }
+        size => (format!("medians of {size} blocks"), format!("medians of {size} consecutive blocks")),
+    };
     vec![Chart {
         id: format!("{name}-{place}"),
         height: 300,
-        label: format!("{}: estimates with intervals, and every trial in run order", row.label),
-        caption: "Left: estimates with their 95 % intervals, below the letter of each: targets that share one are not told \
-                  apart. Right: every trial, in run order within its block; a ring marks an outlier. The numbers are those of the tables below."
-            .to_owned(),
+        label: format!("{}: estimates with intervals, and {shown} in run order", row.label),
+        caption: format!(
+            "Left: estimates with their 95 % intervals, below the letter of each: targets that share one are not \
+             significantly different. Right: {right}. The numbers are those of the tables below."
+        ),
         key: key(view),
         choices: Vec::new(),
         operation: None,
@@ -111,6 +123,23 @@ fn run_order(name: &str, workload: &Workload, orders: &Orders, target: usize, di
         "hovertext": texts, "hoverinfo": "text",
     });
     rings.into_iter().chain([points]).collect()
+}
+
+/// Medians of one target's groups of blocks, each at the middle of its blocks.
+fn group_medians(name: &str, workload: &Workload, size: u32, target: usize, divisor: f64) -> Value {
+    let groups = groups::of(&workload.cells[target].trials, size);
+    let x: Vec<Value> =
+        groups.values().map(|group| short(f64::midpoint(group.blocks.0.into(), group.blocks.1.into()))).collect();
+    let y: Vec<Value> = groups.values().map(|group| short(group.median / divisor)).collect();
+    let text = |group: &BlockGroup| {
+        let ((first, last), median) = (group.blocks, workload.unit.show(group.median));
+        format!("{name}, blocks {first} to {last}: median {median} of {}", group.n)
+    };
+    json!({
+        "type": "scatter", "mode": "lines+markers", "name": name, "xaxis": "x2", "x": x, "y": y,
+        "marker": mark(target, 7), "line": { "color": color(target), "width": 0.6, "dash": dash(target) },
+        "hovertext": groups.values().map(text).collect::<Vec<_>>(), "hoverinfo": "text",
+    })
 }
 
 /// The orders of all trials of each block, sorted: trials of a block are drawn beside each other in the order in which they

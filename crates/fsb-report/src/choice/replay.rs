@@ -151,13 +151,13 @@ fn given<'a>(record: &RunRecord, trials: &'a [ShownTrial], last: u32) -> BTreeMa
         let Some(candidate) = place(&trial.what.target) else { continue };
         let given = blocks.entry(trial.block).or_default().entry(candidate).or_default();
         given.part = given.part.or(trial.part);
-        match (trial.outcome, trial.metrics.first()) {
+        match (trial.outcome, trial.metrics().next()) {
             (Outcome::Ok, Some(metric)) if metric.value > 0.0 => {
                 let sign = if metric.kind.better == Better::Lower { -1.0 } else { 1.0 };
                 given.values.insert(&trial.what.workload, sign * metric.value.ln());
             }
             _ => {
-                let why = trial.error.as_deref().unwrap_or("it gave no value");
+                let why = trial.extras().error.as_deref().unwrap_or("it gave no value");
                 given.failure.get_or_insert_with(|| format!("{}: {why}", trial.what.workload));
             }
         }

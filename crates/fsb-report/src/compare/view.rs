@@ -54,6 +54,7 @@ pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
         urgent: 0,
         conditions: document.conditions.iter().map(condition_text).collect(),
         method: method::paragraphs(selection),
+        group_size: 1,
         names,
     };
     view.legend = legend(&view);

@@ -1,5 +1,7 @@
 //! Everything for programs: a run by the contract `fsbench/report/1`, a comparison by `fsbench/comparison/1`.
 
+use std::io::{self, Write};
+
 use fsb_analysis::compare::Document;
 use serde::Serialize;
 
@@ -12,7 +14,7 @@ pub(super) const FORMAT: Format = Format {
     name: "json",
     extension: "json",
     about: "everything that the report shows, for programs (schema fsbench/report/1)",
-    render,
+    write,
 };
 
 /// The schema of a run that this version writes; that of a comparison is part of it.
@@ -25,16 +27,19 @@ struct Contract<'a> {
     summary: &'a Summary,
 }
 
-/// The whole document; of one operation in detail, that operation alone.
-pub fn render(report: &Report<'_>) -> String {
-    let text = match report {
-        Report::Run { summary, .. } => serde_json::to_string_pretty(&Contract { schema: SCHEMA, summary }),
-        Report::Comparison { document, detail: None } => serde_json::to_string_pretty(document),
-        Report::Comparison { document, detail } => {
-            serde_json::to_string_pretty(&narrowed(Selection { document, detail: *detail }))
+/// Writes the whole document, or of one operation in detail that operation alone.
+fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
+    match report {
+        Report::Run { summary, .. } => {
+            serde_json::to_writer_pretty(&mut *output, &Contract { schema: SCHEMA, summary })?;
         }
-    };
-    text.expect("a report has only text keys and finite numbers") + "\n"
+        Report::Comparison { document, detail: None } => serde_json::to_writer_pretty(&mut *output, document)?,
+        Report::Comparison { document, detail } => {
+            let narrowed = narrowed(Selection { document, detail: *detail });
+            serde_json::to_writer_pretty(&mut *output, &narrowed)?;
+        }
+    }
+    output.write_all(b"\n")
 }
 
 fn narrowed(selection: Selection<'_>) -> Document {
@@ -59,7 +64,7 @@ mod tests {
     use fsb_model::{RunRecord, Trial};
 
     fn shown((record, trials): &(RunRecord, Vec<Trial>)) -> String {
-        render(&Report::of_run(&Summary::of_run(record, trials), trials))
+        FORMAT.render(&Report::of_run(&Summary::of_run(record, trials), trials))
     }
 
     #[test]

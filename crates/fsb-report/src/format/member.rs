@@ -1,5 +1,7 @@
 //! What a format is.
 
+use std::io::{self, Write};
+
 use crate::report::Report;
 
 /// A member of the registry of formats.
@@ -11,6 +13,16 @@ pub struct Format {
     pub extension: &'static str,
     /// One line for `fsb list formats`.
     pub about: &'static str,
-    /// Makes the whole text.
-    pub render: fn(&Report<'_>) -> String,
+    /// Writes the whole text, piece by piece: a long run's table of trials is larger than what `fsb report` may hold in
+    /// memory. The writer should be buffered.
+    pub write: fn(&Report<'_>, &mut dyn Write) -> io::Result<()>,
+}
+
+impl Format {
+    /// Returns the whole text.
+    pub fn render(&self, report: &Report<'_>) -> String {
+        let mut text = Vec::new();
+        (self.write)(report, &mut text).expect("writing to a vector does not fail");
+        String::from_utf8(text).expect("formats write text")
+    }
 }

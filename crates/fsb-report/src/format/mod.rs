@@ -45,7 +45,7 @@ mod tests {
             assert!(!format.about.is_empty() && !format.about.contains('\n'));
             assert!(std::ptr::eq(find(format.name).unwrap(), format));
             for report in &reports {
-                let text = (format.render)(report);
+                let text = format.render(report);
                 assert!(text.ends_with('\n'), "{}", format.name);
                 let own = text.replace(PLOTLY, "").replace(PLOTLY_3D, "");
                 assert!(!own.contains("NaN"), "{}", format.name);

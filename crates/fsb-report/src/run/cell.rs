@@ -101,9 +101,9 @@ fn absence(trials: &[&ShownTrial], lost: &[Lost], target: Option<&TargetRecord>)
 /// Every other metric of the good trials, in the order in which they record them.
 fn beside(good: &[&ShownTrial], primary: &Metric) -> Vec<Secondary> {
     let mut names: Vec<&MetricKind> = Vec::new();
-    for metric in good.iter().flat_map(|trial| &trial.metrics) {
+    for metric in good.iter().flat_map(|trial| trial.metrics()) {
         if metric.kind.name != primary.name && !names.iter().any(|known| known.name == metric.kind.name) {
-            names.push(&metric.kind);
+            names.push(metric.kind);
         }
     }
     names.into_iter().filter_map(|metric| described(good, metric)).collect()

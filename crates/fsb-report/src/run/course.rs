@@ -51,10 +51,10 @@ impl Course {
     /// Of the trial whose value is the median of these, the lower one of two.
     pub(super) fn of(trials: &[(&ShownTrial, f64)]) -> Option<Course> {
         let mut there: Vec<&(&ShownTrial, f64)> =
-            trials.iter().filter(|(trial, _)| trial.timelines.iter().any(Timeline::is_sound)).collect();
+            trials.iter().filter(|(trial, _)| trial.extras().timelines.iter().any(Timeline::is_sound)).collect();
         there.sort_by(|a, b| a.1.total_cmp(&b.1));
         let (trial, _) = there.get(there.len().checked_sub(1)? / 2)?;
-        Some(Course::joined(trial.block, &trial.timelines))
+        Some(Course::joined(trial.block, &trial.extras().timelines))
     }
 
     /// Repetitions follow each other with a gap, without what was between them.

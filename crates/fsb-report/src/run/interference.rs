@@ -12,7 +12,7 @@ use crate::show::{counted, listed};
 /// `CPU steal 3 %: 4 of 180 trials disturbed and repeated`; nothing where nothing was disturbed.
 pub(super) fn warning(trials: &[ShownTrial]) -> Option<String> {
     let measured = || trials.iter().filter(|trial| trial.phase == Phase::Measured);
-    let disturbed: Vec<&ShownTrial> = measured().filter(|trial| !trial.interference.is_empty()).collect();
+    let disturbed: Vec<&ShownTrial> = measured().filter(|trial| !trial.extras().interference.is_empty()).collect();
     if disturbed.is_empty() {
         return None;
     }
@@ -68,7 +68,8 @@ impl Share {
 /// Nothing where nothing was.
 pub(super) fn share(trials: &[ShownTrial]) -> impl Iterator<Item = Share> {
     let analysed: Vec<&ShownTrial> = trials.iter().filter(|trial| trial.counts()).collect();
-    let disturbed: Vec<&ShownTrial> = analysed.iter().copied().filter(|trial| !trial.interference.is_empty()).collect();
+    let disturbed: Vec<&ShownTrial> =
+        analysed.iter().copied().filter(|trial| !trial.extras().interference.is_empty()).collect();
     let share = Share { disturbed: disturbed.len(), all: analysed.len(), causes: causes(&disturbed) };
     (share.disturbed > 0).then_some(share).into_iter()
 }
@@ -84,7 +85,7 @@ pub(super) fn preface(trials: &[ShownTrial]) -> Option<String> {
 /// Returns each kind of interference once, with the largest of its sizes.
 fn causes(affected: &[&ShownTrial]) -> Vec<String> {
     let mut largest: Vec<&Interference> = Vec::new();
-    for found in affected.iter().flat_map(|trial| &trial.interference) {
+    for found in affected.iter().flat_map(|trial| &trial.extras().interference) {
         let is_text = matches!(found, Interference::Text(_) | Interference::Unknown(_));
         let same = |known: &Interference| match is_text {
             true => known == found,

@@ -55,7 +55,7 @@ impl Latency {
 /// describes a trial, and the trial's value stands without it.
 pub(super) fn merged(trials: &[&ShownTrial]) -> Vec<Latency> {
     let mut histograms: BTreeMap<&str, Histogram<u64>> = BTreeMap::new();
-    for (operation, text) in trials.iter().flat_map(|trial| trial.latency.as_deref()).flatten() {
+    for (operation, text) in trials.iter().flat_map(|trial| &trial.extras().latency) {
         let Some(histogram) = histogram::decode(text) else { continue };
         match histograms.get_mut(operation.as_str()) {
             // Histograms of one operation share their bounds; one that does not fit is no latency of this program.

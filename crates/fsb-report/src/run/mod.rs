@@ -15,6 +15,7 @@ mod earlier;
 pub(crate) mod environment;
 mod facts;
 mod geometry;
+pub(crate) mod groups;
 pub(crate) mod headline;
 mod interference;
 pub(crate) mod latency;
@@ -49,7 +50,7 @@ pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
 pub use roles::{Program, ROLES, Role};
 pub use rows::{RowNow, row_states};
-pub use shown::{MetricKind, ShownCell, ShownMetric, ShownTrial, ShownTrials, Times, TrialFields, writes};
+pub use shown::{MetricKind, ShownCell, ShownExtras, ShownMetric, ShownTrial, ShownTrials, Times, TrialFields, writes};
 pub use summary::{
     Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Trust, TrustLevel, Workload,
 };

@@ -1,10 +1,13 @@
 //! The sections of a run's page.
 
+use std::collections::BTreeMap;
+
 use super::summary::{Summary, TargetSummary, Workload};
 use super::{courses, roles, stretches, tables};
 use crate::chart;
 use crate::mark;
 use crate::page::block::{Block, ColumnItem, Opening, Section};
+use crate::show::counted;
 use crate::view::{Row, View};
 
 /// Between the overview and the method: published values, findings, workloads, the environment.
@@ -77,7 +80,7 @@ fn workload(summary: &Summary, view: &View<'_>, row: &Row<'_>, place: usize) -> 
     let mut blocks = vec![Block::text("finding", &row.sentence)];
     blocks.extend(rounds(summary, found).map(|text| Block::text("note", text)));
     blocks.extend([Block::Charts(own), Block::table("numbers", tables::numbers(summary, found, row))]);
-    let lost = lost(summary, found);
+    let lost = lost(summary, found, view.group_size);
     if !lost.is_empty() {
         blocks.push(Block::List { label: "Without a value", class: "lost", items: lost });
     }
@@ -88,8 +91,11 @@ fn workload(summary: &Summary, view: &View<'_>, row: &Row<'_>, place: usize) -> 
     }
     blocks.extend(courses::table(summary, found).map(|table| Block::table("course", table)));
     blocks.extend(tables::costs(summary, found).map(|table| Block::table("costs", table)));
-    let all = Block::table("trials", tables::trials(summary, found));
-    blocks.push(Block::Details { summary: "Every trial".to_owned(), blocks: vec![all] });
+    let (title, table) = match view.group_size {
+        1 => ("Every trial".to_owned(), tables::trials(summary, found)),
+        size => (format!("Medians of {size} blocks"), tables::block_groups(summary, found, size)),
+    };
+    blocks.push(Block::Details { summary: title, blocks: vec![Block::table("trials", table)] });
     Some(Section { id: format!("workload-{place}"), title: row.label.clone(), is_row: true, blocks })
 }
 
@@ -116,12 +122,22 @@ fn brief(share: f64) -> String {
     if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
-/// Cells and trials without a value, in words.
-fn lost(summary: &Summary, workload: &Workload) -> Vec<String> {
+/// Cells and trials without a value, in words. Where the page holds groups of blocks, trials with the same reason are
+/// counted.
+fn lost(summary: &Summary, workload: &Workload, group_size: u32) -> Vec<String> {
     let mut lines = Vec::new();
     for (target, cell) in summary.targets.iter().zip(&workload.cells) {
         match (cell.absence(), cell.reason()) {
             (Some(kind), Some(reason)) => lines.push(format!("{}: {kind}: {reason}", target.name)),
+            _ if group_size > 1 => {
+                let mut reasons: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+                cell.lost.iter().for_each(|lost| reasons.entry(&lost.reason).or_default().push(lost.block));
+                let line = |(reason, blocks): (&str, Vec<u32>)| {
+                    let count = counted(blocks.len(), "block");
+                    format!("{}, {count}, the first is {}: {reason}", target.name, blocks[0])
+                };
+                lines.extend(reasons.into_iter().map(line));
+            }
             _ => lines
                 .extend(cell.lost.iter().map(|lost| format!("{}, block {}: {}", target.name, lost.block, lost.reason))),
         }

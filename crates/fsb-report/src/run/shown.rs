@@ -35,21 +35,32 @@ pub struct ShownTrial {
     pub part: Option<u32>,
     /// Seconds since 1970; absent where the record has no time.
     pub started: Option<f64>,
-    /// Why it did not end well.
-    pub error: Option<Arc<str>>,
-    /// The values; the first one is what targets are compared by.
-    pub metrics: Box<[ShownMetric]>,
-    /// The interference that affected it.
-    pub interference: Box<[Interference]>,
+    /// The values, in the order of the metrics of [`ShownTrial::what`].
+    values: Box<[f64]>,
     /// Nanoseconds of each stretch.
     pub timed_ns: Times,
-    /// What happened when, one a repetition.
-    pub timelines: Box<[Timeline]>,
-    /// Histograms by operation: its own, or those of all trials of its cell, merged. `None` without any.
-    pub latency: Option<Box<BTreeMap<String, String>>>,
+    /// `None` if there is nothing but values, which is the rule.
+    extras: Option<Box<ShownExtras>>,
 }
 
-/// What is done in a trial, and where.
+/// The fields of a trial that are empty in most trials.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShownExtras {
+    /// Why it did not end well.
+    pub error: Option<Arc<str>>,
+    /// The interference that affected it.
+    pub interference: Vec<Interference>,
+    /// What happened when, one a repetition.
+    pub timelines: Vec<Timeline>,
+    /// Histograms by operation: its own, or those of all trials of its cell, merged.
+    pub latency: BTreeMap<String, String>,
+}
+
+/// The extras of a trial that has none.
+static NO_EXTRAS: ShownExtras =
+    ShownExtras { error: None, interference: Vec::new(), timelines: Vec::new(), latency: BTreeMap::new() };
+
+/// The parts of trials that many of them share: the case, the target and the metrics.
 #[derive(Debug, PartialEq)]
 pub struct ShownCell {
     /// The name of the target.
@@ -62,6 +73,8 @@ pub struct ShownCell {
     pub operation: String,
     /// The member of the registry, and all its parameters.
     pub params: Params,
+    /// The metrics that its trials have values of, in order. Targets are compared by the first one.
+    pub metrics: Box<[MetricKind]>,
 }
 
 /// Whether an operation with these parameters writes, or makes data durable.
@@ -88,11 +101,11 @@ impl ShownCell {
     }
 }
 
-/// A value and what it is of.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ShownMetric {
+/// A value with its metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ShownMetric<'a> {
     /// What is measured.
-    pub kind: Arc<MetricKind>,
+    pub kind: &'a MetricKind,
     /// In the metric's unit.
     pub value: f64,
 }
@@ -130,6 +143,18 @@ pub struct MetricKind {
     pub unit: Unit,
     /// Which way is good.
     pub better: Better,
+}
+
+impl From<&MetricFields<'_>> for MetricKind {
+    fn from(metric: &MetricFields<'_>) -> MetricKind {
+        MetricKind { name: metric.name.to_string(), unit: metric.unit, better: metric.better }
+    }
+}
+
+impl PartialEq<&MetricFields<'_>> for &MetricKind {
+    fn eq(&self, other: &&MetricFields<'_>) -> bool {
+        self.name == other.name && (self.unit, self.better) == (other.unit, other.better)
+    }
 }
 
 /// The fields of a trial that reports show, borrowed from a line of the journal or from a [`Trial`].
@@ -247,7 +272,6 @@ pub struct ShownTrials {
     list: Vec<ShownTrial>,
     hasher: RandomState,
     cells: HashMap<u64, Vec<Arc<ShownCell>>>,
-    kinds: HashMap<String, Vec<Arc<MetricKind>>>,
     texts: HashSet<Arc<str>>,
 }
 
@@ -255,10 +279,11 @@ impl ShownTrials {
     /// Adds the next trial.
     pub fn push(&mut self, trial: TrialFields<'_>) {
         let what = self.cell(&trial);
-        let metrics = trial.metrics.iter().map(|metric| self.metric(metric)).collect();
+        let interference = trial.interference.iter().map(|one| one.clone().upgraded()).collect();
         let error = trial.error.as_deref().map(|text| self.text(text));
         let latency = trial.latency.into_iter().map(|(name, found)| (name.0.into_owned(), found.0.into_owned()));
-        let latency: BTreeMap<String, String> = latency.collect();
+        let timelines = trial.timelines.into_owned();
+        let extras = ShownExtras { error, interference, timelines, latency: latency.collect() };
         self.list.push(ShownTrial {
             what,
             phase: trial.phase,
@@ -270,12 +295,9 @@ impl ShownTrials {
             at_rest: trial.observed.idle != Some(false),
             part: trial.part,
             started: seconds(&trial.started),
-            error,
-            metrics,
-            interference: trial.interference.iter().map(|one| one.clone().upgraded()).collect(),
+            values: trial.metrics.iter().map(|metric| metric.value).collect(),
             timed_ns: Times::of(&trial.stretches.timed_ns),
-            timelines: trial.timelines.into_owned().into(),
-            latency: (!latency.is_empty()).then(|| latency.into()),
+            extras: (extras != NO_EXTRAS).then(|| extras.into()),
         });
     }
 
@@ -291,11 +313,12 @@ impl ShownTrials {
     }
 
     fn cell(&mut self, trial: &TrialFields<'_>) -> Arc<ShownCell> {
-        let TrialFields { target, kernel, workload, operation, params, .. } = trial;
+        let TrialFields { target, kernel, workload, operation, params, metrics, .. } = trial;
         let known = self.cells.entry(self.hasher.hash_one((target, kernel, workload, operation))).or_default();
         let is_same = |cell: &&Arc<ShownCell>| {
             [&cell.target, &cell.kernel, &cell.workload, &cell.operation] == [target, kernel, workload, operation]
                 && cell.params == **params
+                && cell.metrics.iter().eq(metrics)
         };
         if let Some(cell) = known.iter().find(is_same) {
             return cell.clone();
@@ -306,21 +329,10 @@ impl ShownTrials {
             workload: workload.to_string(),
             operation: operation.to_string(),
             params: params.clone().into_owned(),
+            metrics: metrics.iter().map(MetricKind::from).collect(),
         });
         known.push(cell.clone());
         cell
-    }
-
-    fn metric(&mut self, metric: &MetricFields<'_>) -> ShownMetric {
-        let MetricFields { name, unit, better, value } = metric;
-        let is_same = |kind: &&Arc<MetricKind>| (kind.unit, kind.better) == (*unit, *better);
-        let known = self.kinds.get(&**name).and_then(|known| known.iter().find(is_same)).cloned();
-        let kind = known.unwrap_or_else(|| {
-            let kind = Arc::new(MetricKind { name: name.to_string(), unit: *unit, better: *better });
-            self.kinds.entry(name.to_string()).or_default().push(kind.clone());
-            kind
-        });
-        ShownMetric { kind, value: *value }
     }
 
     fn text(&mut self, text: &str) -> Arc<str> {
@@ -346,9 +358,25 @@ impl ShownTrial {
         shown.finish()
     }
 
+    /// Returns the fields that are empty in most trials.
+    pub fn extras(&self) -> &ShownExtras {
+        self.extras.as_deref().unwrap_or(&NO_EXTRAS)
+    }
+
+    /// Replaces its histograms.
+    pub fn set_latency(&mut self, latency: BTreeMap<String, String>) {
+        let extras = ShownExtras { latency, ..self.extras().clone() };
+        self.extras = (extras != NO_EXTRAS).then(|| extras.into());
+    }
+
+    /// Returns its values in the order in which the trial records them.
+    pub fn metrics(&self) -> impl Iterator<Item = ShownMetric<'_>> {
+        self.what.metrics.iter().zip(&self.values).map(|(kind, value)| ShownMetric { kind, value: *value })
+    }
+
     /// As [`Trial::primary`].
-    pub fn primary(&self) -> Option<&ShownMetric> {
-        (self.outcome == Outcome::Ok).then(|| self.metrics.first()).flatten()
+    pub fn primary(&self) -> Option<ShownMetric<'_>> {
+        self.metrics().next().filter(|_| self.outcome == Outcome::Ok)
     }
 
     /// As [`Trial::counts`].
@@ -358,18 +386,18 @@ impl ShownTrial {
 
     /// As [`Trial::reason`].
     pub fn reason(&self) -> String {
-        self.outcome.reason(self.error.as_deref())
+        self.outcome.reason(self.extras().error.as_deref())
     }
 
     /// As [`Trial::metric`].
     pub fn metric(&self, name: &str) -> Option<f64> {
-        self.metrics.iter().find(|metric| metric.kind.name == name).map(|metric| metric.value)
+        self.metrics().find(|metric| metric.kind.name == name).map(|metric| metric.value)
     }
 }
 
-impl From<&ShownMetric> for Metric {
-    fn from(metric: &ShownMetric) -> Metric {
-        let MetricKind { name, unit, better } = &*metric.kind;
+impl From<ShownMetric<'_>> for Metric {
+    fn from(metric: ShownMetric<'_>) -> Metric {
+        let MetricKind { name, unit, better } = metric.kind;
         Metric { name: name.clone(), value: metric.value, unit: *unit, better: *better }
     }
 }
@@ -392,7 +420,7 @@ mod tests {
         let same = |one: &Option<Arc<str>>, other: &Option<Arc<str>>| {
             Arc::ptr_eq(one.as_ref().unwrap(), other.as_ref().unwrap())
         };
-        assert!(same(&shown[0].error, &shown[1].error));
+        assert!(same(&shown[0].extras().error, &shown[1].extras().error));
         let other = (1..trials.len()).find(|at| {
             (&trials[*at].target, &trials[*at].workload, &trials[*at].params)
                 == (&trials[0].target, &trials[0].workload, &trials[0].params)

@@ -1,11 +1,12 @@
 //! The tables of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_analysis::{Comparison, LEVEL, Outcome, Verdict};
 use fsb_model::{Unit, metric};
 
 use super::environment::EnvironmentTable;
+use super::groups::{self, BlockGroup};
 use super::headline::level;
 use super::latency::{columns, quantile_name};
 use super::published::{Published, PublishedLayout, PublishedRow};
@@ -222,6 +223,27 @@ pub(super) fn trials(summary: &Summary, workload: &Workload) -> Table {
     }
     let rows = rows.into_iter().map(|(block, cells)| TableRow::new(block.to_string(), cells)).collect();
     Table::of_columns("Every trial, by block", "Block", &names(summary), rows)
+}
+
+/// Medians of groups of blocks, for a run that is too long for [`trials`].
+pub(super) fn block_groups(summary: &Summary, workload: &Workload, size: u32) -> Table {
+    let cells: Vec<BTreeMap<u32, BlockGroup>> =
+        workload.cells.iter().map(|cell| groups::of(&cell.trials, size)).collect();
+    let numbers: BTreeSet<u32> = cells.iter().flat_map(|groups| groups.keys().copied()).collect();
+    let row = |number: &u32| {
+        let cell = |groups: &BTreeMap<u32, BlockGroup>| match groups.get(number) {
+            Some(BlockGroup { n, median, min, max, .. }) => TableCell {
+                small: format!("{n}: {} to {}", workload.unit.show(*min), workload.unit.show(*max)),
+                ..TableCell::of(workload.unit.show(*median))
+            },
+            None => TableCell::of("–"),
+        };
+        let first = number * size + 1;
+        TableRow::new(format!("{first} to {}", first + size - 1), cells.iter().map(cell).collect())
+    };
+    let rows = numbers.iter().map(row).collect();
+    let caption = format!("Medians of {size} blocks, with the number of trials and their range");
+    Table::of_columns(caption, "Blocks", &names(summary), rows)
 }
 
 /// Requested beside observed.

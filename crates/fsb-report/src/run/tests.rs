@@ -15,7 +15,7 @@ fn summary(targets: &[&str], blocks: u32) -> Summary {
 }
 
 fn shown(format: &str, summary: &Summary, trials: &[fsb_model::Trial]) -> String {
-    (find(format).unwrap().render)(&Report::of_run(summary, trials))
+    find(format).unwrap().render(&Report::of_run(summary, trials))
 }
 
 #[test]

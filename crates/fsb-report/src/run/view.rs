@@ -5,7 +5,7 @@ use fsb_model::Better;
 
 use super::earlier::EarlierRun;
 use super::summary::{Measured, Summary, TargetSummary, Trust, Workload};
-use super::{costs, deferred, rates, resolution, scaling, sustained};
+use super::{costs, deferred, groups, rates, resolution, scaling, sustained};
 use crate::judged::Judged;
 use crate::mark;
 use crate::screen::Names;
@@ -42,6 +42,7 @@ pub(crate) fn of(summary: &Summary) -> View<'_> {
         urgent: summary.urgent,
         conditions: Vec::new(),
         method: summary.method.clone(),
+        group_size: groups::size(&summary.rows),
     }
 }
 

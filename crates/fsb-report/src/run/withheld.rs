@@ -149,8 +149,8 @@ fn spoilt(record: &RunRecord, label: &str, own: &[&ShownTrial]) -> Option<Withhe
     if in_rounds(record, label) {
         return None;
     }
-    let disturbed = own.iter().filter(|trial| !trial.interference.is_empty()).count();
-    let is_invalid = |trial: &&&ShownTrial| trial.outcome == Outcome::Invalid && trial.interference.is_empty();
+    let disturbed = own.iter().filter(|trial| !trial.extras().interference.is_empty()).count();
+    let is_invalid = |trial: &&&ShownTrial| trial.outcome == Outcome::Invalid && trial.extras().interference.is_empty();
     let invalid = own.iter().filter(is_invalid).count();
     let found = Withheld::Spoilt { trials: own.len(), disturbed, invalid };
     (2 * (disturbed + invalid) > own.len()).then_some(found)

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use fsb_engine::{ProgramNeeds, Sizing, workload};
 use fsb_model::WorkloadSpec;
 use fsb_testbed::sandbox::{Confinement, OWN_PROCESSES, Programs};
-use fsb_testbed::{Kind, Progress, Provisioned, Seat, Setup, Testbed, TestbedError, worker_identity};
+use fsb_testbed::{Progress, Provisioned, Seat, Setup, Testbed, TestbedError, worker_identity};
 
 pub use client::{Agent, AgentError};
 pub use conduct::{OPERATIONS, deadline};
@@ -190,10 +190,5 @@ pub(crate) fn refused_lost(why: String) -> TrialReply {
 }
 
 pub(crate) fn machine(what: &str, tried: &str) -> TestbedError {
-    TestbedError {
-        kind: Kind::Machine,
-        what: what.to_owned(),
-        tried: tried.to_owned(),
-        advice: "this is a fault of fsb: please report it with the command line".to_owned(),
-    }
+    TestbedError::machine(what).tried(tried).advice("this is a fault of fsb: please report it with the command line")
 }

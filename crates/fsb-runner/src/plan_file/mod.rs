@@ -13,9 +13,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use fsb_model::code::{self, Coded, ErrorCode};
+use fsb_model::error_codes;
 use fsb_model::plan::Identity;
 use fsb_model::{Bytes, WorkloadSpec, nearest};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use toml::Spanned;
 
 use crate::target_file::TargetFile;
@@ -45,6 +48,16 @@ pub enum PlanError {
         column: usize,
         /// What is wrong there.
         message: String,
+        /// The kind of mistake.
+        code: &'static ErrorCode,
+    },
+    /// A mistake of a known kind in a plan or on the command line.
+    #[error("{message}")]
+    Known {
+        /// The kind.
+        code: &'static ErrorCode,
+        /// The mistake in words.
+        message: String,
     },
     /// A request that makes no sense.
     #[error("{0}")]
@@ -52,6 +65,47 @@ pub enum PlanError {
     /// The machine cannot: a kernel that was named is not there.
     #[error("{0}")]
     Machine(String),
+}
+
+error_codes! {
+    PLAN_INVALID = "plan/invalid", code::REQUEST, "The plan, or an option that is part of it, makes no sense.", "Correct what the message names; fsb run --print-plan shows a plan as it is understood.";
+    PLAN_VALUE = "plan/invalid-value", code::REQUEST, "A value in the plan file is wrong.", "Correct the value at the line and column of the fields.";
+    UNKNOWN_KEY = "plan/unknown-key", code::REQUEST, "The plan file has a key that fsb does not know.", "Use the key that the message proposes.";
+    UNKNOWN_SUITE = "plan/unknown-suite", code::REQUEST, "No suite has that name.", "Use a name of fsb list suites.";
+    PLAN_CONFLICT = "plan/conflict", code::REQUEST, "Two parts of the plan exclude each other.", "Remove one of them.";
+    PLAN_RANGE = "plan/out-of-range", code::REQUEST, "A number of the plan is out of range.", "Use a number in the range of the message.";
+    PLAN_NO_TARGET = "plan/no-target", code::REQUEST, "The plan has no target.", "Name file systems or a directory: fsb run ext4 xfs.";
+    PLAN_MACHINE = "plan/machine", code::MACHINE, "This machine cannot run the plan.", "Install what the message names, or change the plan.";
+}
+
+impl PlanError {
+    fn known(code: &'static ErrorCode, message: impl Into<String>) -> PlanError {
+        PlanError::Known { code, message: message.into() }
+    }
+
+    /// Returns the same about an unknown suite.
+    pub(crate) fn unknown_suite(message: String) -> PlanError {
+        PlanError::known(&UNKNOWN_SUITE, message)
+    }
+}
+
+impl Coded for PlanError {
+    fn code(&self) -> &'static ErrorCode {
+        match self {
+            PlanError::At { code, .. } | PlanError::Known { code, .. } => code,
+            PlanError::Request(_) => &PLAN_INVALID,
+            PlanError::Machine(_) => &PLAN_MACHINE,
+        }
+    }
+
+    fn fields(&self) -> Map<String, Value> {
+        match self {
+            PlanError::At { origin, line, column, .. } => {
+                code::fields([("path", origin.as_str().into()), ("line", (*line).into()), ("column", (*column).into())])
+            }
+            _ => Map::new(),
+        }
+    }
 }
 
 /// A plan as written: every field may be missing.
@@ -187,6 +241,14 @@ impl PlanFile {
             _ => PlanError::Request(message.to_owned()),
         }
     }
+
+    /// Returns the error of a text that has a code of its own. In a plan file the place is more useful than that code.
+    fn coded_at(&self, span: Range<usize>, error: &(impl Coded + ToString)) -> PlanError {
+        match self.error_at(span, &error.to_string()) {
+            PlanError::Request(message) => PlanError::known(error.code(), message),
+            placed => placed,
+        }
+    }
 }
 
 /// serde's message of an unknown field with the field that was meant, where one is near; else with all that there are.
@@ -220,5 +282,6 @@ fn at(text: &str, origin: &str, span: Option<Range<usize>>, message: &str) -> Pl
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
-    PlanError::At { origin: origin.to_owned(), line, column, message: message.trim_end().to_owned() }
+    let code = if message.starts_with("unknown field `") { &UNKNOWN_KEY } else { &PLAN_VALUE };
+    PlanError::At { origin: origin.to_owned(), line, column, message: message.trim_end().to_owned(), code }
 }

@@ -9,7 +9,7 @@ use fsb_model::{Bytes, Place, Target};
 use fsb_testbed::control::processors_left;
 use fsb_vm::{Kernel, Kind, Origin, VmError};
 
-use super::{PlanError, PlanFile};
+use super::{PLAN_RANGE, PlanError, PlanFile};
 use crate::work::ParsedCell;
 
 /// The memory of a virtual machine when nothing is said: room for the page cache of the default suite.
@@ -31,7 +31,7 @@ impl PlanFile {
             let vm = VmSize { memory: self.memory.unwrap_or(DEFAULT_MEMORY), cpus: self.cpus.unwrap_or(cpus) };
             if !(1..=MOST_CPUS).contains(&vm.cpus) {
                 let message = format!("{} processors of a virtual machine: give between 1 and {MOST_CPUS}", vm.cpus);
-                return Err(PlanError::Request(message));
+                return Err(PlanError::known(&PLAN_RANGE, message));
             }
             return Ok((place, Some(vm)));
         }
@@ -107,7 +107,7 @@ impl PlanFile {
 /// A kernel that is named wrongly, or that this machine does not have.
 fn refused(error: &VmError) -> PlanError {
     match error.kind {
-        Kind::Request => PlanError::Request(error.to_string()),
+        Kind::Request => PlanError::known(fsb_model::Coded::code(error), error.to_string()),
         Kind::Machine | Kind::Trial => PlanError::Machine(error.to_string()),
     }
 }
@@ -190,7 +190,10 @@ mod tests {
     #[test]
     fn a_file_that_is_no_kernel_is_a_wrong_request() {
         let error = resolve("in = 'vm'\ntargets = ['ext4']\nkernel = ['/etc/passwd', '/etc/passwd']").unwrap_err();
-        assert!(matches!(&error, PlanError::Request(text) if text.contains("/etc/passwd is no kernel")), "{error}");
+        assert!(
+            matches!(&error, PlanError::Known { message, .. } if message.contains("/etc/passwd is no kernel")),
+            "{error}"
+        );
     }
 
     #[test]

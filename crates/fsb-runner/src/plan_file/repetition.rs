@@ -4,7 +4,7 @@ use fsb_model::plan::{BLOCK_LIMIT, Repetition};
 use fsb_model::units::{Seconds, parse_duration, parse_percent};
 use serde::{Deserialize, Serialize};
 
-use super::{PlanError, written};
+use super::{PLAN_CONFLICT, PLAN_RANGE, PlanError, written};
 
 /// The time a run may take when nothing is said.
 const DEFAULT_BUDGET: &str = "5m";
@@ -48,17 +48,18 @@ impl RepetitionFile {
         let budget = self.budget.as_deref().unwrap_or(DEFAULT_BUDGET);
         let seconds = parse_duration(budget).map_err(request)?.as_secs_f64();
         if !(1.0..=30.0 * 86_400.0).contains(&seconds) {
-            return Err(PlanError::Request(format!("budget {budget}: give between 1 second and 30 days")));
+            return Err(PlanError::known(&PLAN_RANGE, format!("budget {budget}: give between 1 second and 30 days")));
         }
         match (self.blocks, &self.precision) {
-            (Some(_), Some(_)) => Err(PlanError::Request(
-                "blocks and precision exclude each other: precision decides how many blocks are made".to_owned(),
+            (Some(_), Some(_)) => Err(PlanError::known(
+                &PLAN_CONFLICT,
+                "blocks and precision exclude each other: precision decides how many blocks are made",
             )),
             (Some(blocks), None) if (1..=BLOCK_LIMIT).contains(&blocks) => {
                 Ok(Repetition::Blocks { blocks, seconds: self.budget.is_some().then_some(seconds) })
             }
             (Some(blocks), None) => {
-                Err(PlanError::Request(format!("{blocks} blocks: give between 1 and {BLOCK_LIMIT}")))
+                Err(PlanError::known(&PLAN_RANGE, format!("{blocks} blocks: give between 1 and {BLOCK_LIMIT}")))
             }
             (None, Some(precision)) => {
                 let half_width = parse_percent(precision).map_err(request)?;

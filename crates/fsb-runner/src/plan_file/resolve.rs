@@ -13,7 +13,7 @@ use fsb_model::{Place, Target, WorkloadSpec};
 use toml::Spanned;
 
 use super::repetition::check_stretch;
-use super::{DEFAULT_SIZE, DEFAULT_SUITE, DEFAULT_THETA, PlanError, PlanFile, place};
+use super::{DEFAULT_SIZE, DEFAULT_SUITE, DEFAULT_THETA, PLAN_CONFLICT, PLAN_NO_TARGET, PlanError, PlanFile, place};
 use crate::suite;
 use crate::sweep::{self, Scope};
 use crate::work::{ParsedCell, Work};
@@ -36,7 +36,7 @@ impl PlanFile {
     /// Where targets will be side by side, sizes of files refer to the part of the medium that each has.
     pub fn resolve(self, cpus: u32, fresh_seed: u64) -> Result<Resolved, PlanError> {
         if self.suite.is_some() && !self.workloads.is_empty() {
-            return Err(PlanError::Request("a plan names a suite or workloads, not both".to_owned()));
+            return Err(PlanError::known(&PLAN_CONFLICT, "a plan names a suite or workloads, not both"));
         }
         let under = match &self.suite {
             Some(name) => suite::find(name)?,
@@ -101,12 +101,13 @@ impl PlanFile {
         let mut targets = Vec::new();
         for written in &self.targets {
             let here = |message: &str| self.error_at(written.span(), message);
-            let target = written.get_ref().resolve().map_err(|error| here(&error.to_string()))?;
+            let target = written.get_ref().resolve().map_err(|error| self.coded_at(written.span(), &error))?;
             targets.extend(place::on_each_kernel(target, place, &releases).map_err(|why| here(&why))?);
         }
         if targets.is_empty() {
-            return Err(PlanError::Request(
-                "no target: name file systems or a directory, such as 'fsb run ext4 xfs' or 'fsb run /srv/data'".into(),
+            return Err(PlanError::known(
+                &PLAN_NO_TARGET,
+                "no target: name file systems or a directory, such as 'fsb run ext4 xfs' or 'fsb run /srv/data'",
             ));
         }
         make_names_unique(&mut targets);

@@ -162,10 +162,9 @@ pub static REGISTRY: &[Suite] = &[
 
 /// The suite of that name as a plan without targets.
 pub fn find(name: &str) -> Result<PlanFile, PlanError> {
-    let suite = REGISTRY
-        .iter()
-        .find(|suite| suite.name == name)
-        .ok_or_else(|| PlanError::Request(nearest::unknown("suite", name, REGISTRY.iter().map(|suite| suite.name))))?;
+    let suite = REGISTRY.iter().find(|suite| suite.name == name).ok_or_else(|| {
+        PlanError::unknown_suite(nearest::unknown("suite", name, REGISTRY.iter().map(|suite| suite.name)))
+    })?;
     plan_file::parse(suite.text, &format!("suite {}", suite.name))
 }
 

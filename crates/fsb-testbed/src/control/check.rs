@@ -33,6 +33,7 @@ pub(crate) fn exclude(name: &str, others: &[&str], requested: &BTreeMap<String, 
     match others.iter().find(is_set) {
         None => Ok(()),
         Some(other) => Err(TestbedError::request(format!("the controls {name} and {other} exclude each other"))
+            .coded(&fsb_model::error::CONTROL_CONFLICT)
             .advice("leave one of them out")),
     }
 }

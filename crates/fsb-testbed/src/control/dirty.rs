@@ -193,7 +193,9 @@ impl Control for Dirty {
             return Ok(());
         }
         self.parse(value).map(drop).map_err(|why| {
-            TestbedError::request(format!("{}={value}: {why}", self.name)).advice("or leave it as it is: keep")
+            TestbedError::request(format!("{}={value}: {why}", self.name))
+                .coded(&fsb_model::error::CONTROL_VALUE)
+                .advice("or leave it as it is: keep")
         })
     }
 

@@ -89,6 +89,7 @@ impl Control for Governor {
         }
         known.push(KEEP);
         Err(TestbedError::request(nearest::unknown("governor", value, known.iter().copied()))
+            .coded(&fsb_model::error::CONTROL_VALUE)
             .advice("choose one that this machine has"))
     }
 

@@ -215,7 +215,10 @@ pub trait Control: Sync {
 pub fn find(name: &str) -> Result<&'static dyn Control, TestbedError> {
     REGISTRY.iter().copied().find(|control| control.name() == name).ok_or_else(|| {
         let names = REGISTRY.iter().map(|control| control.name());
-        TestbedError::request(nearest::unknown("control", name, names)).advice("'fsb list controls' shows all")
+        TestbedError::request(nearest::unknown("control", name, names))
+            .coded(&fsb_model::error::UNKNOWN_CONTROL)
+            .field("control", name)
+            .advice("'fsb list controls' shows all")
     })
 }
 
@@ -227,6 +230,7 @@ pub fn value_of_name(name: &str) -> Result<&'static str, TestbedError> {
         values => {
             let names: Vec<_> = values.iter().map(|value| value.name).collect();
             Err(TestbedError::request(format!("the control {name} needs a value"))
+                .coded(&fsb_model::error::CONTROL_VALUE)
                 .advice(format!("write {name}=VALUE: {}", names.join(", "))))
         }
     }
@@ -240,6 +244,7 @@ pub(crate) fn one_of(control: &str, values: &[Value], value: &str) -> Result<(),
     }
     let what = format!("value of control {control}");
     Err(TestbedError::request(nearest::unknown(&what, value, names))
+        .coded(&fsb_model::error::CONTROL_VALUE)
         .advice("'fsb list controls' shows what each takes"))
 }
 

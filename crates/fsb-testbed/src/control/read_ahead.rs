@@ -97,7 +97,9 @@ impl Control for ReadAhead {
             return Ok(());
         }
         parse(value).map(drop).map_err(|why| {
-            TestbedError::request(format!("read-ahead={value}: {why}")).advice("or leave it as it is: keep")
+            TestbedError::request(format!("read-ahead={value}: {why}"))
+                .coded(&fsb_model::error::CONTROL_VALUE)
+                .advice("or leave it as it is: keep")
         })
     }
 

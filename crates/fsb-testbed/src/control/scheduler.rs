@@ -68,6 +68,7 @@ impl Control for Scheduler {
             return Ok(());
         }
         Err(TestbedError::request(format!("'{value}' is no name of a scheduler"))
+            .coded(&fsb_model::error::CONTROL_VALUE)
             .advice("choose one that the device knows, such as mq-deadline"))
     }
 
@@ -80,6 +81,7 @@ impl Control for Scheduler {
         }
         known.push(KEEP);
         Err(TestbedError::request(nearest::unknown("scheduler", value, known.iter().copied()))
+            .coded(&fsb_model::error::CONTROL_VALUE)
             .advice("the device knows no other; one that is a module must be loaded first"))
     }
 

@@ -72,7 +72,9 @@ impl Control for Wbt {
             return Ok(());
         }
         parse(value).map(drop).map_err(|why| {
-            TestbedError::request(format!("wbt={value}: {why}")).advice("write off, or a latency such as 75ms")
+            TestbedError::request(format!("wbt={value}: {why}"))
+                .coded(&fsb_model::error::CONTROL_VALUE)
+                .advice("write off, or a latency such as 75ms")
         })
     }
 

@@ -259,6 +259,8 @@ pub fn find(name: &str) -> Result<&'static dyn FileSystem, TestbedError> {
     member.or_else(|| other::by_its_program(name)).ok_or_else(|| {
         let known: Vec<_> = REGISTRY.iter().map(|member| member.name()).collect();
         TestbedError::request(fsb_model::nearest::unknown("file system", name, known.iter().copied()))
+            .coded(&fsb_model::error::UNKNOWN_FILE_SYSTEM)
+            .field("name", name)
             .advice("'fsb list file-systems' shows all; a directory starts with / or .")
     })
 }
@@ -327,7 +329,9 @@ fn ask_about(name: &str, arguments: &[&str], device: &Path) -> String {
 
 /// For members without a device: a medium or mkfs arguments would be ignored, and nothing is.
 fn refuse_mkfs_and_medium(spec: &FileSystemSpec, why: &str) -> Result<(), TestbedError> {
-    let refused = |what: String| TestbedError::request(format!("{} takes no {what}: {why}", spec.fs));
+    let refused = |what: String| {
+        TestbedError::request(format!("{} takes no {what}: {why}", spec.fs)).coded(&fsb_model::error::NO_MKFS)
+    };
     if !spec.mkfs.is_empty() {
         return Err(refused("mkfs arguments".to_owned()));
     }

@@ -55,8 +55,12 @@ impl Null {
         let mut options = NullOptions::default();
         for option in &spec.options {
             let percent = |text: &str| {
-                parse_percent(text)
-                    .map_err(|error| TestbedError::request(format!("null: option '{option}'")).tried(error.to_string()))
+                parse_percent(text).map_err(|error| {
+                    TestbedError::request(format!("null: option '{option}'"))
+                        .coded(&fsb_model::error::UNKNOWN_OPTION)
+                        .field("option", option.as_str())
+                        .tried(error.to_string())
+                })
             };
             match option.split_once('=') {
                 Some(("slowdown", text)) => options.fake.slowdown = percent(text)?,
@@ -69,7 +73,7 @@ impl Null {
                 }
                 _ if option == "unsafe" => {}
                 _ => {
-                    return Err(TestbedError::request(format!("null: unknown option '{option}'")).advice(
+                    return Err(TestbedError::request(format!("null: unknown option '{option}'")).coded(&fsb_model::error::UNKNOWN_OPTION).field("option", option.as_str()).advice(
                         "it takes slowdown=10%, noise=5%, disturbed=20%, unsafe and fail=enospc (or eio, erofs, mkfs, mount)",
                     ));
                 }

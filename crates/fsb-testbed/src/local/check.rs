@@ -26,9 +26,9 @@ const OWN: [&str; 2] = ["/run/fsb", "/var/lib/fsb"];
 /// Wrong requests first, whatever the machine can do; then the machine. The answer holds warnings.
 pub(super) fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     if setup.targets.is_empty() {
-        return Err(
-            TestbedError::request("there is nothing to measure").advice("name a target, such as ext4 or /srv/data")
-        );
+        return Err(TestbedError::request("there is nothing to measure")
+            .coded(&fsb_model::error::NO_TARGET)
+            .advice("name a target, such as ext4 or /srv/data"));
     }
     check_controls(setup)?;
     for (target, spec, member) in file_systems(setup)? {
@@ -147,6 +147,8 @@ fn check_directory(path: &Path) -> Result<(), TestbedError> {
     let shown = path.display();
     let metadata = std::fs::metadata(path).map_err(|error| {
         TestbedError::request(format!("the directory {shown} cannot be measured"))
+            .coded(&fsb_model::error::NO_DIRECTORY)
+            .field("path", shown.to_string())
             .tried(attempt("stat", path, &error))
             .advice("name a directory that exists")
     })?;
@@ -155,7 +157,10 @@ fn check_directory(path: &Path) -> Result<(), TestbedError> {
             Some(number) => advice_on_device(path, number),
             None => "name a directory".to_owned(),
         };
-        return Err(TestbedError::request(format!("{shown} is no directory")).advice(advice));
+        return Err(TestbedError::request(format!("{shown} is no directory"))
+            .coded(&fsb_model::error::NO_DIRECTORY)
+            .field("path", shown.to_string())
+            .advice(advice));
     }
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if OWN.iter().any(|own| real.starts_with(own)) {
@@ -166,6 +171,8 @@ fn check_directory(path: &Path) -> Result<(), TestbedError> {
     }
     accessat(CWD, path, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(|errno| {
         TestbedError::machine(format!("the directory {shown} cannot be written to"))
+            .coded(&fsb_model::error::DIRECTORY_NOT_WRITABLE)
+            .field("path", shown.to_string())
             .tried(attempt("access", path, &errno.into()))
             .advice(format!("name a writable directory, or {}", privilege::advice()))
     })
@@ -176,6 +183,7 @@ fn check_privileges(setup: &Setup) -> Result<(), TestbedError> {
         return Ok(());
     }
     Err(TestbedError::machine(privilege::NEEDS_ROOT)
+        .coded(&fsb_model::error::NEEDS_ROOT)
         .advice(format!("{}, or measure a directory (fsb run /path)", privilege::advice())))
 }
 

@@ -194,6 +194,8 @@ fn examine(request: &MediumRequest<'_>) -> Result<Candidate, TestbedError> {
 
 fn no_device(path: &Path, what: &str) -> TestbedError {
     TestbedError::request(format!("{} {what}", path.display()))
+        .coded(&fsb_model::error::NO_DEVICE)
+        .field("path", path.to_string_lossy().into_owned())
         .advice("name a block device such as /dev/sdb1 (see lsblk)")
 }
 
@@ -249,14 +251,18 @@ fn refuse_used(request: &MediumRequest<'_>, device: &Pinned) -> Result<(), Testb
         _ => "unmount or detach it first, or choose another device; --wipe does not change this",
     };
     let what = format!("{} is in use: nothing was changed", device.shown().display());
-    Err(TestbedError::request(what).tried([uses, openers].concat().join("; ")).advice(advice))
+    Err(TestbedError::request(what)
+        .coded(&fsb_model::error::DEVICE_BUSY)
+        .field("path", device.shown().to_string_lossy().into_owned())
+        .tried([uses, openers].concat().join("; "))
+        .advice(advice))
 }
 
 /// The kernel's claim holds in every mount namespace, also those that we cannot see, and for users that it does not name.
 fn claimed_by_others(device: &Pinned) -> TestbedError {
     let found = signatures(device).unwrap_or_default();
     let holds = if found.is_empty() { String::new() } else { format!("; it holds {}", found.join(", ")) };
-    TestbedError::request(format!("{} is in use: nothing was changed", device.shown().display()))
+    TestbedError::request(format!("{} is in use: nothing was changed", device.shown().display())).coded(&fsb_model::error::DEVICE_BUSY).field("path", device.shown().to_string_lossy().into_owned())
         .tried(format!(
             "open with O_EXCL: Device or resource busy (EBUSY): mounted somewhere, swap, part of an array or pool, or a \
              disk with a partition in use{holds}"
@@ -268,7 +274,11 @@ fn claimed_by_others(device: &Pinned) -> TestbedError {
 fn refuse_signatures(device: &Pinned) -> Result<(), TestbedError> {
     let shown = device.shown().display();
     let refused = |what: String, tried: Refusal| {
-        TestbedError::request(what).tried(tried).advice(format!("to destroy all that is on it: --wipe {shown}"))
+        TestbedError::request(what)
+            .coded(&fsb_model::error::DEVICE_NOT_EMPTY)
+            .field("path", shown.to_string())
+            .tried(tried)
+            .advice(format!("to destroy all that is on it: --wipe {shown}"))
     };
     match signatures(device) {
         Ok(found) if found.is_empty() => Ok(()),

@@ -169,6 +169,8 @@ pub fn find(name: &str) -> Result<&'static dyn MediumKind, TestbedError> {
     REGISTRY.iter().chain(HIDDEN).copied().find(|member| member.name() == name).ok_or_else(|| {
         let known = REGISTRY.iter().map(|member| member.name());
         TestbedError::request(fsb_model::nearest::unknown("medium", name, known))
+            .coded(&fsb_model::error::UNKNOWN_MEDIUM)
+            .field("name", name)
             .advice("use @loop (an image in a file), @ram (in memory), @/dev/NAME (a block device) or @raid0:loop+loop")
     })
 }

@@ -158,6 +158,8 @@ pub(crate) fn check_options(kind: &str, options: &[String]) -> Result<(), Testbe
                 None => format!("see mount(8) and the manual of {kind}"),
             };
             return Err(TestbedError::request(format!("{kind} refuses the mount option '{option}'"))
+                .coded(&fsb_model::error::UNKNOWN_OPTION)
+                .field("option", option.as_str())
                 .tried(answers.join(" / "))
                 .advice(advice));
         }

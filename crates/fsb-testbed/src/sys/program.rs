@@ -24,6 +24,9 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
 pub(crate) fn require(name: &str, package: &str) -> Result<PathBuf, TestbedError> {
     find(name).ok_or_else(|| {
         TestbedError::machine(format!("the program {name} is missing"))
+            .coded(&fsb_model::error::TOOL_MISSING)
+            .field("program", name)
+            .field("package", package)
             .tried(format!("looked on PATH and in {}", ADMIN_DIRECTORIES.join(", ")))
             .advice(format!("install the package {package} (apt-get install {package})"))
     })

@@ -18,7 +18,9 @@ use crate::testbed::Setup;
 /// Wrong requests first, then what this machine lacks. The answer holds warnings.
 pub fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     if setup.targets.is_empty() {
-        return Err(TestbedError::request("there is nothing to measure").advice("name a target, such as ext4"));
+        return Err(TestbedError::request("there is nothing to measure")
+            .coded(&fsb_model::error::NO_TARGET)
+            .advice("name a target, such as ext4"));
     }
     let asked = setup.targets.iter().flat_map(|target| &target.controls);
     for (name, value) in setup.controls.iter().chain(asked) {

@@ -21,7 +21,7 @@ use crate::front::{self, Turn};
 use crate::journal::Nowhere;
 use crate::progress::Progress;
 use crate::stderr::say;
-use crate::{author, exit, results};
+use crate::{author, code, exit, results};
 
 /// Where settings are read from, in the current directory.
 const SETTINGS: &str = "settings.ini";
@@ -124,7 +124,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let mut log = Log::open(&options)?;
     if let Some(path) = &options.export_output {
         author::check(path).map_err(|error| {
-            exit::request(format!("cannot write --exportOutput {}: {}", path.display(), author::reason(error)))
+            exit::failure(
+                &code::UNWRITABLE,
+                format!("cannot write --exportOutput {}: {}", path.display(), author::reason(error)),
+            )
         })?;
     }
     if options.multi_threaded && options.iterations <= 10 {
@@ -141,19 +144,24 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 fn options(arguments: &Arguments) -> anyhow::Result<Options> {
     let mut options = Options::default();
     match fsb_input::read_text(Path::new(SETTINGS), LARGEST_SCRIPT) {
-        Ok(text) => options.set_from_ini(&text).map_err(|error| exit::request(format!("{SETTINGS}: {error}")))?,
+        Ok(text) => options
+            .set_from_ini(&text)
+            .map_err(|error| exit::failure(&code::INVALID_INPUT, format!("{SETTINGS}: {error}")))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(exit::request(format!("cannot read {SETTINGS}: {error}"))),
+        Err(error) => return Err(exit::failure(&code::UNREADABLE, format!("cannot read {SETTINGS}: {error}"))),
     }
     for (name, value) in &arguments.typed {
-        options.set(name, value).map_err(|error| exit::request(format!("--{error}")))?;
+        options.set(name, value).map_err(|error| exit::failure(&code::INVALID_MICRO, format!("--{error}")))?;
     }
     Ok(options)
 }
 
 fn plan(options: &Options) -> anyhow::Result<Resolved> {
-    let workload = options.workload().map_err(|error| exit::request(error.to_string()))?;
-    let output = options.output.as_ref().ok_or_else(|| exit::request("name the directory to measure: --output DIR"))?;
+    let workload = options.workload().map_err(|error| exit::failure(&code::INVALID_MICRO, error.to_string()))?;
+    let output = options
+        .output
+        .as_ref()
+        .ok_or_else(|| exit::failure(&code::MISSING, "name the directory to measure: --output DIR"))?;
     // Absolute, for a directory is told from a file system by its first character.
     let target = author::absolute(output)?;
     let typed = PlanFile {
@@ -222,7 +230,10 @@ impl Log {
     fn open(options: &Options) -> anyhow::Result<Self> {
         let open = |path: &Path| {
             author::append(path).map_err(|error| {
-                exit::request(format!("cannot write --logFile {}: {}", path.display(), author::reason(error)))
+                exit::failure(
+                    &code::UNWRITABLE,
+                    format!("cannot write --logFile {}: {}", path.display(), author::reason(error)),
+                )
             })
         };
         let file = options.sinks.file.then(|| open(&options.log_file)).transpose()?;

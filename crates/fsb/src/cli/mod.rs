@@ -29,8 +29,10 @@ use fsb_model::nearest;
 use fsb_report::visible;
 
 use self::help::{Page, page, unabridged};
+use crate::code;
 use crate::columns;
 use crate::exit;
+use crate::message::{self, Level, Message, MessageFormat};
 use crate::stderr::say;
 
 /// Compare the speed of Linux file systems, with confidence intervals
@@ -40,6 +42,9 @@ use crate::stderr::say;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Format of messages on standard error: text or json
+    #[arg(long, value_name = "FORMAT", global = true, hide_short_help = true, hide_possible_values = true, help_heading = help::heading::OUTPUT)]
+    message_format: Option<MessageFormat>,
     /// Print version
     #[arg(short = 'V', long, action = ArgAction::Version, hide_short_help = true)]
     version: Option<bool>,
@@ -91,7 +96,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Err(error) => return Ok(refuse(&error, arguments)),
     };
     if takes_command(&cli.command) && ends_with_dashes(arguments) {
-        return Err(exit::request("nothing follows --: write the command there, or leave -- out"));
+        return Err(exit::failure(&code::MISSING, "nothing follows --: write the command there, or leave -- out"));
     }
     let code = match cli.command {
         Command::Run(arguments) => run::main(*arguments)?,
@@ -141,8 +146,10 @@ fn documented() -> clap::Command {
     let tree = tree();
     let visible = tree.get_subcommands().filter(|command| !command.is_hide_set());
     let visible: Vec<_> = visible.cloned().map(unabridged).collect();
+    let global = tree.get_arguments().filter(|argument| argument.is_global_set());
     // clap cannot remove a subcommand.
     clap::Command::new("fsb")
+        .args(global.cloned().map(|argument| argument.hide_short_help(false)))
         .about(tree.get_about().cloned().unwrap_or_default())
         .version(env!("CARGO_PKG_VERSION"))
         .after_help(EXAMPLES)
@@ -175,6 +182,10 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     // clap styles the message for the terminal, repeats arguments as they are and does not wrap: those that would act on
     // the terminal or hide there, and long lines, are written without styles. A closed pipe is nobody to complain to.
     let text = error.to_string();
+    if error.use_stderr() && message::format() == MessageFormat::Json {
+        message::print(&of_parser(error));
+        return ExitCode::from(exit::REQUEST);
+    }
     let is_wide = text.lines().any(|line| line.chars().count() > columns::of(std::io::stderr()));
     let hides = || arguments.iter().any(|argument| argument.to_string_lossy().contains(visible::is_hidden));
     if error.use_stderr() && (is_wide || hides()) {
@@ -185,6 +196,45 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::from(exit::DONE),
         _ => ExitCode::from(exit::REQUEST),
+    }
+}
+
+/// Returns an error of the parser as a message for programs.
+fn of_parser(error: &clap::Error) -> Message {
+    let is_empty =
+        matches!(error.get(ContextKind::InvalidValue), Some(ContextValue::String(value)) if value.is_empty());
+    let code = match error.kind() {
+        ErrorKind::InvalidValue if is_empty => &code::MISSING,
+        ErrorKind::InvalidSubcommand => &code::UNKNOWN_COMMAND,
+        ErrorKind::UnknownArgument => &code::UNKNOWN_OPTION,
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::InvalidUtf8 => &code::INVALID_VALUE,
+        ErrorKind::ArgumentConflict => &code::CONFLICT,
+        ErrorKind::MissingRequiredArgument
+        | ErrorKind::MissingSubcommand
+        | ErrorKind::TooFewValues
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => &code::MISSING,
+        _ => &code::ARGUMENTS,
+    };
+    let text = error.to_string();
+    // For a missing subcommand clap prints help, which does not say that one is missing.
+    let usage = text.lines().find(|line| line.starts_with("Usage: ")).filter(|_| !text.starts_with("error: "));
+    let usage = usage.map(|usage| format!("a subcommand is missing. {usage}"));
+    let first = usage.as_deref().unwrap_or_else(|| text.split("\n\n").next().unwrap_or_default());
+    let message = first.strip_prefix("error: ").unwrap_or(first).trim_end();
+    let named = [
+        ("argument", ContextKind::InvalidArg),
+        ("command", ContextKind::InvalidSubcommand),
+        ("value", ContextKind::InvalidValue),
+    ];
+    let field = |(name, kind): (&str, ContextKind)| match error.get(kind)? {
+        ContextValue::String(text) => Some((name.to_owned(), text.as_str().into())),
+        ContextValue::Strings(texts) => Some((name.to_owned(), texts.join(", ").into())),
+        _ => None,
+    };
+    Message {
+        help: Some(code.help.to_owned()),
+        fields: named.into_iter().filter_map(field).collect(),
+        ..Message::new(Level::Error, Some(code.name), message)
     }
 }
 

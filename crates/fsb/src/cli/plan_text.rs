@@ -7,7 +7,7 @@ use fsb_model::nearest;
 use fsb_runner::plan_file::{self, PlanFile};
 use fsb_runner::shipped_plan;
 
-use crate::exit;
+use crate::{code, exit};
 
 /// Whether an argument names a plan.
 pub fn is_plan(text: &str) -> bool {
@@ -32,7 +32,7 @@ fn plan_text(path: &Path) -> anyhow::Result<String> {
     };
     let name = path.to_string_lossy();
     if error.kind() != std::io::ErrorKind::NotFound {
-        return Err(exit::request(format!("cannot read the plan {name}: {error}")));
+        return Err(exit::failure(&code::PLAN_UNREADABLE, format!("cannot read the plan {name}: {error}")));
     }
     if let Some(plan) = shipped_plan::find(&name) {
         return Ok(plan.text.to_owned());
@@ -41,5 +41,5 @@ fn plan_text(path: &Path) -> anyhow::Result<String> {
         Some(near) => format!("did you mean '{near}'?"),
         None => "'fsb list plans' names those that are shipped".to_owned(),
     };
-    Err(exit::request(format!("cannot read the plan {name}: {error}; {advice}")))
+    Err(exit::failure(&code::PLAN_UNREADABLE, format!("cannot read the plan {name}: {error}; {advice}")))
 }

@@ -11,7 +11,7 @@ use fsb_testbed::Caller;
 use fsb_trace::Header;
 
 use crate::stderr::say;
-use crate::{author, exit};
+use crate::{author, code, exit};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -76,7 +76,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let subject = match arguments.pid {
         Some(pid) => Subject::Process(pid),
         None if arguments.command.is_empty() => {
-            return Err(exit::request("say what is recorded: fsb record -o FILE -- COMMAND, or --pid PID"));
+            return Err(exit::failure(
+                &code::MISSING,
+                "say what is recorded: fsb record -o FILE -- COMMAND, or --pid PID",
+            ));
         }
         None => Subject::Program(arguments.command.clone()),
     };
@@ -85,7 +88,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let is_there = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
     if is_there && !arguments.overwrite {
         let path = path.display();
-        return Err(exit::request(format!("{path} is there and would be lost: another -o FILE, or --overwrite")));
+        return Err(exit::failure(
+            &code::OUTPUT_EXISTS,
+            format!("{path} is there and would be lost: another -o FILE, or --overwrite"),
+        ));
     }
     // What is there stays until there is something better.
     let made = if is_there { &part } else { path };
@@ -123,7 +129,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         }
     };
     if is_there {
-        let failed = |error| exit::machine(format!("cannot rename {} to {}: {error}", made.display(), path.display()));
+        let failed = |error| {
+            exit::failure(
+                &code::OUTPUT_FAILED,
+                format!("cannot rename {} to {}: {error}", made.display(), path.display()),
+            )
+        };
         author::looking(|| std::fs::rename(made, path))?.map_err(failed)?;
     }
     tell(arguments, &outcome);
@@ -141,7 +152,7 @@ fn part(path: &Path) -> PathBuf {
 fn forget(path: &Path) -> anyhow::Result<()> {
     let removed =
         author::looking(|| if std::fs::metadata(path)?.is_file() { std::fs::remove_file(path) } else { Ok(()) });
-    removed?.map_err(|error| exit::machine(format!("cannot remove {}: {error}", path.display())))
+    removed?.map_err(|error| exit::failure(&code::OUTPUT_FAILED, format!("cannot remove {}: {error}", path.display())))
 }
 
 fn root(arguments: &Arguments) -> anyhow::Result<PathBuf> {
@@ -149,25 +160,37 @@ fn root(arguments: &Arguments) -> anyhow::Result<PathBuf> {
     let named = arguments.root.clone().or_else(of_process).unwrap_or_else(|| PathBuf::from("."));
     let real = std::fs::canonicalize(&named).map_err(|error| {
         let what = if arguments.root.is_some() { "--root" } else { "the working directory" };
-        exit::request(format!("{what} {}: {error}", named.display()))
+        exit::failure(&code::UNREADABLE, format!("{what} {}: {error}", named.display()))
     })?;
-    if real.is_dir() { Ok(real) } else { Err(exit::request(format!("--root {}: it is no directory", named.display()))) }
+    if real.is_dir() {
+        Ok(real)
+    } else {
+        Err(exit::failure(&code::DIRECTORY, format!("--root {}: it is no directory", named.display())))
+    }
 }
 
 fn refused(arguments: &Arguments, error: RecordError) -> anyhow::Error {
     match error {
-        RecordError::Refused(error) => exit::machine(match arguments.pid {
-            Some(pid) => format!(
-                "process {pid} cannot be traced: {error}; it must be yours, and no other tracer's (with \
+        RecordError::Refused(error) => exit::failure(
+            &code::NOT_RECORDED,
+            match arguments.pid {
+                Some(pid) => format!(
+                    "process {pid} cannot be traced: {error}; it must be yours, and no other tracer's (with \
                  kernel.yama.ptrace_scope above 0 root alone may: sudo)"
+                ),
+                None => format!("the program cannot be traced: {error}"),
+            },
+        ),
+        RecordError::NoEbpf(error) => exit::failure(
+            &code::NOT_RECORDED,
+            format!(
+                "calls cannot be seen by eBPF: {error}; it needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8: --by ptrace"
             ),
-            None => format!("the program cannot be traced: {error}"),
-        }),
-        RecordError::NoEbpf(error) => exit::machine(format!(
-            "calls cannot be seen by eBPF: {error}; it needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8: --by ptrace"
-        )),
-        RecordError::Kept { .. } => exit::machine(format!("{error}; nothing was run")),
-        RecordError::Trace(error) => exit::machine(format!("{}: {error}", arguments.output.display())),
+        ),
+        RecordError::Kept { .. } => exit::failure(&code::NOT_RECORDED, format!("{error}; nothing was run")),
+        RecordError::Trace(error) => {
+            exit::failure(&code::OUTPUT_FAILED, format!("{}: {error}", arguments.output.display()))
+        }
     }
 }
 

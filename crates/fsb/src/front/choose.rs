@@ -14,8 +14,8 @@ use fsb_testbed::{LocalTestbed, Testbed};
 use super::stage::Stage;
 use super::{Turn, check, make, make_absolute, new_record, next, space};
 use crate::author::{author, holder};
-use crate::exit;
 use crate::results::Output;
+use crate::{code, exit};
 
 /// Starts a race in the new directory `out`. Candidates that this machine refuses beforehand are left out and printed.
 pub fn choose(mut resolved: Resolved, out: &Path, output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
@@ -24,9 +24,10 @@ pub fn choose(mut resolved: Resolved, out: &Path, output: &Output, quiet: bool, 
     let (mut record, work) = new_record(resolved)?;
     if let Some(fsb_model::run::Placement::InTurn { reason }) = &record.placement {
         let reason = fsb_report::placement_reason_text(reason);
-        return Err(exit::request(format!(
+        let message = format!(
             "candidates of a race are measured side by side, and these cannot be: {reason} (file systems of one medium can)"
-        )));
+        );
+        return Err(exit::failure(&code::NOT_RACED, message));
     }
     record.name = format!("choose · {}", record.plan.name);
     leave_out_refused(&mut record, &work)?;
@@ -75,10 +76,8 @@ pub(super) fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::
     if record.plan.targets.len() < 2 {
         let reasons: Vec<String> =
             race.refused.iter().map(|refused| format!("{}: {}", refused.name, refused.why)).collect();
-        return Err(exit::machine(format!(
-            "no candidate is left to race against the first one\n{}",
-            reasons.join("\n")
-        )));
+        let message = format!("no candidate is left to race against the first one\n{}", reasons.join("\n"));
+        return Err(exit::failure(&code::UNABLE, message));
     }
     Ok(())
 }

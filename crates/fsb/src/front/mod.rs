@@ -28,6 +28,7 @@ use fsb_testbed::lock::RunLock;
 use fsb_testbed::{LocalTestbed, Testbed, control, host, medium};
 
 use crate::author::{author, check_cache, command_line, holder};
+use crate::code;
 use crate::earlier;
 use crate::exit::{self, Failure};
 use crate::journal::Directory;
@@ -120,7 +121,8 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool, turn:
     record.plan.wipe = wipe.to_vec();
     make_absolute(&mut record.plan)?;
     record.devices = medium::named_devices(&record.plan.targets, &record.plan.wipe);
-    let work = Work::of(&record, cpus_of(&record.plan)).map_err(|error| exit::request(error.to_string()))?;
+    let work = Work::of(&record, cpus_of(&record.plan))
+        .map_err(|error| exit::failure(&code::INVALID_WORKLOAD, error.to_string()))?;
     let lock = check(&record, &work, turn)?;
     let (mut directory, contents) = RunDirectory::resume(claim)?;
     contents.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
@@ -222,9 +224,9 @@ pub fn perform_unsaved(
         Err(error) => {
             stage.strike();
             let message = error.to_string();
-            let code = stage.ending(&error.into());
+            let failure = stage.ending(&error.into(), message);
             stage.leave();
-            Err(Failure { code, message }.into())
+            Err(failure.into())
         }
     }
 }
@@ -264,7 +266,7 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
     let mut message = error.to_string();
     // More of the same budget would hold as little.
     let goes_on = !matches!(error, RunError::Budget(_));
-    let code = stage.ending(&error.into());
+    let failure = stage.ending(&error.into(), String::new());
     match restored(directory) {
         Ok(None) => {}
         Ok(Some(restored)) => message += &format!("\n{restored}"),
@@ -291,5 +293,5 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
             message += &format!("\n{saved}; go on with:\n  fsb run --resume {path}");
         }
     }
-    Failure { code, message }.into()
+    Failure { message, ..failure }.into()
 }

@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::shell;
 use fsb_store::StoreError;
+use fsb_testbed::TestbedError;
 use fsb_testbed::privilege::{self, NEEDS_ROOT};
-use fsb_testbed::{Kind, TestbedError};
 use fsb_vm::{kernel, machine};
 
-use crate::exit;
+use crate::{code, exit};
 
 /// Where sudo looks for programs by default.
 const SUDO_PATH: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// The refusal with the commands that would be accepted, each only where this machine can do it.
 pub(super) fn of_refused(error: TestbedError) -> anyhow::Error {
-    if error.kind != Kind::Machine || error.what != NEEDS_ROOT {
+    if error.code != fsb_model::error::NEEDS_ROOT.name {
         return error.into();
     }
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -23,15 +23,16 @@ pub(super) fn of_refused(error: TestbedError) -> anyhow::Error {
     let commands = commands(&words, program.as_deref(), privilege::prefix(), has_vm());
     let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
     let lines: String = commands.iter().map(|(command, what)| format!("\n  {command:width$}  # {what}")).collect();
-    exit::machine(format!("{NEEDS_ROOT}. Next:{lines}"))
+    exit::failure(&fsb_model::error::NEEDS_ROOT, format!("{NEEDS_ROOT}. Next:{lines}"))
 }
 
 /// Results that have no place here may have one elsewhere.
 pub(super) fn of_unwritable(error: StoreError) -> anyhow::Error {
     match &error {
-        StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
-            exit::machine(format!("{error}; say where results go: add --out $(mktemp -d)"))
-        }
+        StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => exit::failure(
+            &code::DIRECTORY_NOT_WRITABLE,
+            format!("{error}; say where results go: add --out $(mktemp -d)"),
+        ),
         _ => error.into(),
     }
 }

@@ -43,7 +43,7 @@ fn failed_at_warm_up(record: &RunRecord, trials: &[ShownTrial]) -> Option<String
         return None;
     }
     let bad = own().next()?;
-    Some(format!("{}: {}", bad.what.workload, bad.error.as_deref().unwrap_or("it gave no value")))
+    Some(format!("{}: {}", bad.what.workload, bad.extras().error.as_deref().unwrap_or("it gave no value")))
 }
 
 /// Shows what the race found.

@@ -13,14 +13,15 @@ use fsb_store::RunDirectory;
 use fsb_testbed::{fs, host, medium};
 
 use crate::author;
-use crate::exit;
+use crate::{code, exit};
 
 /// A run may be resumed from another working directory: what it names must stay what it was.
 pub(super) fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
     let absolute = |path: &Path| {
         let path = author::absolute(path)?;
         // run.json is text; a path that is none could not be found again.
-        path.to_str().ok_or_else(|| exit::request(format!("{}: the path is not UTF-8", path.display())))?;
+        path.to_str()
+            .ok_or_else(|| exit::failure(&code::INVALID_VALUE, format!("{}: the path is not UTF-8", path.display())))?;
         anyhow::Ok(path)
     };
     plan.dir = absolute(&plan.dir)?;
@@ -41,9 +42,13 @@ pub(super) fn resumable(contents: fsb_store::Contents, path: &Path) -> anyhow::R
     let (record, mut trials) = (contents.record, contents.trials);
     let again = resuming::supersede(&record, &mut trials);
     if resuming::complete(&record, &trials) {
-        return Err(exit::request(format!("{}: the run is complete; 'fsb report' shows it", path.display())));
+        return Err(exit::failure(
+            &code::RUN_COMPLETE,
+            format!("{}: the run is complete; 'fsb report' shows it", path.display()),
+        ));
     }
-    resuming::same_kernel(&record, &kernel(&record.plan)?).map_err(exit::request)?;
+    resuming::same_kernel(&record, &kernel(&record.plan)?)
+        .map_err(|why| exit::failure(&fsb_runner::run::OTHER_KERNEL, why))?;
     Ok((record, trials, again))
 }
 

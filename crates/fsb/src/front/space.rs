@@ -11,8 +11,8 @@ use fsb_model::{Place, Plan, RunRecord};
 use fsb_runner::work::{ParsedCell, Work};
 use fsb_testbed::medium::{self, MediumRequest};
 
-use crate::exit;
 use crate::space::Room;
+use crate::{code, exit};
 
 /// A file system may be filled with data up to this share of its device.
 const FILLED: f64 = 0.9;
@@ -39,11 +39,14 @@ pub fn check(record: &RunRecord, work: &Work) -> anyhow::Result<()> {
             let (needed, there) = (show_bytes(profile.space as f64), show_bytes(capacity as f64));
             let free = show_bytes(capacity as f64 * FILLED);
             let advice = enlarge(record, spec, profile.space as f64 / FILLED);
-            return Err(exit::machine(format!(
-                "'{label}' needs {needed}, and {} of {there} has {free} beside the file system's own: {advice}, or a \
+            return Err(exit::failure(
+                &code::NO_SPACE,
+                format!(
+                    "'{label}' needs {needed}, and {} of {there} has {free} beside the file system's own: {advice}, or a \
                  smaller file_size in the plan",
-                medium::called(&spec.medium, plan.place == Place::Vm)
-            )));
+                    medium::called(&spec.medium, plan.place == Place::Vm)
+                ),
+            ));
         }
         let ratio = record.large_disk.get(&target.name).and_then(|geometry| geometry.bytes_per_inode);
         // The number that mkfs would choose for the slice is unknown before it is made.
@@ -92,11 +95,14 @@ fn check_inodes(
     } else {
         format!(", or {}", enlarge(record, spec, (inodes * bytes_per_inode) as f64))
     };
-    Err(exit::machine(format!(
-        "'{label}' makes {inodes} files and directories, and {} on {} has room for {there}: give it more with \
+    Err(exit::failure(
+        &code::NO_SPACE,
+        format!(
+            "'{label}' makes {inodes} files and directories, and {} on {} has room for {there}: give it more with \
          mkfs=\"-N {inodes}\"{larger}",
-        spec.fs, spec.medium
-    )))
+            spec.fs, spec.medium
+        ),
+    ))
 }
 
 /// Bytes of the device that a file system is made on, as far as that is known beforehand.
@@ -117,10 +123,16 @@ fn check_directory(directory: &Path, label: &str, space: u64, inodes: u64) -> an
     if !room.holds_bytes(space) {
         let (needed, available) = (show_bytes(space as f64), show_bytes(room.bytes as f64));
         let advice = "give a smaller --size, for the suite's files scale with it";
-        return Err(exit::machine(format!("'{label}' needs {needed}, and {path} has {available} free: {advice}")));
+        return Err(exit::failure(
+            &code::NO_SPACE,
+            format!("'{label}' needs {needed}, and {path} has {available} free: {advice}"),
+        ));
     }
     if !room.holds_files(inodes) {
-        return Err(exit::machine(format!("'{label}' makes {inodes} files, and {path} has room for {}", room.files)));
+        return Err(exit::failure(
+            &code::NO_SPACE,
+            format!("'{label}' makes {inodes} files, and {path} has room for {}", room.files),
+        ));
     }
     Ok(())
 }

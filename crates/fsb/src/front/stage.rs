@@ -15,7 +15,7 @@ use fsb_testbed::sandbox::{self, Launched, Watcher};
 use fsb_testbed::{control, host};
 
 use super::leftovers::tidy_up;
-use crate::exit;
+use crate::exit::Failure;
 use crate::signals::{Second, Signals};
 use crate::stderr::say;
 
@@ -74,11 +74,12 @@ impl Stage {
         }
     }
 
-    /// The exit code that an error ends the run with: that of the signal, where it was interrupted.
-    pub(super) fn ending(&self, error: &anyhow::Error) -> u8 {
+    /// Returns the failure that an error ends the run with. After an interruption its exit code is that of the signal.
+    pub(super) fn ending(&self, error: &anyhow::Error, message: String) -> Failure {
         let interrupted = self.signals.is_interrupted()
             && matches!(error.downcast_ref::<RunError>(), Some(RunError::Agent(AgentError::Interrupted)));
-        if interrupted { self.signals.code() } else { exit::code(error) }
+        let failure = Failure::wrapping(error, message);
+        if interrupted { Failure { exit: self.signals.code(), ..failure } } else { failure }
     }
 }
 

@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::exit;
+use crate::{code, exit};
 
 /// One argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,8 @@ impl Argument {
     /// Takes an argument apart; looks only at what exists.
     pub(super) fn parse(text: &OsStr) -> anyhow::Result<Argument> {
         let (name, rest) = split_name(text)?;
-        let paths = split_paths(rest).map_err(|why| exit::request(format!("'{}': {why}", text.display())))?;
+        let paths = split_paths(rest)
+            .map_err(|why| exit::failure(&code::INVALID_SET, format!("'{}': {why}", text.display())))?;
         Ok(Argument { text: text.to_owned(), name, paths })
     }
 
@@ -57,7 +58,7 @@ fn split_name(text: &OsStr) -> anyhow::Result<(Option<String>, &OsStr)> {
     let name = name.to_string_lossy();
     if name.trim().is_empty() || name.chars().any(char::is_control) {
         let what = "the name before '=' is empty or cannot be printed";
-        return Err(exit::request(format!("'{}': {what}: write NAME=PATH", text.display())));
+        return Err(exit::failure(&code::INVALID_SET, format!("'{}': {what}: write NAME=PATH", text.display())));
     }
     Ok((Some(name.trim().to_owned()), rest))
 }

@@ -10,7 +10,7 @@ use fsb_store::{RUN_FILE, TRIALS_FILE};
 use glob::MatchOptions;
 
 use super::argument::is_glob;
-use crate::{author, earlier, exit};
+use crate::{author, code, earlier, exit};
 
 /// How much of a file is shown to the readers when they are asked whether they know it.
 const HEAD: u64 = 64 << 10;
@@ -36,7 +36,7 @@ fn behind(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>>
         Ok(metadata) if metadata.is_dir() => directory(path, warnings),
         Ok(_) => Ok(vec![file(path)]),
         Err(_) if is_glob(path) && path.symlink_metadata().is_err() => glob(path, warnings),
-        Err(error) => Err(exit::request(format!("cannot read {}: {error}", path.display()))),
+        Err(error) => Err(exit::failure(&code::UNREADABLE, format!("cannot read {}: {error}", path.display()))),
     }
 }
 
@@ -49,14 +49,18 @@ fn file(path: &Path) -> Found {
 
 fn glob(pattern: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>> {
     let shown = pattern.display();
-    let text = pattern.to_str().ok_or_else(|| exit::request(format!("{shown}: a pattern must be UTF-8")))?;
+    let text = pattern
+        .to_str()
+        .ok_or_else(|| exit::failure(&code::INVALID_SET, format!("{shown}: a pattern must be UTF-8")))?;
     // As a shell does: a star does not match the dot of a hidden file.
     let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::new() };
-    let matches = glob::glob_with(text, options).map_err(|error| exit::request(format!("{shown}: {error}")))?;
-    let mut paths = matches.collect::<Result<Vec<_>, _>>().map_err(|error| exit::request(error.to_string()))?;
+    let matches = glob::glob_with(text, options)
+        .map_err(|error| exit::failure(&code::INVALID_SET, format!("{shown}: {error}")))?;
+    let mut paths =
+        matches.collect::<Result<Vec<_>, _>>().map_err(|error| exit::failure(&code::UNREADABLE, error.to_string()))?;
     alphanumeric_sort::sort_path_slice(&mut paths);
     if paths.is_empty() {
-        return Err(exit::request(format!("no file matches {shown}")));
+        return Err(exit::failure(&code::NO_MATCH, format!("no file matches {shown}")));
     }
     let mut found = Vec::new();
     for path in &paths {
@@ -87,20 +91,21 @@ fn directory(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Foun
         }
     }
     match by_tool.as_slice() {
-        [] => Err(exit::request(nothing_in(path, &unknown)?)),
+        [] => Err(exit::failure(&code::NO_MATCH, nothing_in(path, &unknown)?)),
         [(_, files)] => {
             if !unknown.is_empty() {
                 warnings.push(format!("{}: no reader knows {}: left out", path.display(), list(&unknown)));
             }
             Ok(files.iter().cloned().map(Found::File).collect())
         }
-        tools => Err(exit::request(several_tools(path, tools))),
+        tools => Err(exit::failure(&code::INVALID_SET, several_tools(path, tools))),
     }
 }
 
 /// What is in a directory, in natural order, without hidden files.
 fn entries(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let failed = |error: std::io::Error| exit::request(format!("cannot read {}: {error}", path.display()));
+    let failed =
+        |error: std::io::Error| exit::failure(&code::UNREADABLE, format!("cannot read {}: {error}", path.display()));
     let mut entries = Vec::new();
     for entry in fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
@@ -117,7 +122,7 @@ fn tool(path: &Path) -> anyhow::Result<Option<&'static Tool>> {
     let mut head = Vec::new();
     fsb_input::open(path)
         .and_then(|file| file.take(HEAD).read_to_end(&mut head))
-        .map_err(|error| exit::request(format!("cannot read {}: {error}", path.display())))?;
+        .map_err(|error| exit::failure(&code::UNREADABLE, format!("cannot read {}: {error}", path.display())))?;
     Ok(TOOLS.iter().find(|tool| (tool.recognise)(&head)))
 }
 

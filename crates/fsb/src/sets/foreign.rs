@@ -10,7 +10,6 @@ use rayon::prelude::*;
 
 use super::argument::{Argument, is_glob};
 use super::naming::Wish;
-use crate::exit;
 
 /// What separates a name from a number, or ends one.
 const SEPARATORS: [char; 4] = ['_', '-', '.', ' '];
@@ -25,7 +24,7 @@ pub(super) fn set(argument: &Argument, files: &[PathBuf]) -> anyhow::Result<(Wis
         // The first bad one in their order is told, whoever was faster.
         let read: Vec<_> = in_parallel(|| files.par_iter().map(|path| fsb_compat::read_file(path)).collect());
         for read in read {
-            for run in read.map_err(|error| exit::request(error.to_string()))? {
+            for run in read? {
                 set.push(&run).with_context(|| format!("cannot compare {}", run.path))?;
             }
         }

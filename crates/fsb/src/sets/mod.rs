@@ -34,7 +34,7 @@ use workloads::Workloads;
 
 use fsb_report::mark;
 
-use crate::exit;
+use crate::{code, exit};
 
 pub use contents::{Contents, contents};
 pub use history::earlier_runs;
@@ -133,12 +133,15 @@ fn find(argument: Argument, warnings: &mut Vec<String>) -> anyhow::Result<Source
         warnings.push(format!("'{text}' names the same file twice, which is read once: {}", expand::list(&again)));
     }
     if !files.is_empty() && !runs.is_empty() {
-        return Err(exit::request(format!(
-            "'{}' mixes a run of fsb ({}) with files of other tools ({}): make them sets of their own",
-            argument.text.display(),
-            runs[0].path.display(),
-            files[0].display()
-        )));
+        return Err(exit::failure(
+            &code::INVALID_SET,
+            format!(
+                "'{}' mixes a run of fsb ({}) with files of other tools ({}): make them sets of their own",
+                argument.text.display(),
+                runs[0].path.display(),
+                files[0].display()
+            ),
+        ));
     }
     Ok(Source { argument, files, runs })
 }
@@ -189,7 +192,7 @@ fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Resul
         }
     }
     if sets.is_empty() {
-        return Err(exit::request(format!("nothing to compare: {}", warnings.join("; "))));
+        return Err(exit::failure(&code::NOTHING_TO_COMPARE, format!("nothing to compare: {}", warnings.join("; "))));
     }
     for (set, name) in sets.iter_mut().zip(naming::settle(&wishes)?) {
         set.name = if set.has_risks { name + mark::UNSAFE } else { name };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
-use crate::exit;
+use crate::{code, exit};
 
 /// A set that wants a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(super) fn settle(wishes: &[Wish]) -> anyhow::Result<Vec<String>> {
         let movable: Vec<usize> =
             rivals.iter().copied().filter(|set| length[*set] + 1 < wishes[*set].names.len()).collect();
         if movable.is_empty() {
-            return Err(exit::request(twice(&wishes[rivals[0]], &wishes[rivals[1]])));
+            return Err(exit::failure(&code::INVALID_SET, twice(&wishes[rivals[0]], &wishes[rivals[1]])));
         }
         movable.into_iter().for_each(|set| length[set] += 1);
     }

@@ -192,7 +192,7 @@ impl Trials {
     pub(super) fn push(&mut self, trial: &ShownTrial) {
         let what = &*trial.what;
         let cell = self.cell(&what.workload, &what.operation, &what.params);
-        let metrics: Vec<Metric> = trial.metrics.iter().map(Metric::from).collect();
+        let metrics: Vec<Metric> = trial.metrics().map(Metric::from).collect();
         let (target, values) = (self.target(&what.target), self.values(&metrics));
         let ShownTrial { block, order, attempt, outcome, part, .. } = *trial;
         let line = u32::try_from(self.list.len() + 1).unwrap_or(u32::MAX);

@@ -3,125 +3,129 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::json;
+
 use crate::common::{
-    expect_code, expect_no_traces, fsb, needs_program, needs_root, scratch, stderr, stdout, traces, turn,
+    command, error_of, expect_code, expect_no_traces, fsb, needs_program, needs_root, scratch, stderr, stdout, traces,
+    turn,
 };
 
-/// Arguments, the exit code, and what the message must hold. `DIR` is a directory with the files made below.
+/// Arguments, the exit code, and the error code. `DIR` is a directory with the files made below. The snapshot
+/// `bad_input_messages` holds the text of each message.
 #[rustfmt::skip]
 const TABLE: &[(&str, i32, &str)] = &[
     // The command line itself.
-    ("", 2, "Usage: fsb"),
-    ("rnu", 2, "unrecognized subcommand"),
-    ("run", 2, "no target"),
-    ("run --nonsense ext4", 2, "unexpected argument '--nonsense'"),
-    ("run --blocks", 2, "a value is required"),
-    ("run --precision 2% --blocks 3 ext4", 2, "cannot be used with"),
-    ("run --resume DIR ext4", 2, "cannot be used with"),
-    ("run null --", 2, "nothing follows --"),
-    ("choose null --budget 20 min", 2, "write it as one word: 20min"),
-    ("choose null --", 2, "nothing follows --"),
-    ("run null --budget 20 minutes", 2, "write it as one word: 20minutes"),
+    ("", 2, "arguments/missing"),
+    ("rnu", 2, "arguments/unknown-command"),
+    ("run", 2, "plan/no-target"),
+    ("run --nonsense ext4", 2, "arguments/unknown-option"),
+    ("run --blocks", 2, "arguments/missing"),
+    ("run --precision 2% --blocks 3 ext4", 2, "arguments/conflict"),
+    ("run --resume DIR ext4", 2, "arguments/conflict"),
+    ("run null --", 2, "arguments/missing"),
+    ("choose null --budget 20 min", 2, "arguments/invalid-value"),
+    ("choose null --", 2, "arguments/missing"),
+    ("run null --budget 20 minutes", 2, "arguments/invalid-value"),
     // Targets.
-    ("run full", 2, "to measure the directory, write ./full"),
-    ("run exxt4", 2, "did you mean 'ext4'"),
-    ("run hammer2", 2, "unknown file system 'hammer2'"),
-    ("run ext4,", 2, "an option between commas is empty"),
-    ("run ext4,mkfs=\"-i", 2, "a quote is not closed"),
-    ("run =ext4", 2, "the name '' is empty"),
-    ("run name=", 2, "a target cannot be empty"),
-    ("run ext4@raid0:/dev/a+/dev/b", 2, "/dev/a does not exist"),
-    ("run ext4 xfs ext5", 2, "did you mean 'ext"),
-    ("run ./DIR/missing", 2, "missing"),
-    ("run DIR/missing", 2, "missing"),
-    ("run DIR/a-file", 2, "is no directory"),
-    ("run null@ram", 2, "null"),
-    ("run null@/dev/sda", 2, "null"),
-    ("run tmpfs@ram", 2, "tmpfs"),
-    ("run null,slowdown=often", 2, "slowdown"),
-    ("run null,spede=1", 2, "spede"),
+    ("run full", 2, "target/unknown-file-system"),
+    ("run exxt4", 2, "target/unknown-file-system"),
+    ("run hammer2", 2, "target/unknown-file-system"),
+    ("run ext4,", 2, "target/invalid"),
+    ("run ext4,mkfs=\"-i", 2, "target/invalid"),
+    ("run =ext4", 2, "target/invalid"),
+    ("run name=", 2, "target/invalid"),
+    ("run ext4@raid0:/dev/a+/dev/b", 2, "device/not-a-device"),
+    ("run ext4 xfs ext5", 2, "target/unknown-file-system"),
+    ("run ./DIR/missing", 2, "target/no-directory"),
+    ("run DIR/missing", 2, "target/no-directory"),
+    ("run DIR/a-file", 2, "target/no-directory"),
+    ("run null@ram", 2, "target/no-mkfs"),
+    ("run null@/dev/sda", 2, "target/no-mkfs"),
+    ("run tmpfs@ram", 2, "target/no-mkfs"),
+    ("run null,slowdown=often", 2, "target/unknown-option"),
+    ("run null,spede=1", 2, "target/unknown-option"),
     // Suites and numbers.
-    ("run null --suite quik", 2, "did you mean 'quick'"),
-    ("run null --suite zzzzzzzz", 2, "known are quick"),
-    ("run null --blocks 0", 2, "between 1 and 10000"),
-    ("run null --blocks 99999999", 2, "between 1 and 10000"),
-    ("run null --blocks many", 2, "invalid value 'many'"),
-    ("run null --blocks -3", 2, "-3"),
-    ("run null --size huge", 2, "is not a size"),
-    ("run null --size 0", 2, "size"),
-    ("run null --size 5X", 2, "is not a size"),
-    ("run null --size 99999999999T", 2, "too large"),
-    ("run null --size -5", 2, "-5"),
-    ("run null --tails --format csv", 2, "--tails belongs to the first screen"),
-    ("run null --budget soon", 2, "is not a duration"),
-    ("run null --budget 0", 2, "between 1 second"),
-    ("run null --budget 99999h", 2, "between 1 second"),
-    ("run null --precision lots", 2, "is not a percentage"),
-    ("run null --precision 0%", 2, "is not a percentage"),
-    ("run null --theta 0", 2, "is not a percentage"),
-    ("run null --theta -3%", 2, "-3"),
-    ("run null --seed x", 2, "invalid value 'x'"),
-    ("run null --seed 99999999999999999999", 2, "invalid value"),
-    ("run null --control gravity=off", 2, "gravity"),
-    ("run null --control page-cache=lukewarm", 2, "lukewarm"),
-    ("run null --control =off", 2, "NAME=VALUE"),
-    ("run null --format pdf", 2, "unknown format 'pdf'"),
-    ("run null -o report.docx", 2, "unknown format 'docx'"),
-    ("run null --out DIR/full", 2, "is not empty"),
-    ("run null --out DIR/a-file", 3, "a-file"),
-    ("run null --uid minus", 2, "invalid value"),
-    ("run null --wipe", 2, "a value is required"),
+    ("run null --suite quik", 2, "plan/unknown-suite"),
+    ("run null --suite zzzzzzzz", 2, "plan/unknown-suite"),
+    ("run null --blocks 0", 2, "plan/out-of-range"),
+    ("run null --blocks 99999999", 2, "plan/out-of-range"),
+    ("run null --blocks many", 2, "arguments/invalid-value"),
+    ("run null --blocks -3", 2, "arguments/unknown-option"),
+    ("run null --size huge", 2, "arguments/invalid-value"),
+    ("run null --size 0", 2, "plan/invalid"),
+    ("run null --size 5X", 2, "arguments/invalid-value"),
+    ("run null --size 99999999999T", 2, "arguments/invalid-value"),
+    ("run null --size -5", 2, "arguments/unknown-option"),
+    ("run null --tails --format csv", 2, "arguments/conflict"),
+    ("run null --budget soon", 2, "plan/invalid"),
+    ("run null --budget 0", 2, "plan/out-of-range"),
+    ("run null --budget 99999h", 2, "plan/out-of-range"),
+    ("run null --precision lots", 2, "plan/invalid"),
+    ("run null --precision 0%", 2, "plan/invalid"),
+    ("run null --theta 0", 2, "plan/invalid"),
+    ("run null --theta -3%", 2, "arguments/unknown-option"),
+    ("run null --seed x", 2, "arguments/invalid-value"),
+    ("run null --seed 99999999999999999999", 2, "arguments/invalid-value"),
+    ("run null --control gravity=off", 2, "control/unknown"),
+    ("run null --control page-cache=lukewarm", 2, "control/invalid-value"),
+    ("run null --control =off", 2, "arguments/invalid-value"),
+    ("run null --format pdf", 2, "output/unknown-format"),
+    ("run null -o report.docx", 2, "output/unknown-format"),
+    ("run null --out DIR/full", 2, "store/not-empty"),
+    ("run null --out DIR/a-file", 3, "store/io"),
+    ("run null --uid minus", 2, "arguments/invalid-value"),
+    ("run null --wipe", 2, "arguments/missing"),
     // Plans.
-    ("run DIR/missing.toml", 2, "cannot read the plan"),
-    ("run DIR/one.toml DIR/two.toml", 2, "more than one plan"),
-    ("run DIR/garbage.toml", 2, "line 2, column"),
-    ("run DIR/elsewhere.toml", 2, "line 2, column 1: unknown field `bugdet`: did you mean `budget`? It"),
-    ("run ext4 xfs --size 10M", 2, "a larger --size is needed"),
-    ("run DIR/unknown-key.toml", 2, "line 2, column 1: unknown field `blocs`: did you mean `blocks`?"),
-    ("run DIR/wrong-type.toml", 2, "line 1, column 11"),
-    ("run DIR/bad-target.toml", 2, "line 1, column 20: target"),
-    ("run DIR/no-workload.toml", 2, "line 3, column 1: workload raed: unknown workload 'raed': did you mean 'read'"),
-    ("run DIR/unknown-param.toml", 2, "line 4, column 1"),
-    ("run DIR/zero-files.toml", 2, "line 4, column 1"),
-    ("run DIR/block-over-file.toml", 2, "line 5, column 1"),
-    ("run DIR/odd-size.toml", 2, "file_size: 100K is no multiple of a record of 64K"),
-    ("run DIR/odd-sizes.toml", 2, "100K is no multiple"),
-    ("run DIR/all-reads.toml", 2, "'120%': the share of reads lies between 0% and 100%"),
-    ("run DIR/no-reads.toml", 2, "between 0% and 100%"),
-    ("run DIR/bad-expression.toml", 2, "line 4, column 1"),
-    ("run DIR/twice.toml", 2, "two workloads are called"),
-    ("run DIR/suite-and-workload.toml", 2, "a suite or workloads, not both"),
-    ("run DIR/both.toml", 2, "exclude each other"),
-    ("run DIR/no-targets.toml", 2, "no target"),
+    ("run DIR/missing.toml", 2, "plan/unreadable"),
+    ("run DIR/one.toml DIR/two.toml", 2, "plan/several"),
+    ("run DIR/garbage.toml", 2, "plan/invalid-value"),
+    ("run DIR/elsewhere.toml", 2, "plan/unknown-key"),
+    ("run ext4 xfs --size 10M", 2, "plan/invalid"),
+    ("run DIR/unknown-key.toml", 2, "plan/unknown-key"),
+    ("run DIR/wrong-type.toml", 2, "plan/invalid-value"),
+    ("run DIR/bad-target.toml", 2, "plan/invalid-value"),
+    ("run DIR/no-workload.toml", 2, "plan/invalid-value"),
+    ("run DIR/unknown-param.toml", 2, "plan/invalid-value"),
+    ("run DIR/zero-files.toml", 2, "plan/invalid-value"),
+    ("run DIR/block-over-file.toml", 2, "plan/invalid-value"),
+    ("run DIR/odd-size.toml", 2, "plan/invalid-value"),
+    ("run DIR/odd-sizes.toml", 2, "plan/invalid-value"),
+    ("run DIR/all-reads.toml", 2, "plan/invalid-value"),
+    ("run DIR/no-reads.toml", 2, "plan/invalid-value"),
+    ("run DIR/bad-expression.toml", 2, "plan/invalid-value"),
+    ("run DIR/twice.toml", 2, "plan/invalid-value"),
+    ("run DIR/suite-and-workload.toml", 2, "plan/conflict"),
+    ("run DIR/both.toml", 2, "plan/conflict"),
+    ("run DIR/no-targets.toml", 2, "plan/no-target"),
     // Run directories.
-    ("report DIR/missing", 2, "no run directory"),
-    ("report DIR/full", 2, "no run directory"),
-    ("report DIR/newer", 2, "written by a newer fsb"),
-    ("report DIR/broken", 2, "run.json, line 1"),
-    ("report DIR/foreign", 2, "schema is somebody/else/1"),
-    ("run --resume DIR/missing", 2, "no run directory"),
-    ("run --resume DIR/newer", 2, "written by a newer fsb"),
-    ("report", 2, "required arguments"),
+    ("report DIR/missing", 2, "store/no-run"),
+    ("report DIR/full", 2, "store/no-run"),
+    ("report DIR/newer", 2, "store/newer"),
+    ("report DIR/broken", 2, "store/syntax"),
+    ("report DIR/foreign", 2, "store/other-schema"),
+    ("run --resume DIR/missing", 2, "store/no-run"),
+    ("run --resume DIR/newer", 2, "store/newer"),
+    ("report", 2, "arguments/missing"),
     // The other subcommands.
-    ("list colours", 2, "unknown family 'colours'"),
-    ("list worklods", 2, "did you mean 'workloads'"),
-    ("doctor --dir", 2, "a value is required"),
-    ("clean everything", 2, "unexpected argument"),
-    ("kernel", 2, "Usage: fsb kernel <COMMAND>"),
-    ("kernel fetch", 2, "required arguments"),
-    ("kernel fetch no;package", 2, "not the name of a package"),
-    ("kernel fetch DIR/no-such.deb", 2, "there is no file"),
-    ("kernel list all", 2, "unexpected argument"),
-    ("micro", 2, "say what to measure"),
-    ("micro fly --output DIR", 2, "unknown benchmark 'fly'"),
-    ("micro create", 2, "--output"),
-    ("micro create --output DIR/missing", 2, "missing"),
-    ("micro create --output DIR --fileCount 0", 2, "fileCount: '0'"),
-    ("micro create --output DIR --runCount x", 2, "runCount: 'x'"),
-    ("micro read --output DIR --random maybe", 2, "neither true nor false"),
-    ("micro read --output DIR --sink printer", 2, "unknown sink 'printer'"),
-    ("micro read --output DIR --minLogLevel loud", 2, "unknown level 'loud'"),
-    ("micro read --output DIR --exportOutput DIR/no/such/x.csv", 2, "cannot write --exportOutput"),
+    ("list colours", 2, "list/unknown-family"),
+    ("list worklods", 2, "list/unknown-family"),
+    ("doctor --dir", 2, "arguments/missing"),
+    ("clean everything", 2, "arguments/unknown-option"),
+    ("kernel", 2, "arguments/missing"),
+    ("kernel fetch", 2, "arguments/missing"),
+    ("kernel fetch no;package", 2, "testbed/refused"),
+    ("kernel fetch DIR/no-such.deb", 2, "testbed/refused"),
+    ("kernel list all", 2, "arguments/unknown-option"),
+    ("micro", 2, "micro/invalid-option"),
+    ("micro fly --output DIR", 2, "micro/invalid-option"),
+    ("micro create", 2, "arguments/missing"),
+    ("micro create --output DIR/missing", 2, "target/no-directory"),
+    ("micro create --output DIR --fileCount 0", 2, "micro/invalid-option"),
+    ("micro create --output DIR --runCount x", 2, "micro/invalid-option"),
+    ("micro read --output DIR --random maybe", 2, "micro/invalid-option"),
+    ("micro read --output DIR --sink printer", 2, "micro/invalid-option"),
+    ("micro read --output DIR --minLogLevel loud", 2, "micro/invalid-option"),
+    ("micro read --output DIR --exportOutput DIR/no/such/x.csv", 2, "output/unwritable"),
 ];
 
 fn make_files(directory: &Path) {
@@ -171,35 +175,95 @@ fn make_files(directory: &Path) {
     write("full/something", "");
 }
 
-#[test(machine)]
-fn every_bad_input_is_refused_with_its_reason_and_touches_nothing() {
+/// Runs a line of the table in a directory with its files. Returns the output and that directory.
+fn run_line(line: &str, format: &str) -> (std::process::Output, tempfile::TempDir) {
+    let scratch = scratch();
+    make_files(scratch.path());
+    let line = line.replace("DIR", &scratch.path().display().to_string());
+    let arguments: Vec<&str> = line.split_whitespace().collect();
+    let mut command = command(scratch.path(), &arguments);
+    (command.env("FSB_MESSAGE_FORMAT", format).output().expect("the program starts"), scratch)
+}
+
+#[test]
+fn bad_input_has_its_exit_code_and_error_code() {
     assert!(TABLE.len() >= 60, "{}", TABLE.len());
-    let _turn = turn();
-    let before = traces();
     let mut wrong = Vec::new();
-    for (text, code, message) in TABLE {
-        let scratch = scratch();
-        make_files(scratch.path());
-        let names = fs::read_dir(scratch.path()).unwrap().count();
-        let directory = scratch.path().display().to_string();
-        let text = text.replace("DIR", &directory);
-        let arguments: Vec<&str> = text.split_whitespace().collect();
-        let output = fsb(scratch.path(), &arguments);
-        let said = format!("{}{}", stderr(&output), stdout(&output));
-        if output.status.code() != Some(*code) || !said.contains(message) {
-            wrong.push(format!(
-                "fsb {text}\n  wanted {code} and '{message}', got {:?}:\n  {said}",
-                output.status.code()
-            ));
+    for (line, exit, code) in TABLE {
+        let (output, _scratch) = run_line(line, "json");
+        let error = error_of(&output);
+        if output.status.code() != Some(*exit) || error["code"] != *code {
+            let found = output.status.code();
+            wrong.push(format!("fsb {line}\n  wanted {exit} {code}, got {found:?}: {}", stderr(&output)));
         }
-        if said.contains("panicked") || said.contains("RUST_BACKTRACE") {
-            wrong.push(format!("fsb {text} panicked: {said}"));
-        }
-        if fs::read_dir(scratch.path()).unwrap().count() != names {
-            wrong.push(format!("fsb {text} left something in its directory"));
-        }
+        let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+        assert!(stderr(&output).lines().all(is_json), "fsb {line}: {}", stderr(&output));
+        assert!(error["help"].as_str().is_some_and(|help| !help.is_empty()), "fsb {line}: {error}");
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), TABLE.len(), wrong.join("\n"));
+}
+
+#[test]
+fn fields_name_what_an_error_is_about() {
+    let expect = |line: &str, expected: serde_json::Value| {
+        let (output, scratch) = run_line(line, "json");
+        let directory = scratch.path().display().to_string();
+        let found = error_of(&output)["fields"].to_string().replace(&directory, "DIR");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&found).unwrap(), expected, "{line}");
+    };
+    expect("run DIR/unknown-key.toml", json!({ "path": "DIR/unknown-key.toml", "line": 2, "column": 1 }));
+    expect("run --nonsense ext4", json!({ "argument": "--nonsense" }));
+    expect("run null --blocks many", json!({ "argument": "--blocks <N>", "value": "many" }));
+    expect("report DIR/full", json!({ "path": "DIR/full" }));
+    expect("run DIR/missing", json!({ "path": "DIR/missing", "errno": "ENOENT" }));
+    expect("run exxt4@loop", json!({ "name": "exxt4" }));
+    let newer = json!({ "path": "DIR/newer/run.json", "found": "fsbench/run/3", "expected": "fsbench/run/2" });
+    expect("report DIR/newer", newer);
+}
+
+/// The option has the same effect as the variable, and wins.
+#[test]
+fn the_option_chooses_the_format_of_messages() {
+    let scratch = scratch();
+    let lines = |arguments: &[&str], format: &str| {
+        let output = command(scratch.path(), arguments).env("FSB_MESSAGE_FORMAT", format).output().unwrap();
+        stderr(&output)
+    };
+    assert!(lines(&["--message-format", "json", "run", "exxt4"], "text").starts_with("{\"level\":\"error\""));
+    assert!(lines(&["run", "exxt4", "--message-format=text"], "json").starts_with("fsb: "));
+    assert!(lines(&["run", "exxt4", "--message-format=xml"], "").contains("invalid value 'xml'"));
+    assert!(lines(&["run", "exxt4"], "xml").contains("FSB_MESSAGE_FORMAT=xml: use text or json"));
+}
+
+/// The text of every message of the table.
+#[test]
+fn messages_of_bad_input_match_their_snapshot() {
+    let mut messages = String::new();
+    for (line, _, _) in TABLE {
+        let (output, scratch) = run_line(line, "text");
+        let directory = scratch.path().display().to_string();
+        let text = format!("{}{}", stderr(&output), stdout(&output)).replace(&directory, "DIR");
+        // Usage and lists of options belong to the snapshots of help.
+        let text = text.split("\n\n").next().unwrap_or_default();
+        messages += &format!("$ fsb {line}\n{}\n\n", text.trim_end());
+    }
+    insta::assert_snapshot!("bad_input_messages", messages);
+}
+
+#[test(machine)]
+fn bad_input_touches_nothing_and_never_panics() {
+    let _turn = turn();
+    let before = traces();
+    for (line, exit, _) in TABLE {
+        let (output, scratch) = run_line(line, "text");
+        expect_code(&output, *exit);
+        let said = format!("{}{}", stderr(&output), stdout(&output));
+        assert!(!said.contains("panicked") && !said.contains("RUST_BACKTRACE"), "fsb {line} panicked: {said}");
+        let names = |directory: &Path| fs::read_dir(directory).unwrap().count();
+        let untouched = self::scratch();
+        make_files(untouched.path());
+        assert_eq!(names(scratch.path()), names(untouched.path()), "fsb {line} left something in its directory");
+    }
     assert_eq!(traces(), before);
 }
 

@@ -59,9 +59,7 @@ fn an_unsafe_candidate_wins_only_if_risk_is_accepted_and_its_risk_is_named() {
     let (answer, _) = race(&["--risky", "--out", "risky"]);
     assert!(answer.starts_with("null,unsafe is unsafe: nothing is real"), "{answer}");
     assert!(answer.contains("null,unsafe (unsafe) is the fastest of 3"), "{answer}");
-    let refused = fsb(scratch.path(), &["choose", "null", "null,unsafe"]);
-    expect_code(&refused, 2);
-    assert!(stderr(&refused).contains("--risky lets it race"), "{}", stderr(&refused));
+    fails(scratch.path(), &["choose", "null", "null,unsafe"], 2, "choose/not-a-candidate");
 }
 
 #[test]
@@ -82,15 +80,12 @@ fn candidates_are_listed_with_their_reasons() {
 #[test]
 fn wrong_races_are_refused() {
     let scratch = scratch();
-    for (arguments, said) in [
-        (&["choose", "ext4,noatime", "--", "true"][..], "is alone"),
-        (&["choose", "/srv"], "a directory is as it is"),
-        (&["choose", "ext4", "xfs", "--effects", "--", "true"], "of one file system"),
-        (&["choose", "ext4", "--suite", "varmail", "--", "true"], "give one of them"),
-        (&["choose", "ext5"], "unknown file system 'ext5'"),
-    ] {
-        let output = fsb(scratch.path(), arguments);
-        expect_code(&output, 2);
-        assert!(stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
-    }
+    let requests: &[(&[&str], &str)] = &[
+        (&["choose", "ext4,noatime", "--", "true"], "choose/not-a-candidate"),
+        (&["choose", "/srv"], "choose/not-a-candidate"),
+        (&["choose", "ext4", "xfs", "--effects", "--", "true"], "choose/not-a-candidate"),
+        (&["choose", "ext4", "--suite", "varmail", "--", "true"], "arguments/conflict"),
+        (&["choose", "ext5"], "target/unknown-file-system"),
+    ];
+    expect_refusals("choose", scratch.path(), requests);
 }

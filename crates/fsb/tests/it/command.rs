@@ -179,24 +179,21 @@ fn without_root_a_command_runs_in_a_directory_that_is_left_as_it_was() {
 #[test]
 fn what_is_said_of_a_command_without_one_is_refused() {
     let scratch = scratch();
-    for (arguments, expected) in [
-        (&["run", "null", "--prepare", "true"][..], "put it at the end, after --"),
-        (&["run", "null", "--metric", "tps=([0-9]+)", "--", "true"], "--better higher or --better lower"),
-        (&["run", "null", "--metric", "tps", "--better", "higher", "--", "true"], "write NAME=PATTERN"),
-        (&["run", "null", "--metric", "tps=[0-9]", "--better", "higher", "--", "true"], "parentheses"),
-        (&["run", "null", "--better", "higher", "--", "true"], "--better says nothing without --metric"),
-        (&["run", "null", "--durable", "perhaps", "--", "true"], "say yes or no"),
-        (&["run", "null", "--suite", "quick", "--", "true"], "give one of them"),
-        (&["run", "null", "--time-limit", "never", "--", "true"], "time_limit"),
-        (&["run", "null", "--root", "/", "--", "true"], "add --in vm"),
-        (&["run", "ext4", "--in", "vm", "--root", "/", "--suite", "quick"], "no workload is a command"),
-        (&["run", "ext4", "--in", "vm", "--root", "/no/such", "--", "true"], "No such file"),
-        (&["run", "ext4", "--in", "vm", "--writable", "/srv", "--", "true"], "sees this machine's files read-only"),
-    ] {
-        let output = fsb(scratch.path(), arguments);
-        expect_code(&output, 2);
-        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
-    }
+    let requests: &[(&[&str], &str)] = &[
+        (&["run", "null", "--prepare", "true"], "arguments/conflict"),
+        (&["run", "null", "--metric", "tps=([0-9]+)", "--", "true"], "arguments/missing"),
+        (&["run", "null", "--metric", "tps", "--better", "higher", "--", "true"], "arguments/invalid-value"),
+        (&["run", "null", "--metric", "tps=[0-9]", "--better", "higher", "--", "true"], "plan/invalid"),
+        (&["run", "null", "--better", "higher", "--", "true"], "arguments/missing"),
+        (&["run", "null", "--durable", "perhaps", "--", "true"], "arguments/invalid-value"),
+        (&["run", "null", "--suite", "quick", "--", "true"], "arguments/conflict"),
+        (&["run", "null", "--time-limit", "never", "--", "true"], "plan/invalid"),
+        (&["run", "null", "--root", "/", "--", "true"], "plan/invalid"),
+        (&["run", "ext4", "--in", "vm", "--root", "/", "--suite", "quick"], "plan/invalid"),
+        (&["run", "ext4", "--in", "vm", "--root", "/no/such", "--", "true"], "plan/invalid"),
+        (&["run", "ext4", "--in", "vm", "--writable", "/srv", "--", "true"], "plan/invalid"),
+    ];
+    expect_refusals("command", scratch.path(), requests);
 }
 
 /// Each recipe with the real program, one block on one file system.

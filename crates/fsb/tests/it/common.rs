@@ -32,6 +32,34 @@ pub fn command(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// Runs the program with messages as JSON. It must fail with that exit code and that error code. Returns the error.
+pub fn fails(directory: &Path, arguments: &[&str], exit: i32, code: &str) -> serde_json::Value {
+    let output = command(directory, arguments).env("FSB_MESSAGE_FORMAT", "json").output().expect("the program starts");
+    let error = error_of(&output);
+    let found = (output.status.code(), error["code"].as_str());
+    assert_eq!(found, (Some(exit), Some(code)), "{arguments:?}: {}{}", stderr(&output), stdout(&output));
+    error
+}
+
+/// Runs requests that the program must refuse with exit code 2 and these error codes. The snapshot holds their messages.
+pub fn expect_refusals(snapshot: &str, directory: &Path, requests: &[(&[&str], &str)]) {
+    let mut messages = String::new();
+    for (arguments, code) in requests {
+        let error = fails(directory, arguments, 2, code);
+        let causes = error["cause"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_str);
+        let lines: Vec<&str> = error["message"].as_str().into_iter().chain(causes).collect();
+        messages += &format!("$ fsb {}\n{}\n\n", arguments.join(" "), lines.join("\n"));
+    }
+    insta::assert_snapshot!(snapshot, messages.replace(&directory.display().to_string(), "DIR"));
+}
+
+/// Returns the last error that the program printed as JSON; `null` without one.
+pub fn error_of(output: &Output) -> serde_json::Value {
+    let messages = stderr(output);
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    messages.filter(|message| message["level"] == "error").last().unwrap_or_default()
+}
+
 /// Standard output as text.
 pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::{
-    expect_code, expect_no_traces, fsb, needs_program, needs_root, on_two_processors, scratch, stderr, stdout, traces,
-    turn,
+    expect_code, expect_no_traces, expect_refusals, fsb, needs_program, needs_root, on_two_processors, scratch, stdout,
+    traces, turn,
 };
 
 /// What can be asked of records and names beside what the suite `quick` has.
@@ -152,21 +152,18 @@ fn without_a_target_the_script_works_where_it_is_called() {
 #[test]
 fn what_cannot_be_exported_is_refused_with_what_to_do() {
     let directory = scratch();
-    let refused = |arguments: &[&str], words: &[&str]| {
-        let output = fsb(directory.path(), &[&["export"], arguments].concat());
-        expect_code(&output, 2);
-        let text = stderr(&output);
-        assert!(words.iter().all(|word| text.contains(word)), "{arguments:?}: {text}");
-    };
-    refused(&["foi", "--suite", "quick"], &["did you mean 'fio'", "fsb export fio"]);
-    refused(&["fio", "--suite", "qick"], &["did you mean 'quick'"]);
-    refused(&["fio", "missing.toml"], &["cannot read the plan", "fsb list plans"]);
-    refused(&["fio", "a.toml", "b.toml"], &["more than one plan"]);
-    refused(&["fio", "--suite", "varmail"], &["none of the rows", "no work like varmail", "--suite"]);
-    refused(&["fio", "null"], &["nothing mounts it"]);
-    refused(&["fio", "ext5"], &["did you mean 'ext"]);
-    refused(&["fio", "ext4", "--units", "0"], &["--units"]);
-    refused(&[], &["TOOL"]);
+    let requests: &[(&[&str], &str)] = &[
+        (&["export", "foi", "--suite", "quick"], "arguments/invalid-value"),
+        (&["export", "fio", "--suite", "qick"], "plan/unknown-suite"),
+        (&["export", "fio", "missing.toml"], "plan/unreadable"),
+        (&["export", "fio", "a.toml", "b.toml"], "plan/several"),
+        (&["export", "fio", "--suite", "varmail"], "plan/unfit"),
+        (&["export", "fio", "null"], "testbed/refused"),
+        (&["export", "fio", "ext5"], "target/unknown-file-system"),
+        (&["export", "fio", "ext4", "--units", "0"], "arguments/invalid-value"),
+        (&["export"], "arguments/missing"),
+    ];
+    expect_refusals("export", directory.path(), requests);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 

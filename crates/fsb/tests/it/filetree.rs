@@ -1,7 +1,8 @@
 //! Trees of files: copied into a target, within it, deleted, on nothing and on real file systems.
 
 use crate::common::{
-    counting, expect_code, expect_no_traces, fsb, needs_root, scratch, stderr, stdout, traces, trials, turn,
+    counting, expect_code, expect_no_traces, expect_refusals, fails, fsb, needs_root, scratch, stderr, stdout, traces,
+    trials, turn,
 };
 
 /// On the null file system everything but the calls is as on real ones, to the last digit.
@@ -62,21 +63,17 @@ fn the_sets_of_2008_have_the_table_that_was_printed() {
 fn parameters_that_make_no_sense_are_refused_before_anything_is_touched() {
     let _turn = turn();
     let directory = scratch();
-    for (parameters, said) in [
-        ("set = 'films'", "set: 'films' cannot be: music or portage or avi or iso or all"),
-        ("copy = 'reflink'", "it needs operation = \"copy-within\""),
-        (
-            "operation = 'delete'\ncopy = 'read-write'",
-            "copy: it applies only with operation = copy-into or copy-within",
-        ),
-        ("shape = '-:5;3:1'", "directory 1 of the shape"),
-        ("opration = 'delete'", "did you mean 'operation'"),
+    for (parameters, line) in [
+        ("set = 'films'", 4),
+        ("copy = 'reflink'", 4),
+        ("operation = 'delete'\ncopy = 'read-write'", 5),
+        ("shape = '-:5;3:1'", 4),
+        ("opration = 'delete'", 4),
     ] {
         let plan = format!("targets = ['null']\n[[workload]]\nname = 'filetree'\n{parameters}\n");
         std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-        let output = fsb(directory.path(), &["run", "plan.toml"]);
-        expect_code(&output, 2);
-        assert!(stderr(&output).contains(said), "{parameters}: {}", stderr(&output));
+        let error = fails(directory.path(), &["run", "plan.toml"], 2, "plan/invalid-value");
+        assert_eq!(error["fields"]["line"], line, "{parameters}: {error}");
     }
 }
 
@@ -167,15 +164,12 @@ fn the_shape_of_a_directory_is_recorded_and_replayed_without_it() {
 
     std::fs::create_dir(directory.path().join("bare")).unwrap();
     std::fs::write(directory.path().join("plan.toml"), "suite = 'quick'\n").unwrap();
-    for (options, said) in [
-        (vec!["null", "--tree", "gone"], "--tree gone: cannot be read: No such file"),
-        (vec!["null", "--tree", "bare"], "no file is in it"),
-        (vec!["null", "--tree", "plan.toml"], "neither a directory nor the run.json"),
-        (vec!["null", "plan.toml", "--tree", "one/run.json"], "and so does the plan"),
-        (vec!["null", "--tree", "one/run.json", "--suite", "quick"], "cannot be used with"),
-    ] {
-        let output = fsb(directory.path(), &[vec!["run"], options].concat());
-        expect_code(&output, 2);
-        assert!(stderr(&output).contains(said), "{}", stderr(&output));
-    }
+    let requests: &[(&[&str], &str)] = &[
+        (&["run", "null", "--tree", "gone"], "input/invalid"),
+        (&["run", "null", "--tree", "bare"], "input/invalid"),
+        (&["run", "null", "--tree", "plan.toml"], "input/invalid"),
+        (&["run", "null", "plan.toml", "--tree", "one/run.json"], "arguments/conflict"),
+        (&["run", "null", "--tree", "one/run.json", "--suite", "quick"], "arguments/conflict"),
+    ];
+    expect_refusals("tree", directory.path(), requests);
 }

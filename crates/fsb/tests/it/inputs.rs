@@ -193,19 +193,14 @@ fn the_memory_of_a_comparison_is_that_of_its_numbers() {
 /// Two directories, as a plan holds them.
 const TARGETS: &str = r#""targets": [{"name": "ext4", "directory": "/a"}, {"name": "xfs", "directory": "/b"}]"#;
 
-/// A journal of many trials whose latencies and sights would fill the memory.
-#[test]
-fn a_long_journal_is_compared_in_the_memory_of_its_values() {
-    let megabytes: usize = std::env::var("FSB_MEMORY_MEGABYTES").map_or(48, |text| text.parse().unwrap());
-    let scratch = scratch();
-    let run = scratch.path().join("run");
-    run_directory(&run);
-    let record = fs::read_to_string(run.join("run.json")).unwrap();
+/// Writes a run of `lines` trials of two targets. Each trial has a text of `padding` characters in place of a histogram.
+fn long_run(directory: &Path, lines: usize, padding: usize) {
+    run_directory(directory);
+    let record = fs::read_to_string(directory.join("run.json")).unwrap();
     let record = record.replacen("\"targets\": []", TARGETS, 1);
-    fs::write(run.join("run.json"), record).unwrap();
-    let mut journal = std::io::BufWriter::new(fs::File::create(run.join("trials.jsonl")).unwrap());
-    let padding = "A".repeat(3000);
-    let lines = (megabytes << 20) / 3600;
+    fs::write(directory.join("run.json"), record).unwrap();
+    let mut journal = std::io::BufWriter::new(fs::File::create(directory.join("trials.jsonl")).unwrap());
+    let padding = "A".repeat(padding);
     for line in 0..lines {
         let (block, target) = (line / 20 + 1, ["ext4", "xfs"][line % 2]);
         let workload = line / 2 % 10;
@@ -217,11 +212,43 @@ fn a_long_journal_is_compared_in_the_memory_of_its_values() {
         .unwrap();
     }
     journal.into_inner().unwrap();
-    for (arguments, per_line) in [(["compare", "run"], 600), (["report", "run"], 420)] {
-        let Ended { code, said, peak } = watch(&mut command(scratch.path(), &arguments));
-        assert_eq!(code, Some(0), "{said}");
-        let bound = (40 << 10) + ((lines * per_line) >> 10) as u64;
-        eprintln!("{arguments:?}, {lines} trials in {megabytes} MiB: {peak} KiB, at most {bound}");
-        assert!(peak < bound, "{arguments:?}: {peak} KiB for {lines} trials");
+}
+
+/// Runs a command on a run of `lines` trials. Its peak memory must be less than 40 MiB and `per_line` bytes a trial.
+fn expect_memory(directory: &Path, arguments: &[&str], lines: usize, per_line: usize) {
+    let Ended { code, said, peak } = watch(&mut command(directory, arguments));
+    assert_eq!(code, Some(0), "{said}");
+    let bound = (40 << 10) + ((lines * per_line) >> 10) as u64;
+    eprintln!("{arguments:?}, {lines} trials: {peak} KiB, at most {bound}");
+    assert!(peak < bound, "{arguments:?}: {peak} KiB for {lines} trials");
+}
+
+/// A journal of many trials whose histograms would fill the memory.
+#[test]
+fn a_long_journal_is_compared_in_the_memory_of_its_values() {
+    let megabytes: usize = std::env::var("FSB_MEMORY_MEGABYTES").map_or(48, |text| text.parse().unwrap());
+    let scratch = scratch();
+    let lines = (megabytes << 20) / 3600;
+    long_run(&scratch.path().join("run"), lines, 3000);
+    for (arguments, per_line) in [(["compare", "run"], 600), (["report", "run"], 380)] {
+        expect_memory(scratch.path(), &arguments, lines, per_line);
     }
+}
+
+/// The page and the tables of a long run are larger than the memory that `fsb report` may use for it. `FSB_MEMORY_TRIALS`
+/// sets the number of trials.
+#[test]
+fn a_report_in_any_format_needs_the_memory_of_its_values() {
+    let lines: usize = std::env::var("FSB_MEMORY_TRIALS").map_or(24_000, |text| text.parse().unwrap());
+    let scratch = scratch();
+    long_run(&scratch.path().join("run"), lines, 50);
+    for file in ["page.html", "trials.csv", "report.json", "report.txt"] {
+        expect_memory(scratch.path(), &["report", "run", "-o", file], lines, 420);
+    }
+    let page = fs::read_to_string(scratch.path().join("page.html")).unwrap();
+    let size = lines.div_ceil(20_000);
+    assert!(page.contains(&format!("The page shows medians of {size} consecutive blocks instead of every trial")));
+    assert!(!page.contains("id=\"data\""), "the page holds every trial");
+    let table = fs::read_to_string(scratch.path().join("trials.csv")).unwrap();
+    assert_eq!(table.lines().count(), lines + 1);
 }

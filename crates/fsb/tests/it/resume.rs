@@ -76,18 +76,14 @@ fn a_complete_run_and_another_kernel_are_refused() {
     let scratch = scratch();
     fast_plan(scratch.path());
     expect_code(&fsb(scratch.path(), &["run", "fast.toml", "null", "--blocks", "1", "--out", "run", "-q"]), 0);
-    let complete = fsb(scratch.path(), &["run", "--resume", "run"]);
-    expect_code(&complete, 2);
-    assert!(stderr(&complete).contains("complete"), "{}", stderr(&complete));
+    fails(scratch.path(), &["run", "--resume", "run"], 2, "run/complete");
 
     let cut = interrupted(30);
     let run = cut.path().join("run");
     let mut record = record(&run);
     record["segments"][0]["kernel"] = "2.6.18".into();
     fs::write(run.join("run.json"), record.to_string()).unwrap();
-    let other = fsb(cut.path(), &["run", "--resume", "run"]);
-    expect_code(&other, 2);
-    assert!(stderr(&other).contains("2.6.18"), "{}", stderr(&other));
+    fails(cut.path(), &["run", "--resume", "run"], 2, "run/other-kernel");
 }
 
 /// The image is a new one, so that its parts are others: effects of places must not be carried over.

@@ -272,9 +272,7 @@ fn logs_of_others_are_imported_and_reduced() {
     expect_code(&reduced, 0);
     assert!(stdout(&reduced).contains("[[fileset]]"), "{}", stdout(&reduced));
     fs::write(scratch.path().join("none.log"), "hello\n").unwrap();
-    let refused = fsb(scratch.path(), &["trace", "import", "none.log", "-o", "none.trace"]);
-    expect_code(&refused, 2);
-    assert!(stderr(&refused).contains("it is no trace of these: strace"), "{}", stderr(&refused));
+    fails(scratch.path(), &["trace", "import", "none.log", "-o", "none.trace"], 2, "trace/unfit");
 }
 
 /// A trace may be all that is left of a day of work.
@@ -301,17 +299,14 @@ fn a_trace_is_not_lost_to_another_one() {
 #[test]
 fn wrong_requests_are_refused() {
     let scratch = scratch();
-    for (arguments, said) in [
-        (&["record", "-o", "x"][..], "say what is recorded"),
-        (&["record", "-o", "x", "--root", "/none", "--", "true"], "--root /none"),
-        (&["run", "null", "--pace", "none"], "belong to a trace"),
-        (&["run", "null", "--trace", "none.trace"], "No such file"),
-        (&["trace", "show", "none.trace"], "cannot read none.trace"),
-    ] {
-        let output = fsb(scratch.path(), arguments);
-        expect_code(&output, 2);
-        assert!(stderr(&output).contains(said), "{}", stderr(&output));
-    }
+    let requests: &[(&[&str], &str)] = &[
+        (&["record", "-o", "x"], "arguments/missing"),
+        (&["record", "-o", "x", "--root", "/none", "--", "true"], "input/unreadable"),
+        (&["run", "null", "--pace", "none"], "arguments/missing"),
+        (&["run", "null", "--trace", "none.trace"], "plan/invalid"),
+        (&["trace", "show", "none.trace"], "input/unreadable"),
+    ];
+    expect_refusals("trace", scratch.path(), requests);
     let none = fsb(scratch.path(), &["record", "-o", "x", "--pid", "2147483000"]);
     assert_ne!(none.status.code(), Some(0));
 }

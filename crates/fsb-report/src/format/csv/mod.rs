@@ -4,6 +4,8 @@ mod cell;
 mod statistics;
 mod trials;
 
+use std::io::{self, Write};
+
 use super::member::Format;
 use crate::compare::Selection;
 use crate::report::Report;
@@ -12,13 +14,15 @@ pub(super) const FORMAT: Format = Format {
     name: "csv",
     extension: "csv",
     about: "every trial in long form: rates and latencies, one line each (trials.csv)",
-    render,
+    write,
 };
 
-/// The whole table.
-pub fn render(report: &Report<'_>) -> String {
+/// Writes the whole table.
+fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
     match report {
-        Report::Run { summary, trials } => trials::render(trials, summary),
-        Report::Comparison { document, detail } => statistics::render(Selection { document, detail: *detail }),
+        Report::Run { summary, trials } => trials::write(trials, summary, output),
+        Report::Comparison { document, detail } => {
+            output.write_all(statistics::render(Selection { document, detail: *detail }).as_bytes())
+        }
     }
 }

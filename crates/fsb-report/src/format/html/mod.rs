@@ -3,7 +3,8 @@
 //! Every finding and number stands in the page as text and tables; scripts only add charts, drawn by Plotly from JSON
 //! that lies beside them. The page forbids itself any request by a Content-Security-Policy.
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::io::{self, Write};
 use std::iter;
 
 use askama::Template;
@@ -17,15 +18,15 @@ use crate::page::escape::ScriptSafe;
 use crate::page::table::{Table, TableCell, TableRow};
 use crate::page::{PLOTLY, PLOTLY_3D};
 use crate::report::Report;
-use crate::run::ShownTrial;
-use crate::show::{bound, capital};
+use crate::run::{ShownTrial, groups};
+use crate::show::{bound, capital, grouped};
 use crate::view::{Row, View, legend_of_marks};
 
 pub(super) const FORMAT: Format = Format {
     name: "html",
     extension: "html",
     about: "one self-contained page with charts, for a browser (report.html)",
-    render,
+    write,
 };
 
 /// More warnings than this are folded away.
@@ -37,6 +38,8 @@ const WARNINGS: usize = 5;
 struct Page<'a> {
     view: &'a View<'a>,
     sections: Vec<PageSection>,
+    /// The sections again, in the same order.
+    bodies: RefCell<Box<dyn Iterator<Item = Section> + 'a>>,
     /// Where the rows begin.
     first_row: String,
     /// How many charts there are, and what draws them.
@@ -44,50 +47,67 @@ struct Page<'a> {
     plotly: &'static str,
     /// What draws surfaces, where there are any.
     plotly_3d: Option<&'static str>,
-    /// The trials, for programs.
+    /// The trials, for programs. `None` for a run that is too long for a page.
     data: Option<ScriptSafe<Data<'a>>>,
 }
 
-/// A section as markup.
+impl Page<'_> {
+    /// Returns the markup of the next section. Sections of a long run hold more than the page may hold in memory, so each
+    /// is made when the template asks for it.
+    fn body(&self) -> String {
+        let section = self.bodies.borrow_mut().next();
+        section.map_or_else(String::new, |section| {
+            Blocks(&section.blocks).render().expect("writing to a string does not fail")
+        })
+    }
+}
+
+/// A section in the contents.
 struct PageSection {
     id: String,
     title: String,
     is_row: bool,
     charts: usize,
-    /// Empty once the page has it.
-    body: Cell<String>,
 }
 
 impl From<Section> for PageSection {
     fn from(section: Section) -> PageSection {
-        let body = Blocks(&section.blocks).render().expect("writing to a string does not fail");
         let charts = section.blocks.iter().map(Block::charts).sum();
         let Section { id, title, is_row, .. } = section;
-        PageSection { id, title, is_row, charts, body: Cell::new(body) }
+        PageSection { id, title, is_row, charts }
     }
 }
 
-/// The whole page.
+/// Returns the whole page.
 pub fn render(report: &Report<'_>) -> String {
+    FORMAT.render(report)
+}
+
+/// Writes the page. The sections are made twice: for the contents, and then one by one for their markup.
+fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
     let readable = report.readable();
     let view = readable.view();
-    let opening = readable.opening(&view);
-    let method = Section::new("method", "Method", vec![Block::Method(view.method.clone())]);
-    let sections = iter::once(overview(&view, opening)).chain(readable.sections(&view)).chain([method]);
-    let sections: Vec<PageSection> = sections.map(PageSection::from).collect();
-    let charts = sections.iter().map(|section| section.charts).sum();
-    let has_surface = sections.iter().any(|section| section.id == "surfaces");
-    let first_row = sections.iter().find(|section| section.is_row).map(|section| section.id.clone());
+    let sections = || -> Box<dyn Iterator<Item = Section> + '_> {
+        let method = Section::new("method", "Method", vec![Block::Method(view.method.clone())]);
+        let overview = iter::once_with(|| overview(&view, readable.opening(&view)));
+        Box::new(overview.chain(readable.sections(&view)).chain([method]))
+    };
+    let contents: Vec<PageSection> = sections().map(PageSection::from).collect();
+    let charts = contents.iter().map(|section| section.charts).sum();
+    let has_surface = contents.iter().any(|section| section.id == "surfaces");
+    let first_row = contents.iter().find(|section| section.is_row).map(|section| section.id.clone());
     let page = Page {
         view: &view,
         first_row: first_row.unwrap_or_default(),
-        sections,
+        sections: contents,
+        bodies: RefCell::new(sections()),
         charts,
         plotly: PLOTLY,
         plotly_3d: has_surface.then_some(PLOTLY_3D),
-        data: readable.trials().map(|trials| ScriptSafe(Data(trials))),
+        data: readable.trials().filter(|_| view.group_size == 1).map(|trials| ScriptSafe(Data(trials))),
     };
-    page.render().expect("writing to a string does not fail") + "\n"
+    page.write_into(&mut *output)?;
+    output.write_all(b"\n")
 }
 
 /// The answer.
@@ -112,9 +132,23 @@ fn overview(view: &View<'_>, opening: Opening) -> Section {
     }
     blocks.extend(legend_of_marks(&view.rows).map(|text| Block::text("note", text)));
     blocks.extend(view.notes.iter().map(|note| Block::text("note", note)));
+    blocks.extend(grouping(view).map(|text| Block::text("note", text)));
     blocks.extend(view.advice.map(|advice| Block::text("advice", advice)));
     blocks.push(Block::Charts(chart::overview(view)));
     Section::new("overview", "Overview", blocks)
+}
+
+/// The note of a long run that the page does not hold every trial.
+fn grouping(view: &View<'_>) -> Option<String> {
+    (view.group_size > 1).then(|| {
+        format!(
+            "This run has more than {} trials. The page shows medians of {} consecutive blocks instead of every trial. \
+             All estimates and intervals use every trial. The trials are in trials.jsonl of the run directory, and \
+             fsb report --format csv prints them.",
+            grouped(groups::MOST_TRIALS as f64),
+            view.group_size
+        )
+    })
 }
 
 fn line(view: &View<'_>, row: &Row<'_>, place: usize) -> TableRow {

@@ -9,8 +9,12 @@ use crate::run::published::{Published, PublishedLayout};
 use crate::view::{CellView, Detail, View};
 use escape::escape;
 
-pub(super) const FORMAT: Format =
-    Format { name: "markdown", extension: "md", about: "the first screen as a table to paste into an issue", render };
+pub(super) const FORMAT: Format = Format {
+    name: "markdown",
+    extension: "md",
+    about: "the first screen as a table to paste into an issue",
+    write: |report, output| output.write_all(render(report).as_bytes()),
+};
 
 /// The headline, the table, findings, what they rest on, warnings.
 pub fn render(report: &Report<'_>) -> String {

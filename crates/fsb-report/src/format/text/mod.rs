@@ -19,7 +19,7 @@ pub(super) const FORMAT: Format = Format {
     name: "text",
     extension: "txt",
     about: "the first screen: headline, table, warnings",
-    render: |report| screen(report, WIDTH, false),
+    write: |report, output| output.write_all(screen(report, WIDTH, false).as_bytes()),
 };
 
 /// The first screen in `width` columns (80 at least), with colours where `color` is true. Lines end without spaces;

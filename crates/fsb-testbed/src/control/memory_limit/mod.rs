@@ -82,6 +82,7 @@ impl Control for MemoryLimit {
         }
         let wrong = |why: Refusal| {
             TestbedError::request(format!("control {MEMORY_LIMIT}={value}: {why}"))
+                .coded(&fsb_model::error::CONTROL_VALUE)
                 .advice("write a size such as 512M, or keep")
         };
         let request: Limit = value.parse().map_err(wrong)?;

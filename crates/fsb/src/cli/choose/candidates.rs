@@ -6,7 +6,7 @@ use fsb_model::{FileSystemSpec, Target, TargetKind, shell};
 use fsb_testbed::doctor;
 use fsb_testbed::fs::{self, Choice, FileSystem, Home};
 
-use crate::exit;
+use crate::{code, exit};
 
 /// A target, and what is said of it.
 #[derive(Debug, Clone)]
@@ -23,7 +23,10 @@ pub fn all(arguments: &[String], risky: bool) -> anyhow::Result<(Vec<Raced>, Vec
     let here = of_this_machine();
     let arguments = if arguments.is_empty() { &here } else { arguments };
     if arguments.is_empty() {
-        return Err(exit::machine("no file system with options to choose from can be made here: see 'fsb doctor'"));
+        return Err(exit::failure(
+            &code::UNABLE,
+            "no file system with options to choose from can be made here: see 'fsb doctor'",
+        ));
     }
     let mut raced: Vec<Raced> = Vec::new();
     let mut refused: Vec<Refused> = Vec::new();
@@ -53,14 +56,16 @@ fn of_this_machine() -> Vec<String> {
 }
 
 fn of(argument: &str, risky: bool) -> anyhow::Result<Vec<Raced>> {
-    let target: Target =
-        argument.parse().map_err(|error: fsb_model::target::TargetError| exit::request(error.to_string()))?;
+    let target: Target = argument.parse::<Target>()?;
     let TargetKind::FileSystem(spec) = &target.kind else {
-        return Err(exit::request(format!(
-            "{argument}: a directory is as it is, and has no options to choose from: name a file system such as ext4"
-        )));
+        return Err(exit::failure(
+            &code::NOT_RACED,
+            format!(
+                "{argument}: a directory is as it is, and has no options to choose from: name a file system such as ext4"
+            ),
+        ));
     };
-    let member = fs::find(&spec.fs).map_err(|error| exit::request(error.to_string()))?;
+    let member = fs::find(&spec.fs)?;
     let is_bare = spec.options.is_empty() && spec.mkfs.is_empty();
     let why = if is_bare { "its defaults" } else { "as it was named" };
     let risk = fs::requested_risks(spec).into_iter().next().map(|risk| risk.loss);

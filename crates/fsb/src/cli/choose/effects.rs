@@ -11,7 +11,7 @@ use fsb_model::race::Factor;
 use fsb_testbed::fs::{self, Choice};
 
 use super::candidates::{self, Raced};
-use crate::exit;
+use crate::{code, exit};
 
 /// Each row of the design is measured in so many heats.
 const TURNS: usize = 2;
@@ -24,20 +24,21 @@ pub fn design(mut raced: Vec<Raced>, places: usize) -> anyhow::Result<Design> {
     let spec = raced[0].target.file_system().cloned();
     let kinds: BTreeSet<_> = raced.iter().filter_map(|raced| Some(raced.target.file_system()?.fs.clone())).collect();
     let Some(spec) = spec.filter(|spec| kinds.len() == 1 && spec.options.is_empty() && spec.mkfs.is_empty()) else {
-        return Err(exit::request(
+        return Err(exit::failure(
+            &code::NOT_RACED,
             "--effects are those of the options of one file system: name it alone, such as ext4",
         ));
     };
-    let member = fs::find(&spec.fs).map_err(|error| exit::request(error.to_string()))?;
+    let member = fs::find(&spec.fs)?;
     let mut sorts = BTreeSet::new();
     let listed = raced.iter().filter_map(|raced| raced.choice);
     let options: Vec<&'static Choice> =
         listed.filter(|choice| choice.sort.is_none_or(|sort| sorts.insert(sort))).collect();
     if options.len() < 2 {
-        return Err(exit::request(format!(
-            "--effects need two options at least, and {} has fewer in its list",
-            spec.fs
-        )));
+        return Err(exit::failure(
+            &code::NOT_RACED,
+            format!("--effects need two options at least, and {} has fewer in its list", spec.fs),
+        ));
     }
     let rows = rows(options.len());
     let mut places_of_rows = Vec::new();

@@ -17,7 +17,7 @@ use super::run::{CommandArguments, check_words};
 use crate::front::{self, Turn};
 use crate::results::{self, Output, print};
 use crate::stderr::say;
-use crate::{columns, exit};
+use crate::{code, columns, exit};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -111,21 +111,27 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     }
     let workload = arguments.command.workload(None)?;
     if workload.is_some() && arguments.suite.is_some() {
-        return Err(exit::request("the command says what is measured, and so does --suite: give one of them"));
+        return Err(exit::failure(
+            &code::CONFLICT,
+            "the command says what is measured, and so does --suite: give one of them",
+        ));
     }
     let (raced, first_stage, factors) = match arguments.effects {
         true => effects::design(raced, PLACES as usize)?,
         false => (raced, Vec::new(), Vec::new()),
     };
     if let (true, Some(refused)) = (raced.len() < 2, refused.first()) {
-        return Err(exit::request(format!("{} is not raced: {}", refused.name, refused.why)));
+        return Err(exit::failure(&code::NOT_RACED, format!("{} is not raced: {}", refused.name, refused.why)));
     }
     refused.iter().for_each(|refused| say(&format!("note: {} is not raced: {}", refused.name, refused.why)));
     if raced.len() < 2 {
-        return Err(exit::request(format!(
-            "{} is alone: name another target, or a file system that has options to choose from ('fsb choose --list')",
-            raced[0].target.name
-        )));
+        return Err(exit::failure(
+            &code::NOT_RACED,
+            format!(
+                "{} is alone: name another target, or a file system that has options to choose from ('fsb choose --list')",
+                raced[0].target.name
+            ),
+        ));
     }
     let race = Race {
         places: PLACES,

@@ -16,9 +16,9 @@ use fsb_report::{FORMATS, Format, Report, condition_text, text};
 
 use crate::columns;
 use crate::gate::Judged;
-use crate::results::{print_data, print_exactly};
+use crate::results::{print_data, print_exactly, print_report};
 use crate::stderr::say;
-use crate::{author, exit, gate, sets};
+use crate::{author, code, exit, gate, sets};
 use requests::{Requests, compared};
 use target_by_target::TargetByTarget;
 
@@ -82,9 +82,10 @@ enum FailIf {
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let format = format(arguments)?;
-    let theta = parse_percent(&arguments.theta).map_err(|error| exit::request(format!("--theta: {error}")))?;
+    let theta = parse_percent(&arguments.theta)
+        .map_err(|error| exit::failure(&code::INVALID_VALUE, format!("--theta: {error}")))?;
     let between = arguments.between.as_deref().map(parse_percent).transpose();
-    let between = between.map_err(|error| exit::request(format!("--between: {error}")))?;
+    let between = between.map_err(|error| exit::failure(&code::INVALID_VALUE, format!("--between: {error}")))?;
     let mut read = sets::read(&arguments.sets)?;
     if let Some(output) = &arguments.output {
         spare_inputs(output, &read.files)?;
@@ -104,7 +105,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let requests = Requests::of(theta, between, &read.runs);
     let document = compared(all, &read, &requests.of_values(baseline), single)?;
     if document.operations.is_empty() {
-        return Err(exit::request(format!("nothing to compare: {}", sets::contents(&contents))));
+        return Err(exit::failure(
+            &code::NOTHING_TO_COMPARE,
+            format!("nothing to compare: {}", sets::contents(&contents)),
+        ));
     }
     let detail = arguments.detail.as_deref().map(|typed| detail(typed, &document)).transpose()?;
     let is_text = arguments.output.is_none() && format.name == TEXT;
@@ -143,7 +147,9 @@ fn format(arguments: &Arguments) -> anyhow::Result<&'static Format> {
     let ending = arguments.output.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
     let name = arguments.format.as_deref().or(ending).unwrap_or(TEXT);
     let known = FORMATS.iter().find(|format| format.name == name || format.extension == name);
-    known.ok_or_else(|| exit::request(nearest::unknown("format", name, FORMATS.iter().map(|format| format.name))))
+    known.ok_or_else(|| {
+        exit::failure(&code::UNKNOWN_FORMAT, nearest::unknown("format", name, FORMATS.iter().map(|format| format.name)))
+    })
 }
 
 /// A slip of the finger must not put a report in the place of results.
@@ -151,7 +157,10 @@ fn spare_inputs(output: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
     // What is not there yet is nobody's.
     let Some(there) = sets::identity(output) else { return Ok(()) };
     match inputs.iter().any(|input| sets::identity(input) == Some(there)) {
-        true => Err(exit::request(format!("-o {} is one of the files to compare: name another", output.display()))),
+        true => Err(exit::failure(
+            &code::CONFLICT,
+            format!("-o {} is one of the files to compare: name another", output.display()),
+        )),
         false => Ok(()),
     }
 }
@@ -160,7 +169,9 @@ fn baseline(sets: &[Collected], name: Option<&str>) -> anyhow::Result<usize> {
     let Some(name) = name else { return Ok(0) };
     let names = sets.iter().map(|set| set.name.as_str());
     let found = names.clone().position(|known| known == name || known.strip_suffix(mark::UNSAFE) == Some(name));
-    found.ok_or_else(|| exit::request(format!("--baseline: {}", nearest::unknown("set", name, names))))
+    found.ok_or_else(|| {
+        exit::failure(&code::UNKNOWN_SET, format!("--baseline: {}", nearest::unknown("set", name, names)))
+    })
 }
 
 /// Whether an operation, or its workload, has the name that was typed: no narrower than [`detail`], which is told later.
@@ -184,7 +195,9 @@ fn detail(typed: &str, document: &Document) -> anyhow::Result<String> {
     }
     let known = |name: &str| names.iter().find(|known| known.eq_ignore_ascii_case(name)).map(|name| (*name).to_owned());
     let found = known(typed).or_else(|| known(fsb_compat::operation(typed)?));
-    found.ok_or_else(|| exit::request(format!("--detail: {}", nearest::unknown("operation", typed, names))))
+    found.ok_or_else(|| {
+        exit::failure(&code::UNKNOWN_OPERATION, format!("--detail: {}", nearest::unknown("operation", typed, names)))
+    })
 }
 
 fn emit(arguments: &Arguments, format: &Format, document: &Document, report: &Report<'_>) -> anyhow::Result<()> {
@@ -197,11 +210,11 @@ fn emit(arguments: &Arguments, format: &Format, document: &Document, report: &Re
         warnings.for_each(|warning| say(&format!("warning: {warning}")));
     }
     match &arguments.output {
-        Some(path) => Ok(author::replace(path, (format.render)(report).as_bytes())?),
+        Some(path) => Ok(author::replace_with(path, |file| (format.write)(report, file))?),
         None if on_screen => {
             let color = std::env::var_os("NO_COLOR").is_none();
             print_exactly(&text::screen(report, columns::of_terminal(std::io::stdout()).unwrap_or(0), color))
         }
-        None => print_data(&(format.render)(report)),
+        None => print_report(format, report),
     }
 }

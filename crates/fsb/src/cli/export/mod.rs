@@ -14,9 +14,9 @@ use fsb_runner::plan_file::{PlanFile, typed};
 use super::plan_text::{is_plan, read_plan};
 use crate::author::{self, author};
 use crate::columns;
-use crate::exit;
 use crate::front;
 use crate::results::print;
+use crate::{code, exit};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -71,11 +71,14 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     if export.rows == 0 {
         let (label, why) = &export.left_out[0];
         let tool = exporter.name;
-        return Err(exit::request(format!("{tool} can do none of the rows: {label}: {why}; choose another --suite")));
+        return Err(exit::failure(
+            &code::PLAN_UNFIT,
+            format!("{tool} can do none of the rows: {label}: {why}; choose another --suite"),
+        ));
     }
     let directory = output.unwrap_or_else(|| PathBuf::from(format!("{}-{}", request.name, exporter.name)));
     let made = author().act(|| std::fs::create_dir_all(&directory)).and_then(|made| made);
-    made.map_err(|error| exit::machine(format!("cannot make {}: {error}", directory.display())))?;
+    made.map_err(|error| exit::failure(&code::OUTPUT_FAILED, format!("cannot make {}: {error}", directory.display())))?;
     export.files.iter().try_for_each(|file| write(&directory, file))?;
     print(&told(&export, &directory))?;
     Ok(exit::DONE)
@@ -85,7 +88,7 @@ fn exporter(name: &str) -> anyhow::Result<&'static Exporter> {
     let known = EXPORTERS.iter().map(|exporter| exporter.name);
     EXPORTERS.iter().find(|exporter| exporter.name == name).ok_or_else(|| {
         let unknown = nearest::unknown("tool", name, known);
-        exit::request(format!("{unknown}; the tool comes first: fsb export fio --suite quick"))
+        exit::failure(&code::INVALID_VALUE, format!("{unknown}; the tool comes first: fsb export fio --suite quick"))
     })
 }
 
@@ -95,7 +98,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     let under = match files.as_slice() {
         [] => PlanFile::default(),
         [file] => read_plan(Path::new(file))?,
-        _ => return Err(exit::request("more than one plan: name one .toml file")),
+        _ => return Err(exit::failure(&code::SEVERAL_PLANS, "more than one plan: name one .toml file")),
     };
     let over = PlanFile {
         targets: targets.iter().map(|text| typed(text)).collect(),
@@ -119,7 +122,9 @@ fn write(directory: &Path, file: &ExportFile) -> anyhow::Result<()> {
     if file.is_program {
         let mode = || std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755));
         let set = author().act(mode).and_then(|set| set);
-        set.map_err(|error| exit::machine(format!("cannot make {} a program: {error}", path.display())))?;
+        set.map_err(|error| {
+            exit::failure(&code::OUTPUT_FAILED, format!("cannot make {} a program: {error}", path.display()))
+        })?;
     }
     Ok(())
 }

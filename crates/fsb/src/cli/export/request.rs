@@ -6,13 +6,16 @@ use fsb_runner::plan_file::Resolved;
 use fsb_runner::work::ParsedCell;
 use fsb_testbed::fs::{self, Home};
 
-use crate::exit;
+use crate::{code, exit};
 
 /// What the plan asks of another tool, each row in `units` units.
 pub(super) fn of(resolved: Resolved, units: u64) -> anyhow::Result<Request> {
     let Resolved { plan, work, placement } = resolved;
     if plan.place == Place::Vm {
-        return Err(exit::request("a plan for a virtual machine cannot be exported: the script works on this machine"));
+        return Err(exit::failure(
+            &code::PLAN_UNFIT,
+            "a plan for a virtual machine cannot be exported: the script works on this machine",
+        ));
     }
     let image = placement.divided().map_or(plan.size.0, |(_, part)| part);
     let targets =

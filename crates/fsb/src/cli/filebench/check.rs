@@ -9,8 +9,8 @@ use rustix::fs::Access;
 
 use super::measure::Choices;
 use crate::author::Rights;
-use crate::exit;
 use crate::space::{Need, Room};
+use crate::{code, exit};
 
 /// The directory, what the engine says to the flow, and the space.
 pub fn check(run: &Run, request: &Choices) -> anyhow::Result<()> {
@@ -18,34 +18,42 @@ pub fn check(run: &Run, request: &Choices) -> anyhow::Result<()> {
     check_directory(directory)?;
     Rights::below(directory)?;
     let (spec, sizing) = request.workload(run);
-    let job = workload::parse(&spec, &sizing).map_err(|error| exit::request(error.to_string()))?;
+    let job =
+        workload::parse(&spec, &sizing).map_err(|error| exit::failure(&code::INVALID_WORKLOAD, error.to_string()))?;
     check_space(directory, job.as_ref())
 }
 
 fn check_directory(directory: &Path) -> anyhow::Result<()> {
     let shown = directory.display();
     let metadata = std::fs::metadata(directory).map_err(|error| {
-        exit::request(format!("the directory {shown} cannot be used: {error}; name another one with --dir DIR"))
+        exit::failure(
+            &code::DIRECTORY,
+            format!("the directory {shown} cannot be used: {error}; name another one with --dir DIR"),
+        )
     })?;
     if metadata.file_type().is_block_device() {
         let advice = format!("mount it first, or measure file systems on it: fsb run ext4@{shown} --suite fileserver");
-        return Err(exit::request(format!("{shown} is a block device, and files are made in a directory: {advice}")));
+        return Err(exit::failure(
+            &code::DIRECTORY,
+            format!("{shown} is a block device, and files are made in a directory: {advice}"),
+        ));
     }
     if !metadata.is_dir() {
-        return Err(exit::request(format!("{shown} is no directory: name one with --dir DIR")));
+        return Err(exit::failure(&code::DIRECTORY, format!("{shown} is no directory: name one with --dir DIR")));
     }
-    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|errno| exit::machine(format!("the directory {shown} cannot be written to: {errno}")))
+    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
+        exit::failure(&code::DIRECTORY_NOT_WRITABLE, format!("the directory {shown} cannot be written to: {errno}"))
+    })
 }
 
 fn check_space(directory: &Path, job: &dyn Job) -> anyhow::Result<()> {
     let profile = job.profile();
     let need = Need { bytes: profile.space, files: profile.inodes };
     match Room::of(directory) {
-        Some(room) if !room.holds(need) => Err(exit::machine(format!(
-            "this workload {}: set fewer or smaller files, such as --set nfiles=1000",
-            room.lacks(need)
-        ))),
+        Some(room) if !room.holds(need) => Err(exit::failure(
+            &code::NO_SPACE,
+            format!("this workload {}: set fewer or smaller files, such as --set nfiles=1000", room.lacks(need)),
+        )),
         _ => Ok(()),
     }
 }

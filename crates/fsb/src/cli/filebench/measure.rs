@@ -14,11 +14,11 @@ use fsb_testbed::ledger::{self, EntryHandle, Ledger, Owner};
 
 use super::table;
 use crate::author::Rights;
-use crate::exit;
 use crate::front;
 use crate::results;
 use crate::signals::{Second, Signals};
 use crate::stderr::say;
+use crate::{code, exit};
 
 /// How often progress is told where nobody watches a terminal.
 const SELDOM: Duration = Duration::from_secs(5);
@@ -215,7 +215,9 @@ impl Own {
         let (path, handle) = ledger.record_directory(&within, rights.uid())?;
         let own = Own { path, rights, ledger, handle: Some(handle) };
         let made = rights.act(|| std::fs::create_dir(&own.path)).flatten();
-        made.map_err(|error| exit::machine(format!("cannot make the directory {}: {error}", own.path.display())))?;
+        made.map_err(|error| {
+            exit::failure(&code::OUTPUT_FAILED, format!("cannot make the directory {}: {error}", own.path.display()))
+        })?;
         Ok(own)
     }
 

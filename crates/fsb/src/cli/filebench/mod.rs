@@ -14,9 +14,9 @@ use clap::Args;
 use fsb_compat::filebench::wml::{self, Reading, Script};
 use fsb_input::LARGEST_SCRIPT;
 
-use crate::exit;
 use crate::front::Turn;
 use crate::stderr::say;
+use crate::{code, exit};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -85,7 +85,7 @@ fn script(arguments: &Arguments) -> anyhow::Result<Script> {
     let reading = Reading { name: name.trim(), implied: arguments.seconds, values: &values };
     let mut script = wml::read(&text, &reading).map_err(|problems| {
         let lines: Vec<_> = problems.iter().map(|problem| format!("{file}:{}", place(problem))).collect();
-        exit::request(format!("this workload cannot be run:\n{}", lines.join("\n")))
+        exit::failure(&code::INVALID_FILEBENCH, format!("this workload cannot be run:\n{}", lines.join("\n")))
     })?;
     for run in &mut script.runs {
         run.seconds = arguments.seconds.unwrap_or(run.seconds);
@@ -107,7 +107,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
             std::io::ErrorKind::IsADirectory => "it is no file; name one such as varmail.f".to_owned(),
             _ => error.to_string(),
         };
-        exit::request(format!("cannot read {}: {why}", path.display()))
+        exit::failure(&code::UNREADABLE, format!("cannot read {}: {why}", path.display()))
     })
 }
 
@@ -116,6 +116,6 @@ fn assignment(text: &str) -> anyhow::Result<(String, String)> {
     let pair = text.split_once('=').map(|(name, value)| (name.trim().trim_start_matches('$'), value.trim()));
     match pair {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(exit::request(format!("--set {text}: write NAME=VALUE, such as nfiles=500"))),
+        _ => Err(exit::failure(&code::INVALID_VALUE, format!("--set {text}: write NAME=VALUE, such as nfiles=500"))),
     }
 }

@@ -14,9 +14,9 @@ use rustix::fs::Access;
 
 use super::remount;
 use crate::author::{self, Rights};
-use crate::exit;
 use crate::space::Room;
 use crate::stderr::say;
+use crate::{code, exit};
 
 /// Memory that asynchronous requests may take together.
 const MOST_MEMORY: u64 = 4 << 30;
@@ -33,7 +33,7 @@ pub fn check(options: &Options) -> anyhow::Result<Rights> {
 fn check_with(options: &Options, rows: &[Row], rights: Rights) -> anyhow::Result<()> {
     let mut existing = BTreeMap::new();
     for path in sequence::files(options) {
-        let found = classic::examine(&path).map_err(|error| exit::request(error.message))?;
+        let found = classic::examine(&path).map_err(|error| exit::failure(&code::INVALID_IOZONE, error.message))?;
         existing.insert(path, found);
     }
     one_file_each(&existing)?;
@@ -64,7 +64,10 @@ fn one_file_each(existing: &BTreeMap<PathBuf, Existing>) -> anyhow::Result<()> {
     for path in existing.keys() {
         let Ok(metadata) = std::fs::metadata(path) else { continue };
         if let Some(other) = seen.insert((metadata.dev(), metadata.ino()), path) {
-            return Err(exit::request(format!("{} and {} are one file", other.display(), path.display())));
+            return Err(exit::failure(
+                &code::INVALID_IOZONE,
+                format!("{} and {} are one file", other.display(), path.display()),
+            ));
         }
     }
     Ok(())
@@ -82,10 +85,13 @@ fn something_to_read(options: &Options, rows: &[Row], existing: Existing) -> any
             let wanted = Bytes(largest);
             let found =
                 if existing == Existing::Nothing { "there is none".to_owned() } else { format!("it has {size} bytes") };
-            return Err(exit::request(format!(
-                "the tests start with reading a file of {wanted}, and {found}: add -i 0, which writes it, or write it \
+            return Err(exit::failure(
+                &code::INVALID_IOZONE,
+                format!(
+                    "the tests start with reading a file of {wanted}, and {found}: add -i 0, which writes it, or write it \
                  first with -i 0 -w and the same sizes"
-            )));
+                ),
+            ));
         }
         if operation.makes_file() {
             size = largest;
@@ -119,7 +125,8 @@ fn permitted(path: &Path, found: Existing, writes: bool) -> anyhow::Result<()> {
             true => (Access::READ_OK | Access::WRITE_OK, "write"),
             false => (Access::READ_OK, "read"),
         };
-        may(path, access).map_err(|error| exit::request(format!("cannot {what} {}: {error}", path.display())))?;
+        may(path, access)
+            .map_err(|error| exit::failure(&code::UNREADABLE, format!("cannot {what} {}: {error}", path.display())))?;
     }
     if !writes {
         return Ok(());
@@ -128,7 +135,10 @@ fn permitted(path: &Path, found: Existing, writes: bool) -> anyhow::Result<()> {
     let shown = std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned());
     may(parent, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
         let shown = shown.display();
-        exit::request(format!("no file can be made in {shown}: {error}. Name one in another directory with -f or -F"))
+        exit::failure(
+            &code::DIRECTORY,
+            format!("no file can be made in {shown}: {error}. Name one in another directory with -f or -F"),
+        )
     })
 }
 
@@ -139,7 +149,7 @@ fn memory(options: &Options, rows: &[Row]) -> anyhow::Result<()> {
     if needed > MOST_MEMORY {
         let message =
             format!("{depth} requests under way need {} of memory: choose a smaller depth or record", Bytes(needed));
-        return Err(exit::request(message));
+        return Err(exit::failure(&code::INVALID_IOZONE, message));
     }
     Ok(())
 }
@@ -147,17 +157,19 @@ fn memory(options: &Options, rows: &[Row]) -> anyhow::Result<()> {
 fn processors(options: &Options) -> anyhow::Result<()> {
     let Some(first) = options.first_cpu else { return Ok(()) };
     let next = "'taskset -cp $$' lists those that are";
-    classic::processors(first, 1)
-        .map(|_| ())
-        .ok_or_else(|| exit::request(format!("-P {first}: this is no processor for this process; {next}")))
+    classic::processors(first, 1).map(|_| ()).ok_or_else(|| {
+        exit::failure(&code::INVALID_IOZONE, format!("-P {first}: this is no processor for this process; {next}"))
+    })
 }
 
 /// A path that cannot be written must not be found out after the measurement.
 fn writable(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
-        return Err(exit::request(format!("{} is a directory: name a file", path.display())));
+        return Err(exit::failure(&code::UNWRITABLE, format!("{} is a directory: name a file", path.display())));
     }
-    let refused = |error: &dyn std::fmt::Display| exit::request(format!("cannot write {}: {error}", path.display()));
+    let refused = |error: &dyn std::fmt::Display| {
+        exit::failure(&code::UNWRITABLE, format!("cannot write {}: {error}", path.display()))
+    };
     author::check(path).map_err(|error| refused(&author::reason(error)))?;
     rustix::fs::access(directory(path), Access::WRITE_OK | Access::EXEC_OK).map_err(|error| refused(&error))
 }
@@ -173,11 +185,14 @@ fn apart<'p>(output: &Path, mut files: impl Iterator<Item = &'p PathBuf>) -> any
         |file: &&PathBuf| place(file) == place(output) || inode(file).is_some_and(|one| inode(output) == Some(one));
     match files.find(same) {
         None => Ok(()),
-        Some(file) => Err(exit::request(format!(
-            "{} is to hold results, and {} is the file under test: name another one",
-            output.display(),
-            file.display()
-        ))),
+        Some(file) => Err(exit::failure(
+            &code::CONFLICT,
+            format!(
+                "{} is to hold results, and {} is the file under test: name another one",
+                output.display(),
+                file.display()
+            ),
+        )),
     }
 }
 
@@ -216,12 +231,15 @@ fn space(options: &Options, rows: &[Row], existing: &BTreeMap<PathBuf, Existing>
             let (shown, files) =
                 (parent.display(), if existing.len() > 1 { "files need" } else { "largest file needs" });
             let option = if options.auto { "-g" } else { "-s" };
-            return Err(exit::machine(format!(
-                "the file system of {shown} is too small for these tests: the {files} {} more, {} are available. \
+            return Err(exit::failure(
+                &code::NO_SPACE,
+                format!(
+                    "the file system of {shown} is too small for these tests: the {files} {} more, {} are available. \
                  Nothing was written; choose a smaller {option} or make room",
-                fsb_model::units::show_bytes(needed as f64),
-                fsb_model::units::show_bytes(room.bytes as f64),
-            )));
+                    fsb_model::units::show_bytes(needed as f64),
+                    fsb_model::units::show_bytes(room.bytes as f64),
+                ),
+            ));
         }
     }
     Ok(())
@@ -239,7 +257,8 @@ fn direct<'p>(options: &Options, rows: &[Row], paths: impl Iterator<Item = &'p P
     for parent in directories {
         for record in &records {
             let next = "leave -I out, or choose another record size or another file system";
-            classic::check_direct(parent, *record).map_err(|why| exit::machine(format!("-I: {why}; {next}")))?;
+            classic::check_direct(parent, *record)
+                .map_err(|why| exit::failure(&code::IOZONE_UNABLE, format!("-I: {why}; {next}")))?;
         }
     }
     let streams = |operation: &Operation| operation.is_stream();

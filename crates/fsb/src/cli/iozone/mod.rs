@@ -21,8 +21,8 @@ use clap::{ArgAction, Args};
 use fsb_compat::iozone::{self, Request, print};
 
 use crate::cli::help::{Page, page};
-use crate::exit;
 use crate::results;
+use crate::{code, exit};
 
 pub use pass::Passes;
 
@@ -59,7 +59,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let typed = arguments.options.iter().map(|option| option.to_string_lossy());
     let command = ["fsb".into(), "iozone".into()].into_iter().chain(typed).collect::<Vec<_>>().join(" ");
     let program = format!("fsb {}", env!("CARGO_PKG_VERSION"));
-    match iozone::parse(arguments.options.iter().cloned(), command).map_err(|error| exit::request(error.to_string()))? {
+    match iozone::parse(arguments.options.iter().cloned(), command)
+        .map_err(|error| exit::failure(&code::INVALID_IOZONE, error.to_string()))?
+    {
         Request::List => results::print(&print::list()).map(|()| exit::DONE),
         Request::Version => results::print(&print::version(&program)).map(|()| exit::DONE),
         Request::Help => help(),

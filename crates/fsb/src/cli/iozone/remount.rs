@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::exit;
 use crate::stderr::say;
+use crate::{code, exit};
 
 /// How often a busy file system is asked again.
 const ATTEMPTS: u32 = 20;
@@ -62,32 +62,41 @@ struct Mount {
 pub fn check(point: &Path, file: &Path) -> anyhow::Result<()> {
     let shown = point.display();
     if !rustix::process::geteuid().is_root() {
-        return Err(exit::machine(format!("-U {shown}: only root may unmount: try sudo")));
+        return Err(exit::failure(
+            &fsb_model::error::NEEDS_ROOT,
+            format!("-U {shown}: only root may unmount: try sudo"),
+        ));
     }
     match find(point, false)? {
-        None => return Err(exit::request(format!("-U {shown}: nothing is mounted there (see findmnt)"))),
+        None => {
+            return Err(exit::failure(
+                &code::INVALID_IOZONE,
+                format!("-U {shown}: nothing is mounted there (see findmnt)"),
+            ));
+        }
         // Every file on it would be gone, those of others too.
         Some(mount) if IN_MEMORY.contains(&mount.kind.as_str()) => {
             let message = format!(
                 "-U {shown}: this is a {}, which loses everything in it when it is unmounted: leave -U out",
                 mount.kind
             );
-            return Err(exit::request(message));
+            return Err(exit::failure(&code::INVALID_IOZONE, message));
         }
         Some(_) => {}
     }
     let real = |path: &Path| std::fs::canonicalize(path);
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !real(parent)?.starts_with(real(point)?) {
-        return Err(exit::request(format!(
-            "-U {shown}: the file {} does not lie there: name one with -f",
-            file.display()
-        )));
+        return Err(exit::failure(
+            &code::INVALID_IOZONE,
+            format!("-U {shown}: the file {} does not lie there: name one with -f", file.display()),
+        ));
     }
     if std::env::current_dir()?.starts_with(real(point)?) {
-        return Err(exit::request(format!(
-            "-U {shown}: this directory lies there, and would keep it busy: cd / first"
-        )));
+        return Err(exit::failure(
+            &code::INVALID_IOZONE,
+            format!("-U {shown}: this directory lies there, and would keep it busy: cd / first"),
+        ));
     }
     Ok(())
 }
@@ -102,11 +111,9 @@ fn find(point: &Path, fstab: bool) -> anyhow::Result<Option<Mount>> {
         // Which part of a file system is mounted is known of mounted ones only.
         command.args(["--kernel", "--output", "SOURCE,FSTYPE,OPTIONS,FSROOT"]);
     }
-    let output = command
-        .arg("--mountpoint")
-        .arg(point)
-        .output()
-        .map_err(|error| exit::machine(format!("cannot run findmnt (Debian package util-linux): {error}")))?;
+    let output = command.arg("--mountpoint").arg(point).output().map_err(|error| {
+        exit::failure(&code::IOZONE_UNABLE, format!("cannot run findmnt (Debian package util-linux): {error}"))
+    })?;
     let parsed: serde_json::Value = match serde_json::from_slice(&output.stdout) {
         Ok(parsed) => parsed,
         Err(_) => return Ok(None),
@@ -125,15 +132,16 @@ impl Remount {
     /// Remembers what is mounted.
     pub fn new(point: &Path) -> anyhow::Result<Remount> {
         let shown = point.display();
-        let mounted = find(point, false)?
-            .ok_or_else(|| exit::request(format!("-U {shown}: nothing is mounted there (see findmnt)")))?;
+        let mounted = find(point, false)?.ok_or_else(|| {
+            exit::failure(&code::INVALID_IOZONE, format!("-U {shown}: nothing is mounted there (see findmnt)"))
+        })?;
         let path = point.display().to_string();
         let arguments = if find(point, true)?.is_some() {
             vec![path]
         } else if mounted.root != "/" && mounted.kind != "btrfs" {
             let message =
                 format!("-U {shown}: a part of another file system is mounted there: give it a line in /etc/fstab");
-            return Err(exit::request(message));
+            return Err(exit::failure(&code::INVALID_IOZONE, message));
         } else {
             let Mount { source, kind, options, .. } = &mounted;
             ["-t", kind, "-o", options, source].map(str::to_owned).into_iter().chain([path]).collect()
@@ -153,7 +161,10 @@ impl Remount {
     fn mount(&mut self) -> anyhow::Result<()> {
         let another = |path: &Path| {
             let point = self.point.display();
-            exit::machine(format!("-U {point}: {} is another device than was mounted there before", path.display()))
+            exit::failure(
+                &code::IOZONE_UNABLE,
+                format!("-U {point}: {} is another device than was mounted there before", path.display()),
+            )
         };
         if let Some(source) = self.source.as_ref().filter(|source| !source.is_at(&source.path)) {
             return Err(another(&source.path));
@@ -176,18 +187,19 @@ impl Remount {
 fn again(command: &mut Command, what: &str, point: &Path) -> anyhow::Result<()> {
     let mut said = String::new();
     for attempt in 1..=ATTEMPTS {
-        let output =
-            command.output().map_err(|error| exit::machine(format!("cannot {what} {}: {error}", point.display())))?;
+        let output = command.output().map_err(|error| {
+            exit::failure(&code::IOZONE_UNABLE, format!("cannot {what} {}: {error}", point.display()))
+        })?;
         if output.status.success() {
             return Ok(());
         }
         said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         std::thread::sleep(Duration::from_millis(10 * u64::from(attempt)));
     }
-    Err(exit::machine(format!(
-        "cannot {what} {} ({ATTEMPTS} attempts): {said}; 'fuser -vm' tells who uses it",
-        point.display()
-    )))
+    Err(exit::failure(
+        &code::IOZONE_UNABLE,
+        format!("cannot {what} {} ({ATTEMPTS} attempts): {said}; 'fuser -vm' tells who uses it", point.display()),
+    ))
 }
 
 impl Drop for Remount {

@@ -10,7 +10,8 @@ use super::latency::LatencyFiles;
 use super::pass::PassWorker;
 use super::remount::Remount;
 use crate::author::{self, Rights};
-use crate::exit::{self, Failure};
+use crate::code;
+use crate::exit;
 use crate::results;
 use crate::signals::{Second, Signals};
 use crate::stderr::say;
@@ -140,11 +141,11 @@ impl<'o> IozoneSession<'o> {
                          something did not keep it: look at the kernel's log"
                     }
                 };
-                Err(Failure { code: exit::GATE, message: format!("{corruption}. {next}") }.into())
+                Err(exit::failure(&code::CORRUPT, format!("{corruption}. {next}")))
             }
             Some(PhaseError::Engine(error)) => {
                 results::print("\n")?;
-                Err(exit::machine(format!("{error}{gone}")))
+                Err(exit::failure(&code::IOZONE_UNABLE, format!("{error}{gone}")))
             }
             None => Err(error),
         }

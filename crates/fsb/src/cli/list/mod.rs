@@ -9,8 +9,8 @@ use fsb_report::show::entry;
 use fsb_testbed::{control, doctor, fs, medium, watch};
 
 use crate::columns;
-use crate::exit;
 use crate::results::print;
+use crate::{code, exit};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -144,6 +144,11 @@ static FAMILIES: &[Family] = &[
         },
     },
     Family {
+        name: "errors",
+        about: "Error codes of --message-format json",
+        members: || code::all().map(|code| (code.name.to_owned(), code.meaning.to_owned())).collect(),
+    },
+    Family {
         name: "formats",
         about: "Forms of a report",
         members: || {
@@ -174,11 +179,14 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
                     let members = (known.members)();
                     let found = members.iter().find(|(name, _)| name == member);
                     let (_, about) = found.ok_or_else(|| {
-                        exit::request(nearest::unknown(
-                            &format!("member of {}", known.name),
-                            member,
-                            members.iter().map(|(name, _)| name.as_str()),
-                        ))
+                        exit::failure(
+                            &code::UNKNOWN_MEMBER,
+                            nearest::unknown(
+                                &format!("member of {}", known.name),
+                                member,
+                                members.iter().map(|(name, _)| name.as_str()),
+                            ),
+                        )
                     })?;
                     return describe(known, member, about);
                 }
@@ -194,10 +202,13 @@ fn unknown_family(name: &str) -> anyhow::Error {
     // Many a name is looked for as it is written elsewhere: random_read, ext5.
     let members: Vec<String> = FAMILIES.iter().flat_map(|family| (family.members)()).map(|(name, _)| name).collect();
     let near = nearest::nearest(name, families.clone().chain(members.iter().map(String::as_str)));
-    exit::request(match near {
-        Some(near) => format!("nothing is called '{}': did you mean '{near}'?", nearest::shortened(name)),
-        None => nearest::unknown("family", name, families),
-    })
+    exit::failure(
+        &code::UNKNOWN_FAMILY,
+        match near {
+            Some(near) => format!("nothing is called '{}': did you mean '{near}'?", nearest::shortened(name)),
+            None => nearest::unknown("family", name, families),
+        },
+    )
 }
 
 /// A member that was named without its family.

@@ -11,8 +11,8 @@ use fsb_model::postmark::{Act, Operation};
 use rustix::fs::Access;
 
 use crate::author::{self, Rights};
-use crate::exit;
 use crate::space::{Need, Room};
+use crate::{code, exit};
 
 /// File systems give out space in blocks, and note each file somewhere.
 const BLOCK: u64 = 4096;
@@ -46,38 +46,48 @@ pub fn report(file: Option<&str>) -> anyhow::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let shown = path.display();
     if path.is_dir() {
-        return Err(exit::request(format!("cannot add a report to {shown}: it is a directory")));
+        return Err(exit::failure(&code::UNWRITABLE, format!("cannot add a report to {shown}: it is a directory")));
     }
     if !parent.is_dir() {
-        return Err(exit::request(format!(
-            "cannot add a report to {shown}: there is no directory {}",
-            parent.display()
-        )));
+        return Err(exit::failure(
+            &code::UNWRITABLE,
+            format!("cannot add a report to {shown}: there is no directory {}", parent.display()),
+        ));
     }
-    author::check(path)
-        .map_err(|error| exit::request(format!("cannot add a report to {shown}: {}", author::reason(error))))?;
+    author::check(path).map_err(|error| {
+        exit::failure(&code::UNWRITABLE, format!("cannot add a report to {shown}: {}", author::reason(error)))
+    })?;
     let writable = if path.exists() { path } else { parent };
-    let denied = |_| exit::machine(format!("cannot add a report to {shown}: it may not be written"));
+    let denied =
+        |_| exit::failure(&code::OUTPUT_FAILED, format!("cannot add a report to {shown}: it may not be written"));
     rustix::fs::access(writable, Access::WRITE_OK).map_err(denied)
 }
 
 fn check_directory(directory: &Path, settings: &Settings) -> anyhow::Result<()> {
     let shown = directory.display();
     if !directory.is_dir() {
-        return Err(exit::request(format!("location {shown} is no directory: make it first, or name another one")));
+        return Err(exit::failure(
+            &code::DIRECTORY,
+            format!("location {shown} is no directory: make it first, or name another one"),
+        ));
     }
-    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|errno| exit::machine(format!("location {shown} cannot be written to: {errno}")))?;
-    let entries = std::fs::read_dir(directory)
-        .map_err(|error| exit::machine(format!("location {shown} cannot be read: {error}")))?;
+    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
+        exit::failure(&code::DIRECTORY_NOT_WRITABLE, format!("location {shown} cannot be written to: {errno}"))
+    })?;
+    let entries = std::fs::read_dir(directory).map_err(|error| {
+        exit::failure(&code::DIRECTORY_NOT_WRITABLE, format!("location {shown} cannot be read: {error}"))
+    })?;
     let taken = entries.flatten().map(|entry| entry.file_name()).find(|name| is_ours(name, settings));
     match taken {
         None => Ok(()),
-        Some(name) => Err(exit::request(format!(
-            "'{}' is in {shown} already, and a run makes and removes a file or directory of that name: \
+        Some(name) => Err(exit::failure(
+            &code::DIRECTORY,
+            format!(
+                "'{}' is in {shown} already, and a run makes and removes a file or directory of that name: \
              name another location, or remove it",
-            name.to_string_lossy()
-        ))),
+                name.to_string_lossy()
+            ),
+        )),
     }
 }
 
@@ -156,7 +166,10 @@ fn check_space(settings: &Settings, directories: &[PathBuf]) -> anyhow::Result<(
 }
 
 fn too_much(need: Need, room: &Room) -> anyhow::Error {
-    exit::machine(format!("this run {}: 'set number' and 'set size' make it smaller", room.lacks(need)))
+    exit::failure(
+        &code::NO_SPACE,
+        format!("this run {}: 'set number' and 'set size' make it smaller", room.lacks(need)),
+    )
 }
 
 /// What a file of that size takes.

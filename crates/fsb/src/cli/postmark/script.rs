@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fsb_input::LARGEST_SCRIPT;
 
-use crate::exit;
+use crate::{code, exit};
 
 /// The lines of a file.
 #[derive(Debug)]
@@ -17,7 +17,8 @@ pub struct Script {
 
 /// Reads a file of commands, or a pipe of the shell.
 pub fn read(path: &Path) -> anyhow::Result<Script> {
-    let refused = |error| exit::request(format!("cannot read commands from {}: {error}", path.display()));
+    let refused =
+        |error| exit::failure(&code::UNREADABLE, format!("cannot read commands from {}: {error}", path.display()));
     let text = fsb_input::read_text_or_pipe(path, LARGEST_SCRIPT).map_err(refused)?;
     Ok(Script { path: path.to_owned(), lines: text.lines().map(str::to_owned).collect() })
 }

@@ -9,6 +9,7 @@ use fsb_compat::postmark::{self, Command, LANGUAGE_NEXT, Settings, print};
 use super::script::{self, Script};
 use super::{check, run};
 use crate::author;
+use crate::code;
 use crate::exit::{self, Failure};
 use crate::front::Turn;
 use crate::results;
@@ -129,7 +130,7 @@ impl Session {
 }
 
 fn wrong(place: &str, error: &str) -> anyhow::Error {
-    exit::request(format!("{place}: {error}; {LANGUAGE_NEXT}"))
+    exit::failure(&code::INVALID_POSTMARK, format!("{place}: {error}; {LANGUAGE_NEXT}"))
 }
 
 /// Whether a file of commands did not end with `quit`.
@@ -144,7 +145,10 @@ fn check_script(script: &Script, settings: &mut Settings, depth: usize) -> anyho
             }
             Command::Show(file) => check::report(file.as_deref()).context(place)?,
             Command::Load(_) if depth == DEEPEST => {
-                return Err(exit::request(format!("{place}: load: files of commands name each other for ever")));
+                return Err(exit::failure(
+                    &code::INVALID_POSTMARK,
+                    format!("{place}: load: files of commands name each other for ever"),
+                ));
             }
             Command::Load(path) => {
                 let loaded = script::read(Path::new(&path)).context(place)?;

@@ -5,7 +5,7 @@ use fsb_model::{Params, WorkloadSpec};
 use serde_json::{Value, json};
 
 use crate::cli::help::heading;
-use crate::exit;
+use crate::{code, exit};
 
 /// Options of the command that follows `--`.
 #[derive(Debug, Args)]
@@ -76,7 +76,8 @@ impl CommandArguments {
         if self.command.is_empty() {
             return match self.is_empty() && verify.is_none() {
                 true => Ok(None),
-                false => Err(exit::request(
+                false => Err(exit::failure(
+                    &code::CONFLICT,
                     "--prepare and its like belong to a command of your own: put it at the end, after --",
                 )),
             };
@@ -110,7 +111,9 @@ impl CommandArguments {
         match self.durable.as_deref() {
             None | Some("yes") => {}
             Some("no") => add("durability", json!("none")),
-            Some(other) => return Err(exit::request(format!("--durable {other}: say yes or no"))),
+            Some(other) => {
+                return Err(exit::failure(&code::INVALID_VALUE, format!("--durable {other}: say yes or no")));
+            }
         }
         for (key, list) in [("input", self.input), ("writable", self.writable)] {
             if !list.is_empty() {
@@ -129,21 +132,26 @@ impl CommandArguments {
 
 fn metrics(metrics: &[String], better: &[String]) -> anyhow::Result<Vec<Value>> {
     let way = |at: usize| match better {
-        [] => Err(exit::request("--metric: say which way it is better: --better higher or --better lower")),
+        [] => Err(exit::failure(
+            &code::MISSING,
+            "--metric: say which way it is better: --better higher or --better lower",
+        )),
         [one] => Ok(one),
         all if all.len() == metrics.len() => Ok(&all[at]),
-        all => Err(exit::request(format!(
-            "--better: {} for {} of --metric: give one for all, or one for each",
-            all.len(),
-            metrics.len()
-        ))),
+        all => Err(exit::failure(
+            &code::CONFLICT,
+            format!("--better: {} for {} of --metric: give one for all, or one for each", all.len(), metrics.len()),
+        )),
     };
     if metrics.is_empty() {
-        return Err(exit::request("--better says nothing without --metric NAME=PATTERN"));
+        return Err(exit::failure(&code::MISSING, "--better says nothing without --metric NAME=PATTERN"));
     }
     let each = metrics.iter().enumerate().map(|(at, text)| {
         let (name, pattern) = text.split_once('=').ok_or_else(|| {
-            exit::request(format!("--metric {text}: write NAME=PATTERN, such as 'tps=tps = ([0-9.]+)'"))
+            exit::failure(
+                &code::INVALID_VALUE,
+                format!("--metric {text}: write NAME=PATTERN, such as 'tps=tps = ([0-9.]+)'"),
+            )
         })?;
         let key = if pattern.starts_with('/') { "pointer" } else { "pattern" };
         Ok(json!({ "name": name, key: pattern, "better": way(at)? }))

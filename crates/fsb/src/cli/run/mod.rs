@@ -21,11 +21,11 @@ use self::trace::TraceArguments;
 use super::help::heading;
 use super::plan_text::{is_plan, read_plan};
 use crate::author;
-use crate::exit;
 use crate::front::{self, Turn};
 use crate::results::{self, Output, print_data};
 use crate::signals::{Second, Signals};
 use crate::stderr::say;
+use crate::{code, exit};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -227,30 +227,39 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     let under = match files.as_slice() {
         [] => PlanFile::default(),
         [file] => read_plan(Path::new(file))?,
-        _ => return Err(exit::request("more than one plan: name one .toml file")),
+        _ => return Err(exit::failure(&code::SEVERAL_PLANS, "more than one plan: name one .toml file")),
     };
     let (verify, check) = match arguments.verify {
         Some(check) if !check.is_empty() => (false, Some(check)),
         flag => (flag.is_some(), None),
     };
     let command = match (arguments.command.workload(check)?, arguments.trace.workload()?) {
-        (Some(_), Some(_)) => return Err(exit::request("--trace and a command say both what is measured: give one")),
+        (Some(_), Some(_)) => {
+            return Err(exit::failure(&code::CONFLICT, "--trace and a command say both what is measured: give one"));
+        }
         (command, trace) => command.or(trace),
     };
     let says_what = suite.is_some() || under.suite.is_some() || !under.workloads.is_empty();
     let (workloads, image) = match (&arguments.tree, command) {
         (None, None) => (Vec::new(), None),
         (Some(_), Some(_)) => {
-            return Err(exit::request("--tree and a command or trace say both what is measured: give one"));
+            return Err(exit::failure(
+                &code::CONFLICT,
+                "--tree and a command or trace say both what is measured: give one",
+            ));
         }
         (None, Some(_)) if says_what => {
-            return Err(exit::request(
+            return Err(exit::failure(
+                &code::CONFLICT,
                 "the command or trace says what is measured, and so does the suite or plan: give one of them",
             ));
         }
         (None, Some(command)) => (vec![command], None),
         (Some(_), None) if under.suite.is_some() || !under.workloads.is_empty() => {
-            return Err(exit::request("--tree says what is measured, and so does the plan: give one of them"));
+            return Err(exit::failure(
+                &code::CONFLICT,
+                "--tree says what is measured, and so does the plan: give one of them",
+            ));
         }
         (Some(tree), None) => tree::workloads(tree).map(|(workloads, image)| (workloads, Some(image)))?,
     };
@@ -298,10 +307,16 @@ fn check_word(text: &str, budget: Option<&str>) -> anyhow::Result<()> {
         return Ok(());
     }
     if let Some(budget) = budget.filter(|budget| parse_duration(&format!("{budget}{text}")).is_ok()) {
-        return Err(exit::request(format!("--budget {budget} {text}: write it as one word: {budget}{text}")));
+        return Err(exit::failure(
+            &code::INVALID_VALUE,
+            format!("--budget {budget} {text}: write it as one word: {budget}{text}"),
+        ));
     }
     if Path::new(text).is_dir() {
-        return Err(exit::request(format!("unknown file system '{text}': to measure the directory, write ./{text}")));
+        return Err(exit::failure(
+            &fsb_model::error::UNKNOWN_FILE_SYSTEM,
+            format!("unknown file system '{text}': to measure the directory, write ./{text}"),
+        ));
     }
     Ok(())
 }
@@ -323,7 +338,10 @@ fn control(text: &str) -> anyhow::Result<(String, String)> {
         None => (text, control::value_of_name(text)?),
     };
     if name.is_empty() || value.is_empty() {
-        return Err(exit::request(format!("--control {text}: write NAME=VALUE, such as guest-memory=off")));
+        return Err(exit::failure(
+            &code::INVALID_VALUE,
+            format!("--control {text}: write NAME=VALUE, such as guest-memory=off"),
+        ));
     }
     Ok((name.to_owned(), value.to_owned()))
 }

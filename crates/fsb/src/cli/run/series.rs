@@ -9,6 +9,7 @@ use fsb_runner::vm;
 use fsb_store::{RUN_FILE, Reader};
 use serde::{Deserialize, Serialize};
 
+use crate::code;
 use crate::earlier::{RUN_OF_SET, SET_FILE, runs_of_set};
 use crate::exit::{self, Failure};
 use crate::front::{self, Turn};
@@ -59,7 +60,7 @@ pub fn is_set(directory: &Path) -> bool {
 pub fn resume(directory: &Path, making: &Making<'_>) -> anyhow::Result<u8> {
     const LARGEST: u64 = 1 << 20;
     let path = directory.join(SET_FILE);
-    let wrong = |why: String| exit::request(format!("{}: {why}", path.display()));
+    let wrong = |why: String| exit::failure(&code::INVALID_RUN_SET, format!("{}: {why}", path.display()));
     let text = fsb_input::read(&path, LARGEST).map_err(|error| wrong(error.to_string()))?;
     let set: RunSet = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
     if set.schema != SCHEMA || !(1..=MOST_RUNS).contains(&set.runs) {
@@ -124,7 +125,9 @@ fn new_run(
 /// The plan of the runs that a set has already.
 fn plan_of_set(directory: &Path, making: &Making<'_>) -> anyhow::Result<PlanFile> {
     let runs = runs_of_set(directory);
-    let first = runs.first().ok_or_else(|| exit::request(format!("{} holds no run yet", directory.display())))?;
+    let first = runs
+        .first()
+        .ok_or_else(|| exit::failure(&code::INVALID_RUN_SET, format!("{} holds no run yet", directory.display())))?;
     let plan: Plan = Reader::open(first)?.record.plan;
     let file = plan_file::parse(&plan_file::print(&plan)?, "the plan of the set")?;
     Ok(PlanFile { wipe: making.wipe.to_vec(), ..file })
@@ -141,7 +144,6 @@ fn write(set: &RunSet, directory: &Path) -> anyhow::Result<()> {
 
 /// The error of a run, with what is finished and how to continue.
 fn unfinished(error: &anyhow::Error, set: &RunSet, directory: &Path) -> anyhow::Error {
-    let code = exit::code(error);
     let mut message = format!("{error:#}");
     if is_set(directory) {
         let finished = (1..=set.runs).filter(|number| is_finished(&run_directory(directory, *number))).count();
@@ -151,7 +153,7 @@ fn unfinished(error: &anyhow::Error, set: &RunSet, directory: &Path) -> anyhow::
             set.runs
         );
     }
-    Failure { code, message }.into()
+    Failure::wrapping(error, message).into()
 }
 
 /// The means of the runs and how they differ.

@@ -7,7 +7,7 @@ use fsb_model::{Params, WorkloadSpec};
 use serde_json::json;
 
 use crate::cli::help::heading;
-use crate::exit;
+use crate::{code, exit};
 
 /// What is replayed, and how.
 #[derive(Debug, Args)]
@@ -29,11 +29,12 @@ impl TraceArguments {
         let Some(trace) = &self.trace else {
             return match self.pace.is_none() && !self.force {
                 true => Ok(None),
-                false => Err(exit::request("--pace and --force belong to a trace: --trace FILE")),
+                false => Err(exit::failure(&code::MISSING, "--pace and --force belong to a trace: --trace FILE")),
             };
         };
         let path = std::path::absolute(trace)?;
-        let path = path.to_str().ok_or_else(|| exit::request("--trace: its path is no text (UTF-8)"))?;
+        let path =
+            path.to_str().ok_or_else(|| exit::failure(&code::INVALID_VALUE, "--trace: its path is no text (UTF-8)"))?;
         let mut params = Params::new();
         params.insert("trace".to_owned(), json!(path));
         if let Some(pace) = &self.pace {

@@ -12,7 +12,7 @@ use fsb_model::{Bytes, RunRecord, WorkloadSpec};
 use fsb_testbed::Caller;
 use serde_json::Value;
 
-use crate::{author, exit};
+use crate::{author, code, exit};
 
 const WORKLOAD: &str = "filetree";
 /// No image is smaller than this, where nobody asked for another size.
@@ -24,7 +24,7 @@ pub(super) fn workloads(tree: &Path) -> anyhow::Result<(Vec<WorkloadSpec>, Bytes
     let read = || if tree.is_dir() { recorded(tree) } else { of_run(tree) };
     let (name, shape) = author::author().act(read).map_err(|error| failed(tree, &error))??;
     if shape.files() == 0 {
-        return Err(exit::request(format!("--tree {}: no file is in it", tree.display())));
+        return Err(exit::failure(&code::INVALID_INPUT, format!("--tree {}: no file is in it", tree.display())));
     }
     let text = shape.to_string();
     let one = |operation: &str, copy: Option<&str>| {
@@ -46,7 +46,7 @@ pub(super) fn workloads(tree: &Path) -> anyhow::Result<(Vec<WorkloadSpec>, Bytes
 }
 
 fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
-    exit::request(format!("--tree: cannot read {}: {error}{}", path.display(), whose_rights(error)))
+    exit::failure(&code::UNREADABLE, format!("--tree: cannot read {}: {error}{}", path.display(), whose_rights(error)))
 }
 
 /// Root may read everything, so a refusal needs to be explained where it was asked by another user.
@@ -86,7 +86,7 @@ fn recorded(root: &Path) -> anyhow::Result<(String, Shape)> {
             }
             if shape.entries() > MOST_ENTRIES as u64 {
                 let message = "holds more than a million files and directories: name a part of it";
-                return Err(exit::request(format!("--tree {}: it {message}", root.display())));
+                return Err(exit::failure(&code::INVALID_INPUT, format!("--tree {}: it {message}", root.display())));
             }
         }
         // The first one comes next.
@@ -102,7 +102,7 @@ fn recorded(root: &Path) -> anyhow::Result<(String, Shape)> {
 
 /// The shape that a run was made with, from its record.
 fn of_run(path: &Path) -> anyhow::Result<(String, Shape)> {
-    let failed = |why: String| exit::request(format!("--tree {}: {why}", path.display()));
+    let failed = |why: String| exit::failure(&code::INVALID_INPUT, format!("--tree {}: {why}", path.display()));
     let read = fsb_input::read(path, LARGEST_RECORD);
     let text = read.map_err(|error| failed(format!("cannot be read: {error}")))?;
     let record: RunRecord = serde_json::from_slice(&text)

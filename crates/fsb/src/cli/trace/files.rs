@@ -6,7 +6,7 @@ use std::path::Path;
 use fsb_trace::{Reader, Totals, TraceError};
 
 use crate::stderr::say;
-use crate::{author, exit};
+use crate::{author, code, exit};
 
 pub(super) fn open(path: &Path) -> anyhow::Result<Reader<BufReader<std::fs::File>>> {
     let file = fsb_input::open_or_pipe(path).map_err(|error| unread(path, &error.into()))?;
@@ -31,9 +31,13 @@ pub(crate) fn tell(totals: &Totals) {
 }
 
 pub(super) fn unwritten(path: &Path, error: &TraceError) -> anyhow::Error {
-    exit::machine(format!("cannot write {}: {error}", path.display()))
+    exit::failure(&code::OUTPUT_FAILED, format!("cannot write {}: {error}", path.display()))
 }
 
 pub(super) fn unread(path: &Path, error: &TraceError) -> anyhow::Error {
-    exit::request(format!("cannot read {}: {error}", path.display()))
+    let message = format!("cannot read {}: {error}", path.display());
+    match error {
+        TraceError::Io(_) => exit::failure(&code::UNREADABLE, message),
+        error => exit::because(error, message),
+    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{compare, operation, refused, set, testdata};
-use crate::common::scratch;
+use crate::common::{fails, scratch};
 
 /// Five runs of IOzone as text.
 fn iozone(run: u32) -> String {
@@ -36,18 +36,19 @@ fn files_that_no_reader_knows_are_named_with_what_was_tried() {
     write("text", b"hello\n");
     write("binary", &(0..=255u8).cycle().skip(17).take(100_000).collect::<Vec<u8>>());
     File::create(scratch.path().join("sparse")).unwrap().set_len(1 << 30).unwrap();
-    for (name, why) in [("empty", "empty"), ("text", "iozone"), ("binary", "fio"), ("sparse", "binary")] {
+    let unknown = "compare/unknown-tool";
+    for (name, code) in [("empty", "compare/empty"), ("text", unknown), ("binary", unknown), ("sparse", unknown)] {
         for argument in [name.to_owned(), format!("a={name}"), format!("a={}", scratch.path().join(name).display())] {
-            let said = refused(scratch.path(), &[&argument]);
-            assert!(said.contains(name) && said.contains(why), "{argument}: {said}");
+            let error = fails(scratch.path(), &["compare", &argument], 2, code);
+            assert!(error["fields"]["path"].as_str().is_some_and(|path| path.ends_with(name)), "{argument}: {error}");
         }
     }
     let good = set("good", "iozone-2010/xfs");
-    assert!(refused(scratch.path(), &[&good, "bad=text"]).contains("text"));
-    assert!(refused(scratch.path(), &["missing"]).contains("No such file"));
-    assert!(refused(scratch.path(), &["a=missing/*.iozone"]).contains("no file matches missing/*.iozone"));
-    assert!(refused(scratch.path(), &["a=x[1"]).contains("x[1"));
-    assert!(refused(scratch.path(), &[]).contains("required"));
+    refused(scratch.path(), &[&good, "bad=text"], unknown);
+    refused(scratch.path(), &["missing"], "input/unreadable");
+    refused(scratch.path(), &["a=missing/*.iozone"], "compare/no-match");
+    refused(scratch.path(), &["a=x[1"], "input/unreadable");
+    refused(scratch.path(), &[], "arguments/missing");
 }
 
 #[test]
@@ -157,7 +158,7 @@ fn one_run_is_described_and_not_judged() {
 fn sets_with_nothing_in_common_are_told_what_each_has() {
     let scratch = scratch();
     let sets = [set("ours", "iozone-2010/xfs"), set("mail", "tool-output/postmark-1.53.txt")];
-    let said = refused(scratch.path(), &[&sets[0], &sets[1]]);
+    let said = refused(scratch.path(), &[&sets[0], &sets[1]], "compare/nothing-to-compare");
     for word in ["nothing to compare", "ours", "mail", "random_read", "iozone", "postmark"] {
         assert!(said.contains(word), "'{word}' in {said}");
     }
@@ -167,6 +168,6 @@ fn sets_with_nothing_in_common_are_told_what_each_has() {
         let kept = text.lines().filter(|line| size(line).is_none_or(|size| (size == 4) == small));
         fs::write(scratch.path().join(name), kept.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     }
-    let said = refused(scratch.path(), &["large.iozone", "small.iozone"]);
+    let said = refused(scratch.path(), &["large.iozone", "small.iozone"], "compare/nothing-to-compare");
     assert!(said.contains("write (throughput) was measured at different sizes"), "{said}");
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::common::{expect_code, fsb, stderr, stdout};
+use crate::common::{expect_code, fails, fsb, stderr, stdout};
 
 /// A file or directory of the repository's test data.
 fn testdata(name: &str) -> PathBuf {
@@ -31,12 +31,12 @@ fn compare(directory: &Path, arguments: &[&str]) -> (Value, String) {
     (serde_json::from_str(&stdout(&output)).expect("JSON"), stderr(&output))
 }
 
-/// What is said about a request that is wrong.
-fn refused(directory: &Path, arguments: &[&str]) -> String {
-    let output = fsb(directory, &[&["compare"], arguments].concat());
-    expect_code(&output, 2);
-    assert!(output.stdout.is_empty(), "{arguments:?}: {}", stdout(&output));
-    stderr(&output)
+/// Runs a comparison that must fail with this error code. Returns the message with its causes.
+fn refused(directory: &Path, arguments: &[&str], code: &str) -> String {
+    let error = fails(directory, &[&["compare"], arguments].concat(), 2, code);
+    let causes = error["cause"].as_array().into_iter().flatten();
+    let texts = std::iter::once(&error["message"]).chain(causes).filter_map(Value::as_str);
+    texts.collect::<Vec<_>>().join(": ")
 }
 
 /// The entry of an operation.

@@ -5,6 +5,7 @@
 //! come only at the end.
 
 use std::collections::HashMap;
+use std::io::{self, Write};
 use std::str::FromStr;
 
 use fsb_model::metric::{self, Role};
@@ -37,34 +38,32 @@ const COLUMNS: [&str; 18] = [
     "unsafe",
 ];
 
-/// The file as it lies in a run directory. Where nothing is judged by the run, one more column says why in every line.
-pub(super) fn render(trials: &[ShownTrial], summary: &Summary) -> String {
+/// Writes the file as a run directory holds it. Where nothing is judged by the run, one more column says why in every
+/// line.
+pub(super) fn write(trials: &[ShownTrial], summary: &Summary, output: &mut dyn Write) -> io::Result<()> {
     let unjudged = summary.unjudged.as_deref();
-    let mut writer = ::csv::WriterBuilder::new().from_writer(Vec::new());
-    let mut write = |record: &[String]| {
-        writer.write_record(record).expect("a vector takes every record, and all have the same number of fields");
-    };
+    let mut writer = ::csv::WriterBuilder::new().from_writer(output);
     let with = |record: &[String], last: &str| match unjudged {
         Some(_) => [record, &[last.to_owned()]].concat(),
         None => record.to_vec(),
     };
     let unjudged = unjudged.map(text);
     let unjudged = unjudged.as_deref();
-    write(&with(&COLUMNS.map(str::to_owned), UNJUDGED));
+    writer.write_record(with(&COLUMNS.map(str::to_owned), UNJUDGED))?;
     let counted = || trials.iter().filter(|trial| trial.counts());
     let mut kinds: HashMap<&str, &MetricKind> = HashMap::new();
     for trial in counted() {
         if let Some(metric) = trial.primary() {
-            kinds.entry(&trial.what.workload).or_insert(&metric.kind);
+            kinds.entry(&trial.what.workload).or_insert(metric.kind);
         }
     }
     for trial in counted() {
         for (metric, value) in lines(trial, &kinds) {
-            write(&with(&record(trial, metric, value, summary), unjudged.unwrap_or_default()));
+            let record = record(trial, metric, value, summary);
+            writer.write_record(with(&record, unjudged.unwrap_or_default()))?;
         }
     }
-    let bytes = writer.into_inner().expect("a vector never fails to flush");
-    String::from_utf8(bytes).expect("only text was written")
+    writer.flush()
 }
 
 /// The metrics of a trial that belong here, with their values; for one without a value, what it would have measured.
@@ -75,16 +74,10 @@ fn lines<'a>(
     if trial.outcome != Outcome::Ok {
         return vec![(kinds.get(&*trial.what.workload).copied(), None)];
     }
-    let belongs = |(place, metric): &(usize, &ShownMetric)| {
+    let belongs = |(place, metric): &(usize, ShownMetric<'_>)| {
         *place == 0 || metric::find(&metric.kind.name).is_some_and(|kind| kind.role != Role::Cost)
     };
-    trial
-        .metrics
-        .iter()
-        .enumerate()
-        .filter(belongs)
-        .map(|(_, metric)| (Some(&*metric.kind), Some(metric.value)))
-        .collect()
+    trial.metrics().enumerate().filter(belongs).map(|(_, metric)| (Some(metric.kind), Some(metric.value))).collect()
 }
 
 fn record(trial: &ShownTrial, metric: Option<&MetricKind>, value: Option<f64>, summary: &Summary) -> [String; 18] {

@@ -4,7 +4,9 @@ use fsb_model::run::Risk;
 use fsb_model::{RunRecord, Trial};
 
 fn table(record: &RunRecord, trials: &[Trial]) -> String {
-    render(&ShownTrial::all(trials), &Summary::of_run(record, trials))
+    let mut text = Vec::new();
+    write(&ShownTrial::all(trials), &Summary::of_run(record, trials), &mut text).unwrap();
+    String::from_utf8(text).unwrap()
 }
 
 fn rows(record: &RunRecord, trials: &[Trial]) -> Vec<std::collections::BTreeMap<String, String>> {

@@ -84,7 +84,7 @@ fn kernels_are_shown_in_part_for_people_and_in_full_for_programs() {
     let document = compared(&iozone(&names, 5, 3, 1 << 18));
     let page = Report::of_comparison(&document, None);
     for format in FORMATS {
-        let text = (format.render)(&page);
+        let text = format.render(&page);
         // Files are named as they are.
         let text = text.split("What was read").next().unwrap_or_default();
         let in_full = ["csv", "json"].contains(&format.name);
@@ -99,7 +99,7 @@ fn a_detail_has_every_value_of_every_run_within_the_screen() {
     let names = ["a set with a rather long name, and spaces", "ext4"];
     let document = compared(&iozone(&names, 9, 1, 1 << 18));
     let report = Report::of_comparison(&document, Some("write"));
-    let markdown = (crate::find("markdown").unwrap().render)(&report);
+    let markdown = crate::find("markdown").unwrap().render(&report);
     let screen = screen(&report, WIDTH, false);
     assert!(screen.lines().all(|line| display_width(line) <= WIDTH), "{screen}");
     for value in document.operations[0].cells.iter().flat_map(|cell| cell.values.values()).flatten() {

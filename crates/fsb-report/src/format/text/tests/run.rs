@@ -115,7 +115,7 @@ fn kernels_are_in_full_for_programs_only() {
     let (record, trials) = sample::run(&names, 6);
     let summary = Summary::of_run(&record, &trials);
     for format in FORMATS {
-        let text = (format.render)(&Report::of_run(&summary, &trials));
+        let text = format.render(&Report::of_run(&summary, &trials));
         // The sample's file systems are called like its targets.
         let text = text.split("id=\"environment\"").next().unwrap_or_default().replace("muted\">ext4%", "");
         let in_full = ["csv", "json"].contains(&format.name);

@@ -1,0 +1,135 @@
+//! Messages on standard error: text for people, or one JSON object a line for programs.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::sync::OnceLock;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// The variable that chooses the format if the option does not.
+pub const VARIABLE: &str = "FSB_MESSAGE_FORMAT";
+/// The option that chooses the format.
+const OPTION: &str = "--message-format";
+
+/// The format of messages on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum MessageFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// The severity of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// The program ends with it.
+    Error,
+    /// The reader of the results must know it.
+    Warning,
+    /// Progress.
+    Note,
+}
+
+/// A message for programs. `docs/errors.md` describes it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Message {
+    /// The severity.
+    pub level: Level,
+    /// The code of an error or a warning. `None` for a note.
+    pub code: Option<String>,
+    /// The text that people would read.
+    pub message: String,
+    /// Errors below it that the text does not include, outermost first.
+    pub cause: Vec<String>,
+    /// The remedy of an error.
+    pub help: Option<String>,
+    /// The subject of the message: `path`, `line`, `column`, `errno`.
+    pub fields: Map<String, Value>,
+}
+
+impl Message {
+    /// Returns a message without causes, remedy and fields.
+    pub fn new(level: Level, code: Option<&str>, message: impl Into<String>) -> Message {
+        let code = code.map(str::to_owned);
+        Message { level, code, message: message.into(), cause: Vec::new(), help: None, fields: Map::new() }
+    }
+}
+
+static FORMAT: OnceLock<MessageFormat> = OnceLock::new();
+
+/// Returns the format that was chosen.
+pub fn format() -> MessageFormat {
+    FORMAT.get().copied().unwrap_or_default()
+}
+
+/// Chooses the format before the command line is parsed, because errors of the parser have it as well.
+///
+/// # Errors
+///
+/// If the variable has another value than `text` or `json`.
+pub fn choose(arguments: &[OsString]) -> Result<(), String> {
+    let variable = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
+    let chosen = asked_by(arguments).or(variable.clone());
+    let format =
+        if chosen.as_deref().is_some_and(|value| value == "json") { MessageFormat::Json } else { MessageFormat::Text };
+    // Only the first call decides, and there is one.
+    let _ = FORMAT.set(format);
+    match variable.filter(|value| value != "json" && value != "text") {
+        Some(other) => Err(format!("{VARIABLE}={}: use text or json", other.to_string_lossy())),
+        None => Ok(()),
+    }
+}
+
+/// Returns the value of the option before any `--`.
+fn asked_by(arguments: &[OsString]) -> Option<OsString> {
+    let mut own = arguments.iter().take_while(|argument| *argument != "--");
+    let mut found = None;
+    while let Some(argument) = own.next() {
+        if argument == OPTION {
+            found = own.next().cloned();
+        } else if let Some(value) = argument.to_str().and_then(|text| text.strip_prefix(OPTION)?.strip_prefix('=')) {
+            found = Some(value.into());
+        }
+    }
+    found
+}
+
+/// Prints a message as one line of JSON. A reader that closed standard error does not want it.
+pub fn print(message: &Message) {
+    if let Ok(line) = serde_json::to_string(message) {
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
+    }
+}
+
+/// Returns the message that a line for people is: a warning or a note.
+pub fn of_line(line: &str) -> Message {
+    match line.strip_prefix("warning: ") {
+        Some(warning) => Message::new(Level::Warning, Some("warning/other"), warning),
+        None => Message::new(Level::Note, None, line.strip_prefix("note: ").unwrap_or(line)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_option_is_found_before_the_command_of_the_user() {
+        let asked = |line: &str| asked_by(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(asked("fsb --message-format json run ext4"), Some("json".into()));
+        assert_eq!(asked("fsb run ext4 --message-format=json"), Some("json".into()));
+        assert_eq!(asked("fsb run ext4 -- tool --message-format json"), None);
+        assert_eq!(asked("fsb run --message-format=text --message-format json"), Some("json".into()));
+    }
+
+    #[test]
+    fn lines_for_people_are_warnings_and_notes() {
+        let warning = of_line("warning: a disk is slow");
+        assert_eq!((warning.level, warning.message.as_str()), (Level::Warning, "a disk is slow"));
+        assert_eq!(of_line("6 blocks").level, Level::Note);
+    }
+}
