@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use fsb_model::Target;
-use fsb_runner::agent::{Agent, RowRequest, SeatTrial, TrialRequest};
+use fsb_runner::agent::{Agent, RowRequest, SeatTrial, TrialRequest, VERSION};
 use fsb_testbed::Setup;
 use libfuzzer_sys::fuzz_target;
 
@@ -40,7 +40,8 @@ fuzz_target!(|bytes: &[u8]| {
     let (host, guest) = UnixStream::pair().expect("a pair of sockets");
     let bytes = &bytes[..bytes.len().min(64 << 10)];
     // Only a guest that says hello is asked for more.
-    let said = [b"{\"hello\":{\"version\":2}}\n", bytes].concat();
+    let hello = format!("{{\"hello\":{{\"version\":{VERSION}}}}}\n");
+    let said = [hello.as_bytes(), bytes].concat();
     (&guest).write_all(&said).expect("the socket has room for it");
     guest.shutdown(std::net::Shutdown::Write).expect("open");
     let Ok(mut agent) = Agent::connect(host, Arc::default()) else { return };

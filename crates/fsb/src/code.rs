@@ -31,7 +31,7 @@ error_codes! {
     UNKNOWN_MEMBER = "list/unknown-member", WRONG, "The family has no such member.", "Use a name of fsb list FAMILY.";
     NOTHING_TO_COMPARE = "compare/nothing-to-compare", WRONG, "The arguments hold fewer than two sets.", "Name files or run directories with results of the same operations.";
     NO_MATCH = "compare/no-match", WRONG, "No file matches the argument.", "Check the path or pattern.";
-    INVALID_SET = "compare/invalid-set", WRONG, "The argument is no set.", "Write NAME=PATH with the results of one tool.";
+    INVALID_SET = "compare/invalid-set", WRONG, "The argument is not a set.", "Write NAME=PATH with the results of one tool.";
     UNKNOWN_SET = "compare/unknown-set", WRONG, "No set has that name.", "Use a name that the message lists.";
     UNKNOWN_OPERATION = "compare/unknown-operation", WRONG, "The results have no such operation.", "Use an operation that the message lists.";
     RUN_COMPLETE = "run/complete", WRONG, "The run to resume is complete.", "Print it with fsb report DIR.";

@@ -24,8 +24,8 @@ pub use client::{Agent, AgentError};
 pub use conduct::{OPERATIONS, deadline};
 use conduct::{Stage, conduct};
 use lines::{LineError, Lines};
-pub use protocol::{Measured, RowRequest, SeatTrial, TimeLimit, TrialReply, TrialRequest};
-use protocol::{Reply, Request, VERSION};
+pub use protocol::{Measured, RowRequest, SeatTrial, TimeLimit, TrialReply, TrialRequest, VERSION};
+use protocol::{Reply, Request};
 use row::{SeatPost, conduct_row};
 
 use crate::worker::Post;

@@ -7,7 +7,7 @@ use std::process::Command;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("fsb-model", &[]),
     ("fsb-input", &[]),
-    ("fsb-testbed", &["fsb-model"]),
+    ("fsb-testbed", &["fsb-model", "fsb-input"]),
     ("fsb-trace", &["fsb-model"]),
     ("fsb-record", &["fsb-trace", "fsb-testbed"]),
     ("fsb-engine", &["fsb-model", "fsb-input", "fsb-trace"]),
