@@ -35,8 +35,8 @@ pictures: build  ## the README's picture, from a real run
 
 check:  ## format, lints, licences, documentation, files that depend on each other
 	$(CARGO) run --quiet --locked --package xtask -- cycles
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@scripts/component fmt --all --check
+	@scripts/component clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	$(CARGO) run --quiet --locked --package xtask -- licences
 

@@ -52,9 +52,9 @@ pub struct Error {
     /// The name of the [`ErrorCode`]; empty for the general code of the kind.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub code: String,
-    /// The subject of the error, for programs: `path`, `option`, `program`.
+    /// The subject of the error, for programs: `path`, `option`, `program`. Boxed, because every result carries the error.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub fields: Map<String, Value>,
+    pub fields: Box<Map<String, Value>>,
     /// What failed.
     pub what: String,
     /// What was tried, with the answer.
@@ -83,7 +83,7 @@ impl Error {
         Error {
             kind,
             code: String::new(),
-            fields: Map::new(),
+            fields: Box::default(),
             what: what.into(),
             tried: String::new(),
             advice: String::new(),
@@ -146,7 +146,7 @@ impl Coded for Error {
     }
 
     fn fields(&self) -> Map<String, Value> {
-        self.fields.clone()
+        (*self.fields).clone()
     }
 
     fn help(&self) -> Option<String> {

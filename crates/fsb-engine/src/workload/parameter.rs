@@ -1,7 +1,7 @@
 //! The table of a workload's parameters: name, values, range, default, group and help.
 //!
-//! [`Workload::parameters`](super::Workload::parameters) is the only declaration of a parameter. The
-//! [`Reader`](super::params::Reader) takes defaults and ranges from it and refuses every other name.
+//! [`Workload::parameters`](super::Workload::parameters) is the only declaration of a parameter.
+//! The reader takes defaults and ranges from it and refuses every other name.
 //! `fsb list workloads NAME`, `docs/workloads.md` and `docs/schema/plan.json` are printed from it.
 
 use std::borrow::Cow;

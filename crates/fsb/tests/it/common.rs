@@ -56,8 +56,8 @@ pub fn expect_refusals(snapshot: &str, directory: &Path, requests: &[(&[&str], &
 /// Returns the last error that the program printed as JSON; `null` without one.
 pub fn error_of(output: &Output) -> serde_json::Value {
     let messages = stderr(output);
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    messages.filter(|message| message["level"] == "error").last().unwrap_or_default()
+    let mut messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    messages.rfind(|message| message["level"] == "error").unwrap_or_default()
 }
 
 /// Standard output as text.
