@@ -47,7 +47,7 @@ fn files_that_no_reader_knows_are_named_with_what_was_tried() {
     refused(scratch.path(), &[&good, "bad=text"], unknown);
     refused(scratch.path(), &["missing"], "input/unreadable");
     refused(scratch.path(), &["a=missing/*.iozone"], "compare/no-match");
-    refused(scratch.path(), &["a=x[1"], "input/unreadable");
+    refused(scratch.path(), &["a=x[1"], "compare/invalid-set");
     refused(scratch.path(), &[], "arguments/missing");
 }
 
