@@ -8,8 +8,10 @@ use serde_json::{Map, Value};
 pub const REQUEST: u8 = 2;
 /// The exit code if the machine lacks a tool, a privilege or space.
 pub const MACHINE: u8 = 3;
-/// The exit code if trials failed.
+/// The exit code if trials failed; the others are saved and reported.
 pub const TRIALS: u8 = 4;
+/// The exit code after Ctrl-C: 128 + SIGINT.
+pub const INTERRUPTED: u8 = 130;
 
 /// A stable name of a kind of error.
 #[derive(Debug, PartialEq, Eq)]

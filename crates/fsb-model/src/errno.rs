@@ -19,8 +19,8 @@ pub fn describe(number: i32) -> String {
     let text = io::Error::from_raw_os_error(number).to_string();
     // The standard library appends its own "(os error 28)"; people know the name better than the number.
     let words = text.split(" (os error").next().unwrap_or(&text);
-    match NAMES.iter().find(|(known, _)| *known == number) {
-        Some((_, name)) => format!("{words} ({name})"),
+    match name(number) {
+        Some(name) => format!("{words} ({name})"),
         None => format!("{words} (error {number})"),
     }
 }

@@ -20,14 +20,7 @@ use crate::message::{self, Level, Message, MessageFormat};
 pub const DONE: u8 = 0;
 /// A gate that was asked for failed: a set is slower than the baseline.
 pub const GATE: u8 = 1;
-/// The request is wrong.
-pub const REQUEST: u8 = 2;
-/// The machine cannot: a tool, a privilege or space is missing.
-pub const MACHINE: u8 = 3;
-/// Some trials failed; the rest is saved and reported.
-pub const TRIALS: u8 = 4;
-/// Interrupted by Ctrl-C.
-pub const INTERRUPTED: u8 = 130;
+pub use fsb_model::code::{INTERRUPTED, MACHINE, REQUEST, TRIALS};
 /// Ended by SIGHUP: the terminal is gone.
 pub const HUNG_UP: u8 = 129;
 /// Ended by SIGTERM.

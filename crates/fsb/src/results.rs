@@ -71,8 +71,12 @@ pub fn look(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
     row_states(record, trials).into_iter().filter(enough).map(|row| row.workload).collect()
 }
 
-/// The format of that name, or of that file-name ending.
-fn format(name: &str) -> anyhow::Result<&'static Format> {
+/// Returns the format of that name, or of that file extension.
+///
+/// # Errors
+///
+/// `output/unknown-format` with the nearest name.
+pub fn format(name: &str) -> anyhow::Result<&'static Format> {
     let known = FORMATS.iter().find(|format| format.name == name || format.extension == name);
     known.ok_or_else(|| {
         exit::failure(&code::UNKNOWN_FORMAT, nearest::unknown("format", name, FORMATS.iter().map(|format| format.name)))

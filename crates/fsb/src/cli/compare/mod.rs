@@ -12,11 +12,11 @@ use fsb_analysis::compare::{Collected, Document, Single};
 use fsb_model::nearest;
 use fsb_model::units::parse_percent;
 use fsb_report::mark;
-use fsb_report::{FORMATS, Format, Report, condition_text, text};
+use fsb_report::{Format, Report, condition_text, text};
 
 use crate::columns;
 use crate::gate::Judged;
-use crate::results::{print_data, print_exactly, print_report};
+use crate::results::{self, print_data, print_exactly, print_report};
 use crate::stderr::say;
 use crate::{author, code, exit, gate, sets};
 use requests::{Requests, compared};
@@ -142,14 +142,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(gate::slower(&judged))
 }
 
-/// The form that was asked for: by name, else by the file's ending, else text.
+/// Returns the format that the user names, else that of the file's extension, else text.
 fn format(arguments: &Arguments) -> anyhow::Result<&'static Format> {
-    let ending = arguments.output.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
-    let name = arguments.format.as_deref().or(ending).unwrap_or(TEXT);
-    let known = FORMATS.iter().find(|format| format.name == name || format.extension == name);
-    known.ok_or_else(|| {
-        exit::failure(&code::UNKNOWN_FORMAT, nearest::unknown("format", name, FORMATS.iter().map(|format| format.name)))
-    })
+    let extension = arguments.output.as_deref().and_then(Path::extension).and_then(|extension| extension.to_str());
+    results::format(arguments.format.as_deref().or(extension).unwrap_or(TEXT))
 }
 
 /// A slip of the finger must not put a report in the place of results.
