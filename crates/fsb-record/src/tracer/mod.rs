@@ -6,7 +6,7 @@ mod making;
 mod outcome;
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -415,6 +415,7 @@ impl<W: Write> Tracer<W> {
             self.resolver.unseen(Unseen::Lost);
         }
         let seconds = self.now() as f64 * 1e-9;
+        let written_outside = self.resolver.written_outside().map(|path| PathBuf::from(OsStr::from_bytes(path)));
         let (incomplete, mut notes) = self.resolver.finish(&mut self.writer)?;
         if self.resolver.tasks() > 1 && !self.watch.as_ref().is_some_and(Watch::sees_wakes) {
             notes.push(NO_WAKES.to_owned());
@@ -438,6 +439,7 @@ impl<W: Write> Tracer<W> {
         let by_ebpf = self.watch.is_some();
         Ok(Outcome {
             code: self.code,
+            written_outside,
             begun: self.running,
             totals,
             bytes,

@@ -1,6 +1,7 @@
 //! How a recording ended, or why there is none.
 
 use std::io;
+use std::path::PathBuf;
 
 use fsb_trace::{Overhead, Totals, TraceError};
 
@@ -11,6 +12,8 @@ pub struct Outcome {
     pub code: Option<i32>,
     /// What the trace holds.
     pub totals: Totals,
+    /// The directory outside the root in which the program opened most files for writing.
+    pub written_outside: Option<PathBuf>,
     /// Bytes of the trace.
     pub bytes: u64,
     /// What stopping costs each call that stops.

@@ -50,6 +50,8 @@ pub struct Resolver<W> {
     unseen: BTreeMap<Unseen, u64>,
     mapped: u64,
     outside: u64,
+    /// Directories outside the root with the number of times that a file in them was opened for writing.
+    written_outside: HashMap<Box<[u8]>, u64>,
 }
 
 impl<W: World> Resolver<W> {
@@ -66,6 +68,7 @@ impl<W: World> Resolver<W> {
             unseen: BTreeMap::new(),
             mapped: 0,
             outside: 0,
+            written_outside: HashMap::new(),
         }
     }
 
@@ -92,6 +95,13 @@ impl<W: World> Resolver<W> {
     /// Calls on files outside the root.
     pub fn outside(&self) -> u64 {
         self.outside
+    }
+
+    /// Returns the directory outside the root in which files were opened for writing most often. `None` if there is none.
+    pub fn written_outside(&self) -> Option<&[u8]> {
+        let most =
+            self.written_outside.iter().max_by_key(|(directory, opened)| (**opened, std::cmp::Reverse(*directory)));
+        most.map(|(directory, _)| &**directory)
     }
 
     /// Something happened that no tracer sees the calls of.
@@ -229,6 +239,16 @@ impl<W: World> Resolver<W> {
         Ok(Some(begun))
     }
 
+    fn count_written(&mut self, path: &[u8]) {
+        /// More directories than this are not counted.
+        const MOST: usize = 1000;
+        let is_made_up = [&b"/proc"[..], b"/sys", b"/dev"].iter().any(|place| path.starts_with(place));
+        let directory = parent(path);
+        if !is_made_up && (self.written_outside.len() < MOST || self.written_outside.contains_key(directory)) {
+            *self.written_outside.entry(directory.into()).or_default() += 1;
+        }
+    }
+
     fn is_outside(&mut self) -> Option<Begun> {
         self.outside += 1;
         None
@@ -316,6 +336,9 @@ impl<W: World> Resolver<W> {
             Kind::Open => {
                 let outside = call.handle == u32::MAX;
                 self.outside += u64::from(outside);
+                if outside && result >= 0 && call.flags & flags::WRITE != 0 {
+                    self.count_written(&path);
+                }
                 if result >= 0 {
                     if let Some(held) = self.tables.close(task, result as i32) {
                         self.let_go(task, &held, start_ns, sink)?;

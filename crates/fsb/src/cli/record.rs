@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fsb_model::units::{show_count, show_seconds};
+use fsb_model::units::{show_bytes, show_count, show_seconds};
 use fsb_record::{Method, Outcome, RecordError, Request, Subject};
 use fsb_testbed::Caller;
 use fsb_trace::Header;
@@ -15,7 +15,7 @@ use crate::{author, code, exit};
 
 const EXAMPLES: &str = "\
 Examples:
-  fsb record -o app.trace -- make -j2               a command
+  fsb record -- make -j2                            a command, into make.trace
   fsb record -o db.trace --root /srv/db --pid 4711  a process, until Ctrl-C
   fsb record -o app.trace --anonymous -- ./app      without file names
   fsb run ext4 xfs --trace app.trace                replay, with think times";
@@ -46,11 +46,11 @@ impl From<By> for Method {
 /// The trace holds the calls on files below --root, with names, sizes and holes, but without contents. 'fsb trace show'
 /// summarizes it, and 'fsb run --trace' replays it on any target.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, override_usage = "fsb record -o FILE [OPTIONS] [-- COMMAND…]")]
+#[command(after_help = EXAMPLES, override_usage = "fsb record [OPTIONS] [-- COMMAND…]")]
 pub struct Arguments {
-    /// Trace file to write
+    /// Trace file to write [default: the command's name or process-PID, with .trace]
     #[arg(long, short, value_name = "FILE")]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// Directory whose files are recorded [default: the working directory]
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -78,25 +78,25 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         None if arguments.command.is_empty() => {
             return Err(exit::failure(
                 &code::MISSING,
-                "say what is recorded: fsb record -o FILE -- COMMAND, or --pid PID",
+                "nothing to record: fsb record -- COMMAND, or fsb record --pid PID",
             ));
         }
         None => Subject::Program(arguments.command.clone()),
     };
     let root = root(arguments)?;
-    let (path, part) = (&arguments.output, part(&arguments.output));
+    let output = arguments.output.clone().unwrap_or_else(|| default_output(&subject));
+    let (path, part) = (&output, part(&output));
     let is_there = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
     if is_there && !arguments.overwrite {
         let path = path.display();
         return Err(exit::failure(
             &code::OUTPUT_EXISTS,
-            format!("{path} is there and would be lost: another -o FILE, or --overwrite"),
+            format!("{path} exists: name another file with -o, or replace it with --overwrite"),
         ));
     }
     // What is there stays until there is something better.
     let made = if is_there { &part } else { path };
-    let output = super::trace::output(made)?;
-    let shown = |words: &[OsString]| words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let file = super::trace::output(made)?;
     let uname = rustix::system::uname();
     let header = Header {
         program: match &subject {
@@ -115,17 +115,21 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     // strace and perf pass descriptors, too: `3<file` and `<(…)` work. Under sudo the program runs as another user than the
     // invoking one and gets none.
     let passes_descriptors = Caller::current().is_none();
-    let request = Request { subject, root, method: arguments.by.into(), passes_descriptors };
-    let outcome = match fsb_record::record(&request, header, BufWriter::new(output)) {
+    let request = Request { subject, root: root.clone(), method: arguments.by.into(), passes_descriptors };
+    let outcome = match fsb_record::record(&request, header, BufWriter::new(file)) {
         // A program that did not begin has said why.
         Ok(outcome) if !outcome.begun => {
             forget(made)?;
             return Ok(exit::REQUEST);
         }
+        Ok(outcome) if outcome.totals.replayed == 0 => {
+            forget(made)?;
+            return Err(nothing_inside(arguments, &root, &outcome));
+        }
         Ok(outcome) => outcome,
         Err(error) => {
             forget(made)?;
-            return Err(refused(arguments, error));
+            return Err(refused(arguments, path, error));
         }
     };
     if is_there {
@@ -137,8 +141,40 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         };
         author::looking(|| std::fs::rename(made, path))?.map_err(failed)?;
     }
-    tell(arguments, &outcome);
+    print(path, &outcome);
     Ok(if outcome.code.is_some_and(|code| code != 0) { exit::TRIALS } else { exit::DONE })
+}
+
+/// `make.trace` for a command, `process-4711.trace` for a process.
+fn default_output(subject: &Subject) -> PathBuf {
+    let name = match subject {
+        Subject::Program(words) => {
+            words.first().map(Path::new).and_then(Path::file_name).unwrap_or_default().to_owned()
+        }
+        Subject::Process(pid) => format!("process-{pid}").into(),
+    };
+    Path::new(&name).with_added_extension("trace")
+}
+
+/// The error for a program that used no file below the root, with the directory that it did write to.
+fn nothing_inside(arguments: &Arguments, root: &Path, outcome: &Outcome) -> anyhow::Error {
+    let calls = outcome.totals.outside;
+    let mut message =
+        format!("no call to replay: the program used no file below {} ({calls} calls elsewhere)", root.display());
+    if let Some(directory) = &outcome.written_outside {
+        let output = arguments.output.iter().map(|output| format!(" -o {}", output.display()));
+        let subject = match arguments.pid {
+            Some(pid) => format!("--pid {pid}"),
+            None => format!("-- {}", shown(&arguments.command)),
+        };
+        let options: String = output.collect();
+        message += &format!("; it wrote to {0}: fsb record --root {0}{options} {subject}", directory.display());
+    }
+    exit::failure(&code::NOT_RECORDED, message)
+}
+
+fn shown(words: &[OsString]) -> String {
+    words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 /// Where a trace is made that takes another one's place when it is whole.
@@ -165,11 +201,11 @@ fn root(arguments: &Arguments) -> anyhow::Result<PathBuf> {
     if real.is_dir() {
         Ok(real)
     } else {
-        Err(exit::failure(&code::DIRECTORY, format!("--root {}: it is no directory", named.display())))
+        Err(exit::failure(&code::DIRECTORY, format!("--root {} is not a directory", named.display())))
     }
 }
 
-fn refused(arguments: &Arguments, error: RecordError) -> anyhow::Error {
+fn refused(arguments: &Arguments, output: &Path, error: RecordError) -> anyhow::Error {
     match error {
         RecordError::Refused(error) => exit::failure(
             &code::NOT_RECORDED,
@@ -188,28 +224,27 @@ fn refused(arguments: &Arguments, error: RecordError) -> anyhow::Error {
             ),
         ),
         RecordError::Kept { .. } => exit::failure(&code::NOT_RECORDED, format!("{error}; nothing was run")),
-        RecordError::Trace(error) => {
-            exit::failure(&code::OUTPUT_FAILED, format!("{}: {error}", arguments.output.display()))
-        }
+        RecordError::Trace(error) => exit::failure(&code::OUTPUT_FAILED, format!("{}: {error}", output.display())),
     }
 }
 
-/// What was recorded, and what it cost.
-fn tell(arguments: &Arguments, outcome: &Outcome) {
+/// Prints what was recorded and what the recording cost.
+fn print(output: &Path, outcome: &Outcome) {
     let totals = &outcome.totals;
-    let calls = totals.calls.max(1) as f64;
+    let calls =
+        |count: u64| if count == 1 { "1 call".to_owned() } else { format!("{} calls", show_count(count as f64)) };
     say(&format!(
-        "{}: {} calls of {} in {}, {} bytes a call; {} outside the root",
-        arguments.output.display(),
-        show_count(totals.calls as f64),
+        "{}: {} of {} in {}, {}; {} outside the root left out",
+        output.display(),
+        calls(totals.calls),
         if totals.tasks == 1 { "1 thread".to_owned() } else { format!("{} threads", totals.tasks) },
         show_seconds(outcome.seconds),
-        (outcome.bytes as f64 / calls).round(),
-        totals.outside
+        show_bytes(outcome.bytes as f64),
+        calls(totals.outside)
     ));
     let stop = (outcome.overhead.call_ns + outcome.overhead.gap_ns) as f64 / 2.0 * 1e-9;
     say(&format!(
-        "recording stopped it {} times{}, {} each: about {} of its time (a replay leaves that out)",
+        "recording stopped the program {} times{}, {} each: about {} in all, which a replay leaves out",
         show_count(outcome.stops as f64),
         if outcome.by_ebpf { " and saw the rest by eBPF" } else { "" },
         show_seconds(stop),
@@ -219,7 +254,4 @@ fn tell(arguments: &Arguments, outcome: &Outcome) {
         say(&format!("the program ended with exit code {code}"));
     }
     super::trace::tell(totals);
-    if totals.calls == 0 {
-        say("no file below the root was used: is --root the right directory?");
-    }
 }
