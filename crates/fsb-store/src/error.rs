@@ -32,22 +32,19 @@ pub enum StoreError {
     #[error("{0} is not empty: name a new or an empty directory with --out, or go on with the run in it by --resume")]
     NotEmpty(PathBuf),
     /// Root would write where somebody else can interfere.
-    #[error(
-        "root writes nothing below {component}: {why}, and who may exchange what lies there decides where root writes \
-         ({path} was named): name another place (--out, -o), below directories that only root may write to; or {advice}"
-    )]
+    #[error("root does not write to {path}: {component} {why}, who could redirect root's writes; {}", help_of(advice))]
     Untrusted {
         /// What was named.
         path: PathBuf,
         /// The part of it that is not root's alone.
         component: PathBuf,
-        /// Whose it is, or who may write to it.
+        /// Whose it is, or who may write to it: `is writable by all users`.
         why: String,
-        /// What else helps.
+        /// What helps beside another directory.
         advice: String,
     },
     /// Something that this program did not make stands where it would write.
-    #[error("{0} is not this user's own file: remove it, or name another place")]
+    #[error("{0} belongs to another user: remove it, or name another path")]
     Planted(PathBuf),
     /// Another process writes there.
     #[error("{path} is in use{}: wait for it, or end it", if holder.is_empty() { String::new() } else { format!(" by {holder}") })]
@@ -61,10 +58,10 @@ pub enum StoreError {
     #[error("{0} was deleted while the run wrote to it")]
     Deleted(PathBuf),
     /// The working directory is gone.
-    #[error("{0} cannot be found: the current directory was deleted. Change to another one (cd)")]
+    #[error("cannot find {0}: the current directory was deleted; change to another one (cd)")]
     NoWorkingDirectory(PathBuf),
     /// Not a run directory.
-    #[error("{0} is no run directory: it holds no run.json")]
+    #[error("{0} is not a run directory: it holds no run.json")]
     NoRun(PathBuf),
     /// Text that is no JSON, or JSON of another shape.
     #[error("{path}, line {line}: {message}")]
@@ -89,7 +86,9 @@ pub enum StoreError {
         expected: String,
     },
     /// A newer program's file.
-    #[error("{path} was written by a newer fsb (schema {found}; this one reads up to {expected}): use that one")]
+    #[error(
+        "{path} was written by a newer fsb: its schema is {found}, and this one reads up to {expected}; use that version"
+    )]
     Newer {
         /// Which file.
         path: PathBuf,
@@ -121,6 +120,11 @@ impl StoreError {
     pub(crate) fn syntax(path: &Path, line: usize, error: &serde_json::Error) -> Self {
         StoreError::Syntax { path: path.to_owned(), line: line.max(1), message: error.to_string() }
     }
+}
+
+/// The remedy for [`StoreError::Untrusted`].
+fn help_of(advice: &str) -> String {
+    format!("use --out (or -o) in a directory that only root can write to, or {advice}")
 }
 
 error_codes! {
@@ -186,7 +190,7 @@ impl Coded for StoreError {
 
     fn help(&self) -> Option<String> {
         match self {
-            StoreError::Untrusted { advice, .. } => Some(advice.clone()),
+            StoreError::Untrusted { advice, .. } => Some(help_of(advice)),
             _ => None,
         }
     }

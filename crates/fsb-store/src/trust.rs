@@ -102,8 +102,8 @@ pub fn check_private(path: &Path) -> Result<(), StoreError> {
     Err(StoreError::Untrusted {
         path: path.clone(),
         component: path.clone(),
-        why: "others may make links in it, and fs.protected_symlinks or fs.protected_hardlinks is 0".to_owned(),
-        advice: format!("make a directory in it (mkdir -m 700 {}/NAME) and name that", path.display()),
+        why: "is writable by other users while fs.protected_symlinks or fs.protected_hardlinks is 0".to_owned(),
+        advice: format!("make a directory in it: mkdir -m 700 {}/NAME", path.display()),
     })
 }
 
@@ -126,7 +126,7 @@ fn check(directory: &OwnedFd, path: &Path, at: &Path) -> Result<(), StoreError> 
     let stat = fstat(directory).map_err(|errno| StoreError::io("examine", at, errno.into()))?;
     owned(&stat, path, at)?;
     if stat.st_mode & OTHERS != 0 && stat.st_mode & STICKY == 0 {
-        let who = if stat.st_mode & 0o002 != 0 { "everybody may write to it" } else { "its group may write to it" };
+        let who = if stat.st_mode & 0o002 != 0 { "is writable by all users" } else { "is writable by its group" };
         return Err(StoreError::Untrusted {
             path: path.to_owned(),
             component: at.to_owned(),
@@ -145,7 +145,7 @@ fn owned(stat: &Stat, path: &Path, at: &Path) -> Result<(), StoreError> {
     Err(StoreError::Untrusted {
         path: path.to_owned(),
         component: at.to_owned(),
-        why: format!("it belongs to {owner}"),
+        why: format!("belongs to {owner}"),
         advice: format!("use sudo as {owner}, and the results are that user's"),
     })
 }

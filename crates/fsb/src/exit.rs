@@ -97,7 +97,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match message::format() {
-        MessageFormat::Text => crate::stderr::say(&format!("fsb: {}", to_text(error))),
+        MessageFormat::Text => to_lines(error).iter().for_each(|line| crate::stderr::say(line)),
         MessageFormat::Json => message::print(&to_message(error)),
     }
     ExitCode::from(code(error))
@@ -125,7 +125,19 @@ fn to_message(error: &anyhow::Error) -> Message {
     }
 }
 
-/// The error with its causes. Those that it has told itself are not told again.
+/// Returns the error as a terminal shows it: `error:` what failed and why, `help:` what to do.
+fn to_lines(error: &anyhow::Error) -> Vec<String> {
+    let text = to_text(error);
+    let help = errno::advice_on_limits(&text).map(str::to_owned).or_else(|| known(error).help);
+    // Most messages end with their remedy, for those who log them in one line.
+    let split = help.and_then(|help| Some((text.strip_suffix(&help)?.strip_suffix("; ")?.to_owned(), help)));
+    match split {
+        Some((message, help)) => vec![format!("error: {message}"), format!("help: {help}")],
+        None => vec![format!("error: {text}")],
+    }
+}
+
+/// Returns the error with its causes. A cause that the error contains is not repeated.
 fn to_text(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -217,6 +229,10 @@ mod tests {
         assert_eq!(to_text(&error), advised);
         let error = Err::<(), _>(io::Error::other("it is gone")).context("cannot read a").unwrap_err();
         assert_eq!(to_text(&error), "cannot read a: it is gone");
+        assert_eq!(to_lines(&error), ["error: cannot read a: it is gone"]);
+        let error = TestbedError::machine("the program mkfs.xfs is missing").advice("install the package xfsprogs");
+        let lines = to_lines(&error.into());
+        assert_eq!(lines, ["error: the program mkfs.xfs is missing", "help: install the package xfsprogs"]);
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub fn slower(judged: &[Judged<'_>]) -> u8 {
         return passed(judged);
     }
     // By how much stands in the comparison.
-    say(&format!("fsb: --fail-if slower: failed: {}", lost.join("; ")));
+    say(&format!("--fail-if slower: failed: {}", lost.join("; ")));
     exit::GATE
 }
 
@@ -61,7 +61,7 @@ pub fn refused(runs: &[PathBuf]) -> anyhow::Result<Option<u8>> {
     if reasons.is_empty() {
         return Ok(None);
     }
-    say(&format!("fsb: --fail-if slower: cannot tell: a run of low trust decides nothing: {}", reasons.join("; ")));
+    say(&format!("--fail-if slower: cannot tell: a run of low trust decides nothing: {}", reasons.join("; ")));
     Ok(Some(exit::REQUEST))
 }
 
@@ -77,16 +77,16 @@ fn passed(judged: &[Judged<'_>]) -> u8 {
         let withheld = judged.iter().any(|judged| judged.document.withheld);
         let reason = judged.iter().find_map(|judged| unjudged_of(judged.document));
         say(&match reason.filter(|_| !withheld) {
-            _ if withheld => "fsb: --fail-if slower: cannot tell: nothing could be judged by these runs".to_owned(),
-            Some(reason) => format!("fsb: --fail-if slower: cannot tell: {reason}"),
-            None => format!(
-                "fsb: --fail-if slower: cannot tell: at least {FEWEST_RUNS_JUDGED} runs on each side are needed"
-            ),
+            _ if withheld => "--fail-if slower: cannot tell: nothing could be judged by these runs".to_owned(),
+            Some(reason) => format!("--fail-if slower: cannot tell: {reason}"),
+            None => {
+                format!("--fail-if slower: cannot tell: at least {FEWEST_RUNS_JUDGED} runs on each side are needed")
+            }
         });
         return exit::REQUEST;
     }
     if told < all {
-        say(&format!("fsb: --fail-if slower: {told} of {all} operations could be judged"));
+        say(&format!("--fail-if slower: {told} of {all} operations could be judged"));
     }
     exit::DONE
 }

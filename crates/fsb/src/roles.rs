@@ -112,7 +112,7 @@ fn iozone_child(arguments: &[OsString]) -> i32 {
     let text = |index: usize| arguments.get(index).and_then(|argument| argument.to_str()).unwrap_or_default();
     // Files are those of whoever asked root where the parent has them so.
     if let Err(error) = text(0).parse().map_or(Ok(()), Caller::adopt_as_in) {
-        crate::stderr::say(&format!("fsb: {error}"));
+        crate::stderr::say(&format!("error: {error}"));
         return i32::from(exit::MACHINE);
     }
     // Whoever started this process sees from the answer what became of it.
