@@ -11,6 +11,7 @@
 mod author;
 mod cli;
 mod code;
+mod color;
 mod columns;
 mod earlier;
 mod exit;

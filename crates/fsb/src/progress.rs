@@ -5,7 +5,8 @@ use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use fsb_model::units::{show_count, show_duration};
+use clap::Args;
+use fsb_model::units::{show_duration, show_rate};
 use fsb_model::{Outcome, RunRecord, Target, Trial, Warning};
 use fsb_report::show::wrapped;
 use fsb_report::{Releases, Report, interference_text, stopping_rule_text, text, visible, warning_text};
@@ -14,16 +15,28 @@ use fsb_runner::event::{Event, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value};
 
+use crate::cli::help::heading;
 use crate::message::{self, Level, Message, MessageFormat};
 use crate::stderr::say;
 use crate::{columns, results};
 
+/// How much of the progress is shown.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct Verbosity {
+    /// Do not show progress
+    #[arg(long, short, hide_short_help = true, help_heading = heading::OUTPUT)]
+    pub quiet: bool,
+    /// Print a line per block where standard error is not a terminal
+    #[arg(long, short, hide_short_help = true, conflicts_with = "quiet", help_heading = heading::OUTPUT)]
+    pub verbose: bool,
+}
+
 /// Shows events as they come.
 pub struct Progress {
     bar: ProgressBar,
-    /// Where nobody watches a bar, the few lines that a log should hold are printed instead.
+    /// Whether lines are printed because standard error is no terminal.
     lines: bool,
-    quiet: bool,
+    verbosity: Verbosity,
     releases: Releases,
     planned: bool,
     /// What the line says of the trial at hand, and when it was last told how far that is.
@@ -36,19 +49,21 @@ pub struct Progress {
     block: u32,
     /// Heats are told by what they are for.
     heats: bool,
+    /// Half of the widest interval after the last block, as a share of its value.
+    half_width: Option<f64>,
     /// What was told of trials that failed: a command that cannot work fails in every block.
     failures: BTreeSet<String>,
 }
 
 impl Progress {
-    /// Of a run of these targets, in a race or not; `quiet` leaves only warnings.
-    pub fn new(targets: &[Target], race: bool, quiet: bool) -> Self {
+    /// Returns the progress of a run of these targets, in a race or not. A quiet one shows warnings only.
+    pub fn new(targets: &[Target], race: bool, verbosity: Verbosity) -> Self {
         let terminal = std::io::stderr().is_terminal() && message::format() == MessageFormat::Text;
-        let bar = if quiet || !terminal { ProgressBar::hidden() } else { ProgressBar::new(0) };
+        let bar = if verbosity.quiet || !terminal { ProgressBar::hidden() } else { ProgressBar::new(0) };
         let progress = Progress {
             bar,
-            lines: !terminal && !quiet,
-            quiet,
+            lines: !terminal && !verbosity.quiet,
+            verbosity,
             releases: Releases::of(targets.iter().map(|target| target.name.as_str())),
             planned: false,
             trial: String::new(),
@@ -57,6 +72,7 @@ impl Progress {
             making: Vec::new(),
             block: 0,
             heats: race,
+            half_width: None,
             failures: BTreeSet::new(),
         };
         progress.show_trials();
@@ -91,13 +107,14 @@ impl Progress {
     }
 
     /// Shows above the bar what is known after a block, where the terminal has room for it.
-    fn show_table(&self, record: &RunRecord, trials: &[Trial]) {
+    fn show_table(&mut self, record: &RunRecord, trials: &[Trial]) {
         /// The bar, the line of the prompt, and one to spare.
         const BESIDE: usize = 3;
         if self.bar.is_hidden() || record.plan.race.is_some() {
             return;
         }
         let Ok(terminal) = rustix::termios::tcgetwinsize(std::io::stderr()) else { return };
+        self.half_width = results::widest_interval(record, trials).and_then(|widest| widest.half_width);
         let summary = results::summary(record, trials);
         let table = text::table_so_far(&Report::of_run(&summary, trials), usize::from(terminal.ws_col));
         let fits = table.lines().count() + BESIDE <= usize::from(terminal.ws_row)
@@ -111,7 +128,7 @@ impl Progress {
         let text = visible::line(text);
         if self.lines {
             say(&text);
-        } else if !self.quiet {
+        } else if !self.verbosity.quiet {
             self.above(&text);
         }
     }
@@ -119,7 +136,7 @@ impl Progress {
     /// Tells in a log which targets a block measures: side by side all of them, in turn one after the other.
     fn line_of_block(&mut self) {
         let targets = std::mem::take(&mut self.making).join(", ");
-        if self.lines && !self.heats && !targets.is_empty() {
+        if self.lines && self.verbosity.verbose && !self.heats && !targets.is_empty() {
             self.line(&format!("{}: {targets}", stage(self.block)));
         }
     }
@@ -164,7 +181,7 @@ fn live(progress: &fsb_testbed::Progress, before: Option<(u64, Instant)>) -> Opt
     let (done, then) = before?;
     let seconds = then.elapsed().as_secs_f64();
     let rate = progress.done.saturating_sub(done) as f64 / seconds.max(1e-3);
-    Some(format!("{}/s now", show_count(rate)))
+    Some(format!("{} now", show_rate(rate)))
 }
 
 /// Prints a warning through `tell`, unless it was printed before: the coordinator and the agent check the same machine.
@@ -277,15 +294,17 @@ impl Observer for Progress {
                 self.ended = Some((u64::from(*done), u64::from(*of)));
                 self.show_trials();
                 if let Some(left) = left.filter(|_| self.planned) {
-                    let message = format!("{target}: {}, {} left", trial.workload, show_duration(left));
+                    let widest = self.half_width.map(|half| format!(", widest interval ±{:.0} %", half * 100.0));
+                    let left = show_duration(left);
+                    let message = format!("{target}: {}, {left} left{}", trial.workload, widest.unwrap_or_default());
                     self.message(&message);
                 }
                 if !trial.interference.is_empty() && trial.superseded {
                     let why: Vec<String> = trial.interference.iter().map(interference_text).collect();
                     let why = why.join(", ");
-                    self.line(&format!("{target}: {}: disturbed ({why}), made again", trial.workload));
+                    self.line(&format!("{target}: {}: affected by interference ({why}), retried", trial.workload));
                 } else if matches!(trial.outcome, Outcome::Failed | Outcome::Invalid) {
-                    let again = if trial.superseded { ", made again" } else { "" };
+                    let again = if trial.superseded { ", retried" } else { "" };
                     let text = format!("{target}: {}: {}{again}", trial.workload, trial.reason());
                     if self.failures.insert(text.clone()) {
                         self.line(&text);

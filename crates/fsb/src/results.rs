@@ -8,11 +8,11 @@ use fsb_analysis::compare::all_pairs;
 use fsb_model::{Outcome, RunRecord, Trial, WidestInterval, nearest};
 use fsb_report::choice::{self, Choice};
 use fsb_report::run::{RowNow, ShownTrial, Summary, row_states};
-use fsb_report::{FORMATS, Format, Report, text, visible};
+use fsb_report::{FORMATS, Format, Report, WIDTH, text, visible};
 use fsb_store::RunDirectory;
 
 use crate::cli::help::heading;
-use crate::{author, code, exit, published, sets};
+use crate::{author, code, color, columns, exit, published, sets};
 
 /// Parent directory of run directories, unless `--out` names one.
 const RESULTS: &str = "fsb-results";
@@ -20,6 +20,13 @@ const RESULTS: &str = "fsb-results";
 pub const TABLE_FILE: &str = "trials.csv";
 /// The report for people.
 pub const REPORT_FILE: &str = "report.html";
+
+/// Returns the run directory that began last in `fsb-results`, by its name.
+pub fn newest_directory() -> Option<PathBuf> {
+    let entries = std::fs::read_dir(RESULTS).ok()?.filter_map(Result::ok);
+    let runs = entries.map(|entry| entry.path()).filter(|path| path.join(fsb_store::RUN_FILE).is_file());
+    runs.max_by_key(|path| path.file_name().map(ToOwned::to_owned))
+}
 
 /// Returns a path such as `fsb-results/20261120T150405Z-NAME` that does not exist: the name ends with a number if the path
 /// without it does.
@@ -115,25 +122,39 @@ pub struct Output {
     /// Print the latencies of the slowest operations
     #[arg(long, hide_short_help = true, help_heading = heading::OUTPUT)]
     pub tails: bool,
+    /// Print all notes and warnings below the first screen
+    #[arg(long, hide_short_help = true, help_heading = heading::OUTPUT)]
+    pub notes: bool,
 }
 
 impl Output {
     /// The format that was asked for: by name, else by the file's ending, else text.
     pub fn resolve(&self) -> anyhow::Result<&'static Format> {
         let found = self.named()?;
-        if self.tails && found.name != "text" {
-            let other = format!("--tails belongs to the first screen: {} holds all latencies as it is", found.name);
-            return Err(exit::failure(&code::CONFLICT, other));
+        for (is_set, option, contents) in [(self.tails, "--tails", "latencies"), (self.notes, "--notes", "notes")] {
+            if is_set && found.name != "text" {
+                let message =
+                    format!("{option} adds to the first screen; {} has all {contents} without it", found.name);
+                return Err(exit::failure(&code::CONFLICT, message));
+            }
         }
         Ok(found)
     }
 
     fn named(&self) -> anyhow::Result<&'static Format> {
-        let ending = self.file.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
-        match (&self.format, ending) {
-            (Some(name), _) => format(name),
-            (None, Some(ending)) => format(ending),
-            (None, None) => format("text"),
+        let extension = self.file.as_deref().and_then(Path::extension).and_then(|extension| extension.to_str());
+        match (&self.format, extension, &self.file) {
+            (Some(name), ..) => format(name),
+            (None, Some(extension), _) => format(extension),
+            (None, None, None) => format("text"),
+            (None, None, Some(file)) => Err(exit::failure(
+                &code::UNKNOWN_FORMAT,
+                format!(
+                    "-o {0}: the report file needs an extension, such as {0}.html; a mount option is a part of the \
+                     target: ext4,noatime",
+                    file.display()
+                ),
+            )),
         }
     }
 
@@ -169,15 +190,6 @@ impl Output {
 
     /// Prints or writes the report.
     pub fn emit(&self, report: &Report<'_>) -> anyhow::Result<()> {
-        self.emit_as(report, text::screen)
-    }
-
-    /// The same at the end of a run, whose report lies beside it.
-    pub fn emit_first(&self, report: &Report<'_>) -> anyhow::Result<()> {
-        self.emit_as(report, text::first_screen)
-    }
-
-    fn emit_as(&self, report: &Report<'_>, screen: fn(&Report<'_>, usize, bool) -> String) -> anyhow::Result<()> {
         let format = self.resolve()?;
         let tails = if self.tails { text::tails(report, 0) } else { String::new() };
         if let Some(path) = &self.file {
@@ -188,8 +200,9 @@ impl Output {
         }
         match format.name {
             "text" => {
-                let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-                print_exactly(&(screen(report, 0, color) + &tails))
+                let stdout = std::io::stdout();
+                let width = columns::of_terminal(&stdout).unwrap_or(WIDTH);
+                print_exactly(&(text::screen(report, width, color::is_on(&stdout), self.notes) + &tails))
             }
             _ => print_report(format, report),
         }

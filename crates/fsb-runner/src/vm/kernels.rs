@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fsb_model::place::VmKernel;
 use fsb_model::units::show_bytes;
-use fsb_model::{Place, Plan, Target};
+use fsb_model::{Coded, Place, Plan, Target};
 use fsb_testbed::optional::Available;
 use fsb_testbed::vm::needs;
 use fsb_testbed::{Setup, TestbedError};
@@ -30,13 +30,25 @@ pub fn releases(texts: &[String]) -> Result<Vec<String>, TestbedError> {
 /// has been fetched since. Files that were named stay what they are.
 pub fn pin(plan: &mut Plan) -> Result<(), TestbedError> {
     if plan.place == Place::Vm {
-        let kernels = resolve(&plan.kernels)?;
+        let qemu = machine::find_qemu(machine::Architecture::HERE).map_err(TestbedError::from);
+        let kernels = match (qemu, resolve(&plan.kernels)) {
+            (Err(qemu), Err(kernel)) => return Err(both_missing(&qemu, &kernel)),
+            (_, kernels) => kernels?,
+        };
         plan.kernels.resize(kernels.len(), String::new());
         for (text, kernel) in plan.kernels.iter_mut().zip(&kernels) {
             pin_text(text, kernel);
         }
     }
     Ok(())
+}
+
+/// The error for a machine that has neither QEMU nor a kernel for it, with the commands for both.
+fn both_missing(qemu: &TestbedError, kernel: &TestbedError) -> TestbedError {
+    let commands: Vec<String> = [qemu, kernel].into_iter().filter_map(Coded::help).collect();
+    TestbedError::machine("a virtual machine needs QEMU and a kernel, and this machine has neither")
+        .coded(qemu.code())
+        .advice(commands.join(", then "))
 }
 
 fn pin_text(text: &mut String, kernel: &Kernel) {

@@ -19,7 +19,7 @@ use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
 use super::help::heading;
 use crate::front::{self, Turn};
 use crate::journal::Nowhere;
-use crate::progress::Progress;
+use crate::progress::{Progress, Verbosity};
 use crate::stderr::say;
 use crate::{author, code, exit, results};
 
@@ -135,7 +135,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     let resolved = plan(&options)?;
     let turn = Turn::of(arguments.allow_concurrent);
-    let mut progress = Progress::new(&resolved.plan.targets, false, options.min_log_level > Level::Info);
+    let verbosity = Verbosity { quiet: options.min_log_level > Level::Info, verbose: false };
+    let mut progress = Progress::new(&resolved.plan.targets, false, verbosity);
     let trials = front::perform_unsaved(resolved, &mut Nowhere, &mut progress, turn);
     progress.finish();
     finish(&trials?, &options, &mut log)

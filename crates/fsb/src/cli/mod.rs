@@ -30,6 +30,7 @@ use fsb_report::visible;
 
 use self::help::{Page, page, unabridged};
 use crate::code;
+use crate::color::Color;
 use crate::columns;
 use crate::exit;
 use crate::message::{self, Level, Message, MessageFormat};
@@ -45,6 +46,9 @@ struct Cli {
     /// Format of messages on standard error: text or json
     #[arg(long, value_name = "FORMAT", global = true, hide_short_help = true, hide_possible_values = true, help_heading = help::heading::OUTPUT)]
     message_format: Option<MessageFormat>,
+    /// Colour: auto, always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, hide_short_help = true, hide_possible_values = true, help_heading = help::heading::OUTPUT)]
+    color: Color,
     /// Print version
     #[arg(short = 'V', long, action = ArgAction::Version, hide_short_help = true)]
     version: Option<bool>,
@@ -95,6 +99,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Ok(cli) => cli,
         Err(error) => return Ok(refuse(&error, arguments)),
     };
+    cli.color.choose();
     if takes_command(&cli.command) && ends_with_dashes(arguments) {
         return Err(exit::failure(&code::MISSING, "nothing follows --: write the command there, or leave -- out"));
     }
@@ -158,16 +163,17 @@ fn documented() -> clap::Command {
         .subcommands(visible)
 }
 
-/// clap measures the likeness of words by their beginnings, and finds nothing like `rnu`. It takes what follows `--` for
-/// values, which here is a command.
+/// Replaces the suggestions of clap, which compares words by their beginnings: it finds nothing like `rnu`, and `clean` for
+/// `explain`. For an unknown option it suggests to write it after `--`, which makes it a command here.
 fn suggesting(mut error: clap::Error) -> clap::Error {
     if error.kind() == ErrorKind::UnknownArgument {
         error.remove(ContextKind::Suggested);
     }
     let typed = match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(typed)) if error.get(ContextKind::SuggestedSubcommand).is_none() => typed.clone(),
+        Some(ContextValue::String(typed)) => typed.clone(),
         _ => return error,
     };
+    error.remove(ContextKind::SuggestedSubcommand);
     let tree = tree();
     let known = tree.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
     if let Some(near) = nearest::nearest(&typed, known) {

@@ -14,11 +14,18 @@ use fsb_testbed::{LocalTestbed, Testbed};
 use super::stage::Stage;
 use super::{Turn, check, make, make_absolute, new_record, next, space};
 use crate::author::{author, holder};
+use crate::progress::Verbosity;
 use crate::results::Output;
 use crate::{code, exit};
 
 /// Starts a race in the new directory `out`. Candidates that this machine refuses beforehand are left out and printed.
-pub fn choose(mut resolved: Resolved, out: &Path, output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
+pub fn choose(
+    mut resolved: Resolved,
+    out: &Path,
+    output: &Output,
+    verbosity: Verbosity,
+    turn: Turn,
+) -> anyhow::Result<u8> {
     fsb_store::check_new(out, &author()).map_err(next::of_unwritable)?;
     make_absolute(&mut resolved.plan)?;
     let (mut record, work) = new_record(resolved)?;
@@ -35,7 +42,7 @@ pub fn choose(mut resolved: Resolved, out: &Path, output: &Output, quiet: bool, 
     let lock = check(&record, &work, turn)?;
     let directory = RunDirectory::create(out, &record, author(), &holder()).map_err(next::of_unwritable)?;
     let (stage, agent) = Stage::set(lock, &record)?;
-    make(stage, agent, directory, (record, work, Vec::new()), output, quiet)
+    make(stage, agent, directory, (record, work, Vec::new()), output, verbosity)
 }
 
 /// Asks of every candidate alone whether it can be raced. What is wrong with the reference is wrong with the request.

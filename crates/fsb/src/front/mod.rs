@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::Instant;
 
-use fsb_model::{Place, Plan, RunRecord, Trial};
+use fsb_model::{Coded, Place, Plan, RunRecord, Trial};
 use fsb_report::Report;
 use fsb_runner::agent::Agent;
 use fsb_runner::event::{Journal, Observer};
@@ -32,7 +32,7 @@ use crate::code;
 use crate::earlier;
 use crate::exit::{self, Failure};
 use crate::journal::Directory;
-use crate::progress::{Progress, warn};
+use crate::progress::{Progress, Verbosity, warn};
 use crate::results::{self, Output};
 use crate::stderr::say;
 pub use record::new_record;
@@ -84,9 +84,30 @@ fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock>
     turn.take(&command_line())
 }
 
+/// Checks a plan that is only printed. It may be for another machine: what this one lacks is a note, and only a wrong
+/// request is an error.
+pub fn check_plan(mut resolved: Resolved) -> anyhow::Result<()> {
+    make_absolute(&mut resolved.plan)?;
+    let (record, work) = new_record(resolved)?;
+    run::check_budget(&record, &work)?;
+    let setup = run::setup(&record);
+    let checked = match record.plan.place {
+        Place::Host => LocalTestbed::new(Owner::current()).check(&setup),
+        Place::Vm => vm::check(&setup),
+    };
+    match checked {
+        Ok(_) => Ok(()),
+        Err(error) if error.code().exit == exit::REQUEST => Err(error.into()),
+        Err(error) => {
+            say(&format!("note: this machine cannot run the plan: {error}"));
+            Ok(())
+        }
+    }
+}
+
 /// Starts a run in the new directory `out`.
-pub fn start(resolved: Resolved, out: &Path, output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
-    start_in_set(resolved, out, output, quiet, turn, || Ok(()))
+pub fn start(resolved: Resolved, out: &Path, output: &Output, verbosity: Verbosity, turn: Turn) -> anyhow::Result<u8> {
+    start_in_set(resolved, out, output, verbosity, turn, || Ok(()))
 }
 
 /// Starts a run of a set in the new directory `out`; calls `begun` once the directory is made.
@@ -94,7 +115,7 @@ pub fn start_in_set(
     mut resolved: Resolved,
     out: &Path,
     output: &Output,
-    quiet: bool,
+    verbosity: Verbosity,
     turn: Turn,
     begun: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<u8> {
@@ -106,11 +127,11 @@ pub fn start_in_set(
     let directory = RunDirectory::create(out, &record, author(), &holder()).map_err(next::of_unwritable)?;
     begun()?;
     let (stage, agent) = Stage::set(lock, &record)?;
-    make(stage, agent, directory, (record, work, Vec::new()), output, quiet)
+    make(stage, agent, directory, (record, work, Vec::new()), output, verbosity)
 }
 
 /// Goes on with the run in `path`. Consent to wipe a device is not remembered: the name may be another disk's by now.
-pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
+pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, verbosity: Verbosity, turn: Turn) -> anyhow::Result<u8> {
     let claim = Claim::take(path, author(), &holder())?;
     let contents = claim.read()?;
     if contents.record.plan.place == Place::Vm {
@@ -130,12 +151,12 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool, turn:
     record::continue_clock(&record, &trials);
     record.segments.push(segment(&record.plan)?);
     directory.rewrite_trials(&trials)?;
-    if again > 0 && !quiet {
+    if again > 0 && !verbosity.quiet {
         let trials = if again == 1 { "trial of the unfinished block is" } else { "trials of the unfinished block are" };
         say(&format!("{again} {trials} made again"));
     }
     let (stage, agent) = Stage::set(lock, &record)?;
-    make(stage, agent, directory, (record, work, trials), output, quiet)
+    make(stage, agent, directory, (record, work, trials), output, verbosity)
 }
 
 /// A run's record, what it measures, and its trials so far.
@@ -148,10 +169,10 @@ fn make(
     directory: RunDirectory,
     begun: Begun,
     output: &Output,
-    quiet: bool,
+    verbosity: Verbosity,
 ) -> anyhow::Result<u8> {
     let mut journal = Directory(directory);
-    let mut progress = Progress::new(&begun.0.plan.targets, begun.0.plan.race.is_some(), quiet);
+    let mut progress = Progress::new(&begun.0.plan.targets, begun.0.plan.race.is_some(), verbosity);
     let ended = perform(agent, &mut journal, &mut progress, begun, true);
     progress.finish();
     if ended.is_err() {
@@ -239,7 +260,7 @@ fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: 
     let shown = Report::of_run(&summary, trials);
     // The answer is told though its report cannot be written.
     let report = results::write(directory, &shown);
-    output.emit_first(&shown)?;
+    output.emit(&shown)?;
     let report = report?;
     // Beside a table that a program reads, the path is for the person who watches.
     if output.is_first_screen() {

@@ -19,19 +19,20 @@ pub struct Raced {
 
 /// All candidates that the arguments stand for, the reference first, and named targets that are not raced because they are
 /// unsafe. Without `risky`, options that are unsafe or otherwise risky do not take part.
-pub fn all(arguments: &[String], risky: bool) -> anyhow::Result<(Vec<Raced>, Vec<Refused>)> {
+/// With `only`, a file system's name stands for itself alone.
+pub fn all(arguments: &[String], risky: bool, only: bool) -> anyhow::Result<(Vec<Raced>, Vec<Refused>)> {
     let here = of_this_machine();
     let arguments = if arguments.is_empty() { &here } else { arguments };
     if arguments.is_empty() {
         return Err(exit::failure(
             &code::UNABLE,
-            "no file system with options to choose from can be made here: see 'fsb doctor'",
+            "this machine can make no file system that has options to choose from: see 'fsb doctor'",
         ));
     }
     let mut raced: Vec<Raced> = Vec::new();
     let mut refused: Vec<Refused> = Vec::new();
     for argument in arguments {
-        for one in of(argument, risky)? {
+        for one in of(argument, risky, only)? {
             let unsafe_by = one.target.file_system().map(fs::requested_risks).unwrap_or_default();
             if let Some(risk) = unsafe_by.first().filter(|_| !risky) {
                 let why = format!("unsafe: {} ({}); --risky lets it race", risk.loss, risk.cause);
@@ -55,14 +56,12 @@ fn of_this_machine() -> Vec<String> {
     names
 }
 
-fn of(argument: &str, risky: bool) -> anyhow::Result<Vec<Raced>> {
+fn of(argument: &str, risky: bool, only: bool) -> anyhow::Result<Vec<Raced>> {
     let target: Target = argument.parse::<Target>()?;
     let TargetKind::FileSystem(spec) = &target.kind else {
         return Err(exit::failure(
             &code::NOT_RACED,
-            format!(
-                "{argument}: a directory is as it is, and has no options to choose from: name a file system such as ext4"
-            ),
+            format!("{argument}: a directory has no options to choose from: name a file system such as ext4"),
         ));
     };
     let member = fs::find(&spec.fs)?;
@@ -70,7 +69,7 @@ fn of(argument: &str, risky: bool) -> anyhow::Result<Vec<Raced>> {
     let why = if is_bare { "its defaults" } else { "as it was named" };
     let risk = fs::requested_risks(spec).into_iter().next().map(|risk| risk.loss);
     let own = Raced { beside: beside(member, spec, why, risk), target: target.clone(), choice: None };
-    if !is_bare {
+    if !is_bare || only {
         return Ok(vec![own]);
     }
     let offered = member.choices().iter().filter(|choice| risky || fs::risk_of_choice(member, choice).is_none());
@@ -123,7 +122,7 @@ mod tests {
 
     fn names(arguments: &[&str], risky: bool) -> Vec<String> {
         let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
-        all(&arguments, risky).unwrap().0.into_iter().map(|raced| raced.target.name).collect()
+        all(&arguments, risky, false).unwrap().0.into_iter().map(|raced| raced.target.name).collect()
     }
 
     #[test]
@@ -140,12 +139,12 @@ mod tests {
     #[test]
     fn an_unsafe_target_races_only_if_risk_is_accepted_and_then_carries_it() {
         let arguments = ["xfs".to_owned(), "ext4,barrier=0".to_owned()];
-        let (raced, refused) = all(&arguments, false).unwrap();
+        let (raced, refused) = all(&arguments, false, false).unwrap();
         assert!(!raced.iter().any(|raced| raced.target.name.starts_with("ext4")));
         assert_eq!(refused.len(), 1);
         let why = "unsafe: a power failure may lose synced data (barrier=0); --risky lets it race";
         assert_eq!((refused[0].name.as_str(), refused[0].why.as_str()), ("ext4,barrier=0", why));
-        let (raced, refused) = all(&arguments, true).unwrap();
+        let (raced, refused) = all(&arguments, true, false).unwrap();
         let named = raced.iter().find(|raced| raced.target.name == "ext4,barrier=0").unwrap();
         assert_eq!(named.beside.risk.as_deref(), Some("a power failure may lose synced data"));
         assert!(refused.is_empty());
@@ -154,7 +153,7 @@ mod tests {
     #[test]
     fn every_name_is_its_target() {
         for member in fs::REGISTRY {
-            for raced in of(member.name(), true).unwrap() {
+            for raced in of(member.name(), true, false).unwrap() {
                 let again: Target = raced.target.name.parse().unwrap();
                 assert_eq!(again.kind, raced.target.kind, "{}", raced.target.name);
             }
@@ -163,7 +162,9 @@ mod tests {
 
     #[test]
     fn what_to_type_is_what_was_asked_for() {
-        let (all, _) = all(&["ext4".to_owned()], false).unwrap();
+        let named = ["ext4".to_owned(), "ext4,noatime".to_owned()];
+        assert_eq!(all(&named, false, true).unwrap().0.len(), 2, "exactly the targets that are named");
+        let (all, _) = all(&named[..1], false, false).unwrap();
         let of = |name: &str| all.iter().find(|raced| raced.target.name == name).unwrap().beside.commands.clone();
         assert_eq!(of("ext4,noatime"), ["mkfs.ext4 DEVICE", "mount -t ext4 -o noatime DEVICE DIRECTORY"]);
         assert_eq!(of("ext4,mkfs=\"-I 512\"")[0], "mkfs.ext4 -I 512 DEVICE");

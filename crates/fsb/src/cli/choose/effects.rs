@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_design_holds_every_option_and_the_race_all_candidates() {
-        let (raced, _) = candidates::all(&["ext4".to_owned()], false).unwrap();
+        let (raced, _) = candidates::all(&["ext4".to_owned()], false, false).unwrap();
         let singles = raced.len();
         let (raced, heats, factors) = design(raced, 4).unwrap();
         assert!(raced.len() > singles && factors.len() > 5);
@@ -128,7 +128,7 @@ mod tests {
             assert_eq!(factor.with.len(), factor.without.len(), "{factor:?}");
         }
         assert!(heats.iter().all(|heat| heat[0] == 0 && heat.len() <= 4));
-        let (mixed, _) = candidates::all(&["ext4".to_owned(), "xfs".to_owned()], false).unwrap();
+        let (mixed, _) = candidates::all(&["ext4".to_owned(), "xfs".to_owned()], false, false).unwrap();
         assert!(design(mixed, 4).is_err());
     }
 }

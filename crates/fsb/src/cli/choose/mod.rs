@@ -15,6 +15,7 @@ use self::candidates::Raced;
 use super::help::heading;
 use super::run::{CommandArguments, check_words};
 use crate::front::{self, Turn};
+use crate::progress::Verbosity;
 use crate::results::{self, Output, print};
 use crate::stderr::say;
 use crate::{code, columns, exit};
@@ -39,6 +40,9 @@ pub struct Arguments {
     /// Include dangerous options, such as barriers off
     #[arg(long, help_heading = heading::TARGETS)]
     risky: bool,
+    /// Race exactly the targets that are named, without the list of options
+    #[arg(long, requires = "targets", conflicts_with = "effects", help_heading = heading::TARGETS)]
+    only: bool,
     /// First measure each option of one file system
     #[arg(long, help_heading = heading::TARGETS)]
     effects: bool,
@@ -87,14 +91,13 @@ pub struct Arguments {
     out: Option<PathBuf>,
     #[command(flatten)]
     output: Output,
-    /// Do not show progress
-    #[arg(long, short, hide_short_help = true, help_heading = heading::OUTPUT)]
-    quiet: bool,
+    #[command(flatten)]
+    verbosity: Verbosity,
     #[command(flatten)]
     command: CommandArguments,
 }
 
-/// Targets of a heat, the reference included.
+/// Targets of a race round, the baseline included.
 const PLACES: u32 = 4;
 /// The probability with which the answer may be wrong.
 const ERROR: f64 = 0.05;
@@ -105,7 +108,7 @@ const SIZE: Bytes = Bytes(4 << 30);
 pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     check_output(&arguments.output)?;
     check_words(&arguments.targets, Some(&arguments.budget))?;
-    let (raced, refused) = candidates::all(&arguments.targets, arguments.risky)?;
+    let (raced, refused) = candidates::all(&arguments.targets, arguments.risky, arguments.only)?;
     if arguments.list {
         return list(&raced, &refused, arguments.risky);
     }
@@ -128,11 +131,12 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         return Err(exit::failure(
             &code::NOT_RACED,
             format!(
-                "{} is alone: name another target, or a file system that has options to choose from ('fsb choose --list')",
+                "{} is the only candidate: name another target, or a file system that has options to choose from ('fsb choose --list')",
                 raced[0].target.name
             ),
         ));
     }
+    say(&announcement(raced.len(), arguments.targets.len(), arguments.only, &arguments.budget));
     let race = Race {
         places: PLACES,
         error: ERROR,
@@ -159,7 +163,17 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     };
     let resolved: Resolved = plan.resolve(front::cpus(), front::fresh_seed())?;
     let out = arguments.out.unwrap_or_else(|| results::default_directory("choose"));
-    front::choose::choose(resolved, &out, &arguments.output, arguments.quiet, Turn::of(arguments.allow_concurrent))
+    front::choose::choose(resolved, &out, &arguments.output, arguments.verbosity, Turn::of(arguments.allow_concurrent))
+}
+
+/// The number of candidates and how to change it, before anything is made.
+fn announcement(raced: usize, named: usize, only: bool, budget: &str) -> String {
+    let fewer = match named {
+        2.. if named < raced => format!("; --only races the {named} that you named, and --list shows all"),
+        _ if only => String::new(),
+        _ => "; --list shows them".to_owned(),
+    };
+    format!("{raced} candidates race in rounds of {PLACES} targets, for at most {budget}{fewer}")
 }
 
 /// What a choice cannot be printed as is refused before an hour of measuring.
@@ -182,8 +196,8 @@ fn list(raced: &[Raced], refused: &[Refused], risky: bool) -> anyhow::Result<u8>
     for Refused { name, why } in refused {
         text += &(entry(&format!("{name:widest$}  "), &format!("not raced: {why}"), width) + "\n");
     }
-    text += &format!("{} candidates; the first one is the reference of every heat", raced.len());
-    text += if risky { "\n" } else { " (--risky adds dangerous ones)\n" };
+    text += &format!("{} candidates; the first one is the baseline of every race round", raced.len());
+    text += if risky { "\n" } else { " (--risky adds dangerous ones, --only leaves out the list of options)\n" };
     print(&text)?;
     Ok(exit::DONE)
 }

@@ -4,7 +4,6 @@ mod requests;
 mod target_by_target;
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -12,13 +11,13 @@ use fsb_analysis::compare::{Collected, Document, Single};
 use fsb_model::nearest;
 use fsb_model::units::parse_percent;
 use fsb_report::mark;
-use fsb_report::{Format, Report, condition_text, text};
+use fsb_report::{Format, Report, WIDTH, condition_text, text};
 
-use crate::columns;
 use crate::gate::Judged;
 use crate::results::{self, print_data, print_exactly, print_report};
 use crate::stderr::say;
 use crate::{author, code, exit, gate, sets};
+use crate::{color, columns};
 use requests::{Requests, compared};
 use target_by_target::TargetByTarget;
 
@@ -103,7 +102,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let elsewhere = target_by_target::of_other_arguments(&read, baseline);
     let all = std::mem::take(&mut read.sets);
     let requests = Requests::of(theta, between, &read.runs);
-    let document = compared(all, &read, &requests.of_values(baseline), single)?;
+    let mut document = compared(all, &read, &requests.of_values(baseline), single)?;
     if document.operations.is_empty() {
         return Err(exit::failure(
             &code::NOTHING_TO_COMPARE,
@@ -116,10 +115,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         true => target_by_target::compared_by_target(&arguments.sets, &targets, &requests)?,
         false => TargetByTarget::default(),
     };
-    emit(arguments, format, &document, &Report::of_comparison(&document, detail.as_deref()))?;
     if is_text && !by_target.changes.is_empty() {
-        print_data(&target_by_target::text(&by_target))?;
+        // The answer to "what changed" comes before the table of all sets, and the conditions before any number.
+        let conditions = std::mem::take(&mut document.conditions);
+        print_data(&target_by_target::text(&conditions, &by_target))?;
     }
+    emit(arguments, format, &document, &Report::of_comparison(&document, detail.as_deref()))?;
     if arguments.fail_if != Some(FailIf::Slower) {
         return Ok(exit::DONE);
     }
@@ -198,7 +199,6 @@ fn detail(typed: &str, document: &Document) -> anyhow::Result<String> {
 
 fn emit(arguments: &Arguments, format: &Format, document: &Document, report: &Report<'_>) -> anyhow::Result<()> {
     let is_text = arguments.output.is_none() && format.name == TEXT;
-    let on_screen = is_text && std::io::stdout().is_terminal();
     // The first screen has the warnings on it, wherever it goes.
     if !is_text {
         let conditions = document.conditions.iter().map(condition_text);
@@ -207,9 +207,9 @@ fn emit(arguments: &Arguments, format: &Format, document: &Document, report: &Re
     }
     match &arguments.output {
         Some(path) => Ok(author::replace_with(path, |file| (format.write)(report, file))?),
-        None if on_screen => {
-            let color = std::env::var_os("NO_COLOR").is_none();
-            print_exactly(&text::screen(report, columns::of_terminal(std::io::stdout()).unwrap_or(0), color))
+        None if is_text => {
+            let width = columns::of_terminal(std::io::stdout()).unwrap_or(WIDTH);
+            print_exactly(&text::screen(report, width, color::is_on(&std::io::stdout()), true))
         }
         None => print_report(format, report),
     }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write;
 
-use fsb_analysis::compare::{Collected, Document, Single};
-use fsb_report::change_of;
+use fsb_analysis::compare::{Collected, ConditionDifference, Document, Single};
 use fsb_report::show::entry;
+use fsb_report::{change_of, condition_text};
 
 use super::{Requests, compared};
 use crate::columns;
@@ -90,24 +90,30 @@ pub(super) fn compared_by_target(
     Ok(found)
 }
 
-/// Prints the changes of each target, then of each ratio.
-pub(super) fn text(found: &TargetByTarget) -> String {
+/// Returns the conditions that differ, the changes of each target, then of each ratio, and the title of the table that
+/// follows.
+pub(super) fn text(conditions: &[ConditionDifference], found: &TargetByTarget) -> String {
+    let columns = columns::of(std::io::stdout());
     let mut text = String::new();
+    for condition in conditions {
+        let _ = writeln!(text, "{}", entry("warning: ", &condition_text(condition), columns));
+    }
     let parts =
         [("Target by target:", &found.changes), ("Ratios of targets (difference in differences):", &found.ratios)];
     let has_operations = |documents: &&Vec<Document>| documents.iter().any(|found| !found.operations.is_empty());
     for (title, documents) in parts.into_iter().filter(|(_, documents)| has_operations(documents)) {
-        let _ = writeln!(text, "\n{title}");
+        let _ = writeln!(text, "{title}");
         for document in documents {
             for set in document.sets.iter().filter(|set| set.name != document.baseline) {
                 for (place, line) in change_of(document, &set.name).iter().enumerate() {
                     let indent = if place == 0 { "  " } else { "    " };
-                    let _ = writeln!(text, "{}", entry(indent, line, columns::of(std::io::stdout())));
+                    let _ = writeln!(text, "{}", entry(indent, line, columns));
                 }
             }
         }
+        text.push('\n');
     }
-    text
+    text + "All sets:\n"
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ impl Vm {
 
 /// One line a file system, then what virtual machines need. Only `root` can make file systems on this kernel.
 pub(super) fn table(all: &[Support], vm: &Vm, root: bool, columns: usize) -> String {
-    let heads = ["file system".to_owned(), "here".to_owned(), title(vm), "missing".to_owned()];
+    let heads = ["file system".to_owned(), "here".to_owned(), title(vm), "needs".to_owned()];
     let mut rows = vec![heads];
     rows.extend(all.iter().map(|support| row(support, vm, root)));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -78,7 +78,7 @@ fn row(support: &Support, vm: &Vm, root: bool) -> [String; 4] {
     [support.name.to_owned(), here, guest.to_owned(), missing(support, &lacking, guest == "yes", root)]
 }
 
-/// The one next step, or the version of the tools where nothing is missing.
+/// Returns what the file system still needs, or the version of its tools.
 fn missing(support: &Support, lacking: &[&str], in_vm: bool, root: bool) -> String {
     if let Some((programs, package)) = &support.programs {
         return format!("{} (apt-get install {package})", programs.join(", "));
@@ -87,8 +87,7 @@ fn missing(support: &Support, lacking: &[&str], in_vm: bool, root: bool) -> Stri
         (true, _) => {
             let version = support.version.as_deref().map(|version| format!(": {version}")).unwrap_or_default();
             let what = match (root, in_vm) {
-                (true, true) => "nothing",
-                (true, false) => "nothing here",
+                (true, _) => "nothing",
                 (false, true) => "root (sudo), or add --in vm",
                 (false, false) => "root (sudo)",
             };
@@ -130,7 +129,7 @@ mod tests {
     fn each_has_a_place_or_what_it_lacks() {
         let vm = Vm::Boots { release: "6.1.0-56-amd64".to_owned(), lacks: ["ntfs3".to_owned()].into() };
         let expected = "\
-file system  here       in VM (6.1.0-56-amd64)  missing
+file system  here       in VM (6.1.0-56-amd64)  needs
 ext4         yes        yes                     nothing: mkfs.ext4 1.0
 reiserfs     no driver  yes                     a driver here: add --in vm
 ntfs3        no driver  no driver               a kernel with ntfs3 (fsb kernel fetch)
@@ -147,7 +146,7 @@ exfat        no tools   no tools                mkfs.exfat (apt-get install exfa
         let error = VmError::machine("a micro-VM needs QEMU").advice("apt-get install qemu-system-x86");
         let text = table(&all(), &Vm::Cannot(error), true, 100);
         assert!(text.contains("\nreiserfs     no driver  no     a driver (modprobe), or a VM: see below\n"), "{text}");
-        assert!(text.contains("\next4         yes        no     nothing here: mkfs.ext4 1.0\n"), "{text}");
+        assert!(text.contains("\next4         yes        no     nothing: mkfs.ext4 1.0\n"), "{text}");
         assert!(text.ends_with("in VM: a micro-VM needs QEMU; apt-get install qemu-system-x86\n"), "{text}");
     }
 }

@@ -48,9 +48,9 @@ pub(super) fn text(columns: usize) -> String {
     text.push('\n');
     text += &entry(
         "",
-        "Times are of two file systems with all that is usual. Up to: the budget, which you may change; what it does not hold \
-         is left out, and said. About: a suite of five blocks, as long as it takes; --budget 10m chooses what ten \
-         minutes hold, --scale 1/8 makes all files smaller.",
+        "Times are for two file systems. 'Up to' is the budget: --budget changes it, and fsb prints the workloads that it \
+         leaves out. 'About' is the time of five blocks: --budget 10m chooses the workloads that ten minutes hold, and \
+         --scale 1/8 makes all files smaller. More is measured by plans: 'fsb list plans'.",
         columns,
     );
     text.push('\n');

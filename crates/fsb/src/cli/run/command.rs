@@ -78,9 +78,12 @@ impl CommandArguments {
                 true => Ok(None),
                 false => Err(exit::failure(
                     &code::CONFLICT,
-                    "--prepare and its like belong to a command of your own: put it at the end, after --",
+                    "options such as --prepare belong to a command of your own: write it last, after --",
                 )),
             };
+        }
+        if self.input.is_empty() && self.setup.is_none() && self.prepare.is_none() {
+            check_program(&self.command)?;
         }
         let mut params = Params::new();
         let mut add = |key: &str, value: Value| drop(params.insert(key.to_owned(), value));
@@ -128,6 +131,25 @@ impl CommandArguments {
         }
         Ok(Some(WorkloadSpec::new("command", params)))
     }
+}
+
+/// Refuses a program that is named relative to the working directory: a command runs in the directory of each target, which
+/// is empty unless `--setup`, `--prepare` or `--input` puts something there.
+fn check_program(command: &[String]) -> anyhow::Result<()> {
+    let first = command.first().and_then(|line| line.split_whitespace().next()).unwrap_or_default();
+    let is_relative =
+        first.contains('/') && !first.starts_with('/') && !first.contains(['$', '`', '\'', '"', '~', '=']);
+    if !is_relative {
+        return Ok(());
+    }
+    let here = std::path::absolute(first).ok().filter(|path| path.is_file());
+    let help = match here {
+        Some(path) => format!("name it as {}", path.canonicalize().unwrap_or(path).display()),
+        None => format!("name a program by its full path, or copy {first} into each target with --input"),
+    };
+    let message =
+        format!("{first}: the command runs in the directory of each target, and {first} is not there; {help}");
+    Err(exit::failure(&code::INVALID_VALUE, message))
 }
 
 fn metrics(metrics: &[String], better: &[String]) -> anyhow::Result<Vec<Value>> {

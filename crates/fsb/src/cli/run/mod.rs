@@ -22,6 +22,7 @@ use super::help::heading;
 use super::plan_text::{is_plan, read_plan};
 use crate::author;
 use crate::front::{self, Turn};
+use crate::progress::Verbosity;
 use crate::results::{self, Output, print_data};
 use crate::signals::{Second, Signals};
 use crate::stderr::say;
@@ -144,9 +145,8 @@ pub struct Arguments {
     /// Print the complete plan and exit
     #[arg(long, hide_short_help = true, help_heading = heading::OUTPUT)]
     print_plan: bool,
-    /// Do not show progress
-    #[arg(long, short, hide_short_help = true, help_heading = heading::OUTPUT)]
-    quiet: bool,
+    #[command(flatten)]
+    verbosity: Verbosity,
     #[command(flatten)]
     command: CommandArguments,
 }
@@ -158,14 +158,15 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     if let Some(directory) = &arguments.resume {
         let turn = Turn::of(arguments.allow_concurrent);
         if series::is_set(directory) {
-            let making = Making { output: &arguments.output, quiet: arguments.quiet, turn, wipe: &arguments.wipe };
+            let making =
+                Making { output: &arguments.output, verbosity: arguments.verbosity, turn, wipe: &arguments.wipe };
             return series::resume(directory, &making);
         }
-        return front::resume(directory, &arguments.wipe, &arguments.output, arguments.quiet, turn);
+        return front::resume(directory, &arguments.wipe, &arguments.output, arguments.verbosity, turn);
     }
     let turn = Turn::of(arguments.allow_concurrent);
-    let (output, quiet, print_plan, out) =
-        (arguments.output.clone(), arguments.quiet, arguments.print_plan, arguments.out.clone());
+    let (output, verbosity, print_plan, out) =
+        (arguments.output.clone(), arguments.verbosity, arguments.print_plan, arguments.out.clone());
     let (runs, wipe) = (arguments.runs, arguments.wipe.clone());
     let file = plan(arguments)?;
     unpack_kernels(&file)?;
@@ -177,9 +178,10 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
                 results::default_directory(&front::run_name(&file.clone().resolve(cpus, front::fresh_seed())?.plan))
             }
         };
-        return series::start(&file, runs, &directory, &Making { output: &output, quiet, turn, wipe: &wipe });
+        return series::start(&file, runs, &directory, &Making { output: &output, verbosity, turn, wipe: &wipe });
     }
     let cpus = front::cpus_for(&file.controls);
+    let has_seed = file.seed.is_some();
     let mut resolved = file.resolve(cpus, front::fresh_seed())?;
     let plan = &mut resolved.plan;
     match vm::pin(plan) {
@@ -188,11 +190,18 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         pinned => pinned?,
     }
     if print_plan {
-        print_data(&plan_file::print(plan)?)?;
+        let mut printed = plan_file::print(plan)?;
+        if !has_seed {
+            // Each run of the plan chooses its own, as this one would.
+            printed =
+                printed.lines().filter(|line| !line.starts_with("seed = ")).map(|line| format!("{line}\n")).collect();
+        }
+        front::check_plan(resolved)?;
+        print_data(&printed)?;
         return Ok(exit::DONE);
     }
     let out = out.unwrap_or_else(|| results::default_directory(&front::run_name(plan)));
-    front::start(resolved, &out, &output, quiet, turn)
+    front::start(resolved, &out, &output, verbosity, turn)
 }
 
 /// Unpacks the packages that are named as kernels and were not unpacked before, which takes long enough to be told.

@@ -13,6 +13,7 @@ use crate::code;
 use crate::earlier::{RUN_OF_SET, SET_FILE, runs_of_set};
 use crate::exit::{self, Failure};
 use crate::front::{self, Turn};
+use crate::progress::Verbosity;
 use crate::results::{self, Output};
 use crate::stderr::say;
 use crate::{author, stored};
@@ -36,8 +37,8 @@ struct RunSet {
 pub struct Making<'a> {
     /// The form in which each run is printed.
     pub output: &'a Output,
-    /// Whether progress is hidden.
-    pub quiet: bool,
+    /// How much progress is shown.
+    pub verbosity: Verbosity,
     /// Alone on the machine, or beside others.
     pub turn: Turn,
     /// Devices whose content the user gave up.
@@ -88,11 +89,11 @@ fn make(set: &RunSet, file: Option<&PlanFile>, directory: &Path, making: &Making
         if is_finished(&path) {
             continue;
         }
-        if !making.quiet {
+        if !making.verbosity.quiet {
             say(&format!("run {number} of {}: {}", set.runs, path.display()));
         }
         let made = match path.join(RUN_FILE).is_file() {
-            true => front::resume(&path, making.wipe, making.output, making.quiet, making.turn),
+            true => front::resume(&path, making.wipe, making.output, making.verbosity, making.turn),
             false => new_run(set, number, file, directory, making),
         };
         worst = worst.max(made.map_err(|error| unfinished(&error, set, directory))?);
@@ -119,7 +120,7 @@ fn new_run(
     let path = run_directory(directory, number);
     // The set is stored once its first run is known to be possible.
     let begun = || write(set, directory);
-    front::start_in_set(resolved, &path, making.output, making.quiet, making.turn, begun)
+    front::start_in_set(resolved, &path, making.output, making.verbosity, making.turn, begun)
 }
 
 /// The plan of the runs that a set has already.

@@ -1,0 +1,33 @@
+//! Colour of what is printed: `--color`, and in its absence NO_COLOR, CLICOLOR and CLICOLOR_FORCE.
+
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
+use clap::ValueEnum;
+
+/// When output has colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On terminals, unless the environment says otherwise.
+    Auto,
+    /// Everywhere.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+impl Color {
+    /// Decides for the whole process.
+    pub fn choose(self) {
+        let choice = match self {
+            Color::Auto => ColorChoice::Auto,
+            Color::Always => ColorChoice::Always,
+            Color::Never => ColorChoice::Never,
+        };
+        choice.write_global();
+    }
+}
+
+/// Whether a stream gets colour.
+pub fn is_on(stream: &impl RawStream) -> bool {
+    AutoStream::choice(stream) != ColorChoice::Never
+}
