@@ -44,11 +44,11 @@ impl Unit {
         }
     }
 
-    /// The value as people read it: `412 MiB/s`, `61.3 k/s`, `12.0 ms`.
+    /// The value as people read it: `412 MiB/s`, `61.3 kop/s`, `12.0 ms`.
     pub fn show(self, value: f64) -> String {
         match self {
             Unit::BytesPerSecond => format!("{}/s", units::show_bytes(value)),
-            Unit::OperationsPerSecond => format!("{}/s", units::show_count(value)),
+            Unit::OperationsPerSecond => units::show_rate(value),
             Unit::Seconds => units::show_seconds(value),
             Unit::Bytes => units::show_bytes(value),
             Unit::Count => units::show_count(value),

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A number of bytes. Written as `4096`, `4K`, `1M`, `2G`; one unit letter, binary, case does not matter.
+/// A number of bytes. Written as `4096`, `4K`, `1M`, `2GiB`: binary units, in either case. `GB` and its like are refused,
+/// because they are decimal to some and binary to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
@@ -19,6 +20,9 @@ pub enum UnitError {
     /// Not a size at all.
     #[error("'{0}' is not a size: write a whole number with K, M, G or T, such as 4K or 2G")]
     Size(String),
+    /// A unit that some read as decimal and others as binary.
+    #[error("'{0}' is ambiguous: write {1} or {1}iB, which are binary")]
+    Ambiguous(String, String),
     /// A size that does not fit 64 bits.
     #[error("'{0}' is too large a size")]
     TooLarge(String),
@@ -38,7 +42,14 @@ impl FromStr for Bytes {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let bad = || UnitError::Size(text.to_owned());
         let lower = text.trim().to_ascii_lowercase();
-        let body = lower.strip_suffix("ib").or(lower.strip_suffix('b')).unwrap_or(&lower);
+        let body = lower.strip_suffix("ib").unwrap_or(&lower);
+        let body = match body.strip_suffix('b') {
+            Some(decimal) if decimal.ends_with(|c: char| c.is_ascii_alphabetic()) => {
+                return Err(UnitError::Ambiguous(text.to_owned(), decimal.to_ascii_uppercase()));
+            }
+            Some(bytes) => bytes,
+            None => body,
+        };
         let (digits, shift) = match body.chars().last().ok_or_else(bad)? {
             letter if letter.is_ascii_alphabetic() => {
                 let shift = LETTERS
@@ -183,6 +194,11 @@ pub fn show_count(count: f64) -> String {
     scaled(count, 1000.0, &["", "k", "M", "G", "T"]).trim_end().to_owned()
 }
 
+/// Operations per second for people, decimal, three digits: `852 op/s`, `61.3 kop/s`.
+pub fn show_rate(rate: f64) -> String {
+    scaled(rate, 1000.0, &["op/s", "kop/s", "Mop/s", "Gop/s", "Top/s"])
+}
+
 /// Seconds for people: `3.1 µs`, `12.0 ms`, `1.50 s`.
 pub fn show_seconds(seconds: f64) -> String {
     let (factor, unit) = match seconds.abs() {
@@ -212,9 +228,16 @@ mod tests {
 
     #[test]
     fn sizes_are_binary_and_forgiving_about_case() {
-        for (text, bytes) in [("4k", 4096), ("1M", 1 << 20), ("2GiB", 2 << 30), ("512", 512), ("3kb", 3072)] {
+        for (text, bytes) in
+            [("4k", 4096), ("1M", 1 << 20), ("2GiB", 2 << 30), ("512", 512), ("512b", 512), ("3kib", 3072)]
+        {
             assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
         }
+        for text in ["3kb", "2GB", "4Mb"] {
+            assert!(matches!(text.parse::<Bytes>(), Err(UnitError::Ambiguous(..))), "{text}");
+        }
+        let error = "2GB".parse::<Bytes>().unwrap_err();
+        assert_eq!(error.to_string(), "'2GB' is ambiguous: write 2G or 2GiB, which are binary");
         for text in ["", "k", "4q", "-1", "1.5M", "4 k", "99999999999999999999", "9999999P"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }

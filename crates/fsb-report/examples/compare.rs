@@ -18,7 +18,7 @@ fn main() -> std::io::Result<()> {
     let names = if names.is_empty() { vec!["xfs", "ext4"] } else { names };
     let document = sample_sets::compared(&sample_sets::iozone(&names, runs, 13, 512 << 20));
     let report = Report::of_comparison(&document, None);
-    print!("{}", text::screen(&report, 80, false));
+    print!("{}", text::screen(&report, 80, false, true));
     let extension = file.extension().and_then(|extension| extension.to_str());
     let format = FORMATS.iter().find(|format| Some(format.extension) == extension);
     let format = format.ok_or_else(|| std::io::Error::other("no format has this extension"))?;

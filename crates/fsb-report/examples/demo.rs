@@ -17,6 +17,6 @@ fn main() -> std::io::Result<()> {
     let (record, trials) = sample::run(&targets, blocks);
     let summary = Summary::of_run(&record, &trials);
     let report = Report::of_run(&summary, &trials);
-    print!("{}", text::screen(&report, 80, false));
+    print!("{}", text::screen(&report, 80, false, true));
     std::fs::write(file, html::render(&report))
 }

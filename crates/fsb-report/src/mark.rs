@@ -9,6 +9,12 @@ use crate::show::{listed, percent};
 pub(crate) const OPEN: char = '?';
 /// Marks a difference that the page does not confirm.
 pub(crate) const UNCONFIRMED: char = '†';
+/// Marks a target that is faster or slower than the baseline by more than the smallest difference that matters.
+pub(crate) const DIFFERENT: char = '*';
+/// Marks a target whose difference from the baseline is smaller than that.
+pub(crate) const EQUAL: char = '=';
+/// Marks a value whose samples have a trend or are of two kinds.
+pub(crate) const NOT_STATIONARY: char = '~';
 /// Marks the name of a target that may lose synced data.
 pub const UNSAFE: &str = " (unsafe)";
 
@@ -23,6 +29,40 @@ pub(crate) fn of_value(outcome: &Outcome, place: usize, letters: Option<&str>, a
         mark.push(UNCONFIRMED);
     }
     mark
+}
+
+/// The mark of a change where there are two targets, which need no letters: one of the four signs.
+pub(crate) fn of_change(verdict: Verdict) -> String {
+    let mark = match verdict {
+        Verdict::Faster | Verdict::Slower => DIFFERENT,
+        Verdict::Equivalent => EQUAL,
+        Verdict::PerhapsFaster | Verdict::PerhapsSlower => UNCONFIRMED,
+        Verdict::ProbablyFaster | Verdict::ProbablySlower | Verdict::Inconclusive => OPEN,
+        Verdict::NotJudged => return String::new(),
+    };
+    mark.to_string()
+}
+
+/// Explains the letters and signs that occur among marks; `covered` is what the correction of [`UNCONFIRMED`] covers, which
+/// a screen has no room for.
+pub(crate) fn legend(marks: &[&str], theta: f64, covered: Option<&str>) -> Vec<String> {
+    let theta = percent(theta);
+    let occurs = |sign: char| marks.iter().any(|mark| mark.contains(sign));
+    let unconfirmed = match covered {
+        Some(covered) => format!("perhaps: not significant after correction for {covered}"),
+        None => "not significant after correction".to_owned(),
+    };
+    let signs = [
+        (DIFFERENT, format!("more than {theta} faster or slower")),
+        (EQUAL, format!("equal within {theta}")),
+        (OPEN, "undecided".to_owned()),
+        (UNCONFIRMED, unconfirmed),
+        (NOT_STATIONARY, "samples differ among themselves".to_owned()),
+    ];
+    let signs = signs.into_iter().filter(|(sign, _)| occurs(*sign)).map(|(sign, text)| format!("{sign} {text}"));
+    let has_letters = marks.iter().any(|mark| mark.contains(|c: char| c.is_ascii_lowercase()));
+    let letters = has_letters.then(|| format!("same letter: not different by more than {theta}"));
+    letters.into_iter().chain(signs).collect()
 }
 
 /// A target's name as every output shows it.
@@ -59,11 +99,6 @@ fn losses(risks: &[Risk]) -> String {
         }
     }
     listed(&losses)
-}
-
-/// Explains letters: targets with a letter in common may differ, but not by more than `theta`.
-pub(crate) fn same_letter(theta: f64) -> String {
-    format!("Same letter: not significantly different by more than {}.", percent(theta))
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ mod tests {
         assert!(text.starts_with("3 runs: means with the standard deviation (sd) between runs\n"), "{text}");
         let row = text.lines().find(|line| line.starts_with("rename 4K files")).unwrap();
         // The standard deviation of ln 0.9, 0 and -ln 0.9 is 0.105.
-        assert!(row.contains("k/s, sd 0.0 %") && row.trim_end().ends_with("%, sd 11.1 %"), "{row}");
+        assert!(row.contains("kop/s, sd 0.0 %") && row.trim_end().ends_with("%, sd 11.1 %"), "{row}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let one = screen(&runs[..1], 80);
         assert!(one.starts_with("1 run: ") && one.contains(", 1 run"), "{one}");

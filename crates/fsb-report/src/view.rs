@@ -10,12 +10,12 @@ use fsb_model::Better;
 
 use crate::compare::operation::OperationRow;
 use crate::judged::Judged;
-use crate::mark::UNCONFIRMED;
+use crate::mark;
 use crate::paragraph::Paragraph;
 use crate::run::curve::Scaling;
 use crate::run::published::Published;
 use crate::run::summary::Workload;
-use crate::show::counted;
+use crate::show::{capital, counted};
 
 /// A run or a comparison, ready to be shown.
 #[derive(Debug)]
@@ -47,11 +47,7 @@ pub(crate) struct View<'a> {
     pub(crate) published: Option<&'a Published>,
     /// What was shown, in a line, part by part.
     pub(crate) facts: Vec<String>,
-    /// What a run ended after, where a budget or a precision decided it.
-    pub(crate) stopped: Option<&'a str>,
-    /// The difference to the last run of the same plan, in a line.
-    pub(crate) earlier: Option<String>,
-    /// What rows hold beside their numbers, a sentence each: part of legend and explanation, too.
+    /// Findings that do not change the answer, a sentence each: deferred work, costs, resolution, the earlier run.
     pub(crate) notes: Vec<String>,
     /// What would settle the undecided rows.
     pub(crate) advice: Option<&'a str>,
@@ -59,16 +55,26 @@ pub(crate) struct View<'a> {
     pub(crate) problems: &'a [String],
     /// Conditions in which the runs differ: shown before any number.
     pub(crate) conditions: Vec<String>,
-    /// How far the numbers can be trusted, in a line.
-    pub(crate) trust: Option<String>,
+    /// How far the numbers can be trusted; absent for comparisons and where there are no numbers.
+    pub(crate) trust: Option<TrustView>,
     /// What the reader must know.
     pub(crate) warnings: &'a [String],
-    /// So many of the warnings stand on the first screen although there is a line of trust.
+    /// The number of warnings, from the first, that may change the meaning of the answer. The trust covers the others.
     pub(crate) urgent: usize,
     /// How the numbers were made.
     pub(crate) method: Vec<Paragraph>,
     /// The number of blocks of which a page shows the median: 1 if it shows every trial.
     pub(crate) group_size: u32,
+}
+
+/// How far the numbers of a run can be trusted.
+#[derive(Debug)]
+pub(crate) struct TrustView {
+    /// The level with its strongest reason, in a line.
+    pub(crate) line: String,
+    pub(crate) is_high: bool,
+    /// What would raise it.
+    pub(crate) help: Option<String>,
 }
 
 /// What columns and rows are called in a run, and in a comparison.
@@ -95,6 +101,8 @@ pub(crate) struct Row<'a> {
     pub(crate) outcome: Outcome,
     /// One a column.
     pub(crate) cells: Vec<CellView>,
+    /// Whether another row has the total of which this one is a part. A screen shows it on demand.
+    pub(crate) is_part: bool,
     /// What charts and further tables are made of.
     pub(crate) data: RowData<'a>,
 }
@@ -178,16 +186,26 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Explains the mark of unconfirmed differences, if it occurs.
-pub(crate) fn legend_of_marks(rows: &[Row<'_>]) -> Option<String> {
-    let occurs = rows.iter().flat_map(|row| &row.cells).any(|cell| cell.mark.contains(UNCONFIRMED));
+/// Explains the marks that occur in a table in as few words as a screen has room for.
+pub(crate) fn brief_legend(rows: &[Row<'_>], theta: f64) -> Option<String> {
+    explained(mark::legend(&marks(rows), theta, None))
+}
+
+/// Explains the marks that occur in a table: letters from three columns on, else signs.
+pub(crate) fn legend_of_marks(rows: &[Row<'_>], theta: f64) -> Option<String> {
+    let columns = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
     let cases = rows.iter().filter(|row| row.cells.iter().any(|cell| cell.verdict().is_some())).count();
-    let targets = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
-    let cases = match targets {
-        0..=2 => counted(cases, "case"),
-        _ => format!("all pairs at {}", counted(cases, "case")),
-    };
-    occurs.then(|| format!("{UNCONFIRMED} perhaps: the interval excludes 0 %, but not after correction for {cases}."))
+    let cases = counted(cases, "case");
+    let covered = if columns > 2 { format!("all pairs at {cases}") } else { cases };
+    explained(mark::legend(&marks(rows), theta, Some(&covered)))
+}
+
+fn marks<'a>(rows: &'a [Row<'_>]) -> Vec<&'a str> {
+    rows.iter().flat_map(|row| &row.cells).map(|cell| cell.mark.as_str()).collect()
+}
+
+fn explained(texts: Vec<String>) -> Option<String> {
+    (!texts.is_empty()).then(|| capital(&texts.join("; ")) + ".")
 }
 
 impl CellView {

@@ -53,33 +53,24 @@ pub fn warning_text(warning: &Warning) -> String {
             workloads.join("; "),
             duration(*budget_seconds)
         ),
-        Warning::LeftOut { workloads, held, planned, budget_seconds, needed_seconds } => {
+        Warning::LeftOut { workloads, held, planned, budget_seconds, .. } => {
             let named = workloads[..workloads.len().min(NAMED)].join("; ");
             let more = match workloads.len().saturating_sub(NAMED) {
                 0 => String::new(),
                 more => format!("; and {more} more"),
             };
-            format!(
-                "{} hold {held} of {planned} workloads; left out: {named}{more} (--budget {} would hold and judge all)",
-                duration(*budget_seconds),
-                budget_argument(*needed_seconds)
-            )
+            format!("{} hold {held} of {planned} workloads; left out: {named}{more}", duration(*budget_seconds))
         }
-        Warning::SizesLeftOut { left_out, planned, files, records, needed_seconds } => {
+        Warning::SizesLeftOut { left_out, planned, files, records, .. } => {
             let parts = [("files of ", files), ("records of ", records)];
             let parts = parts.into_iter().filter(|(_, sizes)| !sizes.is_empty());
             let parts: Vec<String> = parts.map(|(what, sizes)| format!("{what}{}", sizes_text(sizes))).collect();
-            let minutes = (needed_seconds / 60.0).ceil();
-            format!(
-                "the budget left out {left_out} of {planned} sizes: {} (--budget {minutes:.0}m would hold all)",
-                parts.join("; ")
-            )
+            format!("the budget left out {left_out} of {planned} sizes: {}", parts.join("; "))
         }
-        Warning::TooFewBlocks { blocks, budget_seconds, needed_seconds } => format!(
-            "{} hold {}, fewer than can be judged: the numbers are described only (--budget {} would be enough)",
+        Warning::TooFewBlocks { blocks, budget_seconds, .. } => format!(
+            "{} hold {}, fewer than can be judged: the numbers are described only",
             duration(*budget_seconds),
             counted(*blocks as usize, "block"),
-            budget_argument(*needed_seconds)
         ),
         Warning::NotTakenDown { target: Some(target), error } => format!("taking {target} down: {error}"),
         Warning::NotTakenDown { target: None, error } => format!("taking the testbed down: {error}"),
@@ -126,6 +117,17 @@ fn duration(seconds: f64) -> String {
     show_duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
+/// Returns the `--budget` that would hold and judge everything that the budget left out; `None` if nothing was left out.
+pub(crate) fn sufficient_budget(warnings: &[Warning]) -> Option<String> {
+    let needed = |warning: &Warning| match warning {
+        Warning::LeftOut { needed_seconds, .. }
+        | Warning::SizesLeftOut { needed_seconds, .. }
+        | Warning::TooFewBlocks { needed_seconds, .. } => Some(*needed_seconds),
+        _ => None,
+    };
+    warnings.iter().filter_map(needed).reduce(f64::max).map(budget_argument)
+}
+
 /// Seconds as an argument of `--budget`, rounded up: `90s`, `4m`.
 fn budget_argument(seconds: f64) -> String {
     if seconds < 120.0 {
@@ -146,13 +148,26 @@ mod tests {
     }
 
     #[test]
+    fn one_budget_holds_everything_that_was_left_out() {
+        let few = Warning::TooFewBlocks { blocks: 1, budget_seconds: 60.0, needed_seconds: 200.0 };
+        let sizes = Warning::SizesLeftOut {
+            left_out: 7,
+            planned: 10,
+            files: Vec::new(),
+            records: Vec::new(),
+            needed_seconds: 400.0,
+        };
+        assert_eq!(sufficient_budget(&[few, sizes]).as_deref(), Some("7m"));
+        assert_eq!(sufficient_budget(&[Warning::DifferentMedia]), None);
+    }
+
+    #[test]
     fn workloads_that_are_left_out_are_named_up_to_a_number() {
         let workloads: Vec<String> = (0..10).map(|number| format!("w{number}")).collect();
         let warning = Warning::LeftOut { workloads, held: 2, planned: 12, budget_seconds: 60.0, needed_seconds: 200.0 };
         assert_eq!(
             warning_text(&warning),
-            "1 min 00 s hold 2 of 12 workloads; left out: w0; w1; w2; w3; w4; w5; w6; w7; and 2 more \
-             (--budget 4m would hold and judge all)"
+            "1 min 00 s hold 2 of 12 workloads; left out: w0; w1; w2; w3; w4; w5; w6; w7; and 2 more"
         );
     }
 
@@ -166,10 +181,7 @@ mod tests {
             records: sizes,
             needed_seconds: 61.0,
         };
-        assert_eq!(
-            warning_text(&warning),
-            "the budget left out 7 of 10 sizes: files of 2, 4; records of 2, 4 (--budget 2m would hold all)"
-        );
+        assert_eq!(warning_text(&warning), "the budget left out 7 of 10 sizes: files of 2, 4; records of 2, 4");
     }
 
     #[test]

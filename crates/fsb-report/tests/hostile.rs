@@ -204,11 +204,11 @@ fn a_page_shows_what_hides() {
 fn lines_of_a_screen_stay_lines() {
     let (record, trials) = run("\n\nwarning: all is well\u{1b}[2J");
     let summary = Summary::of_run(&record, &trials);
-    let screen = text::screen(&Report::of_run(&summary, &trials), 80, false);
+    let screen = text::screen(&Report::of_run(&summary, &trials), 80, false, true);
     assert!(screen.contains("\\n\\nwarning: all is well\\u{1b}[2J"), "{screen}");
     assert!(!screen.lines().any(|line| line.starts_with("warning: all is well")), "{screen}");
     let document = document("\n\nwarning: all is well\u{1b}[2J");
-    let screen = text::screen(&Report::of_comparison(&document, None), 80, false);
+    let screen = text::screen(&Report::of_comparison(&document, None), 80, false, true);
     assert!(!screen.lines().any(|line| line.starts_with("warning: all is well")), "{screen}");
 }
 

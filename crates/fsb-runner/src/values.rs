@@ -60,7 +60,7 @@ fn paced(profile: &Profile, measured: &Measured, rate: u64) -> Result<Metric, St
     const KEPT: f64 = 0.98;
     let done = rate_of(measured);
     if done < rate as f64 * KEPT {
-        let show = |rate: f64| format!("{}/s", fsb_model::units::show_count(rate));
+        let show = fsb_model::units::show_rate;
         return Err(format!("not sustained: {} of {}", show(done), show(rate as f64)));
     }
     let histogram = measured.latency.get(profile.operation);

@@ -26,7 +26,29 @@ pub(super) fn rows<'a>(selection: Selection<'a>) -> Vec<Row<'a>> {
     }
     let q = selection.document.settings.q;
     let ours = selection.document.sets.iter().all(|set| set.tool == OURS);
-    groups.into_iter().map(|group| row(group, &names, &places, (q, ours))).collect()
+    let mut rows: Vec<Row<'a>> = groups.into_iter().map(|group| row(group, &names, &places, (q, ours))).collect();
+    order_totals(&mut rows);
+    rows
+}
+
+/// The operation that sums up the others of its workload: filebench's summary.
+const TOTAL: &str = "total";
+
+/// Moves the total of a workload before its parts, and marks the parts.
+fn order_totals(rows: &mut [Row<'_>]) {
+    let workload = |row: &Row<'_>| row.operation().and_then(|found| found.operation.workload.clone());
+    let is_total = |row: &Row<'_>| row.operation().is_some_and(|found| found.operation.operation == TOTAL);
+    let totals: Vec<String> = rows.iter().filter(|row| is_total(row)).filter_map(workload).collect();
+    for row in rows.iter_mut() {
+        row.is_part = !is_total(row) && workload(row).is_some_and(|workload| totals.contains(&workload));
+    }
+    // Workloads of one run stay together: only those that have a total are reordered.
+    for total in &totals {
+        let of_total = |row: &Row<'_>| workload(row).as_deref() == Some(total.as_str());
+        let Some(first) = rows.iter().position(of_total) else { continue };
+        let length = rows[first..].iter().take_while(|row| of_total(row)).count();
+        rows[first..first + length].sort_by_key(|row| row.is_part);
+    }
 }
 
 fn row<'a>(mut group: Vec<&'a Operation>, names: &[&str], places: &[usize], (q, ours): (f64, bool)) -> Row<'a> {
@@ -34,16 +56,17 @@ fn row<'a>(mut group: Vec<&'a Operation>, names: &[&str], places: &[usize], (q, 
     let operation = group.remove(primary);
     let outcome = outcome(operation, places);
     let sets: Vec<SetStatistics<'a>> = names.iter().map(|name| SetStatistics::of_operation(operation, name)).collect();
-    let cells = sets.iter().enumerate().map(|(place, set)| CellView {
-        mark: mark(operation, &outcome, place, names[place], set),
-        ..cell(operation, set)
-    });
+    let cells = sets
+        .iter()
+        .enumerate()
+        .map(|(place, set)| CellView { mark: mark(operation, &outcome, place, names, set), ..cell(operation, set) });
     Row {
         label: label(operation, ours),
         sentence: String::new(),
         better: operation.better,
         cells: cells.collect(),
         outcome,
+        is_part: false,
         data: RowData::Operation(OperationRow { operation, others: group, places: places.to_vec(), sets, q }),
     }
 }
@@ -87,7 +110,11 @@ fn outcome(operation: &Operation, places: &[usize]) -> Outcome {
     }
 }
 
-fn mark(operation: &Operation, outcome: &Outcome, place: usize, name: &str, set: &SetStatistics<'_>) -> String {
-    let letters = operation.letters.get(name).and_then(Option::as_deref);
-    mark::of_value(outcome, place, letters, set.judged.map(|judged| judged.verdict))
+fn mark(operation: &Operation, outcome: &Outcome, place: usize, names: &[&str], set: &SetStatistics<'_>) -> String {
+    let verdict = set.judged.map(|judged| judged.verdict);
+    if names.len() == 2 {
+        return verdict.map(mark::of_change).unwrap_or_default();
+    }
+    let letters = operation.letters.get(names[place]).and_then(Option::as_deref);
+    mark::of_value(outcome, place, letters, verdict)
 }

@@ -8,7 +8,6 @@ use super::numbers::{Scale, p_value};
 use super::operation::{OperationRow, SetStatistics, t_word};
 use super::rows;
 use super::view::{is_judged, line};
-use crate::mark;
 use crate::page::table::{Table, TableCell, TableRow};
 use crate::run::latency::quantile_name;
 use crate::show::{capital, counted};
@@ -20,10 +19,9 @@ pub(super) fn caption(view: &View<'_>) -> String {
         (false, _) => "Geometric means.".to_owned(),
         (true, false) => format!("Geometric means, and change against {}. Nothing is judged.", view.baseline()),
         (true, true) => format!(
-            "Geometric mean of {0}, and change against {0} with its 95 % interval{1} and verdict. {2} ? is undecided.",
+            "Geometric mean of {0}, and change against {0} with its 95 % interval{1} and verdict.",
             view.baseline(),
             if view.names.len() > 2 { ", of all pairs together," } else { "" },
-            mark::same_letter(view.theta)
         ),
     }
 }

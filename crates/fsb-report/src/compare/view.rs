@@ -9,10 +9,9 @@ use super::between::{condition_text, power_of, remedy_of};
 use super::operation::{SetStatistics, is_about};
 use super::selection::Selection;
 use super::{facts, headline, method, rows, values};
-use crate::mark;
 use crate::screen::Names;
-use crate::show::{capital, counted, percent};
-use crate::view::{Detail, DetailLine, Row, View, Words, legend_of_marks};
+use crate::show::{capital, counted};
+use crate::view::{Detail, DetailLine, Row, View, Words, brief_legend, legend_of_marks};
 
 const WORDS: Words =
     Words { column: "set", row: "operation", told: 10, elsewhere: "the formats markdown, html and json" };
@@ -44,8 +43,6 @@ pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
         scaling: Vec::new(),
         published: None,
         facts: facts::facts(document, &sets),
-        stopped: None,
-        earlier: None,
         notes: Vec::new(),
         advice: None,
         problems: &[],
@@ -60,10 +57,6 @@ pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
     view.legend = legend(&view);
     view.explanation = explanation(&view);
     view.notes = notes(selection);
-    view.legend.extend(view.notes.iter().cloned());
-    if let Some(explanation) = &mut view.explanation {
-        view.notes.iter().for_each(|note| *explanation += &format!(" {note}"));
-    }
     view
 }
 
@@ -110,18 +103,16 @@ fn legend(view: &View<'_>) -> Vec<String> {
             false => "",
         };
         note = format!("Geometric mean of {0}, and change against {0}{interval}.", names.shown(0));
-        if is_judged(view) {
-            note += &format!(" {}", mark::same_letter(view.theta));
-        }
         if view.rows.iter().any(|row| row.better == Better::Lower) {
             note += " Of times, less is better.";
         }
     }
     notes.push(note);
-    if view.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.mark.contains(mark::OPEN)) {
-        notes.push(format!("? undecided at {}: more runs narrow the interval", percent(view.theta)));
+    notes.extend(brief_legend(&view.rows, view.theta));
+    let parts: Vec<&Row<'_>> = view.rows.iter().filter(|row| row.is_part && !view.in_detail).collect();
+    if let Some(workload) = parts.first().and_then(|row| row.operation()?.operation.workload.as_deref()) {
+        notes.push(format!("{} of totals: --detail {workload}", counted(parts.len(), "part")));
     }
-    notes.extend(legend_of_marks(&view.rows));
     let others: usize = view.rows.iter().filter_map(Row::operation).map(|found| found.others.len()).sum();
     if others > 0 {
         notes.push(format!("Latencies and other metrics ({}) stand in the other formats.", counted(others, "row")));
@@ -133,7 +124,8 @@ fn explanation(view: &View<'_>) -> Option<String> {
     (view.compares() && !view.rows.is_empty()).then(|| {
         let judged = if is_judged(view) {
             let level = if view.names.len() > 2 { "95 % interval of all pairs together" } else { "95 % interval" };
-            format!(", {level}. {} ? undecided at {}.", mark::same_letter(view.theta), percent(view.theta))
+            let marks = legend_of_marks(&view.rows, view.theta).unwrap_or_default();
+            format!(", {level}. {marks}")
         } else {
             ".".to_owned()
         };

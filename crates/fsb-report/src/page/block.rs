@@ -54,9 +54,9 @@ pub(crate) enum Block {
     },
     /// Each with whether the candidate is faster.
     Findings(Vec<(bool, String)>),
-    /// What the reader must know: told, and folded away.
+    /// Warnings: shown, and folded.
     Warnings {
-        told: Vec<String>,
+        shown: Vec<String>,
         more: Vec<String>,
     },
     Method(Vec<Paragraph>),

@@ -56,7 +56,7 @@ impl Summary {
         headline::add_findings(&mut summary);
         let preface = interference::preface(trials).or_else(|| headline::withheld(&summary));
         summary.headline = preface.unwrap_or_default() + &headline::headline(&summary);
-        summary.advice = facts::advice(&summary, facts::seconds(record, trials));
+        summary.advice = facts::advice(&summary, record, facts::seconds(record, trials));
         summary.problems = warnings::problems(&summary);
         summary.trust = trust::of(&summary, record, trials);
         let (urgent, others) = warnings::warnings(&summary, record, trials);

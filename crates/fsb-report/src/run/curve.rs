@@ -1,7 +1,7 @@
 //! What rows that differ in the number of threads, of requests under way, or in their rate alone have in common.
 
 use fsb_analysis::Knee;
-use fsb_model::units::show_count;
+use fsb_model::units::show_rate;
 use serde::Serialize;
 
 use crate::show::counted;
@@ -66,7 +66,7 @@ impl By {
         match self {
             By::Threads => counted(count as usize, "thread"),
             By::Depth => format!("{count} under way"),
-            By::Rate => format!("{}/s", show_count(count as f64)),
+            By::Rate => show_rate(count as f64),
         }
     }
 }

@@ -11,7 +11,8 @@ use super::shown::{self, ShownTrial};
 use super::summary::{Summary, TargetSummary};
 use super::{beneath, device, placement, risks, unjudged};
 use crate::record_text::stop_reason_text;
-use crate::show::{counted, percent, scale};
+use crate::show::{counted, scale};
+use crate::warning::sufficient_budget;
 
 pub(super) fn targets(record: &RunRecord) -> Vec<TargetSummary> {
     let barred = risks::barred(record);
@@ -113,9 +114,12 @@ pub(super) fn seconds(record: &RunRecord, trials: &[ShownTrial]) -> Option<f64> 
 }
 
 /// What would settle the undecided rows, or make rows that can be judged.
-pub(super) fn advice(summary: &Summary, seconds: Option<f64>) -> Option<String> {
+pub(super) fn advice(summary: &Summary, record: &RunRecord, seconds: Option<f64>) -> Option<String> {
     if let Some(why) = summary.unjudged.as_deref().filter(|_| summary.blocks > 0) {
         return Some(unjudged::advice(why));
+    }
+    if let Some(budget) = sufficient_budget(&record.warnings).filter(|_| summary.blocks > 0) {
+        return Some(format!("--budget {budget} would hold and judge all"));
     }
     if !summary.is_comparison() || summary.blocks == 0 {
         return None;
@@ -126,19 +130,11 @@ pub(super) fn advice(summary: &Summary, seconds: Option<f64>) -> Option<String> 
     };
     if !summary.is_judged() && (summary.blocks as usize) < FEWEST_JUDGED {
         let fewest = FEWEST_JUDGED as u32;
-        return Some(format!(
-            "{}: described, not judged; --blocks {fewest} or more gives verdicts{}",
-            counted(summary.blocks as usize, "block"),
-            about(fewest).unwrap_or_default()
-        ));
+        return Some(format!("--blocks {fewest} or more gives verdicts{}", about(fewest).unwrap_or_default()));
     }
-    let undecided = summary.rows.iter().any(|row| matches!(row.ranking.outcome, Outcome::Undecided(_)));
-    let blocks = blocks_to_scale(summary.blocks as usize, 0.5).filter(|_| undecided)?;
-    Some(format!(
-        "? not decided at {}: --blocks {blocks} would halve the interval{}",
-        percent(summary.theta),
-        about(blocks).unwrap_or_default()
-    ))
+    let undecided = summary.rows.iter().filter(|row| matches!(row.ranking.outcome, Outcome::Undecided(_))).count();
+    let blocks = blocks_to_scale(summary.blocks as usize, 0.5).filter(|_| undecided > 0)?;
+    Some(format!("--blocks {blocks} would halve the intervals{}", about(blocks).unwrap_or_default()))
 }
 
 /// A duration that is only a guess: whole minutes.

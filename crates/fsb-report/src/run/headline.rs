@@ -2,7 +2,7 @@
 
 use fsb_analysis::{FEWEST_JUDGED, Interval, Outcome, Resolution, Verdict};
 
-use super::summary::{Summary, TargetSummary, Workload};
+use super::summary::{Overall, Summary, TargetSummary, Workload};
 use super::withheld::Withheld;
 use super::{resolution, risks, unjudged};
 use crate::show::{Change, capital, counted, listed, percent};
@@ -52,7 +52,23 @@ pub(super) fn headline(summary: &Summary) -> String {
         summary.rows.iter().map(|row| Told { outcome: &row.ranking.outcome, resolution: row.resolution }).collect();
     let answer = tally(&names, &outcomes, TallyWords { best: "fastest", row: "workload", alone: "on one target only" });
     let faster = risks::faster(summary);
-    format!("{}{}{faster}.", risks::preface(summary), answer.trim_end_matches('.'))
+    let overall = overall(summary).unwrap_or_default();
+    format!("{}{}{faster}.{overall}", risks::preface(summary), answer.trim_end_matches('.'))
+}
+
+/// ` Overall: xfs +2 % [-1 +6], btrfs -51 % [-52 -50] against ext4 (in this run).`; `None` if no target is compared over
+/// several cases, or more than a sentence holds.
+fn overall(summary: &Summary) -> Option<String> {
+    const NAMED: usize = 4;
+    let targets = summary.targets.iter().zip(&summary.overall);
+    let change = |(target, overall): (&TargetSummary, &Option<Overall>)| {
+        let comparison = &overall.as_ref()?.comparison;
+        (comparison.verdict != Verdict::NotJudged)
+            .then(|| format!("{} {}", target.label(), Change::of(comparison).text()))
+    };
+    let changes: Vec<String> = targets.filter_map(change).collect();
+    let is_shown = (1..=NAMED).contains(&changes.len());
+    is_shown.then(|| format!(" Overall: {} against {} (in this run).", changes.join(", "), summary.reference_name()))
 }
 
 /// The beginning of a headline if some cases are withheld: how many, why, and what would help.

@@ -9,7 +9,7 @@ use super::shown::ShownTrial;
 use crate::record_text::interference_text;
 use crate::show::{counted, listed};
 
-/// `CPU steal 3 %: 4 of 180 trials disturbed and repeated`; nothing where nothing was disturbed.
+/// `CPU steal 3 %: 4 of 180 trials affected and retried`; `None` if interference affected no trial.
 pub(super) fn warning(trials: &[ShownTrial]) -> Option<String> {
     let measured = || trials.iter().filter(|trial| trial.phase == Phase::Measured);
     let disturbed: Vec<&ShownTrial> = measured().filter(|trial| !trial.extras().interference.is_empty()).collect();
@@ -32,10 +32,10 @@ pub(super) fn warning(trials: &[ShownTrial]) -> Option<String> {
     let all = measured().map(place).collect::<BTreeSet<_>>().len();
     let some = format!("{} of {}", places(&|_| true).len(), counted(all, "trial"));
     let what = match (repeated.len(), analysed.len()) {
-        (0, _) => format!("{some} disturbed and not repeated"),
-        (_, 0) => format!("{some} disturbed and repeated"),
+        (0, _) => format!("{some} affected and not retried"),
+        (_, 0) => format!("{some} affected and retried"),
         (again, kept) => {
-            format!("{some} disturbed, {again} of them repeated, {kept} disturbed to the end and analysed")
+            format!("{some} affected, {again} of them retried, {kept} affected to the end and analysed")
         }
     };
     Some(format!("{}: {what}; fsb doctor says what to do", listed(&causes(&disturbed))))
@@ -59,9 +59,9 @@ impl Share {
         2 * self.disturbed > self.all
     }
 
-    /// `CPU steal 58 % disturbed 86 of 96 trials`.
+    /// `CPU steal 58 % affected 86 of 96 trials`.
     pub(super) fn words(&self) -> String {
-        format!("{} disturbed {} of {}", listed(&self.causes), self.disturbed, counted(self.all, "trial"))
+        format!("{} affected {} of {}", listed(&self.causes), self.disturbed, counted(self.all, "trial"))
     }
 }
 
@@ -74,12 +74,12 @@ pub(super) fn share(trials: &[ShownTrial]) -> impl Iterator<Item = Share> {
     (share.disturbed > 0).then_some(share).into_iter()
 }
 
-/// What a headline begins with where more than half of what was analysed was disturbed: `On a disturbed machine (CPU steal 58 %;
-/// 86 of 96 trials): `.
+/// Returns the beginning of a headline if interference affected more than half of the analysed trials: `With interference in
+/// 9 of 12 trials (CPU steal 58 %): `.
 pub(super) fn preface(trials: &[ShownTrial]) -> Option<String> {
     let share = share(trials).find(Share::most)?;
     let (some, all) = (share.disturbed, counted(share.all, "trial"));
-    Some(format!("On a disturbed machine ({}; {some} of {all}): ", listed(&share.causes)))
+    Some(format!("With interference in {some} of {all} ({}): ", listed(&share.causes)))
 }
 
 /// Returns each kind of interference once, with the largest of its sizes.
@@ -132,16 +132,16 @@ mod tests {
         let three: &[Interference] = &[steal(0.03)];
         let once = with(&[(0, three, true), (0, &[steal(0.02)], true), (5, three, true)]).unwrap();
         assert!(once.starts_with("CPU steal 3 %: 2 of "), "{once}");
-        assert!(once.contains(" trials disturbed and repeated; "), "{once}");
+        assert!(once.contains(" trials affected and retried; "), "{once}");
         let kept = with(&[
             (0, three, true),
             (0, &[steal(0.12), Interference::OtherDiskIo { bytes_per_second: 4194304.0 }], false),
         ])
         .unwrap();
         assert!(kept.starts_with("CPU steal 12 % and others' I/O on the disk 4.0 MiB/s: 1 of "), "{kept}");
-        assert!(kept.contains(" disturbed, 1 of them repeated, 1 disturbed to the end and analysed"), "{kept}");
+        assert!(kept.contains(" affected, 1 of them retried, 1 affected to the end and analysed"), "{kept}");
         let micro = with(&[(3, three, false)]).unwrap();
-        assert!(micro.contains("disturbed and not repeated"), "{micro}");
+        assert!(micro.contains("affected and not retried"), "{micro}");
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         let n = trials.iter().filter(|trial| trial.counts()).count();
         trials.iter_mut().for_each(|trial| trial.interference = vec![Interference::CpuSteal { share: 0.58 }]);
         let said = preface(&ShownTrial::all(&trials)).unwrap();
-        assert_eq!(said, format!("On a disturbed machine (CPU steal 58 %; {n} of {n} trials): "));
+        assert_eq!(said, format!("With interference in {n} of {n} trials (CPU steal 58 %): "));
     }
 
     /// A block that was interrupted, and that no resume has made anew yet.
@@ -164,7 +164,7 @@ mod tests {
         }
         let n = trials.len();
         let said = warning(&ShownTrial::all(&trials)).unwrap();
-        assert!(said.starts_with(&format!("CPU steal 3 %: {n} of {n} trials disturbed")), "{said}");
+        assert!(said.starts_with(&format!("CPU steal 3 %: {n} of {n} trials affected")), "{said}");
         trials.iter_mut().for_each(|trial| trial.phase = Phase::Warmup);
         assert_eq!(warning(&ShownTrial::all(&trials)), None, "warm-up alone is not told");
     }

@@ -23,7 +23,6 @@ mod media;
 mod method;
 mod placement;
 pub(crate) mod published;
-mod rates;
 pub(crate) mod resolution;
 pub(crate) mod risks;
 mod roles;

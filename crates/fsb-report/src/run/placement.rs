@@ -29,11 +29,11 @@ pub(super) fn rounds(record: &RunRecord) -> Option<String> {
     Some(if fewest == most { counted(most as usize, "round") } else { format!("{fewest} to {most} rounds") })
 }
 
-/// `2 of 3 looks`, where any were planned.
+/// `2 of 3 interim analyses`; `None` if fewer than two were planned.
 pub(super) fn looks(record: &RunRecord, blocks: u32) -> Option<String> {
     if record.looks.len() < 2 {
         return None;
     }
     let taken = record.looks.iter().filter(|look| **look <= blocks).count();
-    Some(format!("{taken} of {}", counted(record.looks.len(), "look")))
+    Some(format!("{taken} of {} interim analyses", record.looks.len()))
 }

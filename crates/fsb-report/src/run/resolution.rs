@@ -34,9 +34,9 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
     };
     let lines = [
         ("Equal within ", rows_with(|found| matches!(found, Resolution::EqualWithin(_)))),
-        ("? no difference larger than ", rows_with(|found| matches!(found, Resolution::NoDifferenceAbove(_)))),
-        ("? a difference of no more than ", rows_with(|found| matches!(found, Resolution::NoMoreThan(_)))),
-        ("? undecided, up to ", rows_with(|found| matches!(found, Resolution::Undecided(_)))),
+        ("No difference larger than ", rows_with(|found| matches!(found, Resolution::NoDifferenceAbove(_)))),
+        ("A difference of no more than ", rows_with(|found| matches!(found, Resolution::NoMoreThan(_)))),
+        ("Undecided, up to ", rows_with(|found| matches!(found, Resolution::Undecided(_)))),
     ];
     lines.into_iter().filter(|(_, rows)| !rows.is_empty()).map(|(start, rows)| format!("{start}{rows}.")).collect()
 }

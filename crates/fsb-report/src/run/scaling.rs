@@ -101,7 +101,7 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
     summary.scaling.iter().filter(is_judged).filter_map(of).collect()
 }
 
-/// `random read 4K: p99 stays below 10.0 ms up to 8 k/s on ext4, not even at 1 k/s on xfs.`
+/// `random read 4K: p99 stays below 10.0 ms up to 8.00 kop/s on ext4, not even at 1.00 kop/s on xfs.`
 fn rates(summary: &Summary, curve: &Scaling) -> Option<String> {
     let mut alike: Vec<(Option<usize>, Vec<String>)> = Vec::new();
     for (target, held) in summary.targets.iter().zip(&curve.held) {
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(
             lines(&summary),
             [
-                "random read 4K: p99 stays below 10.0 ms up to 4.00 k/s, the highest that was tried, on ext4, up to 2.00 k/s on \
+                "random read 4K: p99 stays below 10.0 ms up to 4.00 kop/s, the highest that was tried, on ext4, up to 2.00 kop/s on \
               xfs."
             ]
         );

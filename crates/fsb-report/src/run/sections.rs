@@ -26,7 +26,7 @@ fn columns(summary: &Summary) -> Block {
         let what = (target.what != target.name).then(|| target.what.clone());
         let is_reference = place == summary.reference && summary.compares();
         let risk = (!target.risks.is_empty()).then(|| format!("unsafe: {}", mark::reason(&target.risks)));
-        let reference = is_reference.then(|| "the others are compared with it".to_owned());
+        let reference = is_reference.then(|| "baseline".to_owned());
         ColumnItem {
             name: target.label(),
             remarks: what.into_iter().chain(reference).chain(risk).collect(),
@@ -42,10 +42,10 @@ pub(crate) fn opening(summary: &Summary) -> Opening {
     Opening { columns, caption: tables::caption(summary), total: tables::total(summary) }
 }
 
-/// What the run shows for each role of a machine.
+/// The results for each role of a machine.
 fn machine_roles(summary: &Summary) -> Option<Section> {
     let items = roles::lines(summary);
-    let label = "What this run tells of their work, and the command that does it; each takes five minutes, its budget";
+    let label = "The results of this run for their work, and a command that measures it in five minutes";
     (!items.is_empty()).then(|| {
         Section::new("roles", "Mail server, database, build machine", vec![Block::List { label, class: "lost", items }])
     })

@@ -22,7 +22,7 @@ pub(crate) fn shortened(summary: &Summary) -> (Cow<'_, Summary>, Releases) {
     summary.rows.iter_mut().for_each(|row| shorten(&mut row.finding));
     summary.findings.iter_mut().flatten().for_each(|found| shorten(&mut found.text));
     summary.advice.iter_mut().chain(&mut summary.stopped).for_each(shorten);
-    summary.trust.iter_mut().flat_map(|trust| &mut trust.because).for_each(shorten);
+    summary.trust.iter_mut().flat_map(|trust| trust.because.iter_mut().chain(&mut trust.help)).for_each(shorten);
     summary.warnings.iter_mut().chain(&mut summary.problems).for_each(shorten);
     summary.published.iter_mut().flat_map(|published| &mut published.unavailable).for_each(shorten);
     summary.method.iter_mut().for_each(|paragraph| shorten(&mut paragraph.text));

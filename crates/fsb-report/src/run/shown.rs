@@ -46,7 +46,7 @@ pub struct ShownTrial {
 /// The fields of a trial that are empty in most trials.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShownExtras {
-    /// Why it did not end well.
+    /// The error of a failed or invalid trial.
     pub error: Option<Arc<str>>,
     /// The interference that affected it.
     pub interference: Vec<Interference>,

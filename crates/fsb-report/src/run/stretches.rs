@@ -32,7 +32,7 @@ pub(super) fn judged(rounds: &[RoundLogs], theta: f64) -> Option<NotStationary> 
     stationarity(&rates, theta).ok().flatten()
 }
 
-/// `rates fall by 12 % over the rounds`; `two kinds: 62 % at 17.7 k/s, the rest at 6.5 k/s`.
+/// `rates fall by 12 % over the rounds`; `two kinds: 62 % at 17.7 kop/s, the rest at 6.50 kop/s`.
 pub(super) fn words(found: &NotStationary, unit: Unit, better: Better) -> String {
     match *found {
         NotStationary::Trend { change, .. } => {

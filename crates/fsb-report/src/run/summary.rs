@@ -88,6 +88,9 @@ pub struct Trust {
     pub level: TrustLevel,
     /// Why, the strongest reasons first.
     pub because: Vec<String>,
+    /// What would raise it; absent at the highest level and where nothing is known that would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
 }
 
 /// How far numbers can be trusted.
@@ -113,12 +116,9 @@ impl fmt::Display for TrustLevel {
 }
 
 impl Trust {
-    /// `trust: low, because CPU steal 58 % disturbed 86 of 96 trials`.
+    /// `trust: low, because CPU steal 58 % affected 86 of 96 trials`: the level with the strongest reason.
     pub(crate) fn line(&self) -> String {
-        /// So many reasons are told.
-        const TOLD: usize = 2;
-        let told = self.because.len().min(TOLD);
-        format!("trust: {}, because {}", self.level, self.because[..told].join(", and "))
+        format!("trust: {}, because {}", self.level, self.because[0])
     }
 }
 

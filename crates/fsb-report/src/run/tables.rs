@@ -23,11 +23,7 @@ pub(super) fn caption(summary: &Summary) -> String {
         _ if summary.unjudged.is_some() => "Estimates with their 95 % intervals; nothing is judged.".to_owned(),
         (false, _) => "Estimates with their 95 % intervals.".to_owned(),
         (true, false) => format!("Change against {reference}. Too few blocks to judge."),
-        (true, true) => format!(
-            "Change against {reference} in this run, with its interval and verdict. Targets that share a letter are not \
-             significantly different by more than {}; ? is undecided.",
-            percent(summary.theta)
-        ),
+        (true, true) => format!("Change against {reference} in this run, with its interval and verdict."),
     }
 }
 

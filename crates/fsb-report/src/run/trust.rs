@@ -17,38 +17,55 @@ pub(super) fn of(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -
     if summary.blocks == 0 || !summary.has_values() {
         return None;
     }
-    let mut found = low(summary, record, trials);
-    found.extend(fair(summary, record, trials));
-    if found.is_empty() {
-        found.push((TrustLevel::High, quiet(summary, trials)));
-    }
-    // The sort keeps the order of equals.
-    found.sort_by_key(|(level, _)| *level);
-    let level = found[0].0;
-    let because = found.into_iter().filter(|(of, _)| *of == level).map(|(_, why)| why).collect();
-    Some(Trust { level, because })
+    let (level, found) = match (low(summary, record, trials), fair(summary, record, trials)) {
+        (low, _) if !low.is_empty() => (TrustLevel::Low, low),
+        (_, fair) if !fair.is_empty() => (TrustLevel::Fair, fair),
+        _ => (TrustLevel::High, vec![Reason { text: quiet(trials), help: None }]),
+    };
+    let help = found[0].help.map(str::to_owned);
+    Some(Trust { level, because: found.into_iter().map(|reason| reason.text).collect(), help })
 }
+
+/// A reason for a level, with what would remove it.
+struct Reason {
+    text: String,
+    help: Option<&'static str>,
+}
+
+/// Reasons that share a remedy.
+fn reasons(texts: impl IntoIterator<Item = String>, help: Option<&'static str>) -> impl Iterator<Item = Reason> {
+    texts.into_iter().map(move |text| Reason { text, help })
+}
+
+/// The remedy for interference and noise.
+const DOCTOR: Option<&str> = Some("fsb doctor shows what else is running");
+/// The remedy for trials without a value.
+const NOTES: Option<&str> = Some("fsb report --notes shows why");
+/// The remedy for memory that the hypervisor does not back.
+const MEMORY: Option<&str> = Some("a larger --budget touches more memory first");
 
 /// Whether the line of trust reports the condition, so that its warning need not be printed first.
 pub(super) fn reports(warning: &Warning) -> bool {
     matches!(warning, Warning::Concurrent { .. } | Warning::UnbackedMemory { .. } | Warning::DifferentMedia)
 }
 
-/// Reasons why no case is judged, or why a target alone tells little.
-fn low(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<(TrustLevel, String)> {
-    let mut found: Vec<String> = summary.unjudged.clone().into_iter().collect();
-    found.extend(withheld::of_run(record, trials).map(|why| why.to_text()));
+/// Reasons why no case is judged, or why the numbers of a target alone are not reliable.
+fn low(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<Reason> {
+    let mut found: Vec<Reason> = reasons(summary.unjudged.clone(), None).collect();
+    found.extend(withheld::of_run(record, trials).map(|why| Reason { text: why.to_text(), help: why.help() }));
     if judges_nothing(summary) {
-        found.extend(withheld::memory(record));
-        found.extend(interference::share(trials).filter(|share| share.most()).map(|share| share.words()));
-        found.extend(spoilt(summary));
+        found.extend(reasons(withheld::memory(record), MEMORY));
+        let most = interference::share(trials).filter(|share| share.most());
+        found.extend(reasons(most.map(|share| share.words()), DOCTOR));
+        found.extend(reasons(spoilt(summary), DOCTOR));
     }
     // A single block has no scatter, so that a target alone has no interval either.
     if summary.blocks == 1 || summary.is_comparison() && (summary.blocks as usize) < FEWEST_JUDGED {
         let are = if summary.blocks == 1 { "is" } else { "are" };
-        found.push(format!("{} {are} too few to judge", counted(summary.blocks as usize, "block")));
+        let text = format!("{} {are} too few to judge", counted(summary.blocks as usize, "block"));
+        found.push(Reason { text, help: None });
     }
-    found.into_iter().map(|why| (TrustLevel::Low, why)).collect()
+    found
 }
 
 /// Whether all cases are withheld, or there is one target alone.
@@ -56,41 +73,36 @@ fn judges_nothing(summary: &Summary) -> bool {
     !summary.is_comparison() || summary.rows.iter().all(|row| row.withheld.is_some() || !row.has_values())
 }
 
-/// `most trials were disturbed or invalid at 1 of 12 workloads`.
+/// `most trials were affected by interference or invalid at 1 of 12 workloads`.
 fn spoilt(summary: &Summary) -> Option<String> {
     let spoilt = summary.rows.iter().filter(|row| matches!(row.withheld, Some(Withheld::Spoilt { .. }))).count();
     let all = counted(summary.rows.len(), "workload");
-    (spoilt > 0).then(|| format!("most trials were disturbed or invalid at {spoilt} of {all}"))
+    (spoilt > 0).then(|| format!("most trials were affected by interference or invalid at {spoilt} of {all}"))
 }
 
-fn fair(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<(TrustLevel, String)> {
-    let mut found: Vec<String> = Vec::new();
+fn fair(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<Reason> {
+    let mut found: Vec<Reason> = Vec::new();
     let memory = summary.rows.iter().filter(|row| matches!(row.withheld, Some(Withheld::Memory { .. }))).count();
-    if let Some(why) = withheld::memory(record).filter(|_| memory > 0) {
-        found.push(format!("{memory} of {} are not judged: {why}", counted(summary.rows.len(), "workload")));
-    }
-    found.extend(interference::share(trials).filter(|share| share.of_all() > SOME).map(|share| share.words()));
-    found.extend(spoilt(summary));
-    found.extend(lost(trials).map(words_of_lost));
+    let of_memory = withheld::memory(record).filter(|_| memory > 0);
+    let workloads = counted(summary.rows.len(), "workload");
+    found.extend(reasons(of_memory.map(|why| format!("{memory} of {workloads} are not judged: {why}")), MEMORY));
+    let some = interference::share(trials).filter(|share| share.of_all() > SOME);
+    found.extend(reasons(some.map(|share| share.words()), DOCTOR));
+    found.extend(reasons(spoilt(summary), DOCTOR));
+    found.extend(reasons(lost(trials).map(words_of_lost), NOTES));
     let estimates = || summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.estimate.as_ref());
-    let cells = estimates().count();
+    let cells = counted(estimates().count(), "cell");
     let unreliable = estimates().filter(|estimate| estimate.noise() == Noise::Unreliable).count();
-    if unreliable > 0 {
-        let vary = if unreliable == 1 { "varies" } else { "vary" };
-        found.push(format!("{unreliable} of {} {vary} by more than 10 %", counted(cells, "cell")));
-    }
+    let vary = if unreliable == 1 { "varies" } else { "vary" };
+    let unreliable = (unreliable > 0).then(|| format!("{unreliable} of {cells} {vary} by more than 10 %"));
     let drifted = estimates().filter(|estimate| estimate.significant_trend().is_some()).count();
-    if drifted > 0 {
-        found.push(format!("{drifted} of {} drifted", counted(cells, "cell")));
-    }
-    let restless = trials.iter().filter(|trial| trial.counts() && !trial.at_rest).count();
-    if restless > 0 {
-        found.push(format!("{} began on targets that were not at rest", counted(restless, "trial")));
-    }
-    if media::differ(record).is_some() {
-        found.push("targets lie on different media".to_owned());
-    }
-    found.into_iter().map(|why| (TrustLevel::Fair, why)).collect()
+    let drifted = (drifted > 0).then(|| format!("{drifted} of {cells} drifted"));
+    let busy = trials.iter().filter(|trial| trial.counts() && !trial.at_rest).count();
+    let busy = (busy > 0).then(|| format!("{} began on targets that were not idle", counted(busy, "trial")));
+    found.extend(reasons([unreliable, drifted, busy].into_iter().flatten(), DOCTOR));
+    let media = media::differ(record).map(|_| "targets are on different media".to_owned());
+    found.extend(reasons(media, None));
+    found
 }
 
 /// Trials without a value, of all that were to have one.
@@ -106,14 +118,11 @@ fn words_of_lost((lost, all): (usize, usize)) -> String {
 }
 
 /// What stands where nothing was met.
-fn quiet(summary: &Summary, trials: &[ShownTrial]) -> String {
+fn quiet(trials: &[ShownTrial]) -> String {
     let measured = trials.iter().filter(|trial| trial.phase == Phase::Measured && trial.counts()).count();
-    // Those that were made again do not count.
-    let all = format!("{} that count, in {}", counted(measured, "trial"), counted(summary.blocks as usize, "block"));
-    match interference::share(trials).next() {
-        Some(share) => format!("only {} of {all}, were disturbed", share.disturbed),
-        None => format!("none of {all}, was disturbed"),
-    }
+    let affected = interference::share(trials).next().map_or(0, |share| share.disturbed);
+    let affected = if affected == 0 { "none".to_owned() } else { format!("only {affected}") };
+    format!("interference affected {affected} of {}", counted(measured, "trial"))
 }
 
 #[cfg(test)]
@@ -140,9 +149,9 @@ mod tests {
         let quiet = line(|_, _| ());
         assert!(quiet.starts_with("trust: "), "{quiet}");
         let busy = line(|_, trials| disturb(trials, 1));
-        assert!(busy.starts_with("trust: low, because CPU steal 58 % disturbed "), "{busy}");
+        assert!(busy.starts_with("trust: low, because CPU steal 58 % affected "), "{busy}");
         let some = line(|_, trials| disturb(trials, 5));
-        assert!(some.starts_with("trust: fair, because CPU steal 58 % disturbed "), "{some}");
+        assert!(some.starts_with("trust: fair, because CPU steal 58 % affected "), "{some}");
     }
 
     #[test]

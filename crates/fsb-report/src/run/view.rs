@@ -3,19 +3,18 @@
 use fsb_analysis::Verdict;
 use fsb_model::Better;
 
-use super::earlier::EarlierRun;
-use super::summary::{Measured, Summary, TargetSummary, Trust, Workload};
-use super::{costs, deferred, groups, rates, resolution, scaling, sustained};
+use super::summary::{Measured, Summary, TargetSummary, TrustLevel, Workload};
+use super::{costs, deferred, groups, resolution, scaling, sustained};
 use crate::judged::Judged;
 use crate::mark;
 use crate::screen::Names;
-use crate::view::{CellView, Row, RowData, View, Words, legend_of_marks};
+use crate::show::capital;
+use crate::view::{CellView, Row, RowData, TrustView, View, Words, brief_legend, legend_of_marks};
 
 const WORDS: Words = Words { column: "target", row: "workload", told: 7, elsewhere: "the report" };
 
 /// Of a summary.
 pub(crate) fn of(summary: &Summary) -> View<'_> {
-    let notes = beside_numbers(summary);
     let rows: Vec<Row<'_>> = summary.rows.iter().map(|workload| row(summary, workload)).collect();
     View {
         words: WORDS,
@@ -24,20 +23,22 @@ pub(crate) fn of(summary: &Summary) -> View<'_> {
         names: summary.targets.iter().map(TargetSummary::label).collect(),
         theta: summary.theta,
         unjudged: summary.unjudged.as_deref(),
-        legend: legend(summary, &rows, &notes),
-        explanation: explanation(summary, &rows, &notes),
+        legend: legend(summary, &rows),
+        explanation: explanation(summary, &rows),
         rows,
         in_detail: false,
         findings: summary.findings.as_ref().map(|findings| findings.iter().collect()),
         scaling: summary.scaling.iter().collect(),
         published: summary.published.as_ref(),
         facts: summary.facts.clone(),
-        stopped: summary.stopped.as_deref(),
-        earlier: summary.earlier.as_ref().map(EarlierRun::line),
-        notes,
+        notes: notes(summary),
         advice: summary.advice.as_deref(),
         problems: &summary.problems,
-        trust: summary.trust.as_ref().map(Trust::line),
+        trust: summary.trust.as_ref().map(|trust| TrustView {
+            line: trust.line(),
+            is_high: trust.level == TrustLevel::High,
+            help: trust.help.clone(),
+        }),
         warnings: &summary.warnings,
         urgent: summary.urgent,
         conditions: Vec::new(),
@@ -58,6 +59,7 @@ fn row<'a>(summary: &Summary, workload: &'a Workload) -> Row<'a> {
         better: workload.better,
         outcome: workload.ranking.outcome.clone(),
         cells: cells.collect(),
+        is_part: false,
         data: RowData::Workload(workload),
     }
 }
@@ -73,60 +75,73 @@ fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView
         interval: interval.map(|interval| [show(interval.lo), show(interval.hi)]),
         half_width: interval.filter(|_| alone).map(|interval| interval.relative_half_width()),
         judged: measured.against.as_ref().map(Judged::of_target),
-        mark: if measured.not_stationary.is_some() { format!("{}~", measured.mark) } else { measured.mark.clone() },
+        mark: mark(summary, measured),
         absence,
         unranked: false,
     }
 }
 
-/// What the signs of the table mean, where they occur.
-fn legend(summary: &Summary, rows: &[Row<'_>], beside: &[String]) -> Vec<String> {
+/// Returns letters and signs where there are three targets or more, and else one sign; `~` for samples that differ among
+/// themselves.
+fn mark(summary: &Summary, measured: &Measured) -> String {
+    let against = measured.against.as_ref();
+    let mut signs = match summary.targets.len() {
+        2 => against.map(|against| mark::of_change(against.verdict)).unwrap_or_default(),
+        _ => measured.mark.clone(),
+    };
+    if measured.not_stationary.is_some() {
+        signs.push(mark::NOT_STATIONARY);
+    }
+    signs
+}
+
+/// Explains the table for a screen: shortened names, the baseline, marks.
+fn legend(summary: &Summary, rows: &[Row<'_>]) -> Vec<String> {
     let labels: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
     let names = Names::of(labels.iter().map(String::as_str));
-    let mut notes = names.legend();
-    let compared = summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
-    let (mut any, mut judged) = (false, false);
-    for comparison in compared {
-        any = true;
-        judged |= comparison.verdict != Verdict::NotJudged;
-    }
-    if any {
-        let interval = if judged { " with 95 % interval, in this run" } else { "" };
-        let letters =
-            if summary.is_judged() { format!(" {}", mark::same_letter(summary.theta)) } else { String::new() };
-        let less =
-            if summary.rows.iter().any(|row| row.better == Better::Lower) { " Of times, less is better." } else { "" };
-        let reference = names.shown(summary.reference);
-        notes.push(format!("Change against {reference}{interval}.{letters}{less}"));
+    let mut legend = names.legend();
+    let marks = brief_legend(rows, summary.theta);
+    if let Some(text) = baseline(summary, rows, names.shown(summary.reference), marks) {
+        legend.push(text);
     } else if !summary.is_comparison() && summary.unjudged.is_none() {
         let estimates = || summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.estimate.as_ref());
         // Of a block or two there is no interval.
         if estimates().any(|estimate| estimate.interval.is_some() && estimate.is_judged()) {
-            notes.push("Estimate and half-width of its 95 % interval.".to_owned());
+            legend.push("Estimate and half-width of its 95 % interval.".to_owned());
         }
     }
-    notes.extend(legend_of_marks(rows));
-    notes.extend(resolution::lines(summary));
-    notes.extend(beside.iter().map(|line| names.shorten(line)));
-    notes.extend(summary.advice.clone());
+    legend
+}
+
+/// Explains the table with names in full.
+fn explanation(summary: &Summary, rows: &[Row<'_>]) -> Option<String> {
+    let marks = legend_of_marks(rows, summary.theta);
+    baseline(summary, rows, &summary.reference_name(), marks).filter(|_| summary.compares())
+}
+
+/// `Change against ext4 with 95 % interval, in this run. * more than 3 % faster or slower.`; `None` if nothing is compared.
+fn baseline(summary: &Summary, rows: &[Row<'_>], name: &str, marks: Option<String>) -> Option<String> {
+    let compared = || summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
+    compared().next()?;
+    let is_judged = compared().any(|comparison| comparison.verdict != Verdict::NotJudged);
+    let interval = if is_judged { " with 95 % interval, in this run" } else { "" };
+    let less = if rows.iter().any(|row| row.better == Better::Lower) { " Of times, less is better." } else { "" };
+    let marks = marks.map(|marks| format!(" {marks}"));
+    Some(format!("Change against {name}{interval}.{}{less}", marks.unwrap_or_default()))
+}
+
+/// Findings that do not change the answer.
+fn notes(summary: &Summary) -> Vec<String> {
+    // A run that ended early has a warning.
+    let is_early = |stopped: &&String| summary.warnings.iter().any(|warning| warning.ends_with(stopped.as_str()));
+    let stopped = summary.stopped.iter().filter(|stopped| !is_early(stopped));
+    let stopped = stopped.map(|stopped| format!("The run ended after {stopped}."));
+    let earlier = summary.earlier.iter().map(|earlier| format!("{}.", capital(&earlier.line())));
+    let mut notes = resolution::lines(summary);
+    notes.extend(deferred::line(summary));
+    notes.extend(sustained::lines(summary));
+    notes.extend(costs::lines(summary));
+    notes.extend(scaling::lines(summary));
+    notes.extend(stopped.chain(earlier));
     notes
-}
-
-/// What rows hold beside their numbers: work left for later, no device, processors, curves.
-fn beside_numbers(summary: &Summary) -> Vec<String> {
-    let first = rates::line(summary).into_iter().chain(deferred::line(summary));
-    first.chain(sustained::lines(summary)).chain(costs::lines(summary)).chain(scaling::lines(summary)).collect()
-}
-
-fn explanation(summary: &Summary, rows: &[Row<'_>], beside: &[String]) -> Option<String> {
-    let compared = summary.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.against.is_some());
-    (summary.compares() && compared).then(|| {
-        let judged = match summary.is_judged() {
-            true => format!(" with 95 % interval, in this run. {} ? undecided.", mark::same_letter(summary.theta)),
-            false => ".".to_owned(),
-        };
-        let lines = legend_of_marks(rows).into_iter().chain(resolution::lines(summary));
-        let lines: String = lines.chain(beside.iter().cloned()).map(|line| format!(" {line}")).collect();
-        format!("Change against {}{judged}{lines}", summary.reference_name())
-    })
 }

@@ -3,27 +3,31 @@
 use std::collections::BTreeMap;
 
 use fsb_analysis::Noise;
-use fsb_model::{Outcome, Phase, RunRecord, Warning};
+use fsb_model::{Outcome, Phase, RunRecord, StopReason, Warning};
 
 use super::shown::ShownTrial;
 use super::summary::{Measured, State, Summary, Workload};
 use super::{device, geometry, interference, media, risks, stretches, sustained, trust};
+use crate::record_text::stop_reason_text;
 use crate::show::{NOT_HERE, counted, some_of};
 use crate::warning::warning_text;
 
 /// More cells than this are not named in one warning.
 const NAMED: usize = 3;
 
-/// What somebody must act on or know beside the numbers, then what `trust` sums up.
+/// Returns the warnings that may change the meaning of the answer, and those that the trust covers.
 pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> (Vec<String>, Vec<String>) {
     let (reported, others): (Vec<&Warning>, Vec<&Warning>) =
         record.warnings.iter().partition(|warning| trust::reports(warning));
-    let mut urgent: Vec<String> = others.into_iter().map(warning_text).collect();
+    // The most severe first: a screen has room for one.
+    let mut urgent: Vec<String> = Vec::new();
     if record.stop_reason.is_none() && summary.blocks > 0 {
         urgent.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
     }
-    urgent.extend(geometry::warnings(record));
+    urgent.extend(ended_early(record));
     urgent.extend(risks::durable(summary).or_else(|| unflushed(record)));
+    urgent.extend(geometry::warnings(record));
+    urgent.extend(others.into_iter().map(warning_text));
     urgent.extend(lost(summary));
     // Media are described as they were found, below.
     let reported = reported.into_iter().filter(|warning| **warning != Warning::DifferentMedia);
@@ -42,6 +46,27 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
     warnings.extend(restless(trials));
     warnings.extend(interference::warning(trials));
     (urgent, warnings)
+}
+
+/// The reason why a run made fewer blocks than it was to, or missed the precision that was requested.
+pub(super) fn ended_early(record: &RunRecord) -> Option<String> {
+    let reason = record.stop_reason.as_ref()?;
+    let is_early = match reason {
+        StopReason::Imprecise { .. }
+        | StopReason::BudgetWouldBePassed { .. }
+        | StopReason::BudgetCut { .. }
+        | StopReason::Hopeless { .. }
+        | StopReason::NoValues { .. } => true,
+        StopReason::Requested { .. }
+        | StopReason::BudgetPlanned { .. }
+        | StopReason::Undecided { .. }
+        | StopReason::Decided { .. }
+        | StopReason::Precise { .. }
+        | StopReason::Race { .. }
+        | StopReason::Text(_)
+        | StopReason::Unknown(_) => false,
+    };
+    is_early.then(|| format!("the run ended after {}", stop_reason_text(reason)))
 }
 
 /// What durable means where the device flushes nothing.

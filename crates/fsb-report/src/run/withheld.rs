@@ -42,7 +42,7 @@ pub enum Withheld {
 }
 
 impl Withheld {
-    /// `of 20 trials 11 disturbed`, `another run measured at the same time`.
+    /// `of 20 trials 11 affected by interference`, `another run measured at the same time`.
     pub(super) fn to_text(&self) -> String {
         match self {
             Withheld::Concurrent => "another run measured at the same time".to_owned(),
@@ -52,7 +52,7 @@ impl Withheld {
             }
             Withheld::Memory { cause } => cause.clone(),
             Withheld::Spoilt { trials, disturbed, invalid } => {
-                let kinds = [(disturbed, "disturbed"), (invalid, "invalid")];
+                let kinds = [(disturbed, "affected by interference"), (invalid, "invalid")];
                 let kinds: Vec<String> = kinds
                     .iter()
                     .filter(|(count, _)| **count > 0)
@@ -66,8 +66,17 @@ impl Withheld {
     /// The reason for several cases together.
     pub(super) fn summarized(&self) -> String {
         match self {
-            Withheld::Spoilt { .. } => "most trials were disturbed or invalid".to_owned(),
+            Withheld::Spoilt { .. } => "most trials were affected by interference or invalid".to_owned(),
             other => other.to_text(),
+        }
+    }
+
+    /// What would make a verdict possible, for the line of trust.
+    pub(super) fn help(&self) -> Option<&'static str> {
+        match self {
+            Withheld::Concurrent => Some("run it again without another run beside it"),
+            Withheld::Lost { .. } => Some("fsb report --notes shows why"),
+            Withheld::Memory { .. } | Withheld::Spoilt { .. } => None,
         }
     }
 

@@ -7,15 +7,30 @@ use textwrap::core::display_width;
 use crate::show::Change;
 use crate::visible;
 
-/// A column, ready to be set.
+/// A column, ready to be printed.
 pub(crate) struct Column {
+    pub(super) wide: Layout,
+    /// The same with the percent sign in the title instead of in each cell.
+    pub(super) narrow: Layout,
+    pub(super) paint: Vec<Option<Color>>,
+}
+
+/// The text of a column.
+pub(super) struct Layout {
     pub(super) title: String,
     pub(super) cells: Vec<String>,
-    pub(super) paint: Vec<Option<Color>>,
     pub(super) width: usize,
 }
 
-/// What stands in one cell, in parts.
+impl Layout {
+    fn new(title: String, cells: Vec<String>) -> Layout {
+        let width = cells.iter().chain([&title]).map(|text| display_width(text)).max().unwrap_or(0);
+        Layout { title, cells, width }
+    }
+}
+
+/// The content of one cell.
+#[derive(Clone)]
 pub(crate) enum Part {
     /// A change and its mark.
     Change(Change, String),
@@ -29,10 +44,30 @@ impl Column {
     /// Cells with their colours, under a title.
     pub(crate) fn new(title: &str, cells: Vec<(Part, Option<Color>)>) -> Column {
         let (parts, paint): (Vec<Part>, Vec<Option<Color>>) = cells.into_iter().unzip();
-        let title = visible::line(title);
-        let cells: Vec<String> = aligned(&parts).iter().map(|cell| visible::line(cell).into_owned()).collect();
-        let width = cells.iter().map(String::as_str).chain([title.as_ref()]).map(display_width).max().unwrap_or(0);
-        Column { title: title.into_owned(), cells, paint, width }
+        let title = visible::line(title).into_owned();
+        let set = |parts: &[Part]| aligned(parts).iter().map(|cell| visible::line(cell).into_owned()).collect();
+        let without_percent: Vec<Part> = parts.iter().map(Part::without_percent).collect();
+        let has_changes = parts.iter().any(|part| matches!(part, Part::Change(..)));
+        let narrow =
+            Layout::new(if has_changes { format!("{title}, %") } else { title.clone() }, set(&without_percent));
+        Column { wide: Layout::new(title, set(&parts)), narrow, paint }
+    }
+
+    /// Returns the wide or the narrow layout.
+    pub(super) fn layout(&self, is_narrow: bool) -> &Layout {
+        if is_narrow { &self.narrow } else { &self.wide }
+    }
+}
+
+impl Part {
+    fn without_percent(&self) -> Part {
+        match self {
+            Part::Change(change, mark) => {
+                let center = change.center.trim_end_matches(" %").to_owned();
+                Part::Change(Change { center, ..change.clone() }, mark.clone())
+            }
+            other => other.clone(),
+        }
     }
 }
 

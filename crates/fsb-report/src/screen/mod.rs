@@ -1,19 +1,23 @@
 //! Text for terminals: paragraphs, and columns side by side within a width.
 //!
-//! Columns that do not fit follow in further groups, each with the first column, the reference, beside them; long
-//! labels are wrapped. Every text that becomes a line here shows what it hides ([`crate::visible`]).
+//! If the table is wider than the screen, labels are abbreviated; columns that still do not fit follow in further groups,
+//! each beside the first column, the baseline; then labels wrap. Every text that becomes a line here shows what it hides
+//! ([`crate::visible`]).
 
 mod column;
+mod labels;
 mod names;
 
 use std::borrow::Cow;
 
 use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, Table, TableStyle};
+use textwrap::core::display_width;
 use textwrap::{Options, wrap};
 
 use crate::show::bound;
 use crate::visible;
 
+use column::Layout;
 pub(crate) use column::{Column, Part, paint};
 pub(crate) use names::Names;
 
@@ -21,6 +25,8 @@ pub(crate) use names::Names;
 pub const WIDTH: usize = 80;
 /// Labels are not wrapped narrower than this.
 const LABEL: usize = 16;
+/// Labels up to this width are not wrapped to get another column beside them.
+const WHOLE_LABEL: usize = 26;
 /// Between columns.
 const GAP: usize = 2;
 
@@ -37,24 +43,60 @@ pub(crate) fn paragraph(lines: &mut Vec<String>, width: usize, text: &str, first
 pub(crate) fn tables(labels: &[&str], columns: &[Column], width: usize, color: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if !labels.is_empty() {
-        let labels: Vec<Cow<'_, str>> = labels.iter().map(|label| visible::line(label)).collect();
-        for group in groups(&labels, columns, width) {
+        let labels = labels.iter().map(|label| visible::line(label)).collect();
+        let (labels, is_narrow) = fitting(labels, columns, width);
+        for group in groups(&labels, columns, is_narrow, width) {
             lines.push(String::new());
-            lines.extend(table(&labels, &group, width, color));
+            lines.extend(table(&labels, &group, is_narrow, width, color));
         }
     }
     lines
 }
 
+/// Abbreviates the labels if the table does not fit otherwise, and then narrows the columns.
+fn fitting<'a>(labels: Vec<Cow<'a, str>>, columns: &[Column], width: usize) -> (Vec<Cow<'a, str>>, bool) {
+    let taken = |is_narrow| columns.iter().map(|column| GAP + column.layout(is_narrow).width).sum::<usize>();
+    if widest(&labels) + taken(false) <= width {
+        return (labels, false);
+    }
+    let labels: Vec<Cow<'_, str>> = labels.into_iter().map(|label| labels::abbreviate(&label).into()).collect();
+    let is_narrow = widest(&labels) + taken(false) > width && widest(&labels) + taken(true) <= width;
+    (labels, is_narrow)
+}
+
+fn widest(labels: &[Cow<'_, str>]) -> usize {
+    labels.iter().map(|label| display_width(label)).max().unwrap_or(0)
+}
+
+/// Cuts a text to one line of that width at a word, with an ellipsis where words are missing.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    let text = visible::line(text);
+    if display_width(&text) <= width {
+        return text.into_owned();
+    }
+    let mut line = String::new();
+    for word in text.split(' ') {
+        if display_width(&line) + display_width(word) + 2 > width {
+            break;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    line.trim_end_matches([',', ';', ':']).to_owned() + "…"
+}
+
 /// The reference with as many of the others as fit beside it.
-fn groups<'a>(labels: &[Cow<'_, str>], columns: &'a [Column], width: usize) -> Vec<Vec<&'a Column>> {
+fn groups<'a>(labels: &[Cow<'_, str>], columns: &'a [Column], is_narrow: bool, width: usize) -> Vec<Vec<&'a Column>> {
     let Some((reference, others)) = columns.split_first() else { return Vec::new() };
-    let widest = labels.iter().map(|label| textwrap::core::display_width(label)).max().unwrap_or(0);
-    let room = width.saturating_sub(widest.min(LABEL) + GAP + reference.width);
+    let widest = widest(labels);
+    let label = if widest <= WHOLE_LABEL { widest } else { LABEL };
+    let room = width.saturating_sub(label + GAP + reference.layout(is_narrow).width);
     let mut groups: Vec<Vec<&Column>> = Vec::new();
     let mut left = 0;
     for column in others {
-        let needed = GAP + column.width;
+        let needed = GAP + column.layout(is_narrow).width;
         match groups.last_mut() {
             Some(group) if needed <= left => group.push(column),
             _ => {
@@ -68,8 +110,9 @@ fn groups<'a>(labels: &[Cow<'_, str>], columns: &'a [Column], width: usize) -> V
 }
 
 /// One group as lines: labels take what the columns leave.
-fn table(labels: &[Cow<'_, str>], group: &[&Column], width: usize, color: bool) -> Vec<String> {
-    let taken: usize = group.iter().map(|column| GAP + column.width).sum();
+fn table(labels: &[Cow<'_, str>], group: &[&Column], is_narrow: bool, width: usize, color: bool) -> Vec<String> {
+    let layouts: Vec<&Layout> = group.iter().map(|column| column.layout(is_narrow)).collect();
+    let taken: usize = layouts.iter().map(|layout| GAP + layout.width).sum();
     let room = width.saturating_sub(taken).max(LABEL);
     let mut table = Table::new();
     table.load_style(TableStyle::new()).set_content_arrangement(ContentArrangement::Disabled);
@@ -78,11 +121,12 @@ fn table(labels: &[Cow<'_, str>], group: &[&Column], width: usize, color: bool) 
     } else {
         table.force_no_tty();
     }
-    let header = group.iter().map(|column| Cell::new(&column.title));
+    let header = layouts.iter().map(|layout| Cell::new(&layout.title));
     table.set_header(std::iter::once(Cell::new("")).chain(header));
     for (index, label) in labels.iter().enumerate() {
         let label = wrap(label, Options::new(room).subsequent_indent("  ")).join("\n");
-        let cells = group.iter().map(|column| painted(&column.cells[index], column.paint[index], color));
+        let cells = layouts.iter().zip(group);
+        let cells = cells.map(|(layout, column)| painted(&layout.cells[index], column.paint[index], color));
         table.add_row(std::iter::once(Cell::new(label)).chain(cells));
     }
     for column in table.column_iter_mut() {

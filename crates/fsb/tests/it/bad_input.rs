@@ -230,7 +230,7 @@ fn the_option_chooses_the_format_of_messages() {
         stderr(&output)
     };
     assert!(lines(&["--message-format", "json", "run", "exxt4"], "text").starts_with("{\"level\":\"error\""));
-    assert!(lines(&["run", "exxt4", "--message-format=text"], "json").starts_with("fsb: "));
+    assert!(lines(&["run", "exxt4", "--message-format=text"], "json").starts_with("error: "));
     assert!(lines(&["run", "exxt4", "--message-format=xml"], "").contains("invalid value 'xml'"));
     assert!(lines(&["run", "exxt4"], "xml").contains("FSB_MESSAGE_FORMAT=xml: use text or json"));
 }

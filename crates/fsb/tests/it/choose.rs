@@ -72,7 +72,7 @@ fn candidates_are_listed_with_their_reasons() {
     };
     let safe = listed(&["ext4", "xfs"]);
     assert!(safe.contains("ext4,noatime") && safe.contains("xfs") && !safe.contains("RISK"), "{safe}");
-    assert!(safe.contains("the first one is the reference of every heat"), "{safe}");
+    assert!(safe.contains("the first one is the baseline of every race round"), "{safe}");
     let risky = listed(&["ext4", "--risky"]);
     assert!(risky.contains("RISK: a power failure may lose synced data"), "{risky}");
 }

@@ -244,7 +244,7 @@ fn blocks_with_a_budget_end_with_whichever_is_first() {
         let arguments = ["run", ".", "--blocks", blocks, "--budget", budget, "--out", out, "--", "sleep", "0.3"];
         let output = fsb(scratch.path(), &arguments);
         expect_code(&output, 0);
-        stdout(&output)
+        stdout(&fsb(scratch.path(), &["report", out, "--notes"])).replace("\n  ", " ")
     };
     let bounded = run("500", "5s", "bounded");
     // A block that waits for the disk of others for longer than those before is cut off.

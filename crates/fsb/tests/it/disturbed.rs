@@ -89,12 +89,12 @@ fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
     assert_eq!(differ.len() as u32, disturbed_to_the_end, "{differ:?}");
     // The first screen sums it up; the report says it.
     assert!(!stdout(&loud).contains("warning: ") && stdout(&loud).contains("trust: "), "{}", stdout(&loud));
-    let said = stdout(&fsb(scratch.path(), &["report", "loud"])).replace("\n  ", " ");
+    let said = stdout(&fsb(scratch.path(), &["report", "loud", "--notes"])).replace("\n  ", " ");
     let expected = format!(
-        "CPU steal 3 %: {repeated} of 144 trials disturbed, {repeated} of them repeated, {disturbed_to_the_end} disturbed to the end"
+        "CPU steal 3 %: {repeated} of 144 trials affected, {repeated} of them retried, {disturbed_to_the_end} affected to the end"
     );
     assert!(said.contains(&expected), "{expected} in {said}");
-    assert!(stderr(&loud).contains("disturbed (CPU steal 3 %), made again"), "{}", stderr(&loud));
+    assert!(stderr(&loud).contains("affected by interference (CPU steal 3 %), retried"), "{}", stderr(&loud));
     // The report is made of the same trials: those that count.
     let report = fsb(scratch.path(), &["report", "loud", "--format", "json"]);
     let view: Value = serde_json::from_str(&stdout(&report)).unwrap();
@@ -164,7 +164,7 @@ fn an_invalid_trial_is_made_again_unless_it_was_invalid_to_the_end_before() {
     }
     assert!(attempts(1)[..2].iter().all(|trial| trial["superseded"] == true && trial["outcome"] == "invalid"));
     assert!(attempts(1)[2]["superseded"].is_null());
-    assert!(stderr(&output).contains(", made again"), "{}", stderr(&output));
+    assert!(stderr(&output).contains(", retried"), "{}", stderr(&output));
 }
 
 /// In turn, what happens during a visit falls on one target alone.
@@ -176,9 +176,10 @@ fn verdicts_of_visits_that_were_mostly_disturbed_are_withheld() {
     let output = run(scratch.path(), "run", &targets);
     expect_code(&output, 0);
     let screen = stdout(&output);
-    assert!(screen.starts_with("On a disturbed machine ("), "{screen}");
+    assert!(screen.starts_with("With interference in "), "{screen}");
     assert!(
-        !screen.contains("fastest") && screen.replace('\n', " ").contains(": not judged: most trials were disturbed"),
+        !screen.contains("fastest")
+            && screen.replace('\n', " ").contains(": not judged: most trials were affected by interference"),
         "{screen}"
     );
     assert!(screen.contains("trust: low, because "), "{screen}");
@@ -200,7 +201,7 @@ fn a_run_whose_repetitions_all_succeed_is_the_quiet_run() {
         table(&scratch.path().join("quiet")) == table(&scratch.path().join("loud")),
         "a disturbed number is analysed"
     );
-    let screen = stdout(&fsb(scratch.path(), &["report", "loud"]));
+    let screen = stdout(&fsb(scratch.path(), &["report", "loud", "--notes"]));
     let line = screen.lines().find(|line| line.contains("CPU steal")).unwrap();
     insta::assert_snapshot!("disturbed_warning", line);
 }
@@ -277,11 +278,11 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
     assert!(reason["reached"].as_f64().unwrap() <= 0.1, "{reason}");
     assert!(stderr(&noisy).contains("stopping rule: from 5 blocks on, one more each time"), "{}", stderr(&noisy));
     assert!(stderr(&quiet).contains("stopping rule: "));
-    let screen = stdout(&noisy);
+    let screen = stdout(&fsb(scratch.path(), &["report", "noisy", "--notes"]));
     assert!(screen.contains(&format!("ended after {made} blocks: every cell's")), "{screen}");
     let page = fs::read_to_string(scratch.path().join("noisy/report.html")).unwrap();
     assert!(
-        page.contains("The rule: from 5 blocks on, one more") && page.contains("Ended after"),
+        page.contains("The rule: from 5 blocks on, one more") && page.contains("The run ended after"),
         "both stand in the report"
     );
     // Of several targets it is asked of their ratios.
@@ -296,7 +297,8 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
     );
     // What cannot be reached within the budget is said, with the workload that is the widest.
     let hopeless = measure("hopeless", "null,noise=40%", "0.1%", "1s");
-    let screen = stdout(&hopeless).replace("\n  ", " ");
+    assert!(stdout(&hopeless).contains("warning: the run ended after "), "{}", stdout(&hopeless));
+    let screen = stdout(&fsb(scratch.path(), &["report", "hopeless", "--notes"])).replace("\n  ", " ");
     assert!(screen.contains("(requested: ±0.1 %)") && screen.contains("is still within ±"), "{screen}");
     assert!(blocks("hopeless") >= 5);
 }
@@ -307,7 +309,8 @@ fn a_precision_that_no_cell_can_have_ends_after_a_block() {
     let scratch = scratch();
     let output = run(scratch.path(), "run", &["null,fail=eio", "--precision", "3%", "--budget", "60s", "-q"]);
     expect_code(&output, 4);
-    assert!(stdout(&output).contains("1 block: every trial failed, in warm-up too"), "{}", stdout(&output));
+    let said = stdout(&output).replace("\n  ", " ");
+    assert!(said.contains("1 block: every trial failed, in warm-up too"), "{said}");
 }
 
 #[test]
@@ -320,7 +323,8 @@ fn a_budget_says_its_rule_and_what_it_did() {
     let rule = &record["stopping_rule"];
     assert_eq!((&rule["kind"], &rule["budget_seconds"]), (&"budget".into(), &4.0.into()), "{rule}");
     assert!(stderr(&output).contains("as many blocks as 4.0 s hold, at most 30"), "{}", stderr(&output));
-    assert!(stdout(&output).contains("ended after "), "{}", stdout(&output));
+    let notes = stdout(&fsb(scratch.path(), &["report", "run", "--notes"]));
+    assert!(notes.contains("ended after "), "{notes}");
 }
 
 #[test]
@@ -357,7 +361,7 @@ fn a_neighbour_that_works_is_seen_from_within_the_run() {
             trial["interference"].as_array().unwrap().iter().map(|found| text(found, "kind")).collect();
         assert!(kinds.contains(&"other_processes"), "{kinds:?}");
     }
-    let screen = stdout(&fsb(scratch.path(), &["report", "run"])).replace("\n  ", " ");
+    let screen = stdout(&fsb(scratch.path(), &["report", "run", "--notes"])).replace("\n  ", " ");
     assert!(
         screen.contains("1 of 1 trial disturbed, 1 of them repeated, 1 disturbed to the end and analysed"),
         "{screen}"

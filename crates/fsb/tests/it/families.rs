@@ -44,7 +44,7 @@ fn suites_say_whose_work_they_are_and_how_long_they_take() {
     }
     let matrix = text.lines().find(|line| line.starts_with("iozone ")).expect(&text);
     assert!(matrix.contains(" about ") && matrix.contains(" h  "), "{matrix}");
-    assert!(text.contains("Times are of two file systems"), "{text}");
+    assert!(text.contains("Times are for two file systems"), "{text}");
 }
 
 /// The report names suites by their machines; the runner has them.

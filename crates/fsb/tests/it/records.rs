@@ -33,7 +33,7 @@ fn every_earlier_version_is_reported_and_compared() {
         assert_eq!(labels, ["write 1M, durable", "append 4K, durable each", "create 4K files"], "{version}");
         let slower = &summary["rows"][1]["cells"][1]["against"];
         assert_eq!((slower["n"].as_u64(), slower["ratio"].as_f64().unwrap() < 1.0), (Some(5), true), "{slower}");
-        let screen = stdout(&fsb(scratch.path(), &["report", version])).replace("\n  ", " ");
+        let screen = stdout(&fsb(scratch.path(), &["report", version, "--notes"])).replace("\n  ", " ");
         assert!(screen.contains("CPU steal 3 %: 2 of 45 trials"), "{screen}");
         let compared = fsb(scratch.path(), &["compare", &format!("old={version}"), &format!("new={version}")]);
         expect_code(&compared, 0);

@@ -19,8 +19,8 @@ use crate::page::table::{Table, TableCell, TableRow};
 use crate::page::{PLOTLY, PLOTLY_3D};
 use crate::report::Report;
 use crate::run::{ShownTrial, groups};
-use crate::show::{bound, capital, grouped};
-use crate::view::{Row, View, legend_of_marks};
+use crate::show::{bound, capital, counted, grouped};
+use crate::view::{Row, TrustView, View, legend_of_marks};
 
 pub(super) const FORMAT: Format = Format {
     name: "html",
@@ -113,16 +113,9 @@ fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
 /// The answer.
 fn overview(view: &View<'_>, opening: Opening) -> Section {
     let mut blocks: Vec<Block> = opening.columns.into_iter().collect();
-    // What a line of trust sums up is folded away behind it.
-    let open = if view.trust.is_some() { view.urgent } else { view.warnings.len() };
-    let (open, folded) = view.warnings.split_at(open);
-    let told: Vec<String> =
-        view.conditions.iter().chain(open).chain(view.problems).map(|warning| bound(warning)).collect();
-    let (told, rest) = told.split_at(told.len().min(WARNINGS));
-    let more = rest.iter().cloned().chain(folded.iter().map(|warning| bound(warning))).collect::<Vec<_>>();
-    let told: Vec<String> = view.trust.iter().map(|trust| bound(&capital(trust))).chain(told.to_vec()).collect();
-    if !told.is_empty() || !more.is_empty() {
-        blocks.push(Block::Warnings { told, more });
+    if !view.conditions.is_empty() {
+        let shown = view.conditions.iter().map(|condition| bound(condition)).collect();
+        blocks.push(Block::Warnings { shown, more: Vec::new() });
     }
     if !view.rows.is_empty() {
         let rows = view.rows.iter().enumerate().map(|(place, row)| line(view, row, place)).collect();
@@ -130,12 +123,31 @@ fn overview(view: &View<'_>, opening: Opening) -> Section {
         let table = Table::of_columns(opening.caption, &first, &view.names, rows);
         blocks.push(Block::table("overview", Table { foot: opening.total, ..table }));
     }
-    blocks.extend(legend_of_marks(&view.rows).map(|text| Block::text("note", text)));
-    blocks.extend(view.notes.iter().map(|note| Block::text("note", note)));
+    blocks.extend(legend_of_marks(&view.rows, view.theta).map(|text| Block::text("note", text)));
+    blocks.extend(warnings(view));
     blocks.extend(grouping(view).map(|text| Block::text("note", text)));
-    blocks.extend(view.advice.map(|advice| Block::text("advice", advice)));
+    let notes: Vec<Block> = view.notes.iter().map(|note| Block::text("note", note)).collect();
+    // A comparison has few, and they say what its intervals cover.
+    if view.trust.is_none() {
+        blocks.extend(notes);
+    } else if !notes.is_empty() {
+        blocks.push(Block::Details { summary: counted(notes.len(), "note"), blocks: notes });
+    }
     blocks.push(Block::Charts(chart::overview(view)));
     Section::new("overview", "Overview", blocks)
+}
+
+/// The most severe warnings and the trust; the others are folded.
+fn warnings(view: &View<'_>) -> Option<Block> {
+    let open = if view.trust.is_some() { view.urgent } else { view.warnings.len() };
+    let (open, folded) = view.warnings.split_at(open);
+    let open: Vec<String> = view.problems.iter().chain(open).map(|warning| bound(warning)).collect();
+    let (open, rest) = open.split_at(open.len().min(WARNINGS));
+    let more: Vec<String> = rest.iter().cloned().chain(folded.iter().map(|warning| bound(warning))).collect();
+    let help = |trust: &TrustView| view.advice.or(trust.help.as_deref()).map(|help| format!("; {help}"));
+    let trust = view.trust.iter().map(|trust| format!("{}{}", trust.line, help(trust).unwrap_or_default()));
+    let shown: Vec<String> = open.iter().cloned().chain(trust.map(|trust| bound(&capital(&trust)))).collect();
+    (!shown.is_empty() || !more.is_empty()).then_some(Block::Warnings { shown, more })
 }
 
 /// The note of a long run that the page does not hold every trial.

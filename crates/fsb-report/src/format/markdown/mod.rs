@@ -45,16 +45,11 @@ pub fn render(report: &Report<'_>) -> String {
         lines.push(String::new());
     }
     lines.extend([escape(&view.facts.join(" · ")), String::new()]);
-    let stopped = view.stopped.map(|stopped| format!("ended after {stopped}"));
     let warnings: Vec<String> = view.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
-    let notes = stopped
-        .as_deref()
-        .into_iter()
-        .chain(view.earlier.as_deref())
-        .chain(view.advice)
-        .chain(view.problems.iter().map(String::as_str));
-    let notes = notes.chain(view.trust.as_deref());
-    list(&mut lines, notes.chain(warnings.iter().map(String::as_str)));
+    let trust = view.trust.as_ref().map(|trust| trust.line.as_str());
+    let first = view.problems.iter().map(String::as_str).chain(trust).chain(view.advice);
+    let notes = view.notes.iter().map(String::as_str);
+    list(&mut lines, first.chain(warnings.iter().map(String::as_str)).chain(notes));
     lines.join("\n").trim_end().to_owned() + "\n"
 }
 

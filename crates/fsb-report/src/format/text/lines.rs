@@ -1,6 +1,8 @@
 //! The lines of a screen as they come.
 
-use crate::screen::{Column, Names, Part, WIDTH, paint, paragraph, tables};
+use textwrap::core::display_width;
+
+use crate::screen::{Column, Names, Part, WIDTH, cut, paint, paragraph, tables};
 use crate::view::{CellView, Detail};
 
 /// More columns than this, where a table has one a run, go into a table of their own.
@@ -10,12 +12,18 @@ const RUNS: usize = 6;
 pub(super) struct Lines {
     width: usize,
     color: bool,
+    /// Whether tables follow without an empty line.
+    compact: bool,
     lines: Vec<String>,
 }
 
 impl Lines {
     pub(super) fn new(width: usize, color: bool) -> Lines {
-        Lines { width: width.max(WIDTH), color, lines: Vec::new() }
+        Lines { width: width.max(WIDTH), color, compact: false, lines: Vec::new() }
+    }
+
+    pub(super) fn compact(&mut self) {
+        self.compact = true;
     }
 
     pub(super) fn text(self) -> String {
@@ -30,6 +38,24 @@ impl Lines {
         paragraph(&mut self.lines, self.width, text, first, rest);
     }
 
+    /// Prints one line: a text, cut if it is too long, and what follows it in any case.
+    pub(super) fn line(&mut self, text: &str, after: &str) {
+        let room = self.width.saturating_sub(display_width(after));
+        self.lines.push(cut(text, room) + after);
+    }
+
+    /// Prints parts as one line, without the longest ones if all are too long. Returns whether all are there.
+    pub(super) fn parts(&mut self, parts: &[String]) -> bool {
+        const BETWEEN: &str = " · ";
+        let mut kept: Vec<&str> = parts.iter().map(String::as_str).collect();
+        while kept.len() > 1 && display_width(&kept.join(BETWEEN)) > self.width {
+            let longest = (0..kept.len()).max_by_key(|place| display_width(kept[*place])).unwrap_or_default();
+            kept.remove(longest);
+        }
+        self.line(&kept.join(BETWEEN), "");
+        kept.len() == parts.len()
+    }
+
     /// Labels down, as many columns across as the rows have cells.
     pub(super) fn table<'t>(&mut self, labels: &[&str], rows: &[&[CellView]], title: impl Fn(usize) -> &'t str) {
         let width = rows.first().map_or(0, |cells| cells.len());
@@ -39,7 +65,8 @@ impl Lines {
     }
 
     pub(super) fn columns(&mut self, labels: &[&str], columns: &[Column]) {
-        self.lines.extend(tables(labels, columns, self.width, self.color));
+        let lines = tables(labels, columns, self.width, self.color);
+        self.lines.extend(lines.into_iter().filter(|line| !(self.compact && line.is_empty())));
     }
 
     pub(super) fn detail(&mut self, detail: &Detail, names: &Names) {

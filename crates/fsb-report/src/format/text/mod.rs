@@ -10,7 +10,7 @@ use crate::compare;
 use crate::report::Report;
 use crate::screen::{Names, WIDTH};
 use crate::show::{counted, percent};
-use crate::view::{CellView, View};
+use crate::view::{CellView, TrustView, View};
 use lines::Lines;
 
 use super::member::Format;
@@ -18,22 +18,16 @@ use super::member::Format;
 pub(super) const FORMAT: Format = Format {
     name: "text",
     extension: "txt",
-    about: "the first screen: headline, table, warnings",
-    write: |report, output| output.write_all(screen(report, WIDTH, false).as_bytes()),
+    about: "the first screen and its notes: headline, table, warnings",
+    write: |report, output| output.write_all(screen(report, WIDTH, false, true).as_bytes()),
 };
 
-/// The first screen in `width` columns (80 at least), with colours where `color` is true. Lines end without spaces;
-/// the last one with a newline.
-pub fn screen(report: &Report<'_>, width: usize, color: bool) -> String {
-    lines(report, width, color, true)
-}
+/// More targets without a value than this are counted.
+const PROBLEMS: usize = 3;
 
-/// The same where the whole report lies beside it: of warnings that the line of trust sums up only their number.
-pub fn first_screen(report: &Report<'_>, width: usize, color: bool) -> String {
-    lines(report, width, color, false)
-}
-
-fn lines(report: &Report<'_>, width: usize, color: bool, in_full: bool) -> String {
+/// The first screen in `width` columns (80 at least), with colours where `color` is true, and all notes and warnings where
+/// `notes` is true. Lines end without spaces; the last one with a newline.
+pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> String {
     let readable = report.readable();
     let view = readable.view();
     let names = Names::of(view.names.iter().map(String::as_str));
@@ -42,8 +36,13 @@ fn lines(report: &Report<'_>, width: usize, color: bool, in_full: bool) -> Strin
         screen.say(&format!("warning: {condition}"), "", "  ");
     }
     screen.say(&view.headline, "", "");
+    // Of one case the headline says what the signs mean.
+    let is_single = view.rows.len() == 1 && view.trust.is_some();
+    if is_single {
+        screen.compact();
+    }
     table(&mut screen, &view, &names);
-    for note in &view.legend {
+    for note in view.legend.iter().filter(|_| !is_single) {
         screen.say(note, "  ", "  ");
     }
     for detail in compare::view::details(&view) {
@@ -51,29 +50,67 @@ fn lines(report: &Report<'_>, width: usize, color: bool, in_full: bool) -> Strin
     }
     findings(&mut screen, &view);
     published::tables_of(&mut screen, &view, &names);
+    match &view.trust {
+        Some(trust) => conclusion(&mut screen, &view, trust, is_single, notes),
+        None => basis(&mut screen, &view),
+    }
+    if notes {
+        for note in view.notes.iter().filter(|_| view.trust.is_some()) {
+            screen.say(&names.shorten(note), "note: ", "  ");
+        }
+        for warning in view.warnings.iter().filter(|_| view.trust.is_some()) {
+            screen.say(warning, "warning: ", "  ");
+        }
+    }
+    screen.text()
+}
+
+/// Prints the end of a run's screen: what has no value, the most severe warning, the environment and the trust, a line each.
+fn conclusion(screen: &mut Lines, view: &View<'_>, trust: &TrustView, is_single: bool, notes: bool) {
+    const NOTES: &str = "fsb report --notes";
+    for problem in view.problems.iter().take(PROBLEMS) {
+        screen.say(problem, "", "  ");
+    }
+    let more = view.problems.len().saturating_sub(PROBLEMS);
+    if more > 0 {
+        screen.say(&format!("and {more} more without a value: {NOTES}"), "  ", "  ");
+    }
+    if let Some((first, others)) = view.warnings[..view.urgent].split_first().filter(|_| !notes) {
+        let more = match others.len() {
+            0 => String::new(),
+            more => format!(" (+{more} more: {NOTES})"),
+        };
+        screen.line(&format!("warning: {first}"), &more);
+    }
+    let mut facts = view.facts.clone();
+    let is_plain = is_single && trust.is_high && view.advice.is_none();
+    if is_plain {
+        facts.push("trust: high".to_owned());
+    }
+    if notes {
+        screen.say(&facts.join(" · "), "", "  ");
+    } else {
+        screen.parts(&facts);
+    }
+    if !is_plain {
+        let help = view.advice.or(trust.help.as_deref()).map(|help| format!("; {help}"));
+        screen.say(&format!("{}{}", trust.line, help.unwrap_or_default()), "", "  ");
+    }
+}
+
+/// Prints the end of a comparison's screen, or of a run without any value: all of it.
+fn basis(screen: &mut Lines, view: &View<'_>) {
+    for note in &view.notes {
+        screen.say(note, "  ", "  ");
+    }
     screen.gap();
     screen.say(&view.facts.join(" · "), "", "  ");
-    if let Some(stopped) = view.stopped {
-        screen.say(&format!("ended after {stopped}"), "", "  ");
-    }
-    if let Some(earlier) = &view.earlier {
-        screen.say(earlier, "", "  ");
-    }
     for problem in view.problems {
         screen.say(problem, "", "  ");
     }
-    let told = if in_full || view.trust.is_none() { view.warnings.len() } else { view.urgent };
-    if let Some(trust) = &view.trust {
-        let more = match view.warnings.len() - told {
-            0 => String::new(),
-            more => format!(" ({} in the report)", counted(more, "remark")),
-        };
-        screen.say(&format!("{trust}{more}"), "", "  ");
-    }
-    for warning in &view.warnings[..told] {
+    for warning in view.warnings {
         screen.say(&format!("warning: {warning}"), "", "  ");
     }
-    screen.text()
 }
 
 /// The table alone, of a run that goes on: each row with its present intervals, and without the marks of verdicts, which
@@ -89,8 +126,9 @@ pub fn table_so_far(report: &Report<'_>, width: usize) -> String {
 }
 
 fn table(screen: &mut Lines, view: &View<'_>, names: &Names) {
-    let labels: Vec<&str> = view.rows.iter().map(|row| row.label.as_str()).collect();
-    let rows: Vec<&[CellView]> = view.rows.iter().map(|row| row.cells.as_slice()).collect();
+    let shown = || view.rows.iter().filter(|row| view.in_detail || !row.is_part);
+    let labels: Vec<&str> = shown().map(|row| row.label.as_str()).collect();
+    let rows: Vec<&[CellView]> = shown().map(|row| row.cells.as_slice()).collect();
     screen.table(&labels, &rows, |column| names.shown(column));
 }
 

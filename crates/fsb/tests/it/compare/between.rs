@@ -76,7 +76,8 @@ fn one_run_on_each_side_has_no_verdict_unless_the_variation_is_stated() {
     let unknown = "one run on each side: the variation between runs is unknown";
     assert!(said.contains(&format!("cannot tell: {unknown}")), "{said}");
     let shown = unwrapped(&output);
-    assert!(shown.starts_with(&format!("12 workloads, {unknown}.")), "{shown}");
+    assert!(shown.starts_with("Target by target: "), "{shown}");
+    assert!(shown.contains(&format!("All sets: 12 workloads, {unknown}.")), "{shown}");
     assert!(shown.contains(&format!("new/b against old/b, in these runs (n = 1): not judged, {unknown}")), "{shown}");
     let (output, said) = gate(scratch.path(), "old1", "new1", &["--between", "2%"]);
     expect_code(&output, 1);

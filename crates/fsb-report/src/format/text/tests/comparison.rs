@@ -6,7 +6,7 @@ use crate::text::screen;
 use textwrap::core::display_width;
 
 fn shown(sets: &[fsb_model::set::Set]) -> String {
-    screen(&Report::of_comparison(&compared(sets), None), WIDTH, false)
+    screen(&Report::of_comparison(&compared(sets), None), WIDTH, false, false)
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn of_workloads_the_rates_are_shown() {
 #[test]
 fn one_operation_size_by_size() {
     let document = compared(&iozone(&["xfs", "ext4"], 5, 3, 1 << 22));
-    insta::assert_snapshot!(screen(&Report::of_comparison(&document, Some("rewrite")), WIDTH, false));
+    insta::assert_snapshot!(screen(&Report::of_comparison(&document, Some("rewrite")), WIDTH, false, false));
 }
 
 #[test]
@@ -47,14 +47,14 @@ fn no_line_is_wider_than_the_screen_and_a_wide_screen_is_used() {
         let document = compared(&iozone(names, 5, 4, 1 << 20));
         let page = Report::of_comparison(&document, None);
         for width in [80, 160] {
-            let screen = screen(&page, width, false);
+            let screen = screen(&page, width, false, false);
             for line in screen.lines() {
                 assert!(display_width(line) <= width, "{line}");
                 assert_eq!(line, line.trim_end());
             }
         }
-        assert!(screen(&page, 160, false).lines().count() < screen(&page, 80, false).lines().count());
-        assert_eq!(screen(&page, 20, false), screen(&page, 80, false));
+        assert!(screen(&page, 160, false, false).lines().count() < screen(&page, 80, false, false).lines().count());
+        assert_eq!(screen(&page, 20, false, false), screen(&page, 80, false, false));
     }
 }
 
@@ -69,13 +69,13 @@ fn many_findings_are_counted() {
 fn colour_adds_nothing_but_colour() {
     let document = compared(&iozone(&["xfs", "ext4"], 5, 3, 1 << 20));
     let page = Report::of_comparison(&document, None);
-    let colored = screen(&page, WIDTH, true);
-    assert!(colored.contains("\u{1b}[") && !screen(&page, WIDTH, false).contains('\u{1b}'));
+    let colored = screen(&page, WIDTH, true, false);
+    assert!(colored.contains("\u{1b}[") && !screen(&page, WIDTH, false, false).contains('\u{1b}'));
     let mut parts = colored.split("\u{1b}[");
     let first = parts.next().unwrap().to_owned();
     let stripped = parts.fold(first, |text, part| text + part.split_once('m').unwrap().1);
     let trimmed: Vec<&str> = stripped.lines().map(str::trim_end).collect();
-    assert_eq!(trimmed, screen(&page, WIDTH, false).lines().collect::<Vec<_>>());
+    assert_eq!(trimmed, screen(&page, WIDTH, false, false).lines().collect::<Vec<_>>());
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn kernels_are_shown_in_part_for_people_and_in_full_for_programs() {
         assert_eq!(text.contains(names[0]) && text.contains(names[1]), in_full, "{}", format.name);
         assert!(in_full || text.contains("%6.12 is Linux 6.12.117+deb12-amd64"), "{}", format.name);
     }
-    assert!(screen(&page, 80, false).contains("ext4%6.1 "));
+    assert!(screen(&page, 80, false, false).contains("ext4%6.1 "));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_detail_has_every_value_of_every_run_within_the_screen() {
     let document = compared(&iozone(&names, 9, 1, 1 << 18));
     let report = Report::of_comparison(&document, Some("write"));
     let markdown = crate::find("markdown").unwrap().render(&report);
-    let screen = screen(&report, WIDTH, false);
+    let screen = screen(&report, WIDTH, false, false);
     assert!(screen.lines().all(|line| display_width(line) <= WIDTH), "{screen}");
     for value in document.operations[0].cells.iter().flat_map(|cell| cell.values.values()).flatten() {
         let shown = format!("{:.2}", value.value / 1048576.0);

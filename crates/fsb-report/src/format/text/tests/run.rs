@@ -8,7 +8,7 @@ use fsb_model::{RunRecord, Trial, Warning};
 use textwrap::core::display_width;
 
 fn shown((record, trials): &(RunRecord, Vec<Trial>), color: bool) -> String {
-    crate::text::screen(&Report::of_run(&Summary::of_run(record, trials), trials), WIDTH, color)
+    crate::text::screen(&Report::of_run(&Summary::of_run(record, trials), trials), WIDTH, color, false)
 }
 
 fn screen(targets: &[&str], blocks: u32) -> String {
@@ -132,9 +132,24 @@ fn side_by_side() {
     insta::assert_snapshot!(screen);
 }
 
-/// At the end of a run its report lies beside the screen: what the line of trust sums up is not said again.
 #[test]
-fn the_first_screen_has_one_line_of_trust_and_what_must_be_acted_on() {
+fn twelve_cases_of_three_targets_fit_24_lines() {
+    for run in [sample::run(&["ext4", "xfs", "btrfs"], 10), sample::side_by_side(&["ext4", "xfs", "btrfs"], 12)] {
+        let screen = shown(&run, false);
+        // The path of the report is printed below.
+        assert!(screen.lines().count() < 24, "{screen}");
+    }
+}
+
+#[test]
+fn notes_are_printed_on_demand() {
+    let (record, trials) = sample::run(&["ext4", "xfs", "btrfs"], 10);
+    let summary = Summary::of_run(&record, &trials);
+    insta::assert_snapshot!(crate::text::screen(&Report::of_run(&summary, &trials), WIDTH, false, true));
+}
+
+#[test]
+fn the_first_screen_has_one_warning_and_one_line_of_trust() {
     let (mut record, trials) = sample::run(&["ext4", "xfs"], 8);
     record.warnings = vec![
         sample::concurrent(),
@@ -148,12 +163,13 @@ fn the_first_screen_has_one_line_of_trust_and_what_must_be_acted_on() {
     ];
     let summary = Summary::of_run(&record, &trials);
     let report = Report::of_run(&summary, &trials);
-    let (first, full) = (crate::text::first_screen(&report, WIDTH, false), crate::text::screen(&report, WIDTH, false));
+    let screen = |notes| crate::text::screen(&report, WIDTH, false, notes);
+    let (first, full) = (screen(false), screen(true));
     let count = |text: &str, start: &str| text.lines().filter(|line| line.starts_with(start)).count();
-    assert_eq!((count(&first, "trust: low, because another run"), count(&first, "warning: ")), (1, 2), "{first}");
-    assert!(first.contains("warning: 1 trial has no value and is left out: "), "{first}");
+    assert_eq!((count(&first, "trust: low, because another run"), count(&first, "warning: ")), (1, 1), "{first}");
     assert!(first.contains("warning: 5 min 00 s hold 3 of 12 workloads"), "{first}");
-    assert!(first.replace("\n  ", " ").contains(" remarks in the report)"), "{first}");
+    assert!(first.contains(" (+1 more: fsb report --notes)\n"), "{first}");
+    assert!(full.contains("warning: 1 trial has no value and is left out: "), "{full}");
     assert_eq!(count(&full, "trust: low"), 1, "{full}");
     assert_eq!(count(&full, "warning: "), summary.warnings.len(), "{full}");
     assert!(full.contains("warning: process 7 (fsb run ext4) measured at the same time"), "{full}");
