@@ -55,7 +55,7 @@ pub(crate) struct View<'a> {
     pub(crate) problems: &'a [String],
     /// Conditions in which the runs differ: shown before any number.
     pub(crate) conditions: Vec<String>,
-    /// How far the numbers can be trusted; absent for comparisons and where there are no numbers.
+    /// The trust in the numbers. `None` for comparisons and for runs without a value.
     pub(crate) trust: Option<TrustView>,
     /// What the reader must know.
     pub(crate) warnings: &'a [String],
@@ -67,13 +67,13 @@ pub(crate) struct View<'a> {
     pub(crate) group_size: u32,
 }
 
-/// How far the numbers of a run can be trusted.
+/// The trust in the numbers of a run, as text.
 #[derive(Debug)]
 pub(crate) struct TrustView {
     /// The level with its strongest reason, in a line.
     pub(crate) line: String,
     pub(crate) is_high: bool,
-    /// What would raise it.
+    /// The command or action that raises it.
     pub(crate) help: Option<String>,
 }
 

@@ -38,9 +38,9 @@ pub enum StoreError {
         path: PathBuf,
         /// The part of it that is not root's alone.
         component: PathBuf,
-        /// Whose it is, or who may write to it: `is writable by all users`.
+        /// The reason: `is writable by all users`.
         why: String,
-        /// What helps beside another directory.
+        /// The remedy if it is not another directory.
         advice: String,
     },
     /// Something that this program did not make stands where it would write.

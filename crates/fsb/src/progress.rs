@@ -20,7 +20,7 @@ use crate::message::{self, Level, Message, MessageFormat};
 use crate::stderr::say;
 use crate::{columns, results};
 
-/// How much of the progress is shown.
+/// The amount of progress to print.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct Verbosity {
     /// Do not show progress
@@ -34,7 +34,7 @@ pub struct Verbosity {
 /// Shows events as they come.
 pub struct Progress {
     bar: ProgressBar,
-    /// Whether lines are printed because standard error is no terminal.
+    /// Whether lines are printed because standard error is not a terminal.
     lines: bool,
     verbosity: Verbosity,
     releases: Releases,

@@ -88,7 +88,7 @@ pub struct Trust {
     pub level: TrustLevel,
     /// Why, the strongest reasons first.
     pub because: Vec<String>,
-    /// What would raise it; absent at the highest level and where nothing is known that would.
+    /// The command or action that raises it. `None` at the highest level and if none is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }

@@ -71,7 +71,7 @@ impl Withheld {
         }
     }
 
-    /// What would make a verdict possible, for the line of trust.
+    /// Returns the action that makes a verdict possible, for the line of trust.
     pub(super) fn help(&self) -> Option<&'static str> {
         match self {
             Withheld::Concurrent => Some("run it again without another run beside it"),

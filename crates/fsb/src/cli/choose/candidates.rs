@@ -19,7 +19,7 @@ pub struct Raced {
 
 /// All candidates that the arguments stand for, the reference first, and named targets that are not raced because they are
 /// unsafe. Without `risky`, options that are unsafe or otherwise risky do not take part.
-/// With `only`, a file system's name stands for itself alone.
+/// With `only`, the name of a file system is one candidate: its defaults.
 pub fn all(arguments: &[String], risky: bool, only: bool) -> anyhow::Result<(Vec<Raced>, Vec<Refused>)> {
     let here = of_this_machine();
     let arguments = if arguments.is_empty() { &here } else { arguments };

@@ -37,7 +37,7 @@ struct RunSet {
 pub struct Making<'a> {
     /// The form in which each run is printed.
     pub output: &'a Output,
-    /// How much progress is shown.
+    /// The amount of progress to print.
     pub verbosity: Verbosity,
     /// Alone on the machine, or beside others.
     pub turn: Turn,
