@@ -73,7 +73,7 @@ pub trait Backend: Sync {
     fn capabilities(&self) -> Capabilities;
 
     /// Returns the backend that makes calls on the same files for work that is not measured. Returns `None` for the plain
-    /// calls of [`psync`](super::CALLS).
+    /// calls of psync.
     fn plain(&self) -> Option<&'static dyn Backend> {
         None
     }
