@@ -1,4 +1,5 @@
-//! Proofs: a trial whose state was not what its name says is invalid and is not ranked (DESIGN §5.7).
+//! Validity checks: a trial whose state differs from its name is invalid and is not ranked (docs/methods/method.md,
+//! "Measuring", 5).
 
 use fsb_engine::{EXAMINED_FILES, Profile};
 use fsb_model::CacheState;
