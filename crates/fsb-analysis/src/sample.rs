@@ -1,9 +1,6 @@
 //! What is ranked: the values of targets.
 
 use crate::block_value::BlockValue;
-use crate::difference::Difference;
-use crate::error::AnalysisError;
-use crate::runs::{RunContrast, Terms};
 
 /// The values of one target or set, each of one block of one run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -49,13 +46,5 @@ impl Sample {
     /// Whether its targets exchange parts of the medium, and each value says which it was.
     pub fn has_parts(&self) -> bool {
         !self.values.is_empty() && self.values.iter().all(|value| value.part.is_some())
-    }
-
-    /// The mean difference of logarithms of `candidate` from this sample; `terms` are those of comparisons between runs.
-    pub fn difference(&self, candidate: &Sample, terms: &Terms) -> Result<Option<Difference>, AnalysisError> {
-        if self.is_compared_by_block(candidate) {
-            return Difference::paired(&self.values, &candidate.values);
-        }
-        Ok(RunContrast::of(self, candidate)?.map(|contrast| contrast.difference(terms)))
     }
 }

@@ -1,12 +1,13 @@
-//! How much each cell does and how many blocks are made: fixed once, after the warm-up block, the same for all targets.
+//! The amount of work of each cell and the number of blocks. Both are fixed after the warm-up block, for all targets alike.
 //!
-//! A timed stretch should last 2 s where something reaches the device and 0.1 s where nothing does (DESIGN §5.6). The
-//! fastest target decides, so that no target's stretch is shorter. But where restoring the state takes much longer than
-//! the stretch (a remount for a read of milliseconds), a trial ends after five times the stretch. Where a budget does not
-//! hold enough blocks of that, all stretches are made shorter together, never below one repetition: a machine's speed
-//! changes faster than targets take turns, so that a stretch four times as long has 0.86 of the variance, and many short
-//! visits tell more than few long ones. Where even the shortest do not fit five times, or the length was asked for and does
-//! not, there are fewer blocks than can be judged.
+//! The length of samples follows docs/methods/method.md ("Measuring", 7): 2 s if something reaches the device, otherwise 0.1 s. The
+//! fastest target decides, so that the samples of other targets are not shorter. If restoring the state takes much longer than
+//! the sample (a remount for a read of milliseconds), a trial ends after five times the length of a sample.
+//!
+//! If a budget does not hold enough blocks of that, all samples become shorter together, but not shorter than one
+//! repetition. The speed of a machine changes faster than targets take turns. A sample four times as long therefore has 0.86
+//! of the variance, and several short trials are more precise than one long trial. If even the shortest samples do not fit
+//! five times, or the plan gives their length, there are fewer blocks than can be judged.
 
 use std::collections::BTreeMap;
 

@@ -8,6 +8,7 @@ mod author;
 mod error;
 mod lock;
 mod output;
+mod path;
 mod place;
 mod read;
 mod trials;
@@ -25,17 +26,12 @@ use rustix::fs::OFlags;
 pub use author::{Act, Author};
 pub use error::{CODES, StoreError};
 pub use output::{append, check as check_output, check_existing, replace, replace_with};
-pub use place::absolute;
-pub use read::{Contents, Journal, Line, Reader, read};
+pub use path::absolute;
+pub use read::{Contents, Journal, Line, RUN_FILE, Reader, TRIALS_FILE, read};
 pub use trust::{check_private, check_trusted};
 
 use lock::{LOCK_FILE, Lock};
 use place::{HeldDirectory, Open};
-
-/// The record of the run.
-pub const RUN_FILE: &str = "run.json";
-/// The trials, one a line.
-pub const TRIALS_FILE: &str = "trials.jsonl";
 
 /// An open run directory that trials are appended to. Nobody else appends while it is open.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
+use crate::path::absolute;
 use crate::{Author, StoreError, trust};
 
 /// Random names that are tried before somebody is said to be in the way.
@@ -205,12 +206,4 @@ fn hidden(name: &OsStr) -> io::Result<OsString> {
     hidden.push(OsStr::from_bytes(&name.as_bytes()[..name.len().min(200)]));
     hidden.push(format!(".{:016x}", u64::from_ne_bytes(random)));
     Ok(hidden)
-}
-
-/// The path from the root on. Nothing can be named from a working directory that is gone.
-pub fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
-    std::path::absolute(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => StoreError::NoWorkingDirectory(path.to_owned()),
-        _ => StoreError::io("find", path, error),
-    })
 }

@@ -9,7 +9,12 @@ use fsb_input::{LARGEST_RECORD, LONGEST_LINE, Lines};
 use fsb_model::{RunRecord, Trial, Warning, run, trial};
 use serde::Deserialize;
 
-use crate::{RUN_FILE, StoreError, TRIALS_FILE};
+use crate::StoreError;
+
+/// The record of the run.
+pub const RUN_FILE: &str = "run.json";
+/// The trials, one a line.
+pub const TRIALS_FILE: &str = "trials.jsonl";
 
 /// How much of the journal is read at once.
 const BUFFER: usize = 256 << 10;

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::StoreError;
+use crate::path::absolute;
 
 /// So many links may stand in a path, as the kernel has it.
 const LINKS: usize = 40;
@@ -84,7 +85,7 @@ pub(crate) fn open(path: &Path, make: bool) -> Result<OwnedFd, StoreError> {
 
 /// Whether every component of the path is trusted, as far as it is there.
 pub fn check_trusted(path: &Path) -> Result<(), StoreError> {
-    match open(&crate::absolute(path)?, false) {
+    match open(&absolute(path)?, false) {
         Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(()),
         opened => opened.map(drop),
     }
@@ -93,7 +94,7 @@ pub fn check_trusted(path: &Path) -> Result<(), StoreError> {
 /// Whether root may work in the directory by names that others could guess: every component of the path is trusted, and
 /// nobody else makes files in it, or the kernel sees to it that their links lead nowhere.
 pub fn check_private(path: &Path) -> Result<(), StoreError> {
-    let path = crate::absolute(path)?;
+    let path = absolute(path)?;
     let directory = open(&path, false)?;
     let stat = fstat(&directory).map_err(|errno| StoreError::io("examine", &path, errno.into()))?;
     if stat.st_mode & OTHERS == 0 || links_are_protected() {

@@ -28,11 +28,12 @@ pub mod watch;
 
 pub use caller::{Caller, prepare_process};
 pub use error::{Kind, Refusal, TestbedError};
+pub use fs::Fake;
 pub use identity::worker_identity;
 pub use local::{LocalTestbed, part_size, side_by_side};
 pub use medium::part_bytes;
 pub use progress::Progress;
 pub use sys::Roots;
 pub use testbed::{
-    Abilities, ColdMethod, ColdReach, Counters, Fake, Opened, OpenedPart, Provisioned, Quiet, Seat, Setup, Testbed,
+    Abilities, ColdMethod, ColdReach, Counters, Opened, OpenedPart, Provisioned, Quiet, Seat, Setup, Testbed,
 };

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::Held;
 use crate::error::TestbedError;
+use crate::fs::Fake;
 use crate::medium::Part;
 use crate::progress::Progress;
 use crate::watch::{DeviceCourse, Watch};
@@ -151,17 +152,6 @@ pub struct Abilities {
     pub why_not_cold: String,
     /// Why nothing is durable on it; empty where it is.
     pub why_not_durable: String,
-}
-
-/// What the null file system makes up.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Fake {
-    /// Times are so much longer: 0.1 for 10 %.
-    pub slowdown: f64,
-    /// Standard deviation of trials, relative.
-    pub noise: f64,
-    /// Share of trials that are disturbed, those made again included.
-    pub disturbed: f64,
 }
 
 /// How data are made cold.

@@ -205,6 +205,16 @@ impl RunContrast {
     }
 }
 
+impl Sample {
+    /// Returns the mean difference of logarithms of `candidate` from this sample. Comparisons between runs use `terms`.
+    pub fn difference(&self, candidate: &Sample, terms: &Terms) -> Result<Option<Difference>, AnalysisError> {
+        if self.is_compared_by_block(candidate) {
+            return Difference::paired(&self.values, &candidate.values);
+        }
+        Ok(RunContrast::of(self, candidate)?.map(|contrast| contrast.difference(terms)))
+    }
+}
+
 fn weights(sessions: &[usize; 2]) -> Vec<f64> {
     sessions.iter().map(|sessions| *sessions as f64).collect()
 }

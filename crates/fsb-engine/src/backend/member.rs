@@ -6,7 +6,6 @@ use fsb_model::observed::Direct;
 
 use super::arguments::Setup;
 use super::namespace::{KernelNamespace, Namespace};
-use super::psync;
 use super::session::{Session, Verb};
 use crate::EngineError;
 
@@ -73,9 +72,10 @@ pub trait Backend: Sync {
     /// Returns its capabilities.
     fn capabilities(&self) -> Capabilities;
 
-    /// The backend that makes plain calls on the same files, for what is not measured.
-    fn plain(&self) -> &'static dyn Backend {
-        &psync::PSYNC
+    /// Returns the backend that makes calls on the same files for work that is not measured. Returns `None` for the plain
+    /// calls of psync.
+    fn plain(&self) -> Option<&'static dyn Backend> {
+        None
     }
 
     /// The calls on names.

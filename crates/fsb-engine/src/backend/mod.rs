@@ -68,6 +68,11 @@ pub(crate) const CALLS: &dyn Backend = &psync::PSYNC;
 /// The C library's streams.
 pub(crate) const STREAMS: &dyn Backend = &stdio::Stdio;
 
+/// Returns the backend that makes calls on the same files for work that is not measured.
+pub(crate) fn plain(backend: &dyn Backend) -> &'static dyn Backend {
+    backend.plain().unwrap_or(CALLS)
+}
+
 /// The backend of that name, or a sentence that offers the nearest one.
 pub fn find(name: &str) -> Result<&'static dyn Backend, EngineError> {
     let known = REGISTRY.iter().map(|backend| backend.name());

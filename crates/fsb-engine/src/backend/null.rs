@@ -32,8 +32,8 @@ impl Backend for Null {
         Capabilities { real: false, ..Capabilities::PLAIN }
     }
 
-    fn plain(&self) -> &'static dyn Backend {
-        &Null
+    fn plain(&self) -> Option<&'static dyn Backend> {
+        Some(&Null)
     }
 
     fn namespace(&self) -> &'static dyn Namespace {

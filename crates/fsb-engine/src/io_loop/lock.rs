@@ -4,7 +4,7 @@
 
 use super::{IoOptions, Lock, OpenFileSet};
 use crate::EngineError;
-use crate::backend::{OpenFlags, RangeLock, Session, Setup, Slot, Verb};
+use crate::backend::{self, OpenFlags, RangeLock, Session, Setup, Slot, Verb};
 
 /// One I/O loop's locks.
 pub(super) struct Locks {
@@ -25,7 +25,7 @@ impl Locks {
             Verb::Read => OpenFlags::READ,
             Verb::Write => OpenFlags::READ_WRITE,
         };
-        let mut session = set.backend.plain().session(&Setup::plain(files.count as usize))?;
+        let mut session = backend::plain(set.backend).session(&Setup::plain(files.count as usize))?;
         let open = |file| {
             let opened = session.open(&set.root, set.names.path(file), flags, set.layout.file_size);
             opened.map_err(|errno| set.refused("open", file, errno))

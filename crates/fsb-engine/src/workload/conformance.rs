@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use fsb_model::{CacheState, WorkloadSpec};
+use fsb_model::{CacheState, Params, WorkloadSpec};
 
-use super::parameter::{Needs, ParameterDefault, ParameterKind};
+use super::parameter::{Needs, Parameter, ParameterDefault, ParameterKind};
 use super::testing::{Open, SIZING, task, with};
 use super::*;
-use crate::task::{ClockSpec, Ready, Step, StepReport, Task, Units};
-use crate::{backend, latency, worker};
+use crate::task::{ClockSpec, Gate, Measurement, Ready, Step, StepReport, Task, Units};
+use crate::{EngineError, backend, latency, worker};
 
 /// All three steps; what the measure step said and what was ready before it.
 fn run(

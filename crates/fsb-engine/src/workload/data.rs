@@ -2,7 +2,7 @@
 
 use fsb_model::Params;
 
-use super::{Job, Unit, Workload};
+use super::job::{Job, Unit, Workload};
 use crate::backend::Backend;
 use crate::context::Context;
 use crate::data::Mixture;

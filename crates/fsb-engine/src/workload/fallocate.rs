@@ -9,12 +9,12 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use super::item_threads::ItemThreads;
+use super::job::{Job, Workload};
 use super::measure::{Subject, measure_set};
 use super::parameter::{Parameter, ParameterGroup, group};
 use super::params::{self, Reader};
 use super::spec::{Records, Rules, Spec};
-use super::{Job, Workload};
-use crate::backend::{Backend, OpenFlags, Purpose, Setup, Verb};
+use crate::backend::{self, Backend, OpenFlags, Purpose, Setup, Verb};
 use crate::context::Context;
 use crate::fileset::{self, Content, Interest, Layout};
 use crate::io_loop::{IoLoop, OpenFileSet};
@@ -129,7 +129,7 @@ impl FallocateJob {
 
     /// Makes the call once, on a file that is removed again.
     fn probe(&self, context: &Context) -> Result<(), EngineError> {
-        let backend = context.backend(self.spec.backend).plain();
+        let backend = backend::plain(context.backend(self.spec.backend));
         let (path, size) = (context.set(), self.spec.block_size);
         let root = fileset::open(&path)?;
         let mut session = backend.session(&Setup::plain(1))?;
@@ -162,7 +162,7 @@ impl FallocateJob {
 
     /// A call that says that it succeeded must have done so.
     fn check(&self, set: &OpenFileSet) -> Result<(), EngineError> {
-        let mut session = set.backend.plain().session(&Setup::plain(1))?;
+        let mut session = backend::plain(set.backend).session(&Setup::plain(1))?;
         for file in 0..set.layout.files {
             let expected = self.size_after();
             let slot = session.open(&set.root, set.names.path(file), OpenFlags::READ, expected);

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fsb_model::metric::ITERATION_TIME;
 use fsb_model::{Access, Bytes, CacheState, Params};
 
+use super::job::{Job, Workload};
 use super::label;
 use super::measure::{Subject, measure_set};
 use super::parameter::{self, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
-use super::{Job, Workload};
 use crate::backend::{self, Backend, Demands, Purpose, Verb};
 use crate::clock::Kind;
 use crate::context::Context;

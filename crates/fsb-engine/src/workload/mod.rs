@@ -17,6 +17,7 @@ mod filetree;
 mod flow;
 mod iozone;
 mod item_threads;
+mod job;
 mod label;
 mod listing;
 mod measure;
@@ -46,18 +47,12 @@ mod unit;
 mod untar_build;
 mod write;
 
-pub use unit::Unit;
+pub use job::{Job, Unit, Workload};
 
+use fsb_model::WorkloadSpec;
 use fsb_model::nearest::unknown;
-use fsb_model::{Params, WorkloadSpec};
 
-use parameter::Parameter;
-
-use crate::backend::Backend;
-use crate::context::Context;
-use crate::profile::Profile;
-use crate::task::{Gate, Measurement};
-use crate::{EngineError, ParamError, Sizing};
+use crate::{ParamError, Sizing};
 
 /// All workloads.
 pub static REGISTRY: &[&dyn Workload] = &[
@@ -109,57 +104,6 @@ pub static REGISTRY: &[&dyn Workload] = &[
     #[cfg(test)]
     &skeleton::SKELETON,
 ];
-
-/// A member of the registry.
-pub trait Workload: Sync {
-    /// The name in plans and records.
-    fn name(&self) -> &'static str;
-
-    /// One line on what it measures.
-    fn about(&self) -> &'static str;
-
-    /// Parameters of a tiny job that runs in milliseconds.
-    fn example(&self) -> Params;
-
-    /// Declares the parameters.
-    fn parameters(&self) -> Vec<Parameter>;
-
-    /// Reads the parameters. Refuses unknown ones and those that make no sense.
-    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError>;
-}
-
-/// A workload with its parameters.
-pub trait Job: Send + Sync {
-    /// What the runner must know of it.
-    fn profile(&self) -> Profile;
-
-    /// Its parameters, resolved and complete: parsed again they give the same job.
-    fn params(&self) -> Params;
-
-    /// The backend that makes the calls, unless a task has one of its own.
-    fn backend(&self) -> &'static dyn Backend;
-
-    /// Why the plan cannot say what its data are like: they are somebody's own, or there are none.
-    fn own_data(&self) -> Option<&'static str> {
-        let profile = self.profile();
-        (profile.file_size == 0).then_some("it moves no data")
-    }
-
-    /// What stretches are made of. Absent where the work is measured as a whole, in visits.
-    fn unit(&self) -> Option<Unit> {
-        None
-    }
-
-    /// Makes the files that the work needs, durably. What an earlier step left behind is replaced. Asked only where the
-    /// backend touches files, as [`Job::cleanup`] is.
-    fn prepare(&self, context: &Context) -> Result<(), EngineError>;
-
-    /// Does the work against the clock; the gate is asked once everything is ready.
-    fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError>;
-
-    /// Removes every file.
-    fn cleanup(&self, context: &Context) -> Result<(), EngineError>;
-}
 
 /// The job that a plan describes.
 pub fn parse(spec: &WorkloadSpec, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {

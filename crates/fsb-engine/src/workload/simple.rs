@@ -2,10 +2,10 @@
 
 use fsb_model::Params;
 
+use super::job::{Job, Unit, Workload};
 use super::parameter::Parameter;
 use super::spec::{Rules, Spec};
-use super::unit::{self, Change, Unit};
-use super::{Job, Workload};
+use super::unit::{self, Change};
 use crate::backend::Backend;
 use crate::context::Context;
 use crate::fileset::{self, Content};

@@ -7,7 +7,7 @@
 
 use fsb_model::{CacheState, Durability, Params};
 
-use super::Job;
+use super::job::{Job, Unit};
 use super::spec::Spec;
 use crate::profile::{Profile, Renewal};
 
@@ -23,19 +23,6 @@ const FILE_BYTES: u64 = 16 << 20;
 const WAITED_FOR: u64 = 128;
 /// Bytes that a unit moves through the page cache at most.
 const CACHED_BYTES: u64 = 256 << 20;
-
-/// A fixed piece of a workload's work.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Unit {
-    /// Parameters of the unit alone: the workload's, with smaller or fewer files where each unit has its own.
-    pub params: Params,
-    /// Each unit has files of its own.
-    pub own_files: bool,
-    /// Its own files are used up only in that they are not cold any more: with caches emptied it is what it was.
-    pub only_warmed: bool,
-    /// Operations of a unit.
-    pub operations: u64,
-}
 
 /// What a unit does to the files of its set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,6 +25,20 @@ impl fmt::Display for Problem {
 }
 
 impl Flow {
+    /// Reads a flow from TOML and checks it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the syntax error with line and column, or all problems with their places, one per line.
+    pub fn from_toml(text: &str) -> Result<Flow, String> {
+        let flow: Flow = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        let problems = flow.check();
+        if problems.is_empty() {
+            return Ok(flow);
+        }
+        Err(problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n"))
+    }
+
     /// All that is wrong. Nothing, and it can be performed.
     pub fn check(&self) -> Vec<Problem> {
         let mut checker = Checker { flow: self, problems: Vec::new() };

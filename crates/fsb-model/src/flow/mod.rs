@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::Problem;
 pub use spread::{Spread, Width};
+pub(crate) use step::is_default;
 pub use step::{Attribute, Op, Step};
 
 /// The most files of a set.
@@ -153,19 +154,6 @@ impl Thread {
 }
 
 impl Flow {
-    /// Reads a flow from TOML and checks it.
-    ///
-    /// # Errors
-    /// What is wrong, with line and column where it is no flow at all, else all problems with their places, a line each.
-    pub fn from_toml(text: &str) -> Result<Flow, String> {
-        let flow: Flow = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
-        let problems = flow.check();
-        if problems.is_empty() {
-            return Ok(flow);
-        }
-        Err(problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n"))
-    }
-
     /// The flow as TOML; read again it is the same.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a flow has keys that are texts and no value before a table that is none")
@@ -180,10 +168,6 @@ impl Flow {
     pub fn fileset(&self, name: &str) -> Option<&FileSet> {
         self.filesets.iter().find(|set| set.name == name)
     }
-}
-
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 fn one() -> f64 {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Spread, is_default};
+use super::spread::Spread;
 use crate::Bytes;
 
 /// What a step does.
@@ -340,4 +340,8 @@ impl Step {
         ];
         all.into_iter().filter(|(_, _, said)| *said).map(|(attribute, key, _)| (attribute, key)).collect()
     }
+}
+
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

@@ -31,7 +31,7 @@ impl From<WorkerError> for Failure {
     }
 }
 
-/// Refuses before anything is run what this target cannot do (DESIGN: "said, not faked").
+/// Refuses a cell that the target cannot do, before it is measured: docs/methods/method.md, "Not applicable".
 pub(super) fn applicable(job: &dyn Job, target: &Provisioned) -> Result<(), Failure> {
     let profile = job.profile();
     let abilities = &target.abilities;

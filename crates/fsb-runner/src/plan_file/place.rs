@@ -9,7 +9,8 @@ use fsb_model::{Bytes, Place, Target};
 use fsb_testbed::control::processors_left;
 use fsb_vm::{Kernel, Kind, Origin, VmError};
 
-use super::{PLAN_RANGE, PlanError, PlanFile};
+use super::PlanFile;
+use super::error::{PLAN_RANGE, PlanError};
 use crate::work::ParsedCell;
 
 /// The memory of a virtual machine when nothing is said: room for the page cache of the default suite.

@@ -3,7 +3,8 @@
 use fsb_model::{Place, Plan, Repetition};
 use toml::Spanned;
 
-use super::{PlanError, PlanFile, RepetitionFile, typed};
+use super::error::PlanError;
+use super::{PlanFile, RepetitionFile, typed};
 use crate::target_file::TargetFile;
 
 /// The resolved plan as a file that resolves to it again: what `--print-plan` prints.

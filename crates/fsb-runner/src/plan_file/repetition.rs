@@ -4,7 +4,8 @@ use fsb_model::plan::{BLOCK_LIMIT, Repetition};
 use fsb_model::units::{Seconds, parse_duration, parse_percent};
 use serde::{Deserialize, Serialize};
 
-use super::{PLAN_CONFLICT, PLAN_RANGE, PlanError, written};
+use super::error::{PLAN_CONFLICT, PLAN_RANGE, PlanError};
+use super::written;
 
 /// The time a run may take when nothing is said.
 const DEFAULT_BUDGET: &str = "5m";

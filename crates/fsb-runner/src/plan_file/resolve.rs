@@ -12,8 +12,9 @@ use fsb_model::units::parse_percent;
 use fsb_model::{Place, Target, WorkloadSpec};
 use toml::Spanned;
 
+use super::error::{PLAN_CONFLICT, PLAN_NO_TARGET, PlanError};
 use super::repetition::check_stretch;
-use super::{DEFAULT_SIZE, DEFAULT_SUITE, DEFAULT_THETA, PLAN_CONFLICT, PLAN_NO_TARGET, PlanError, PlanFile, place};
+use super::{DEFAULT_SIZE, DEFAULT_SUITE, DEFAULT_THETA, PlanFile, place};
 use crate::suite;
 use crate::sweep::{self, Scope};
 use crate::work::{ParsedCell, Work};

@@ -9,7 +9,8 @@ use fsb_model::{Amount, Cell, Params, Repetition, RunRecord};
 use fsb_testbed::LocalTestbed;
 use serde_json::Value;
 
-use super::{Run, Schedule, setup, stopping};
+use super::schedule::{Run, Schedule, setup};
+use super::stopping;
 use crate::calibrate::{Basis, Visited, expected_seconds, shortened, shortest, stretch_seconds};
 use crate::event::Event;
 use crate::matrix::{Grid, between, design, estimate};

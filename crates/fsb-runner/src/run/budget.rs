@@ -10,7 +10,8 @@ use fsb_model::{Cell, Repetition, RunRecord, Trial, Warning};
 
 use fsb_testbed::LocalTestbed;
 
-use super::{RunError, Schedule, setup};
+use super::error::RunError;
+use super::schedule::{Schedule, setup};
 use crate::agent::{TimeLimit, TrialReply};
 use crate::calibrate::warmup_seconds;
 use crate::matrix::estimate;
@@ -60,15 +61,6 @@ fn modelled(record: &RunRecord, profile: &Profile, in_rounds: bool) -> f64 {
     let cell = record.cells.iter().find(|cell| cell.label == profile.label);
     let held = cell.and_then(|cell| record.plan.held(&cell.workload));
     estimate::trial_seconds(profile, warmup_seconds(profile, &record.plan, held, trials))
-}
-
-/// Cells that a budget left out so far.
-#[derive(Debug, Default)]
-pub(super) struct LeftOut {
-    /// Their labels, in the plan's order.
-    labels: Vec<String>,
-    /// Seconds of a budget that would hold them.
-    needed: f64,
 }
 
 impl Schedule<'_> {

@@ -9,7 +9,7 @@ use fsb_testbed::Provisioned;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::Schedule;
+use super::schedule::Schedule;
 use crate::agent::TrialReply;
 use crate::{placement, values};
 

@@ -3,166 +3,34 @@
 mod amounts;
 mod budget;
 mod compose;
+mod error;
 mod provision;
 mod race;
 mod repeat;
+mod schedule;
 mod side_by_side;
 mod stopping;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use fsb_engine::{Profile, Sizing, mix};
-use fsb_model::code::{self, Coded, ErrorCode};
-use fsb_model::error_codes;
+use fsb_engine::mix;
 use fsb_model::run::{BlockOrder, Placement};
-use fsb_model::{Amount, Cell, Outcome, RunRecord, StopReason, Target, Trial, Warning};
+use fsb_model::{Amount, Outcome, RunRecord, StopReason, Target, Trial, Warning};
 use fsb_testbed::{LocalTestbed, Provisioned, Setup};
-use jiff::Timestamp;
 
-use crate::agent::{Agent, AgentError, TrialReply, TrialRequest, deadline};
+use crate::agent::{TrialReply, TrialRequest, deadline};
 use crate::calibrate::{Sample, warmup_seconds};
-use crate::event::{Event, Journal, Observer};
-use crate::rounds::UnitSample;
+use crate::event::Event;
 use crate::wall_clock;
-use crate::work::{CellUnit, Work};
-use crate::{injected, memory, order, placement, resume, setup};
+use crate::{injected, memory, order, placement, resume};
 
 pub use amounts::{Expected, expected};
 pub use budget::check_budget;
-pub use race::{Heats, Next};
+pub use error::{CODES, INTERRUPTED, OTHER_KERNEL, RunError};
 pub use repeat::REPEATS;
-pub use stopping::{FindWidest, Look};
-
-/// Why a run ended before its end. What ended before that is on disk.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The agent refused, is gone, or the user interrupted.
-    #[error(transparent)]
-    Agent(#[from] AgentError),
-    /// A run is resumed on another device.
-    #[error("{0}")]
-    OtherDevice(String),
-    /// A run is resumed on a kernel that was built anew.
-    #[error("{0}")]
-    OtherKernel(String),
-    /// Nothing that was asked for fits the budget.
-    #[error("{0}")]
-    Budget(String),
-    /// A trial could not be written down.
-    #[error("the run stopped, for a trial could not be saved: {0}")]
-    Journal(String),
-}
-
-error_codes! {
-    INTERRUPTED = "run/interrupted", 130, "The user interrupted the run.", "Resume the run with fsb run --resume DIR.";
-    AGENT_GONE = "run/agent-gone", code::MACHINE, "The process that owns the testbed ended.", "Look at the kernel's log; resume the run with fsb run --resume DIR.";
-    OTHER_DEVICE = "run/other-device", code::REQUEST, "The run was begun on another device.", "Resume the run on the same device.";
-    OTHER_KERNEL = "run/other-kernel", code::REQUEST, "The run was begun on another build of the kernel.", "Resume the run on the same kernel.";
-    BUDGET = "run/budget-too-small", code::REQUEST, "The budget holds no workload.", "Use a larger --budget.";
-    JOURNAL = "run/journal", code::MACHINE, "A trial could not be saved.", "Make room on the disk, and resume the run with fsb run --resume DIR.";
-}
-
-impl Coded for RunError {
-    fn code(&self) -> &'static ErrorCode {
-        match self {
-            RunError::Agent(AgentError::Refused(error)) => error.code(),
-            RunError::Agent(AgentError::Interrupted) => &INTERRUPTED,
-            RunError::Agent(AgentError::Gone(_)) => &AGENT_GONE,
-            RunError::OtherDevice(_) => &OTHER_DEVICE,
-            RunError::OtherKernel(_) => &OTHER_KERNEL,
-            RunError::Budget(_) => &BUDGET,
-            RunError::Journal(_) => &JOURNAL,
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            RunError::Agent(AgentError::Refused(error)) => error.help(),
-            _ => None,
-        }
-    }
-}
-
-/// What a run needs beside its plan.
-pub struct Run<'a> {
-    /// Who owns the testbed.
-    pub agent: Agent,
-    /// Where trials are written before anybody hears of them.
-    pub journal: &'a mut dyn Journal,
-    /// Who is told.
-    pub observer: &'a mut dyn Observer,
-    /// Asked after each block from the fifth on, where a precision is to be reached.
-    pub widest: &'a mut FindWidest<'a>,
-    /// Asked at each planned look.
-    pub look: &'a mut Look<'a>,
-    /// Asked before each heat of a race.
-    pub heats: &'a mut Heats<'a>,
-    /// How often a disturbed trial is made again at most: [`REPEATS`], or never.
-    pub repeats: u32,
-    /// The record; filled in as things become known.
-    pub record: RunRecord,
-    /// Trials so far: of earlier segments, when resuming.
-    pub trials: Vec<Trial>,
-    /// What it measures.
-    pub work: Work,
-    /// Whether block 0 is made. The 2023 tool's front end warms up inside its trial.
-    pub warmup: bool,
-    /// When the budget began.
-    pub started: Instant,
-}
-
-/// The state of a run under way.
-struct Schedule<'a> {
-    run: Run<'a>,
-    cells: Vec<Cell>,
-    /// How many there were before a budget left some out.
-    asked: usize,
-    left_out: budget::LeftOut,
-    profiles: BTreeMap<String, Profile>,
-    /// What sizes refer to.
-    sizing: Sizing,
-    /// The budget ended within a block.
-    cut: bool,
-    /// Seconds of removing what a cell made, by cell, as warm-up saw them.
-    removing: BTreeMap<String, f64>,
-    /// Seconds of taking the targets of a block down, the longest so far.
-    releasing: f64,
-    /// Cells whose warm-up took longer than the budget allows.
-    too_long: BTreeSet<String>,
-    /// Anything is done to a file system; nothing is where targets are fakes.
-    touches: bool,
-    /// All targets of a block are ready at once.
-    side_by_side: bool,
-    /// Cells that need no more blocks.
-    settled: BTreeSet<String>,
-    /// Seconds of a timed stretch, by cell, of those that do not go by the plan.
-    stretches: BTreeMap<String, f64>,
-    /// What stretches are made of, by cell; empty where targets take turns.
-    units: BTreeMap<String, CellUnit>,
-    unit_samples: Vec<UnitSample>,
-    /// Expected seconds of a row in a block, once the rounds are fixed.
-    row_seconds: BTreeMap<String, f64>,
-    /// Bytes and files that the fullest target had room for, side by side.
-    free: (u64, u64),
-    /// No target has caches that the kernel cannot empty.
-    kernel_caches_only: bool,
-    /// Seconds of making all targets ready and taking them down, side by side.
-    block_base: f64,
-    samples: Vec<Sample>,
-    /// Seconds that trials should take, by target and cell, once the amounts are fixed.
-    expected: BTreeMap<(String, String), f64>,
-    visit_seconds: BTreeMap<String, f64>,
-    done: u32,
-    /// When the trial that is being made began.
-    trial_started: Timestamp,
-}
-
-/// Everything that may be wrong with targets, devices and privileges, asked before anything is touched.
-pub fn setup(record: &RunRecord) -> Setup {
-    let large_disk = if record.plan.mkfs_defaults { Default::default() } else { record.large_disk.clone() };
-    Setup { large_disk, ..setup::setup_of(&record.plan, &record.devices, placement::parts(record)) }
-}
+pub use schedule::{FindWidest, Heats, Look, Next, Run, setup};
+use schedule::{LeftOut, Schedule};
 
 /// Makes the run. Returns the record and all trials, those of earlier segments included.
 pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
@@ -203,7 +71,7 @@ impl<'a> Schedule<'a> {
         Schedule {
             cells: run.record.cells.clone(),
             asked: run.record.cells.len(),
-            left_out: budget::LeftOut::default(),
+            left_out: LeftOut::default(),
             profiles: run.work.profiles(),
             sizing: run.work.sizing,
             cut: false,

@@ -6,7 +6,9 @@ use fsb_model::run::BlockOrder;
 use fsb_model::{Outcome, Target, Warning};
 use fsb_testbed::{Kind, Provisioned};
 
-use super::{RunError, Schedule, skipped};
+use super::error::RunError;
+use super::schedule::Schedule;
+use super::skipped;
 use crate::agent::{AgentError, TrialReply};
 use crate::event::Event;
 

@@ -6,32 +6,16 @@
 use std::time::Instant;
 
 use fsb_model::run::BlockOrder;
-use fsb_model::{RaceEnd, Repetition, RunRecord, StopReason, StoppingRule, Trial};
+use fsb_model::{RaceEnd, Repetition, StopReason, StoppingRule};
 use fsb_testbed::Provisioned;
 
-use super::{RunError, Schedule};
+use super::error::RunError;
+use super::schedule::{Next, Schedule};
 use crate::agent::AgentError;
 use crate::calibrate;
 use crate::event::Event;
 use crate::rounds;
 use crate::{order, placement};
-
-/// What comes next in a race.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Next {
-    /// One more heat.
-    Heat {
-        /// The names of its targets, and the part of the medium that each gets.
-        targets: Vec<(String, u32)>,
-        /// How the race stands, for people.
-        standing: String,
-    },
-    /// The race is over, for this reason.
-    End(RaceEnd),
-}
-
-/// Says who is in the next heat, by the trials so far.
-pub type Heats<'a> = dyn FnMut(&RunRecord, &[Trial]) -> Next + 'a;
 
 /// Heats beside those of the budget that are planned with: calibration takes as many blocks.
 const BLOCKS: f64 = 12.0;

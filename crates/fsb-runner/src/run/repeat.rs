@@ -5,7 +5,8 @@ use fsb_model::run::BlockOrder;
 use fsb_model::{Outcome, Target};
 use fsb_testbed::Provisioned;
 
-use super::{RunError, Schedule};
+use super::error::RunError;
+use super::schedule::Schedule;
 use crate::agent::TrialReply;
 
 /// A trial that is disturbed again and again is made so often more: then the disturbance is the machine's state, and

@@ -6,7 +6,9 @@ use fsb_model::Target;
 use fsb_model::run::BlockOrder;
 use fsb_testbed::Provisioned;
 
-use super::{RunError, Schedule, mix_all, skipped, text_seed};
+use super::error::RunError;
+use super::schedule::{Run, Schedule};
+use super::{mix_all, skipped, text_seed};
 use crate::agent::{AgentError, RowRequest, SeatTrial, TrialReply, deadline};
 use crate::event::Event;
 use crate::order;
@@ -147,7 +149,7 @@ impl Schedule<'_> {
             limit: self.time_limit(order, label, self.row_seconds.get(label).copied()),
         };
         self.run.observer.event(&Event::Row { block: order.block, workload: label, rounds: rounds.rounds });
-        let super::Run { agent, observer, .. } = &mut self.run;
+        let Run { agent, observer, .. } = &mut self.run;
         match agent.row(request, &mut |progress| observer.event(&Event::Working(&progress))) {
             Ok(mut found) => replies.extend(there.iter().map(|ready| {
                 // The agent may be in a guest: nobody is left without an answer, and nobody else has one.

@@ -3,17 +3,10 @@
 use std::time::Duration;
 
 use fsb_model::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
-use fsb_model::stop::{Shortfall, StopReason, StoppingRule, WidestInterval};
-use fsb_model::{Outcome, Repetition, RunRecord, Trial};
+use fsb_model::stop::{Shortfall, StopReason, StoppingRule};
+use fsb_model::{Outcome, Repetition, Trial};
 
-use super::Schedule;
-
-/// Finds the widest interval of a ratio, or of the only target, by the trials so far. Returns `None` if no cell has a value.
-pub type FindWidest<'a> = dyn FnMut(&[Trial]) -> Option<WidestInterval> + 'a;
-
-/// Names at a look the cells that need no more blocks, by the trials of the blocks so far: they are decided, or as precise
-/// as was asked for.
-pub type Look<'a> = dyn FnMut(&RunRecord, &[Trial]) -> Vec<String> + 'a;
+use super::schedule::Schedule;
 
 /// Returns the rule by which a run of this number of targets ends, once the number of blocks is planned.
 pub(super) fn rule(repetition: Repetition, targets: usize, planned: u32, analyses: &[u32]) -> StoppingRule {

@@ -11,11 +11,15 @@ use fsb_testbed::{Progress, Setup, TestbedError};
 use fsb_vm::machine::Patience;
 use fsb_vm::{Acceleration, Disk, Machine, MachineSpec, kernel, machine};
 
-use super::kernels::{Bootable, Kernels};
-use super::{PATIENCE_VARIABLE, on_this_machine, qemu};
+use super::kernels::{Bootable, Kernels, on_this_machine};
+use super::qemu;
 
 /// This program, wherever it lies.
 const OWN: &str = "/proc/self/exe";
+
+/// The variable that lets fsb's own tests wait less for a guest that hangs: the seconds before it is asked whether it
+/// lives, and again before it is ended.
+const PATIENCE_VARIABLE: &str = "FSB_VM_PATIENCE";
 
 /// Boots guests. QEMU does; tests let a thread answer.
 pub(super) trait Guests {

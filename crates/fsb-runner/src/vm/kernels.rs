@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fsb_model::place::VmKernel;
 use fsb_model::units::show_bytes;
 use fsb_model::{Coded, Place, Plan, Target};
-use fsb_testbed::optional::Available;
+use fsb_testbed::optional::{self, Available};
 use fsb_testbed::vm::needs;
 use fsb_testbed::{Setup, TestbedError};
 use fsb_vm::{Contents, Initramfs, Kernel, Origin, initramfs, kernel, machine};
@@ -62,6 +62,12 @@ fn resolve(texts: &[String]) -> Result<Vec<Kernel>, TestbedError> {
         return Ok(vec![kernel::resolve(None)?]);
     }
     texts.iter().map(|text| kernel::resolve(Some(text))).collect()
+}
+
+/// The setup without those optional targets that this machine cannot make in any guest. The front asks and so does the
+/// agent: what changes in between must not be part of the answer.
+pub(super) fn on_this_machine(setup: &Setup) -> Result<Available, TestbedError> {
+    optional::available(setup, fsb_testbed::vm::check_targets)
 }
 
 impl Kernels {

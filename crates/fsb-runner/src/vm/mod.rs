@@ -26,18 +26,14 @@ mod tests;
 use std::os::unix::net::UnixStream;
 
 use fsb_model::Warning;
-use fsb_testbed::optional::{self, Available};
 use fsb_testbed::{Roots, Setup, TestbedError, sandbox};
 
 pub use guest::serve as serve_in_guest;
+use kernels::on_this_machine;
 pub use kernels::{pin, releases};
 
 /// The argument that makes the binary the agent of a run in a virtual machine.
 pub const VM_AGENT_ARGUMENT: &str = "__vm-agent";
-
-/// The variable that lets fsb's own tests wait less for a guest that hangs: the seconds before it is asked whether it
-/// lives, and again before it is ended.
-pub const PATIENCE_VARIABLE: &str = "FSB_VM_PATIENCE";
 
 /// Everything that can be known before anything is touched: requests, programs, kernels, modules, memory. What is made
 /// for it (the initramfs) stays in the user's cache. Returns warnings.
@@ -49,12 +45,6 @@ pub fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     kernels.check_memory(setup)?;
     warnings.extend(available.warnings());
     Ok(warnings)
-}
-
-/// The setup without those optional targets that this machine cannot make in any guest. The front asks and so does the
-/// agent: what changes in between must not be part of the answer.
-fn on_this_machine(setup: &Setup) -> Result<Available, TestbedError> {
-    optional::available(setup, fsb_testbed::vm::check_targets)
 }
 
 /// Serves a runner until it closes the connection. Guests and disks are gone in the end, whatever happened.

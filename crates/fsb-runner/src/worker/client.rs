@@ -20,7 +20,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{AS_CALLER, Asked, Message, Opening, WORKER_ARGUMENT, Work};
+use super::protocol::{Asked, Message, Opening};
+use super::serve::Work;
+use super::{AS_CALLER, WORKER_ARGUMENT};
 use crate::agent::lines::{LineError, Lines};
 
 /// How long work that was interrupted may take to remove what it made.

@@ -12,9 +12,28 @@ use fsb_testbed::sandbox;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::{Asked, Message, Opening, Work};
+use super::protocol::{Asked, Message, Opening};
+
+/// A kind of work that workers perform.
+pub trait Work {
+    /// Its name in the protocol.
+    const NAME: &'static str;
+    /// The request.
+    type Task: Serialize + DeserializeOwned;
+    /// The progress report.
+    type Progress: Serialize + DeserializeOwned;
+    /// The result.
+    type Answer: Serialize + DeserializeOwned;
+
+    /// Performs the task. Work that checks [`Desk::interrupted`] ends early with an answer; other work is killed.
+    fn perform(task: Self::Task, desk: &mut Desk<'_, Self::Progress>) -> Result<Self::Answer, EngineError>;
+
+    /// Whether the work checks [`Desk::interrupted`] because it must remove something before the worker ends.
+    const HEEDS_INTERRUPTION: bool = false;
+}
 
 /// A member of the family: its name, and how a task of its kind is served.
 #[derive(Debug, Clone, Copy)]

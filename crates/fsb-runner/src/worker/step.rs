@@ -2,7 +2,7 @@
 
 use fsb_engine::{EngineError, Gate, Live, Ready, StepReport, Task, worker};
 
-use super::{Desk, Work};
+use super::serve::{Desk, Work};
 
 /// Steps of trials: the engine's tasks.
 #[derive(Debug)]

@@ -7,7 +7,9 @@ use std::time::Duration;
 use fsb_model::Warning;
 use fsb_model::run::{ControlRecord, MemoryTouched};
 
-use super::{Context, Control, Held, REGISTRY, Scope, TargetDevice, value_of};
+use super::context::{Context, Held, TargetDevice};
+use super::interface::{Control, Scope};
+use super::{REGISTRY, value_of};
 use crate::error::TestbedError;
 use crate::ledger::{EntryHandle, Ledger};
 use crate::progress::Progress;

@@ -5,7 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, read_ahead};
+use super::context::{Context, Stop, TargetDevice};
+use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::read_ahead;
+use super::sysfs::{device_settings, is_device_setting};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -81,7 +84,7 @@ impl Control for Barriers {
     }
 
     fn probe(&self, _: &Roots) -> Result<(), Refusal> {
-        super::device_settings()
+        device_settings()
     }
 
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
@@ -94,7 +97,7 @@ impl Control for Barriers {
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {
-        [file, read_ahead::file].iter().any(|file| super::is_device_setting(action, roots, *file))
+        [file, read_ahead::file].iter().any(|file| is_device_setting(action, roots, *file))
     }
 
     fn concerns_device(&self) -> bool {

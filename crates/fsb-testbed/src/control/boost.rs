@@ -4,7 +4,9 @@
 
 use std::path::PathBuf;
 
-use super::{Applied, Context, Control, Disturbance, KEEP, Scope, Stop, TargetDevice, Value};
+use super::context::{Context, Stop, TargetDevice};
+use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
+use super::sysfs::writable;
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -60,7 +62,7 @@ impl Control for Boost {
 
     fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
         let (path, _) = switch(roots).ok_or(LACKING)?;
-        super::writable(&path)
+        writable(&path)
     }
 
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Control, Scope, TargetDevice, find};
+use super::context::TargetDevice;
+use super::find;
+use super::interface::{Control, Scope};
 use crate::error::TestbedError;
 use crate::sys::Roots;
 
@@ -25,17 +27,6 @@ pub(crate) fn check(requested: &BTreeMap<String, String>, roots: &Roots) -> Resu
         }
     }
     Ok(())
-}
-
-/// Refuses where one of `others` is asked for too: setting one undoes the other.
-pub(crate) fn exclude(name: &str, others: &[&str], requested: &BTreeMap<String, String>) -> Result<(), TestbedError> {
-    let is_set = |other: &&&str| find(other).is_ok_and(|control| value_of(control, requested) != default_of(control));
-    match others.iter().find(is_set) {
-        None => Ok(()),
-        Some(other) => Err(TestbedError::request(format!("the controls {name} and {other} exclude each other"))
-            .coded(&fsb_model::error::CONTROL_CONFLICT)
-            .advice("leave one of them out")),
-    }
 }
 
 /// [`check`] for what one target asks for itself, which must end with its visit.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Applied, Context, Control, KEEP, Scope, TargetDevice, Value, list};
+use super::context::{Context, TargetDevice};
+use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::list;
 use crate::error::{Refusal, TestbedError};
 use crate::sys::Roots;
 

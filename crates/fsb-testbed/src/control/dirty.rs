@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use fsb_model::Bytes;
 use fsb_model::units::{parse_duration, show_bytes, show_seconds};
 
-use super::check::exclude;
-use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
+use super::context::{Context, Stop, TargetDevice};
+use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::sysfs::writable;
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -200,14 +201,20 @@ impl Control for Dirty {
     }
 
     fn check_beside(&self, _: &str, requested: &BTreeMap<String, String>, _: &Roots) -> Result<(), TestbedError> {
-        match self.kind {
-            Kind::Ratio { excludes, .. } | Kind::Bytes { excludes, .. } => exclude(self.name, &[excludes], requested),
-            Kind::Time => Ok(()),
+        let other = match self.kind {
+            Kind::Ratio { excludes, .. } | Kind::Bytes { excludes, .. } => excludes,
+            Kind::Time => return Ok(()),
+        };
+        if requested.get(other).is_none_or(|value| value == KEEP) {
+            return Ok(());
         }
+        Err(TestbedError::request(format!("the controls {} and {other} exclude each other", self.name))
+            .coded(&fsb_model::error::CONTROL_CONFLICT)
+            .advice("leave one of them out"))
     }
 
     fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
-        super::writable(&path(roots, self.file))
+        writable(&path(roots, self.file))
     }
 
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::nearest;
 
-use super::{Applied, Context, Control, Disturbance, KEEP, Scope, Stop, TargetDevice, Value};
+use super::context::{Context, Stop, TargetDevice};
+use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
+use super::sysfs::{is_numbered, numbered, writable};
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -24,7 +26,7 @@ const POLICY: &str = "policy";
 
 /// Directories of frequency policies: processors that change frequency together.
 fn policies(roots: &Roots) -> Vec<PathBuf> {
-    super::numbered(&directory(roots), POLICY)
+    numbered(&directory(roots), POLICY)
 }
 
 fn directory(roots: &Roots) -> PathBuf {
@@ -96,7 +98,7 @@ impl Control for Governor {
     fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
         let policies = policies(roots);
         let first = policies.first().ok_or(LACKING)?;
-        super::writable(&setting(first))
+        writable(&setting(first))
     }
 
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
@@ -108,8 +110,7 @@ impl Control for Governor {
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {
         let Some(path) = action.written() else { return false };
-        path.parent()
-            .is_some_and(|policy| super::is_numbered(policy, &directory(roots), POLICY) && setting(policy) == path)
+        path.parent().is_some_and(|policy| is_numbered(policy, &directory(roots), POLICY) && setting(policy) == path)
     }
 
     fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {

@@ -9,7 +9,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::{Applied, Context, Control, Disturbance, KEEP, Scope, Stop, TargetDevice, Value};
+use super::context::{Context, Stop, TargetDevice};
+use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
+use super::sysfs::{numbered, writable};
 use crate::error::{Refusal, attempt};
 use crate::host;
 use crate::sys::{Roots, read_trimmed};
@@ -33,7 +35,7 @@ fn driver(roots: &Roots) -> Option<String> {
 
 /// Microseconds that waking from the deepest sleep takes, as the driver has it.
 fn deepest(roots: &Roots) -> u64 {
-    let states = super::numbered(&roots.sys.join("devices/system/cpu/cpu0/cpuidle"), "state");
+    let states = numbered(&roots.sys.join("devices/system/cpu/cpu0/cpuidle"), "state");
     states.iter().filter_map(|state| read_trimmed(&state.join("latency"))?.parse().ok()).max().unwrap_or(0)
 }
 
@@ -94,7 +96,7 @@ impl Control for Idle {
         if let Some(why) = lacking(roots) {
             return Err(why);
         }
-        super::writable(&device(roots))
+        writable(&device(roots))
     }
 
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, crate::error::TestbedError> {

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, cpus, list};
+use super::context::{Context, Stop, TargetDevice};
+use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::sysfs::writable;
+use super::{cpus, list};
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -74,7 +77,7 @@ impl Control for KernelCpus {
     }
 
     fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
-        super::writable(&path(roots))
+        writable(&path(roots))
     }
 
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {

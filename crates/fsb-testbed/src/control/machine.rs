@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{ActiveControls, Scope, TargetDevice};
+use super::ActiveControls;
+use super::context::TargetDevice;
+use super::interface::Scope;
 use crate::error::TestbedError;
 use crate::ledger::{self, Ledger, Owner};
 use crate::progress::Progress;

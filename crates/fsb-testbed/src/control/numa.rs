@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use super::context::{Context, Stop, TargetDevice};
 use super::cpus::processors_of;
-use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, list};
+use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::list;
 use crate::error::{Refusal, TestbedError};
 use crate::sys::Roots;
 

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use fsb_model::Bytes;
 use fsb_model::units::show_bytes;
 
-use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
+use super::context::{Context, Stop, TargetDevice};
+use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::sysfs::{device_settings, is_device_setting};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::fs;
 use crate::ledger::Action;
@@ -104,7 +106,7 @@ impl Control for ReadAhead {
     }
 
     fn probe(&self, _: &Roots) -> Result<(), Refusal> {
-        super::device_settings()
+        device_settings()
     }
 
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
@@ -115,7 +117,7 @@ impl Control for ReadAhead {
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {
-        super::is_device_setting(action, roots, file)
+        is_device_setting(action, roots, file)
     }
 
     fn concerns_device(&self) -> bool {

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::nearest;
 
-use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
+use super::context::{Context, Stop, TargetDevice};
+use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::sysfs::{device_settings, is_device_setting, numbered};
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -24,7 +26,7 @@ fn parse(text: &str) -> (Vec<&str>, Option<&str>) {
 
 /// Any loop device: those of images will know the same schedulers.
 fn some_loop(roots: &Roots) -> Option<PathBuf> {
-    super::numbered(&roots.sys.join("block"), "loop").into_iter().find(|device| file(device).exists())
+    numbered(&roots.sys.join("block"), "loop").into_iter().find(|device| file(device).exists())
 }
 
 fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
@@ -86,7 +88,7 @@ impl Control for Scheduler {
     }
 
     fn probe(&self, _: &Roots) -> Result<(), Refusal> {
-        super::device_settings()
+        device_settings()
     }
 
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
@@ -97,7 +99,7 @@ impl Control for Scheduler {
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {
-        super::is_device_setting(action, roots, file)
+        is_device_setting(action, roots, file)
     }
 
     fn concerns_device(&self) -> bool {

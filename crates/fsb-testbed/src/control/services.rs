@@ -2,7 +2,8 @@
 //!
 //! Untested on machines with systemd: tests of whole runs bring a program that answers like `systemctl`.
 
-use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
+use super::context::{Context, Stop, TargetDevice};
+use super::interface::{Applied, Control, KEEP, Scope, Value};
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::Roots;

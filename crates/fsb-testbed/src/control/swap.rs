@@ -2,7 +2,8 @@
 
 use fsb_model::units::show_bytes;
 
-use super::{Applied, Context, Control, Disturbance, KEEP, Scope, Stop, TargetDevice, Value};
+use super::context::{Context, Stop, TargetDevice};
+use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value, one_of};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::progress::Progress;
@@ -69,7 +70,7 @@ impl Control for Swap {
     }
 
     fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {
-        super::one_of(self.name(), self.values(), value)?;
+        one_of(self.name(), self.values(), value)?;
         let used = used(&swap::active(roots));
         let available = memory::meminfo(roots, "MemAvailable").unwrap_or(u64::MAX);
         if value != OFF || used == 0 || available >= used.saturating_add(MARGIN) {

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{Applied, Context, Control, Held, TargetDevice};
+use super::context::{Context, Held, TargetDevice};
+use super::interface::{Applied, Control};
 use crate::ledger::{EntryHandle, Ledger, Owner, leftovers};
 use crate::sys::{Roots, read_trimmed};
 

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::units::{parse_duration, show_seconds};
 
-use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
+use super::context::{Context, Stop, TargetDevice};
+use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::sysfs::{device_settings, is_device_setting};
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -79,7 +81,7 @@ impl Control for Wbt {
     }
 
     fn probe(&self, _: &Roots) -> Result<(), Refusal> {
-        super::device_settings()
+        device_settings()
     }
 
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
@@ -90,7 +92,7 @@ impl Control for Wbt {
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {
-        super::is_device_setting(action, roots, file)
+        is_device_setting(action, roots, file)
     }
 
     fn concerns_device(&self) -> bool {

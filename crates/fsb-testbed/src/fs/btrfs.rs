@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::Geometry;
 
-use super::age::{self, Feature};
+use super::age::{self, Feature, Version};
+use super::choice::Choice;
+use super::file_system::{FileSystem, Idle, Inspection, Tools, ask_about};
+use super::hazard::Hazard;
 use super::journal::Journal;
-use super::{Choice, FileSystem, Hazard, Idle, Inspection, Tools, Version, ask_about};
 use crate::error::TestbedError;
 use crate::sys::{Roots, remount};
 

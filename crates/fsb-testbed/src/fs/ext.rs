@@ -7,9 +7,10 @@ use std::str::FromStr;
 use fsb_model::{Bytes, Geometry};
 
 use super::age::{self, Feature, Version};
-use super::journal::{self, Journal};
-use super::large_disk::journal_for;
-use super::{Cause, Choice, FileSystem, Hazard, Idle, Inspection, Tools, ask_about};
+use super::choice::Choice;
+use super::file_system::{FileSystem, Idle, Inspection, Tools, ask_about};
+use super::hazard::{Cause, Hazard};
+use super::journal::{self, Journal, journal_for};
 use crate::error::TestbedError;
 use crate::sys::{Roots, block};
 

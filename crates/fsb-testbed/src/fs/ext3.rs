@@ -1,6 +1,6 @@
 //! ext3.
 
-use super::Choice;
+use super::choice::Choice;
 use super::ext::{self, Ext};
 
 pub(super) static EXT3: Ext = Ext {

@@ -1,6 +1,6 @@
 //! ext4.
 
-use super::Choice;
+use super::choice::Choice;
 use super::ext::{self, Ext};
 
 pub(super) static EXT4: Ext = Ext {

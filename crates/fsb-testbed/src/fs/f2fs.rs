@@ -4,7 +4,9 @@ use std::path::Path;
 
 use fsb_model::Geometry;
 
-use super::{Cause, Choice, FileSystem, Hazard, Inspection, Tools, ask_about};
+use super::choice::Choice;
+use super::file_system::{FileSystem, Inspection, Tools, ask_about};
+use super::hazard::{Cause, Hazard};
 
 pub(super) struct F2fs;
 

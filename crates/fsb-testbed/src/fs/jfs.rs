@@ -4,9 +4,10 @@ use std::path::Path;
 
 use fsb_model::Geometry;
 
+use super::file_system::{FileSystem, Inspection, Tools, ask_about};
+use super::hazard::{Cause, Hazard};
 use super::journal;
-use super::large_disk::journal_for;
-use super::{Cause, FileSystem, Hazard, Inspection, Tools, ask_about};
+use super::journal::journal_for;
 
 pub(super) struct Jfs;
 

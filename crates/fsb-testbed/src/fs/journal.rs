@@ -26,6 +26,13 @@ impl fmt::Debug for Journal {
     }
 }
 
+/// Returns the size of the journal on a slice of `bytes`: that of the large disk, but at most an eighth of the slice, in whole
+/// mebibytes.
+pub(super) fn journal_for(bytes: u64, large: u64) -> u64 {
+    const SHARE: u64 = 8;
+    large.min(bytes / SHARE) >> 20 << 20
+}
+
 /// `N` bytes of the device from `offset` on, as the file system's driver last wrote them.
 pub(super) fn bytes_at<const N: usize>(device: &Path, offset: u64) -> Option<[u8; N]> {
     let mut bytes = [0; N];

@@ -13,7 +13,8 @@ use fsb_model::geometry::LARGE_DISK;
 use fsb_model::{FileSystemSpec, Geometry};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
-use super::{FileSystem, Inspection, find};
+use super::file_system::{FileSystem, Inspection};
+use super::find;
 use crate::local::check_foreign;
 use crate::sys::program;
 
@@ -44,13 +45,6 @@ fn made_on(member: &dyn FileSystem, arguments: &[String], bytes: u64) -> Option<
     output.status.success().then(|| member.inspect(&path))
 }
 
-/// Bytes of the journal on a slice of `bytes`: that of the large disk, but at most an eighth of the slice, in whole
-/// mebibytes.
-pub(super) fn journal_for(bytes: u64, large: u64) -> u64 {
-    const SHARE: u64 = 8;
-    large.min(bytes / SHARE) >> 20 << 20
-}
-
 /// The mkfs arguments, before the user's, that give a slice of `bytes` the geometry of a large disk; none for a slice that
 /// is as large, and where that geometry is unknown.
 pub(crate) fn fit(member: &dyn FileSystem, large: Option<&Geometry>, bytes: u64, user: &[String]) -> Vec<String> {
@@ -62,6 +56,7 @@ pub(crate) fn fit(member: &dyn FileSystem, large: Option<&Geometry>, bytes: u64,
 mod tests {
     use super::*;
     use crate::fs::REGISTRY;
+    use crate::fs::journal::journal_for;
 
     const SLICES: [u64; 7] = [300 << 20, 397 << 20, 496 << 20, 661 << 20, 1 << 30, 2 << 30, 20 << 30];
 

@@ -3,7 +3,8 @@
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-use super::{FileSystem, REGISTRY};
+use super::REGISTRY;
+use super::file_system::FileSystem;
 use crate::sys::mountinfo::Mount;
 use crate::sys::{Roots, magic};
 

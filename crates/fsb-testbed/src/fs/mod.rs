@@ -11,6 +11,8 @@ mod ext2;
 mod ext3;
 mod ext4;
 mod f2fs;
+mod file_system;
+mod fuse_server;
 mod hazard;
 mod jfs;
 mod journal;
@@ -23,6 +25,7 @@ mod null;
 mod other;
 mod recipe;
 mod reiserfs;
+mod risk;
 #[cfg(test)]
 mod skeleton;
 mod tmpfs;
@@ -31,23 +34,23 @@ mod xfs;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use fsb_model::{FileSystemSpec, Geometry, Medium};
-
 use crate::error::TestbedError;
-use crate::sys::mount as kernel;
 use crate::sys::{Roots, program};
 
 pub use age::Version;
 pub use choice::Choice;
-pub use hazard::{Cause, Hazard, requested_risks, risk_of_choice};
-pub(crate) use hazard::{UNFLUSHED, risks_found, risks_of_device, risks_of_mount, unseen_risk};
+pub use file_system::{FileSystem, Home, Idle, Inspection, MountRequest, Mounted, Tools};
+pub(crate) use hazard::UNFLUSHED;
+pub use hazard::{Cause, Hazard};
 pub use journal::Journal;
 pub(crate) use large_disk::fit;
 pub use large_disk::large_disk;
 pub(crate) use met::{of_file, of_mount, own_read_ahead};
-pub(crate) use ntfs::Server;
+pub use null::Fake;
 pub(crate) use null::Null;
 pub use recipe::{Recipe, recipe};
+pub use risk::{requested_risks, risk_of_choice};
+pub(crate) use risk::{risks_found, risks_of_device, risks_of_mount, unseen_risk};
 
 /// Every file system that fsb knows.
 pub static REGISTRY: &[&dyn FileSystem] = &[
@@ -68,190 +71,6 @@ pub static REGISTRY: &[&dyn FileSystem] = &[
     &tmpfs::Tmpfs,
     &null::NULL,
 ];
-
-/// What a file system stands on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Home {
-    /// A block device, from a medium.
-    Device,
-    /// Memory; no medium.
-    Memory,
-    /// Nothing at all: the null file system.
-    Nowhere,
-}
-
-/// The programs that make a file system.
-#[derive(Debug)]
-pub struct Tools {
-    /// Its Debian package.
-    pub package: &'static str,
-    /// The program that formats.
-    pub mkfs: &'static str,
-    /// Its arguments before the user's: quiet, willing to overwrite, no discard, nothing left for later.
-    pub arguments: &'static [&'static str],
-    /// The argument that makes it tell its version.
-    pub version: &'static str,
-    /// Other programs without which it cannot be measured.
-    pub others: &'static [&'static str],
-}
-
-/// What a freshly made file system says about itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Inspection {
-    /// Features, as its own tool names them.
-    pub features: Vec<String>,
-    /// Its layout.
-    pub geometry: Geometry,
-}
-
-/// What is to be mounted.
-#[derive(Debug)]
-pub struct MountRequest<'a> {
-    /// The block device; for file systems in memory their own name.
-    pub source: &'a Path,
-    /// An empty directory.
-    pub point: &'a Path,
-    /// As in `mount -o`, each.
-    pub options: &'a [String],
-    /// Bytes that a file system in memory may use.
-    pub size: u64,
-    /// Who must be able to write on it, for file systems that know no owners.
-    pub owner: (u32, u32),
-}
-
-/// A mount that holds until it is unmounted.
-#[derive(Debug, Default)]
-pub struct Mounted {
-    /// The process that serves it, for FUSE.
-    pub(crate) server: Option<Server>,
-}
-
-/// A mounted file system on which nothing is open for writing.
-#[derive(Debug)]
-pub struct Idle<'a> {
-    /// Where it is mounted.
-    pub point: &'a Path,
-    /// The block device.
-    pub source: &'a Path,
-}
-
-/// A file system that can be measured.
-pub trait FileSystem: Sync {
-    /// Its name in targets, and the kernel's for it.
-    fn name(&self) -> &'static str;
-    /// One line for 'fsb list file-systems'.
-    fn about(&self) -> &'static str;
-    /// What it stands on.
-    fn home(&self) -> Home {
-        Home::Device
-    }
-    /// What makes it; absent where it needs no making.
-    fn tools(&self) -> Option<&'static Tools>;
-    /// The name of the driver in /proc/filesystems; absent where the kernel has no part in it.
-    fn driver(&self) -> Option<&'static str> {
-        Some(self.name())
-    }
-    /// Kernel modules that bring the driver, where it is not built in. What they depend on is known to modules.dep.
-    fn modules(&self) -> &'static [&'static str];
-    /// Modules that the driver asks for while it runs (checksums, tables of characters), where the kernel has them: who
-    /// boots a kernel of his own loads them beforehand.
-    fn helper_modules(&self) -> &'static [&'static str] {
-        &[]
-    }
-    /// The user's mkfs arguments, with those added that make what `oldest`, the oldest kernel of the run, can mount.
-    /// `program` is the version of the mkfs program, where it is known.
-    fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
-        let _ = (oldest, program);
-        user.to_vec()
-    }
-    /// Arguments, before the user's, that give a slice of `bytes` the geometry `large` of a large disk, as far as mkfs
-    /// would choose another one by the size of the slice. What `user` decides is left out. A journal gets at most
-    /// an eighth of its slice.
-    fn fit(&self, large: &Geometry, bytes: u64, user: &[String]) -> Vec<String> {
-        let _ = (large, bytes, user);
-        Vec::new()
-    }
-    /// Options that may make it faster, for a race of all of them: a curated list, what nobody would take for granted.
-    fn choices(&self) -> &'static [Choice] {
-        &[]
-    }
-    /// The options and formats that weaken durability.
-    fn hazards(&self) -> &'static [Hazard] {
-        &[]
-    }
-    /// The bytes below which a slice of the same geometry still differs from a large disk, and a note on how it differs.
-    fn small_slice(&self) -> Option<(u64, &'static str)> {
-        None
-    }
-    /// What a reader of any of its results must know.
-    fn note(&self) -> Option<&'static str> {
-        None
-    }
-    /// The fewest bytes that its mkfs program accepts with default arguments.
-    fn minimum_size(&self) -> u64;
-    /// Refuses what can be seen to be wrong before anything is touched.
-    fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
-        let _ = spec;
-        Ok(())
-    }
-    /// The mount option without which it would discard behind a measurement on a device that can.
-    fn discard_off(&self) -> Option<&'static str> {
-        None
-    }
-    /// Reads features and geometry from the unmounted device, or from a file that holds the file system.
-    fn inspect(&self, device: &Path) -> Inspection;
-    /// Mounts it.
-    fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
-        kernel::mount(self.name(), request.source, request.point, request.options)?;
-        Ok(Mounted::default())
-    }
-    /// The command that does the same by hand, before device and mount point.
-    fn mount_command(&self, options: &[String], size: u64) -> Vec<String> {
-        let _ = size;
-        recipe::with_options(&["mount", "-t", self.name()], options)
-    }
-    /// Does now, by its own means, what it would do behind a measurement: what syncfs leaves to later. What this kernel
-    /// cannot do is left out; whether the device is quiet afterwards is looked at in any case.
-    fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
-        let _ = idle;
-        Ok(())
-    }
-    /// What statfs says where it is (linux/magic.h), for those that must be known where they hold somebody's files.
-    fn magic(&self) -> Option<u64> {
-        None
-    }
-    /// Whether it writes a block where it was: what it writes beside an image is a few blocks of a journal then. Others
-    /// write a block's new place, its checksum and the tree above it, and nobody can tell that from somebody else's writes.
-    fn writes_in_place(&self) -> bool {
-        false
-    }
-    /// Whether files take the flag that switches copy on write off, without which an image would be scattered anew with
-    /// every write. It says its `magic`, too.
-    fn takes_nocow(&self) -> bool {
-        false
-    }
-    /// Whether it numbers its volumes itself: `st_dev` of its files is no device then, and only the mount's source is.
-    fn numbers_volumes(&self) -> bool {
-        false
-    }
-    /// The file in which it keeps a read-ahead of its own, whatever the block device `name` says, while it is mounted from
-    /// there.
-    fn own_read_ahead(&self, name: &str, roots: &Roots) -> Option<PathBuf> {
-        let _ = (name, roots);
-        None
-    }
-    /// What tells how often its journal has been written while it is mounted from `device`, the kernel's `name`; absent
-    /// where it has none, or the kernel does not tell.
-    fn journal(&self, device: &Path, name: &str, roots: &Roots) -> Option<Journal> {
-        let _ = (device, name, roots);
-        None
-    }
-    /// The driver that serves it once mounted, where that is not the one named.
-    fn served_by(&self, device: &Path) -> Option<String> {
-        let _ = device;
-        None
-    }
-}
 
 /// The file system of that name: a member, or what a program `mkfs.NAME` makes; else the nearest name.
 pub fn find(name: &str) -> Result<&'static dyn FileSystem, TestbedError> {
@@ -318,27 +137,6 @@ pub(crate) fn missing_programs(tools: &Tools) -> Vec<PathBuf> {
 pub(crate) fn kernel_has(roots: &Roots, driver: &str) -> bool {
     let listed = roots.proc_text("filesystems").unwrap_or_default();
     listed.lines().any(|line| line.split_whitespace().last() == Some(driver))
-}
-
-/// Output of a tool that was asked about a device.
-fn ask_about(name: &str, arguments: &[&str], device: &Path) -> String {
-    let mut words: Vec<&std::ffi::OsStr> = arguments.iter().map(std::ffi::OsStr::new).collect();
-    words.push(device.as_os_str());
-    program::ask(name, &words).unwrap_or_default()
-}
-
-/// For members without a device: a medium or mkfs arguments would be ignored, and nothing is.
-fn refuse_mkfs_and_medium(spec: &FileSystemSpec, why: &str) -> Result<(), TestbedError> {
-    let refused = |what: String| {
-        TestbedError::request(format!("{} takes no {what}: {why}", spec.fs)).coded(&fsb_model::error::NO_MKFS)
-    };
-    if !spec.mkfs.is_empty() {
-        return Err(refused("mkfs arguments".to_owned()));
-    }
-    if spec.medium != Medium::default() {
-        return Err(refused(format!("medium '{}'", spec.medium)).advice(format!("leave out @{}", spec.medium)));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use fsb_model::{FileSystemSpec, Geometry};
 
-use super::{FileSystem, Hazard, Inspection, Tools, ask_about};
+use super::file_system::{FileSystem, Inspection, Tools, ask_about};
+use super::hazard::Hazard;
 use crate::error::TestbedError;
 
 pub(super) struct Nilfs2;

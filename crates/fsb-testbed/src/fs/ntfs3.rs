@@ -4,7 +4,8 @@ use std::path::Path;
 
 use fsb_model::Geometry;
 
-use super::{FileSystem, Inspection, Tools, ntfs};
+use super::file_system::{FileSystem, Inspection, Tools};
+use super::ntfs;
 
 pub(super) struct Ntfs3;
 

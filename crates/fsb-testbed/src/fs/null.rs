@@ -4,14 +4,26 @@ use std::path::Path;
 
 use fsb_model::FileSystemSpec;
 use fsb_model::units::parse_percent;
+use serde::{Deserialize, Serialize};
 
-use super::{Cause, FileSystem, Hazard, Home, Inspection, Tools, refuse_mkfs_and_medium};
+use super::file_system::{FileSystem, Home, Inspection, Tools, refuse_mkfs_and_medium};
+use super::hazard::{Cause, Hazard};
 use crate::error::TestbedError;
-use crate::testbed::Fake;
 
 pub(crate) struct Null;
 
 pub(super) static NULL: Null = Null;
+
+/// The parameters of the fake times of the null file system.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Fake {
+    /// The relative increase of all times: 0.1 for 10 %.
+    pub slowdown: f64,
+    /// Standard deviation of trials, relative.
+    pub noise: f64,
+    /// Share of trials that are affected by interference, retries included.
+    pub disturbed: f64,
+}
 
 /// What a null target was asked to do.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,8 +6,9 @@ use std::sync::Mutex;
 
 use fsb_model::Geometry;
 
+use super::file_system::{FileSystem, Inspection, MountRequest, Mounted, Tools};
+use super::hazard::{Cause, Hazard};
 use super::journal::bytes_at;
-use super::{Cause, FileSystem, Hazard, Inspection, MountRequest, Mounted, Tools};
 use crate::error::TestbedError;
 use crate::sys::mount as kernel;
 use crate::sys::program;

@@ -2,7 +2,9 @@
 
 use fsb_model::FileSystemSpec;
 
-use super::{Home, find, fit, large_disk};
+use super::file_system::Home;
+use super::find;
+use super::large_disk::{fit, large_disk};
 use crate::error::TestbedError;
 
 /// The commands that make and mount a file system.
@@ -35,15 +37,6 @@ pub fn recipe(spec: &FileSystemSpec, size: u64, can_discard: bool, like_large: b
         mount: member.mount_command(&options, size),
         home: member.home(),
     })
-}
-
-/// `PROGRAM -o OPTIONS`, without the options where there are none.
-pub(super) fn with_options(program: &[&str], options: &[String]) -> Vec<String> {
-    let mut words: Vec<String> = program.iter().map(|&word| word.to_owned()).collect();
-    if !options.is_empty() {
-        words.extend(["-o".to_owned(), options.join(",")]);
-    }
-    words
 }
 
 #[cfg(test)]

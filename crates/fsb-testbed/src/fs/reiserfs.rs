@@ -4,7 +4,8 @@ use std::path::Path;
 
 use fsb_model::Geometry;
 
-use super::{Cause, FileSystem, Hazard, Inspection, Tools, ask_about};
+use super::file_system::{FileSystem, Inspection, Tools, ask_about};
+use super::hazard::{Cause, Hazard};
 
 pub(super) struct Reiserfs;
 

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use fsb_model::{FileSystemSpec, Geometry};
 
-use super::{FileSystem, Hazard, Inspection, MountRequest, Mounted, Tools};
+use super::file_system::{FileSystem, Inspection, MountRequest, Mounted, Tools, ask_about};
+use super::hazard::Hazard;
 use crate::error::TestbedError;
 use crate::sys::mount as kernel;
 
@@ -83,7 +84,7 @@ impl FileSystem for Skeleton {
 
     /// Ask the file system's own tool, and test the parsing with its real output.
     fn inspect(&self, device: &Path) -> Inspection {
-        let text = super::ask_about("dump.skeleton", &["--brief"], device);
+        let text = ask_about("dump.skeleton", &["--brief"], device);
         Inspection { features: text.split_whitespace().map(str::to_owned).collect(), geometry: Geometry::default() }
     }
 

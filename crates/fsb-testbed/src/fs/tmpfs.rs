@@ -4,8 +4,9 @@ use std::path::Path;
 
 use fsb_model::{FileSystemSpec, Geometry};
 
-use super::recipe::with_options;
-use super::{FileSystem, Home, Inspection, MountRequest, Mounted, Tools, refuse_mkfs_and_medium};
+use super::file_system::{
+    FileSystem, Home, Inspection, MountRequest, Mounted, Tools, refuse_mkfs_and_medium, with_options,
+};
 use crate::error::TestbedError;
 use crate::sys::mount as kernel;
 

@@ -15,10 +15,10 @@ use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 use rustix::fs::OFlags;
 
+use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
 use super::open_device::OpenDevice;
 use super::partitions::{self, Disk};
 use super::signatures::signatures;
-use super::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::Ledger;

@@ -6,9 +6,9 @@ use std::path::Path;
 use fsb_model::Medium;
 use fsb_model::run::MediumRecord;
 
+use super::kind::{FindMedium, GRANULE, MediumKind, MediumRequest, OpenMedium};
 use super::open_device::OpenDevice;
 use super::raid0::member;
-use super::{GRANULE, MediumKind, MediumRequest, OpenMedium};
 use crate::error::{Refusal, TestbedError};
 use crate::host;
 use crate::ledger::Ledger;
@@ -18,7 +18,10 @@ use crate::sys::block;
 use crate::sys::dm::{Line, Mapped};
 
 /// `fault:KIND+MEDIUM`; for the kind that logs a second medium.
-pub(super) struct Fault;
+pub(super) struct Fault {
+    /// Finds the media behind the disk.
+    pub(super) find: FindMedium,
+}
 
 /// How a disk fails.
 struct Kind {
@@ -78,7 +81,7 @@ fn parts(request: &MediumRequest<'_>) -> Result<(&'static Kind, Members), Testbe
     Ok((kind, members.into_iter().map(|medium| (medium, size)).collect()))
 }
 
-/// As [`super::members`], and the word before them.
+/// As [`Raid0::members`](super::raid0::Raid0::members), and the word before them.
 pub(crate) fn fault_members(request: &MediumRequest<'_>) -> Result<(&'static str, Members), TestbedError> {
     parts(request).map(|(kind, members)| (kind.name, members))
 }
@@ -104,7 +107,7 @@ impl MediumKind for Fault {
             );
         }
         let (medium, size) = &members[0];
-        super::find(&medium.name)?.check(&MediumRequest { medium, size: *size, ..*request })
+        (self.find)(&medium.name)?.check(&MediumRequest { medium, size: *size, ..*request })
     }
 
     fn open(
@@ -118,7 +121,7 @@ impl MediumKind for Fault {
         let mut opened = Vec::new();
         for (medium, size) in &members {
             let own = MediumRequest { medium, size: *size, ..*request };
-            opened.push(super::find(&medium.name)?.open(&own, ledger, progress)?);
+            opened.push((self.find)(&medium.name)?.open(&own, ledger, progress)?);
         }
         let fail = |tried: Refusal| TestbedError::machine("the failing disk could not be made").tried(tried);
         let mut numbers = Vec::new();
@@ -226,7 +229,7 @@ mod tests {
             ("log-writes+loop", "log-writes takes 2 media"),
         ] {
             let medium = fault(argument);
-            let error = Fault.check(&request(&medium)).unwrap_err();
+            let error = Fault { find: super::super::find }.check(&request(&medium)).unwrap_err();
             assert!(error.to_string().contains(says), "{argument}: {error}");
         }
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use fsb_model::run::MediumRecord;
 
-use super::{Divided, MediumRequest, OpenMedium, Part, layout};
+use super::kind::{Divided, MediumRequest, OpenMedium};
+use super::parts::{Part, layout};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::{Action, EntryHandle, Ledger};

@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, FallocateFlags, IFlags, Mode as Permissions, OFlags, o
 use rustix::io::Errno;
 
 use super::image::AttachedImage;
-use super::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
+use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
 use crate::caller::Caller;
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::fs;

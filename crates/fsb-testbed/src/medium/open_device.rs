@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fsb_model::run::MediumRecord;
 
-use super::OpenMedium;
+use super::kind::OpenMedium;
 use crate::error::{TestbedError, attempt};
 use crate::ledger::Ledger;
 use crate::sys::block::{self, DeviceNumber};

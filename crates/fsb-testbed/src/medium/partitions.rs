@@ -9,8 +9,9 @@ use std::rc::Rc;
 
 use fsb_model::run::MediumRecord;
 
+use super::kind::{Divided, MediumRequest, OpenMedium};
 use super::open_device::OpenDevice;
-use super::{Divided, MediumRequest, OpenMedium, layout};
+use super::parts::layout;
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::{Action, EntryHandle, Ledger};

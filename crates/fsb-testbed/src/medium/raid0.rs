@@ -8,8 +8,9 @@ use fsb_model::host::DeviceManifest;
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 
+use super::kind::{FindMedium, GRANULE, MediumKind, MediumRequest, OpenMedium};
+use super::loop_image::backing;
 use super::open_device::OpenDevice;
-use super::{GRANULE, MediumKind, MediumRequest, OpenMedium};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::{Action, EntryHandle, Ledger};
@@ -17,7 +18,11 @@ use crate::progress::Progress;
 use crate::sys::block::{self, DeviceNumber};
 use crate::sys::{Roots, md, read_trimmed};
 
-pub(super) struct Raid0;
+/// An array of other media.
+pub(crate) struct Raid0 {
+    /// Finds the media of its members.
+    pub(super) find: FindMedium,
+}
 
 /// Bytes of a chunk: what Fedorchuk's arrays and many others had.
 const CHUNK: u64 = 64 << 10;
@@ -41,51 +46,74 @@ pub(super) fn member(text: &str) -> Medium {
     }
 }
 
-/// The members that the argument names: `loop+loop`, `/dev/sda+/dev/sdb`. Images share the size of the run's.
-pub(crate) fn members(request: &MediumRequest<'_>) -> Result<Vec<Member>, TestbedError> {
-    let argument = request.medium.argument.as_deref().unwrap_or_default();
-    let texts: Vec<&str> = argument.split('+').collect();
-    let refused = |what: String| {
-        TestbedError::request(format!("raid0:{argument}: {what}"))
-            .advice("name at least two members: raid0:loop+loop, or raid0:/dev/sdb+/dev/sdc")
-    };
-    if texts.len() < 2 {
-        return Err(refused("an array has at least two members".to_owned()));
-    }
-    let size = request.size / texts.len() as u64 / GRANULE * GRANULE;
-    let member = |text: &str| {
-        let medium = member(text);
-        match medium.name.as_str() {
-            "" => Err(refused("a member is missing".to_owned())),
-            "raid0" => Err(refused("an array is no member of an array".to_owned())),
-            _ => super::find(&medium.name).map(|_| Member { medium, size }),
+impl Raid0 {
+    /// Parses the members that the argument names: `loop+loop`, `/dev/sda+/dev/sdb`. Images share the image size of the
+    /// run.
+    pub(crate) fn members(&self, request: &MediumRequest<'_>) -> Result<Vec<Member>, TestbedError> {
+        let argument = request.medium.argument.as_deref().unwrap_or_default();
+        let texts: Vec<&str> = argument.split('+').collect();
+        let refused = |what: String| {
+            TestbedError::request(format!("raid0:{argument}: {what}"))
+                .advice("name at least two members: raid0:loop+loop, or raid0:/dev/sdb+/dev/sdc")
+        };
+        if texts.len() < 2 {
+            return Err(refused("an array has at least two members".to_owned()));
         }
-    };
-    let members = texts.iter().map(|text| member(text)).collect::<Result<Vec<_>, _>>()?;
-    let twice = (1..texts.len()).find(|at| texts[*at].starts_with('/') && texts[..*at].contains(&texts[*at]));
-    match twice {
-        Some(at) => Err(refused(format!("{} is there twice", texts[at]))),
-        None => Ok(members),
+        let size = request.size / texts.len() as u64 / GRANULE * GRANULE;
+        let member = |text: &str| {
+            let medium = member(text);
+            match medium.name.as_str() {
+                "" => Err(refused("a member is missing".to_owned())),
+                "raid0" => Err(refused("an array cannot be a member of an array".to_owned())),
+                _ => (self.find)(&medium.name).map(|_| Member { medium, size }),
+            }
+        };
+        let members = texts.iter().map(|text| member(text)).collect::<Result<Vec<_>, _>>()?;
+        let twice = (1..texts.len()).find(|at| texts[*at].starts_with('/') && texts[..*at].contains(&texts[*at]));
+        match twice {
+            Some(at) => Err(refused(format!("{} is there twice", texts[at]))),
+            None => Ok(members),
+        }
     }
-}
 
-/// What the array's members can hold together, in whole chunks, or why one of them cannot be made. Whether the kernel
-/// can join them is not asked.
-pub(crate) fn check_members(request: &MediumRequest<'_>) -> Result<u64, TestbedError> {
-    let (mut total, mut images) = (0, 0);
-    for member in members(request)? {
-        let own = MediumRequest { medium: &member.medium, size: member.size, ..*request };
-        total += super::find(&member.medium.name)?.check(&own)? / CHUNK * CHUNK;
-        images += if member.medium.argument.is_none() { member.size } else { 0 };
-    }
-    // Each has room for itself; they must have it together.
-    if images > 0 {
-        let image = members(request)?.into_iter().find(|member| member.medium.argument.is_none());
-        if let Some(Member { medium, .. }) = image {
-            super::find(&medium.name)?.check(&MediumRequest { medium: &medium, size: images, ..*request })?;
+    /// Returns the size of the array in whole chunks. Does not check whether the kernel can join the members.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a member cannot be made.
+    pub(crate) fn check_members(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError> {
+        let (mut total, mut images) = (0, 0);
+        for member in self.members(request)? {
+            let own = MediumRequest { medium: &member.medium, size: member.size, ..*request };
+            total += (self.find)(&member.medium.name)?.check(&own)? / CHUNK * CHUNK;
+            images += if member.medium.argument.is_none() { member.size } else { 0 };
         }
+        // Each image fits alone; they must also fit together.
+        if images > 0 {
+            let image = self.members(request)?.into_iter().find(|member| member.medium.argument.is_none());
+            if let Some(Member { medium, .. }) = image {
+                (self.find)(&medium.name)?.check(&MediumRequest { medium: &medium, size: images, ..*request })?;
+            }
+        }
+        Ok(total)
     }
-    Ok(total)
+
+    /// Makes the members. Each of them is filled with data of its own.
+    fn open_members(
+        &self,
+        array: &mut Array,
+        members: &[Member],
+        request: &MediumRequest<'_>,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), TestbedError> {
+        for (place, member) in (0..).zip(members) {
+            let seed = request.seed.wrapping_add(place);
+            let own = MediumRequest { medium: &member.medium, size: member.size, seed, ..*request };
+            array.members.push((self.find)(&member.medium.name)?.open(&own, ledger, progress)?);
+        }
+        Ok(())
+    }
 }
 
 /// Why targets on an array of these members are not judged: two of them are on one disk.
@@ -104,7 +132,7 @@ pub(crate) fn shared_disk(text: &str, members: &[Member], dir: &Path) -> Option<
         }
     }
     if images > 0 {
-        disks.extend(super::backing(dir).1.and_then(disk_of));
+        disks.extend(backing(dir).1.and_then(disk_of));
     }
     disks.sort();
     let twice = images > 1 || disks.windows(2).any(|pair| pair[0] == pair[1]);
@@ -125,7 +153,7 @@ impl MediumKind for Raid0 {
     }
 
     fn check(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError> {
-        let size = check_members(request)?;
+        let size = self.check_members(request)?;
         md::has_raid0(&Roots::default()).map_err(|why| {
             TestbedError::machine(format!("RAID-0 is not available here: {why}"))
                 .tried("/proc/mdstat, and modprobe raid0")
@@ -140,10 +168,11 @@ impl MediumKind for Raid0 {
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Box<dyn OpenMedium>, TestbedError> {
-        let members = members(request)?;
+        let members = self.members(request)?;
         let mut array =
             Array { members: Vec::new(), device: None, handles: Vec::new(), record: MediumRecord::default() };
-        let made = open_members(&mut array, &members, request, ledger, progress)
+        let made = self
+            .open_members(&mut array, &members, request, ledger, progress)
             .and_then(|()| join(&mut array, request, ledger));
         if let Err(error) = made {
             // The first error is the one that explains.
@@ -153,22 +182,6 @@ impl MediumKind for Raid0 {
         array.record.unjudged = shared_disk(&request.medium.to_string(), &members, request.dir);
         Ok(Box::new(array))
     }
-}
-
-/// Each member writes itself over once, with bytes of its own.
-fn open_members(
-    array: &mut Array,
-    members: &[Member],
-    request: &MediumRequest<'_>,
-    ledger: &Ledger,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<(), TestbedError> {
-    for (place, member) in (0..).zip(members) {
-        let seed = request.seed.wrapping_add(place);
-        let own = MediumRequest { medium: &member.medium, size: member.size, seed, ..*request };
-        array.members.push(super::find(&member.medium.name)?.open(&own, ledger, progress)?);
-    }
-    Ok(())
 }
 
 fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Result<(), TestbedError> {
@@ -332,6 +345,7 @@ impl OpenMedium for Array {
 
 #[cfg(test)]
 mod tests {
+    use super::super::RAID0;
     use super::*;
 
     fn request<'a>(medium: &'a Medium, dir: &'a Path) -> MediumRequest<'a> {
@@ -345,7 +359,7 @@ mod tests {
     #[test]
     fn members_are_media_and_share_the_size() {
         let medium = array("loop+ram+/dev/sdb+vm:3");
-        let found = members(&request(&medium, Path::new("/"))).unwrap();
+        let found = RAID0.members(&request(&medium, Path::new("/"))).unwrap();
         let texts: Vec<_> = found.iter().map(|member| member.medium.to_string()).collect();
         assert_eq!(texts, ["loop", "ram", "/dev/sdb", "vm:3"]);
         assert!(found.iter().all(|member| member.size == 16 << 20));
@@ -358,11 +372,11 @@ mod tests {
             ("", "at least two members"),
             ("loop+", "a member is missing"),
             ("loop+lop", "did you mean 'loop'"),
-            ("raid0:a+loop", "no member of an array"),
+            ("raid0:a+loop", "cannot be a member of an array"),
             ("/dev/sdb+/dev/sdb", "/dev/sdb is there twice"),
         ] {
             let medium = array(argument);
-            let error = members(&request(&medium, Path::new("/"))).unwrap_err();
+            let error = RAID0.members(&request(&medium, Path::new("/"))).unwrap_err();
             assert_eq!(error.kind, crate::Kind::Request, "{argument}");
             assert!(error.to_string().contains(says), "{argument}: {error}");
         }
@@ -373,12 +387,12 @@ mod tests {
         let dir = Path::new("/var/tmp");
         let why = |argument: &str| {
             let medium = array(argument);
-            shared_disk("raid0:x", &members(&request(&medium, dir)).unwrap(), dir)
+            shared_disk("raid0:x", &RAID0.members(&request(&medium, dir)).unwrap(), dir)
         };
         assert_eq!(why("loop+loop").as_deref(), Some("members of raid0:x share one disk"));
         assert_eq!(why("/dev/nosuch1+/dev/nosuch2"), None);
         assert_eq!(why("vm:0+vm:1"), None, "the host knows what stands behind them");
-        if let Some(number) = super::super::backing(dir).1 {
+        if let Some(number) = backing(dir).1 {
             let disk = format!("/dev/block/{}:{}", number.0, number.1);
             if block::number_of(Path::new(&disk)).is_some() {
                 assert!(why(&format!("loop+{disk}")).is_some());

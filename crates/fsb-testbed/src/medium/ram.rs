@@ -6,7 +6,7 @@ use fsb_model::units::show_bytes;
 use rustix::fs::MemfdFlags;
 
 use super::image::AttachedImage;
-use super::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
+use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
 use crate::error::{Refusal, TestbedError, describe};
 use crate::ledger::Ledger;
 use crate::progress::Progress;

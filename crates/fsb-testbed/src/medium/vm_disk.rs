@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 
+use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium};
 use super::open_device::OpenDevice;
-use super::{Divided, MediumKind, MediumRequest, OpenMedium, partitions};
+use super::partitions;
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::Ledger;

@@ -44,7 +44,7 @@ pub(super) fn check(setup: &Setup) -> Result<BTreeMap<String, u64>, TestbedError
     for (text, request) in local::media(setup) {
         let size = match request.medium.name.as_str() {
             // It is the guest's kernel that joins them.
-            "raid0" => medium::check_members(&request)?,
+            "raid0" => medium::RAID0.check_members(&request)?,
             #[cfg(any(test, feature = "faults"))]
             "fault" => medium::fault_members(&request).map(|(_, members)| members[0].1)?,
             name => medium::find(name)?.check(&request)?,
@@ -86,7 +86,7 @@ impl Disks {
                 Ok(self.add(file, record))
             }
             "raid0" => {
-                let members = medium::members(request)?;
+                let members = medium::RAID0.members(request)?;
                 let mut texts = Vec::new();
                 for (place, Member { medium, size }) in (0..).zip(&members) {
                     let seed = request.seed.wrapping_add(place);

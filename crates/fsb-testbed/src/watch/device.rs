@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Finish, Seen, Source, Watched};
+use super::source::{Finish, Seen, Source, Watched};
 use crate::error::Refusal;
 use crate::sys::{Roots, block, mountinfo, read_trimmed};
 use crate::{fs, host};

@@ -1,6 +1,6 @@
 //! How fast the processors say that they run.
 
-use super::{Finish, LEAST, Source, Watched, one};
+use super::source::{Finish, LEAST, Source, Watched, one};
 use crate::error::Refusal;
 use crate::sys::Roots;
 

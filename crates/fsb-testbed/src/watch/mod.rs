@@ -9,19 +9,21 @@ mod frequency;
 pub(crate) mod others;
 mod pressure;
 pub(crate) mod processes;
+mod source;
 pub(crate) mod steal;
 pub(crate) mod stops;
 pub(crate) mod threshold;
 pub(crate) mod throttle;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 pub use course::DeviceCourse;
+pub(crate) use source::seconds;
+pub(crate) use source::{AVAILABLE_CPU_SECONDS, WATCHED_SECONDS};
+pub use source::{Finish, LEAST, Seen, Source, Watched};
 pub use threshold::{PRETENDED, interference};
 
-use crate::error::Refusal;
 use crate::sys::Roots;
 
 /// Everything that is watched.
@@ -33,46 +35,6 @@ pub static REGISTRY: &[&dyn Source] = &[
     &frequency::Frequency,
     &throttle::Throttle,
 ];
-
-/// What was seen between go and result, by name: in base units, summed over repetitions, but the smallest where the
-/// name ends in [`LEAST`].
-pub type Seen = BTreeMap<String, f64>;
-
-/// How names end whose values are not sums.
-pub const LEAST: &str = "_least";
-
-/// Wall seconds between go and result.
-pub(crate) const WATCHED_SECONDS: &str = "watched_seconds";
-/// Wall seconds times processors: the CPU time that there was.
-pub(crate) const AVAILABLE_CPU_SECONDS: &str = "available_cpu_seconds";
-
-/// What is watched, and from where.
-#[derive(Debug, Clone, Copy)]
-pub struct Watched<'a> {
-    /// Where the machine's own /proc and /sys are: the agent's /proc shows only its own processes.
-    pub roots: &'a Roots,
-    /// The process whose descendants are ours, as that /proc numbers it.
-    pub front: u32,
-    /// The directory of the target's device below /sys; absent where it has none.
-    pub device: Option<&'a Path>,
-    /// The same of other targets that are ready: what they do is ours, too.
-    pub neighbours: &'a [PathBuf],
-}
-
-/// The second reading of a source: what happened since the first.
-pub type Finish = Box<dyn FnOnce() -> Seen>;
-
-/// One thing that may disturb.
-pub trait Source: Sync {
-    /// Its name.
-    fn name(&self) -> &'static str;
-    /// One line for `fsb list disturbances`.
-    fn about(&self) -> &'static str;
-    /// Whether it can be watched here; why not.
-    fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal>;
-    /// Reads it for the first time; nothing where it cannot be read.
-    fn begin(&self, place: &Watched<'_>) -> Option<Finish>;
-}
 
 /// A measurement that is watched.
 pub struct Watch {
@@ -130,16 +92,6 @@ fn processors(roots: &Roots) -> f64 {
     let text = roots.proc_text("stat").unwrap_or_default();
     let lines = text.lines().filter(|line| line.strip_prefix("cpu").is_some_and(|rest| !rest.starts_with(' ')));
     lines.count().max(1) as f64
-}
-
-/// Ticks of the kernel's clock as seconds.
-pub(crate) fn seconds(ticks: u64) -> f64 {
-    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
-}
-
-/// A counter read twice is a value.
-fn one(name: &str, value: f64) -> Seen {
-    Seen::from([(name.to_owned(), value)])
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! CPU time of processes that are neither ours nor the kernel's.
 
-use super::{Finish, Source, Watched, one, processes, seconds};
+use super::processes;
+use super::source::{Finish, Source, Watched, one, seconds};
 use crate::error::Refusal;
 
 pub(super) struct Others;

@@ -2,7 +2,7 @@
 //!
 //! It describes and judges nothing: our own workload waits for its disk as anybody's would.
 
-use super::{Finish, Seen, Source, Watched};
+use super::source::{Finish, Seen, Source, Watched};
 use crate::error::Refusal;
 use crate::sys::Roots;
 

@@ -1,6 +1,6 @@
 //! Time that the hypervisor gave to somebody else while this machine had work.
 
-use super::{Finish, Source, Watched, one, seconds};
+use super::source::{Finish, Source, Watched, one, seconds};
 use crate::error::Refusal;
 use crate::sys::Roots;
 

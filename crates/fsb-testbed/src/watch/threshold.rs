@@ -2,7 +2,8 @@
 
 use fsb_model::Interference;
 
-use super::{AVAILABLE_CPU_SECONDS, Seen, WATCHED_SECONDS, device, others, steal, stops, throttle};
+use super::source::{AVAILABLE_CPU_SECONDS, Seen, WATCHED_SECONDS};
+use super::{device, others, steal, stops, throttle};
 
 /// Share of the machine's CPU time that the hypervisor and other processes may take. It is below θ, the smallest
 /// difference that matters (3 % by default): what is taken from a workload that keeps all processors busy slows it down

@@ -1,6 +1,6 @@
 //! Processors that were slowed down because they were too hot.
 
-use super::{Finish, Source, Watched, one};
+use super::source::{Finish, Source, Watched, one};
 use crate::error::Refusal;
 use crate::sys::Roots;
 

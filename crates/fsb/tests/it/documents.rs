@@ -1,4 +1,4 @@
-//! The documentation as a user meets it: every command in a block of code is done, links lead somewhere.
+//! The documentation: every command in a code block is executed, and every link and path leads to a file.
 //!
 //! `fsb run` is done twice. Once as it is written, up to the plan (`--print-plan`): that needs no root, no device and no
 //! kernel. Once for real, with targets replaced by the null file system and sizes by small ones. `fsb compare` and
@@ -229,6 +229,27 @@ fn links_lead_to_pages_and_headings() {
             let text = if heading.is_empty() { String::new() } else { fs::read_to_string(target).unwrap() };
             let known = text.lines().filter(|line| line.starts_with('#')).any(|line| anchor(line) == heading);
             assert!(heading.is_empty() || known, "{}: {link} is no heading there", page.display());
+        }
+    }
+}
+
+/// Source files and folders in code spans, such as `workload/unit.rs` and `fileset/`: the end of a path in the source tree.
+#[test]
+fn paths_in_code_spans_exist() {
+    let mut known = Vec::new();
+    let mut waiting = ["crates", "docs", "plans", "scripts"].map(|name| top().join(name)).to_vec();
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            waiting.extend(path.is_dir().then(|| path.clone()));
+            known.push(path);
+        }
+    }
+    for page in ["ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = fs::read_to_string(top().join(page)).unwrap();
+        let spans = text.split('`').skip(1).step_by(2).filter(|span| !span.contains(' ') && !span.contains("NAME"));
+        for span in spans.filter(|span| [".rs", ".md", "/"].iter().any(|ending| span.ends_with(ending))) {
+            assert!(known.iter().any(|path| path.ends_with(span)), "{page}: `{span}` does not exist");
         }
     }
 }

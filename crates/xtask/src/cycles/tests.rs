@@ -3,9 +3,8 @@
 use super::*;
 
 /// Returns the edges that are part of a cycle, as `a.rs uses b.rs (path)`.
-fn cycles(files: &[(&str, &str)]) -> Vec<String> {
-    let edges = edges(files);
-    let text = problems(&edges, &BTreeSet::new());
+fn cycles_of(files: &[(&str, &str)]) -> Vec<String> {
+    let text = cycles(&edges(files));
     text.lines().map(|line| line.trim_start_matches("cycle: ").to_owned()).collect()
 }
 
@@ -16,7 +15,7 @@ fn edges(files: &[(&str, &str)]) -> Edges {
 
 #[test]
 fn paths_through_imported_modules_close_a_cycle() {
-    let found = cycles(&[
+    let found = cycles_of(&[
         ("main.rs", "mod author; mod exit; mod progress; mod results;"),
         ("exit.rs", "pub const DONE: i32 = 0; pub fn stop() { crate::progress::say() }"),
         ("progress.rs", "use crate::results; pub fn say() { results::summary(); }"),
@@ -36,14 +35,14 @@ fn paths_through_imported_modules_close_a_cycle() {
 
 #[test]
 fn inline_paths_between_folders_close_a_cycle() {
-    let found = cycles(&[
+    let found = cycles_of(&[
         ("main.rs", "mod control; mod ledger;"),
         ("control/mod.rs", "pub fn find() {} pub struct Held(crate::ledger::Entry);"),
         ("ledger/mod.rs", "mod guard; pub struct Entry;"),
         ("ledger/guard.rs", "use super::Entry; use crate::control; fn admit(_: Entry) { control::find() }"),
     ]);
     assert!(found.is_empty(), "the ledger itself does not use its guard: {found:?}");
-    let found = cycles(&[
+    let found = cycles_of(&[
         ("main.rs", "mod control; mod ledger;"),
         ("control/mod.rs", "pub fn find() {} pub struct Held(crate::ledger::Entry);"),
         ("ledger/mod.rs", "mod guard; pub struct Entry; fn add() { guard::admit(Entry) }"),
@@ -62,7 +61,7 @@ fn inline_paths_between_folders_close_a_cycle() {
 
 #[test]
 fn a_cycle_of_three_modules_is_found() {
-    let found = cycles(&[
+    let found = cycles_of(&[
         ("main.rs", "mod input; mod kernel; mod modules;"),
         ("input.rs", "fn cached() { match 1 { crate::kernel::CACHE => (), _ => () } }  pub fn open() {}"),
         ("kernel.rs", "pub const CACHE: i32 = 1; pub fn list() -> Vec<crate::modules::Index> { vec![] }"),
@@ -80,7 +79,7 @@ fn a_cycle_of_three_modules_is_found() {
 
 #[test]
 fn modules_of_the_same_name_differ_by_folder() {
-    let found = cycles(&[
+    let found = cycles_of(&[
         ("main.rs", "mod view; mod compare;"),
         ("view.rs", "use crate::compare; pub struct Row; pub fn all() { compare::view::details(); }"),
         ("compare/mod.rs", "pub mod view;"),
@@ -97,7 +96,7 @@ fn modules_of_the_same_name_differ_by_folder() {
 
 #[test]
 fn siblings_named_through_super_close_a_cycle() {
-    let found = cycles(&[
+    let found = cycles_of(&[
         ("main.rs", "mod agree;"),
         ("agree/mod.rs", "mod fio; mod ours; mod row; fn run() { ours::begin(); fio::labels() }"),
         ("agree/fio.rs", "pub fn labels() {} fn start() { super::ours::begin() }"),
@@ -118,8 +117,8 @@ fn siblings_named_through_super_close_a_cycle() {
 fn a_parent_and_its_child_close_a_cycle() {
     let parent = "mod child; pub struct Shared; static ALL: &[&str] = &[child::NAME];";
     let child = "use super::Shared; pub const NAME: &str = \"\"; fn take(_: Shared) {}";
-    assert_eq!(cycles(&[("main.rs", parent), ("child.rs", child)]).len(), 2);
-    assert!(cycles(&[("main.rs", "mod child; pub struct Shared;"), ("child.rs", child)]).is_empty());
+    assert_eq!(cycles_of(&[("main.rs", parent), ("child.rs", child)]).len(), 2);
+    assert!(cycles_of(&[("main.rs", "mod child; pub struct Shared;"), ("child.rs", child)]).is_empty());
 }
 
 #[test]
@@ -138,7 +137,7 @@ fn a_re_export_leads_to_the_file_that_defines_the_item() {
 
 #[test]
 fn tests_and_names_from_other_crates_are_no_edges() {
-    let found = cycles(&[
+    let found = cycles_of(&[
         ("main.rs", "mod a; mod b;"),
         ("a.rs", "pub fn one() {} #[cfg(test)] mod tests { use crate::b::two; }"),
         ("b.rs", "pub fn two() { crate::a::one() } #[cfg(test)] fn help() {}"),
@@ -155,17 +154,4 @@ fn attributes_name_modules_in_strings() {
         ("b.rs", "pub mod text { pub fn serialize() {} } pub fn text() {}"),
     ]);
     assert_eq!(found.len(), 1);
-}
-
-#[test]
-fn a_known_edge_is_no_problem_until_it_closes_no_cycle() {
-    let edge = |from: &str, to: &str| (from.to_owned(), to.to_owned());
-    let both = [
-        ("main.rs", "mod child; fn run() { child::run() }  pub fn help() {}"),
-        ("child.rs", "pub fn run() { super::help() }"),
-    ];
-    let known = BTreeSet::from([edge("child.rs", "main.rs")]);
-    assert_eq!(problems(&edges(&both), &known), "");
-    let one = [both[0], ("child.rs", "pub fn run() {}")];
-    assert_eq!(problems(&edges(&one), &known), "stale entry in known-cycles.txt: child.rs -> main.rs\n");
 }

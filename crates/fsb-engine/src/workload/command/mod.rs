@@ -18,8 +18,9 @@ use std::time::Duration;
 use fsb_model::metric::COMMAND_TIME;
 use fsb_model::{CacheState, Durability, Params};
 
+use super::job::{Job, Unit, Workload};
 use super::parameter::Parameter;
-use super::{Job, Unit, Workload, params};
+use super::params;
 use crate::backend::{self, Backend, Directory};
 use crate::clock::Kind;
 use crate::context::Context;

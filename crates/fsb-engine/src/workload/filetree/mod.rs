@@ -15,9 +15,10 @@ use std::sync::atomic::AtomicBool;
 use fsb_model::metric::{OPERATION_RATE, THROUGHPUT, TREE_TIME};
 use fsb_model::{Durability, Params};
 
+use super::job::{Job, Workload};
 use super::measure::check_operations;
 use super::parameter::Parameter;
-use super::{Job, Workload, params};
+use super::params;
 use crate::backend::Backend;
 use crate::context::Context;
 use crate::fileset::{BLOCK, NOTE};
@@ -137,7 +138,7 @@ impl Job for FileTreeJob {
         }
         let rendezvous = Rendezvous::new(self.0.threads, matches!(context.clock, ClockSpec::Fake { .. }))?;
         let threads = TreeThreads {
-            job: self,
+            options: &self.0,
             set: &set,
             backend,
             root: &root,

@@ -9,9 +9,8 @@ use fsb_model::Durability;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use super::FileTreeJob;
 use super::copying::{self, CopySource};
-use super::options::Operation;
+use super::options::{Operation, Options};
 use super::tree::{TreeFile, TreeNames};
 use crate::EngineError;
 use crate::backend::{Backend, Directory, OpenFlags, Session, Setup, Slot, files};
@@ -25,7 +24,7 @@ use crate::threads::ThreadJob;
 
 /// What all workers look at.
 pub(super) struct TreeThreads<'s> {
-    pub(super) job: &'s FileTreeJob,
+    pub(super) options: &'s Options,
     pub(super) set: &'s Path,
     /// Makes the calls.
     pub(super) backend: &'static dyn Backend,
@@ -88,7 +87,7 @@ impl TreeThreads<'_> {
         };
         let copy = session.open(self.root, to, OpenFlags::WRITE.creating(0o644), leaf.size);
         let copy = copy.map_err(|errno| self.refused("create", to, errno))?;
-        let copied = copying::copy(self.job.0.copy, &mut **session, from, copy, memory.as_mut());
+        let copied = copying::copy(self.options.copy, &mut **session, from, copy, memory.as_mut());
         copied.map_err(|(call, errno)| self.refused(call, to, errno))?;
         // A file system may tell only now that it could not write.
         session.close(copy).map_err(|errno| self.refused("close", to, errno))?;
@@ -100,7 +99,7 @@ impl TreeThreads<'_> {
 
     fn copy_all(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         // Alone, a directory is made when its first file comes, as cp does; for others all must be there before.
-        let alone = self.job.0.threads == 1;
+        let alone = self.options.threads == 1;
         let all = self.to.directories.len();
         let mut made = 0;
         recorder.start();
@@ -170,7 +169,7 @@ impl ThreadJob for TreeThreads<'_> {
 
     fn init(&self, rank: u32) -> Result<ThreadState, EngineError> {
         let files = self.leaves.len() as u64;
-        let share = order::share(files, files, rank, self.job.0.threads);
+        let share = order::share(files, files, rank, self.options.threads);
         let first = share.first as usize;
         let mut session = self.backend.session(&Setup::plain(3))?;
         let adopt = |file: &File| {
@@ -179,12 +178,12 @@ impl ThreadJob for TreeThreads<'_> {
         };
         let source = self.memory.map(adopt).transpose();
         let source = source.map_err(|errno| EngineError::system("open the source in memory", errno))?;
-        let memory = Memory::new(self.job.0.block_size as usize);
+        let memory = Memory::new(self.options.block_size as usize);
         Ok(ThreadState { files: first..first + share.length as usize, memory, session, source })
     }
 
     fn run(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
-        match self.job.0.operation {
+        match self.options.operation {
             Operation::Delete => self.delete_all(state, recorder),
             Operation::CopyInto | Operation::CopyWithin => self.copy_all(state, recorder),
         }
@@ -193,7 +192,7 @@ impl ThreadJob for TreeThreads<'_> {
     fn report(&self, _state: ThreadState) {}
 
     fn syncs_at_end(&self) -> bool {
-        self.job.0.durability == Durability::End
+        self.options.durability == Durability::End
     }
 
     fn sync_at_end(

@@ -27,8 +27,9 @@ use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{Durability, Params};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::job::{Job, Workload};
 use super::parameter::Parameter;
-use super::{Job, Workload, params};
+use super::params;
 use crate::backend::Backend;
 use crate::context::Context;
 use crate::fileset::tree_walk::{self, Found};

@@ -11,18 +11,17 @@ mod report;
 mod thread_job;
 
 use std::fs;
-use std::path::PathBuf;
 
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{Durability, Params};
 
+use super::job::{Job, Workload};
 use super::measure::check_operations;
 use super::parameter::Parameter;
-use super::{Job, Workload, params};
+use super::params;
 use crate::backend::{self, Backend};
 use crate::context::Context;
 use crate::fileset::{BLOCK, NOTE};
-use crate::postmark::PoolNames;
 use crate::profile::Profile;
 use crate::rendezvous::Rendezvous;
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
@@ -68,19 +67,10 @@ impl Workload for Postmark {
 struct PostmarkJob(Options);
 
 impl PostmarkJob {
-    /// Each worker has a pool in a directory of its own.
-    fn location(context: &Context, rank: u32) -> PathBuf {
-        context.set().join(format!("p{rank}"))
-    }
-
-    fn names(&self, context: &Context, rank: u32) -> PoolNames {
-        PoolNames::new(&[Self::location(context, rank)], self.0.shape.subdirectories)
-    }
-
     /// What was deleted is gone: the directories are as they were before.
     fn look_for_rest(&self, context: &Context) -> Result<(), EngineError> {
         let subdirectories = if self.0.shape.subdirectories > 1 { self.0.shape.subdirectories } else { 0 };
-        for location in (0..self.0.workers()).map(|rank| Self::location(context, rank)) {
+        for location in (0..self.0.workers()).map(|rank| Options::directory(context, rank)) {
             let inner = (0..subdirectories).map(|number| (location.join(format!("s{number}")), 0));
             for (directory, expected) in inner.chain([(location.clone(), subdirectories as usize)]) {
                 let entries = fs::read_dir(&directory).map_err(|error| EngineError::io("list", &directory, &error))?;
@@ -130,8 +120,8 @@ impl Job for PostmarkJob {
         let set = context.set();
         fileset::make_anew(&set)?;
         for rank in 0..self.0.workers() {
-            fileset::make_directory(&Self::location(context, rank))?;
-            self.names(context, rank).make_directories()?;
+            fileset::make_directory(&Options::directory(context, rank))?;
+            self.0.names(context, rank).make_directories()?;
         }
         fileset::sync(&set)
     }
@@ -144,7 +134,7 @@ impl Job for PostmarkJob {
         let root = backend.namespace().open_root(&set).map_err(|errno| EngineError::call("open", &set, errno))?;
         let fake = matches!(context.clock, ClockSpec::Fake { .. });
         let rendezvous = Rendezvous::new(self.0.workers(), fake)?;
-        let threads = PostmarkThreads::new(self, context, backend, &rendezvous, root);
+        let threads = PostmarkThreads::new(&self.0, context, backend, &rendezvous, root);
         let outcome = if self.0.processes > 1 {
             processes::run(&threads, context, &profile, Ready::default(), gate)?
         } else {

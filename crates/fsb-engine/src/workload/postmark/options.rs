@@ -1,9 +1,13 @@
 //! The parameters, by PostMark's names.
 
+use std::path::PathBuf;
+
 use fsb_model::postmark::{LARGEST_FILE, MOST_BIAS, MOST_FILES, OFF, Shape};
 use fsb_model::{Bytes, Durability, Params};
 use serde_json::Value;
 
+use crate::context::Context;
+use crate::postmark::PoolNames;
 use crate::workload::label::ending;
 use crate::workload::parameter::{self, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
 use crate::workload::params::{self, Reader};
@@ -120,6 +124,16 @@ impl Options {
         }
         reader.finish();
         Ok(options)
+    }
+
+    /// Returns the directory of a worker's pool.
+    pub(super) fn directory(context: &Context, rank: u32) -> PathBuf {
+        context.set().join(format!("p{rank}"))
+    }
+
+    /// Returns the names of the files in a worker's pool.
+    pub(super) fn names(&self, context: &Context, rank: u32) -> PoolNames {
+        PoolNames::new(&[Self::directory(context, rank)], self.shape.subdirectories)
     }
 
     /// Threads, or processes.

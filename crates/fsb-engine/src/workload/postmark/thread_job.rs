@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fsb_model::Durability;
 use fsb_model::postmark::{Draw, Operation, Pool};
 
-use super::PostmarkJob;
+use super::options::Options;
 use super::report::{PoolStage, Report, kind};
 use crate::EngineError;
 use crate::backend::{Backend, Directory};
@@ -34,7 +34,7 @@ impl Draw for Numbers {
 
 /// The threads of one measurement.
 pub(super) struct PostmarkThreads<'s> {
-    job: &'s PostmarkJob,
+    options: &'s Options,
     context: &'s Context,
     backend: &'static dyn Backend,
     rendezvous: &'s Rendezvous,
@@ -53,13 +53,13 @@ pub(super) struct ThreadState {
 
 impl<'s> PostmarkThreads<'s> {
     pub(super) fn new(
-        job: &'s PostmarkJob,
+        options: &'s Options,
         context: &'s Context,
         backend: &'static dyn Backend,
         rendezvous: &'s Rendezvous,
         root: Directory,
     ) -> PostmarkThreads<'s> {
-        PostmarkThreads { job, context, backend, rendezvous, root, failed: AtomicBool::new(false) }
+        PostmarkThreads { options, context, backend, rendezvous, root, failed: AtomicBool::new(false) }
     }
 
     fn stage(
@@ -146,7 +146,7 @@ impl ThreadJob for PostmarkThreads<'_> {
     type Report = Report;
 
     fn init(&self, rank: u32) -> Result<ThreadState, EngineError> {
-        let options = &self.job.0;
+        let options = self.options;
         let shape = &options.shape;
         let io_options = FileOpsOptions {
             backend: self.backend,
@@ -161,14 +161,14 @@ impl ThreadJob for PostmarkThreads<'_> {
         let own = u64::from(self.context.repetition) << 32 | u64::from(rank);
         let numbers = Numbers { seed: hash(seed, Stream::Pool, own), drawn: 0 };
         Ok(ThreadState {
-            ops: FileOps::new(self.job.names(self.context, rank), io_options, content, shape.size_high)?,
+            ops: FileOps::new(self.options.names(self.context, rank), io_options, content, shape.size_high)?,
             pool: Pool::new(shape.clone(), numbers),
             report: Report::new(),
         })
     }
 
     fn run(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
-        let options = &self.job.0;
+        let options = self.options;
         let mut result = Ok(());
         for stage in PoolStage::ALL {
             // Threads meet even where one has failed, or the others would wait for it; of processes all are ended.

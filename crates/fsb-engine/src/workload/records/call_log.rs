@@ -47,8 +47,8 @@ impl Backend for CallLog {
         Capabilities { real: false, ..Capabilities::PLAIN }
     }
 
-    fn plain(&self) -> &'static dyn Backend {
-        Box::leak(Box::new(*self))
+    fn plain(&self) -> Option<&'static dyn Backend> {
+        Some(Box::leak(Box::new(*self)))
     }
 
     fn namespace(&self) -> &'static dyn Namespace {

@@ -5,6 +5,8 @@
 
 #[cfg(test)]
 mod call_log;
+mod definition;
+mod job;
 mod options;
 #[cfg(test)]
 mod tests;
@@ -13,106 +15,29 @@ mod thread_job;
 use fsb_model::metric::LATENCY_P99;
 use fsb_model::{Access, CacheState, Durability, Params};
 
+use super::job::{Job, Unit, Workload};
 use super::measure::{Subject, measure_set};
 use super::parameter::{Parameter, ParameterDefault, ParameterGroup, group};
 use super::params::Reader;
-use super::spec::{Records, Rules, Spec};
-use super::unit::{self, Change, Unit};
-use super::{Job, Workload};
+use super::spec::Spec;
+use super::unit::{self, Change};
 use crate::backend::Backend;
-use crate::backend::{Purpose, Verb};
+use crate::backend::Verb;
 use crate::context::Context;
-use crate::fileset::{self, Content, Interest};
-use crate::io_loop::HELD_FILES;
+use crate::fileset::{self, Interest};
 use crate::profile::{Profile, Renewal};
 use crate::rendezvous::Rendezvous;
 use crate::task::{ClockSpec, Gate, Measurement};
 use crate::{EngineError, ParamError, Sizing};
+pub(super) use definition::{Before, RecordAction, RecordWorkload};
+use job::{RecordsJob, Restore};
 use options::Options;
 use thread_job::RecordThreads;
-
-/// New files of up to this number of bytes are made anew by the worker itself, between two passes. Larger ones take
-/// long enough for a process a repetition, before which the target is settled.
-const RENEWED_INSIDE: u64 = 64 << 20;
 
 /// A hundred of them lie beyond the 99th percentile.
 const FEWEST_FOR_P99: u64 = 10_000;
 
-/// What is done to a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RecordAction {
-    Read,
-    Write,
-    /// Written at the end, wherever that is.
-    Append,
-    /// Read or written, as the seed decides.
-    Mix,
-}
-
-/// What the files hold before the first pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Before {
-    /// Nothing: they are new.
-    New,
-    /// All their bytes.
-    Written,
-    /// One or the other: the parameter `overwrite` says which.
-    Asked,
-}
-
-/// A member of the registry.
-#[derive(Clone, Copy)]
-pub(super) struct RecordWorkload {
-    /// In plans.
-    pub(super) name: &'static str,
-    /// In records.
-    pub(super) operation: &'static str,
-    pub(super) about: &'static str,
-    pub(super) action: RecordAction,
-    pub(super) before: Before,
-    /// The first one is the default.
-    pub(super) access: &'static [Access],
-    /// Each record was visited once through the same open file before the clock.
-    pub(super) again: bool,
-    /// The backends that it is about, the usual one first; any of them where there are none.
-    pub(super) backends: &'static [&'static str],
-    pub(super) file_size: &'static str,
-    /// The usual record, where it does not follow from the access.
-    pub(super) block_size: Option<&'static str>,
-}
-
 impl RecordWorkload {
-    /// A member to tell others from.
-    pub(super) const BASE: RecordWorkload = RecordWorkload {
-        name: "",
-        operation: "",
-        about: "",
-        action: RecordAction::Read,
-        before: Before::Written,
-        access: &[Access::Sequential],
-        again: false,
-        backends: &[],
-        file_size: "size/8",
-        block_size: None,
-    };
-
-    fn rules(&self) -> Rules {
-        use CacheState::{Any, Cold, Out, Warm};
-        let cache: &[CacheState] = match (self.action, self.before) {
-            (RecordAction::Read, _) if self.again => &[Warm, Any, Out],
-            (RecordAction::Read | RecordAction::Mix, _) => &[Warm, Cold, Any, Out],
-            (RecordAction::Append, _) => &[Any],
-            // One record, which is in memory once it was written, whatever may lie there beside it.
-            (RecordAction::Write, _) if self.access == [Access::Same] => &[Any, Cold, Warm],
-            (RecordAction::Write, Before::New) => &[Any, Warm, Out],
-            (RecordAction::Write, Before::Written | Before::Asked) => CacheState::ALL,
-        };
-        let durability = if self.action == RecordAction::Read { &[Durability::None] } else { Durability::ALL };
-        let RecordWorkload { name, file_size, block_size, access, backends, .. } = *self;
-        let records = Records::Each;
-        Rules { name, files: "1", file_size, block_size, records, access, durability, cache, backends }
-    }
-
     /// The job that the parameters describe.
     pub(super) fn job(&self, params: &Params, sizing: &Sizing) -> Result<RecordsJob, ParamError> {
         let mut reader = Reader::new(self.name, self.parameters(), params, sizing)?;
@@ -179,69 +104,7 @@ impl Workload for RecordWorkload {
     }
 }
 
-/// How a worker restores the state before the next pass, outside the clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Restore {
-    /// There is nothing to restore, or others do it.
-    Nothing,
-    /// Closes the files and opens them again.
-    Reopen,
-    /// Removes them and creates them again.
-    Anew,
-}
-
-pub(super) struct RecordsJob {
-    member: RecordWorkload,
-    spec: Spec,
-    /// The files hold all their bytes before.
-    written: bool,
-    options: Options,
-}
-
 impl RecordsJob {
-    fn restore(&self) -> Restore {
-        let Spec { layout, threads, backend, .. } = &self.spec;
-        let files = self.spec.files_per_process();
-        let small = files <= HELD_FILES && files * layout.file_size <= RENEWED_INSIDE;
-        match self.member.action {
-            RecordAction::Append => Restore::Nothing,
-            // What begins cold begins with a remount, which is not a worker's to make.
-            _ if self.spec.cache.begins_cold() => Restore::Nothing,
-            // Threads that share a file would have to agree on which of them removes it.
-            RecordAction::Write if !self.written && *threads == 1 && small => Restore::Anew,
-            RecordAction::Write if !self.written => Restore::Nothing,
-            _ if files > HELD_FILES => Restore::Nothing,
-            _ if self.options.close => Restore::Reopen,
-            // What was read or written again through the same open file would be another workload.
-            _ if backend.capabilities().remembers && !self.member.again => Restore::Reopen,
-            _ => Restore::Nothing,
-        }
-    }
-
-    /// Whether each pass is a stretch of its own, with something to do before or after it.
-    fn in_rounds(&self) -> bool {
-        let locked = self.options.lock == Some(crate::io_loop::Lock::File);
-        self.restore() != Restore::Nothing || self.options.close || self.spec.durability == Durability::End || locked
-    }
-
-    fn content(&self) -> Content {
-        match self.restore() {
-            _ if self.written => Content::Full,
-            Restore::Anew => Content::Directories,
-            _ => Content::Empty,
-        }
-    }
-
-    fn purposes(&self) -> (Purpose, Option<Purpose>) {
-        match self.member.action {
-            RecordAction::Read => (Purpose::Read, None),
-            RecordAction::Append => (Purpose::Append, None),
-            RecordAction::Write if self.restore() == Restore::Anew => (Purpose::Create, None),
-            RecordAction::Write => (Purpose::Write, None),
-            RecordAction::Mix => (Purpose::Read, Some(Purpose::Write)),
-        }
-    }
-
     /// `random read 4K`, and for a stride or a mix that is not the usual one its number.
     fn words(&self) -> String {
         let operation = self.member.operation.replace('_', " ");

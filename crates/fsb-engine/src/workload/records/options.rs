@@ -3,7 +3,7 @@
 use fsb_model::units::parse_percent;
 use fsb_model::{Access, Params};
 
-use super::{RecordAction, RecordWorkload, Spec};
+use super::definition::{RecordAction, RecordWorkload};
 use crate::ParamError;
 use crate::io_loop::{HELD_FILES, Lock};
 use crate::order::STRIDE;
@@ -11,6 +11,7 @@ use crate::workload::label;
 use crate::workload::parameter::ParameterDefault::Absent;
 use crate::workload::parameter::{self, Needs, Parameter, ParameterGroup, ParameterKind, group};
 use crate::workload::params::Reader;
+use crate::workload::spec::Spec;
 
 /// Reads among the operations of a mix, where nothing is said.
 const USUAL_MIX: &str = "50%";

@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicU64;
 
 use fsb_model::Durability;
 
-use super::{RecordAction, RecordsJob, Restore};
+use super::definition::RecordAction;
+use super::job::{RecordsJob, Restore};
 use crate::EngineError;
 use crate::backend::Purpose;
 use crate::clock::Kind;

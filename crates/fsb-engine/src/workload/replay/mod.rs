@@ -19,12 +19,13 @@ mod turns;
 
 use std::collections::BTreeMap;
 
+use fsb_model::Params;
 use fsb_model::metric::REPLAY_TIME;
-use fsb_model::{CacheState, Params};
 use fsb_trace::Totals;
 
+use super::job::{Job, Workload};
 use super::parameter::Parameter;
-use super::{Job, Workload, params};
+use super::params;
 use crate::backend::{self, Backend};
 use crate::context::Context;
 use crate::profile::Profile;
@@ -171,9 +172,4 @@ fn check(reports: &[lane::Report], calls: u64, unopened: u64) -> Result<BTreeMap
     }
     let counts = [("other_results", others), ("calls_before_their_opens", unopened)];
     Ok(counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect())
-}
-
-/// Whether the clock may begin with what memory holds.
-fn caches() -> [CacheState; 2] {
-    [CacheState::Any, CacheState::Cold]
 }

@@ -38,7 +38,7 @@ pub(super) fn parameters() -> Vec<Parameter> {
             Parameter::flag("force", "replay a trace although it is incomplete"),
         ],
     );
-    all.extend(group(ParameterGroup::State, [parameter::cache(&super::caches())]));
+    all.extend(group(ParameterGroup::State, [parameter::cache(&caches())]));
     all.extend(group(ParameterGroup::Results, [parameter::label()]));
     let calls = ParameterDefault::Derived("counted in the trace");
     let about = "calls of the trace, so that a different one is refused";
@@ -140,4 +140,9 @@ fn pace(reader: &mut Reader<'_>) -> Result<Pace, ParamError> {
     };
     let wanted = || reader.error("pace", format!("{value} is neither recorded nor none nor a factor such as 0.5"));
     factor.map(Pace).ok_or_else(wanted)
+}
+
+/// Returns the states of the cache that a replay can start with.
+fn caches() -> [CacheState; 2] {
+    [CacheState::Any, CacheState::Cold]
 }

@@ -22,11 +22,11 @@ use std::sync::atomic::AtomicBool;
 use fsb_model::metric::TREE_TIME;
 use fsb_model::{Durability, Params};
 
+use super::job::{Job, Workload};
 use super::measure::check_operations;
 use super::parameter::Parameter;
-use super::{Job, Workload, params};
-use crate::backend::Backend;
-use crate::backend::Setup;
+use super::params;
+use crate::backend::{self, Backend, Setup};
 use crate::context::Context;
 use crate::data::Data;
 use crate::fileset::NOTE;
@@ -167,7 +167,7 @@ impl Job for UntarBuildJob {
         let root = fileset::open(&set)?;
         if self.0.is_unpacked_before() {
             let (archive, index) = self.archive(context)?;
-            let backend = context.backend(self.0.backend).plain();
+            let backend = backend::plain(context.backend(self.0.backend));
             let (namespace, mut session) = (backend.namespace(), backend.session(&Setup::plain(1))?);
             for item in &index.items {
                 let made = entry::unpack((namespace, &mut *session), &root, item, Some(&archive), 1 << 20);
@@ -194,7 +194,7 @@ impl Job for UntarBuildJob {
         let object = |source| CString::new(compile::object(source).into_vec()).unwrap_or_default();
         let rendezvous = Rendezvous::new(self.0.threads, matches!(context.clock, ClockSpec::Fake { .. }))?;
         let threads = UntarThreads {
-            job: self,
+            options: &self.0,
             set: &set,
             backend,
             root: &root,

@@ -10,11 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fsb_model::Durability;
 use rustix::io::Errno;
 
-use super::UntarBuildJob;
 use super::compile;
 use super::entry::{finish, refused, unpack};
 use super::index::{EntryKind, Index, Item};
-use super::options::Phase;
+use super::options::{Options, Phase};
 use super::report::Report;
 use crate::EngineError;
 use crate::backend::{Backend, Directory, Namespace, OpenFlags, Session, Setup};
@@ -33,7 +32,7 @@ const LISTING: usize = 32 << 10;
 
 /// What all workers look at.
 pub(super) struct UntarThreads<'s> {
-    pub(super) job: &'s UntarBuildJob,
+    pub(super) options: &'s Options,
     pub(super) set: &'s Path,
     /// Makes the calls.
     pub(super) backend: &'static dyn Backend,
@@ -101,7 +100,7 @@ impl UntarThreads<'_> {
                 break;
             }
             let calls = (self.backend.namespace(), &mut *session);
-            let made = unpack(calls, self.root, item, self.archive, self.job.0.block_size as usize);
+            let made = unpack(calls, self.root, item, self.archive, self.options.block_size as usize);
             made.map_err(|refusal| refused(self.set, &item.name, refusal))?;
             let bytes = if let EntryKind::File { size, .. } = item.kind { size } else { 0 };
             self.lap(Phase::Unpack, clock::Kind::Create, bytes, report, recorder);
@@ -112,7 +111,7 @@ impl UntarThreads<'_> {
     fn unpack(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>, result: &mut Result<(), EngineError>) {
         let all = &self.index.items[..];
         let ThreadState { items, session, report, .. } = state;
-        if self.job.0.threads == 1 {
+        if self.options.threads == 1 {
             // As they stand in the archive.
             self.together(result, || self.unpack_items(all, |_| true, (&mut **session, report), recorder));
         } else {
@@ -201,7 +200,7 @@ impl UntarThreads<'_> {
         let mut wrong = None;
         let read = session.read_to_end(file, memory.as_mut(), size, &mut |done, found| {
             let begin = (offset + done) as usize;
-            let verified = self.archive.filter(|_| self.job.0.verify && done + found.len() as u64 <= size);
+            let verified = self.archive.filter(|_| self.options.verify && done + found.len() as u64 <= size);
             // What is too long is told below.
             let expected = verified.and_then(|archive| archive.get(begin..begin + found.len()));
             let place = expected.and_then(|expected| Some((expected, Data::difference(expected, found)?)));
@@ -234,7 +233,7 @@ impl UntarThreads<'_> {
             return Ok(());
         }
         let begun = recorder.last();
-        let taken = compile::run(&self.sources, self.job.0.jobs, self.set)?;
+        let taken = compile::run(&self.sources, self.options.jobs, self.set)?;
         recorder.tick(clock::Kind::Sync, 0);
         // Each began within the phase; the recorder's own histogram only counts them.
         for ns in taken {
@@ -299,7 +298,7 @@ impl ThreadJob for UntarThreads<'_> {
 
     fn init(&self, rank: u32) -> Result<ThreadState, EngineError> {
         let share = |all: usize| {
-            let share = order::share(all as u64, all as u64, rank, self.job.0.threads);
+            let share = order::share(all as u64, all as u64, rank, self.options.threads);
             share.first as usize..(share.first + share.length) as usize
         };
         Ok(ThreadState {
@@ -314,7 +313,7 @@ impl ThreadJob for UntarThreads<'_> {
 
     fn run(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         let mut result = Ok(());
-        for phase in self.job.0.phases() {
+        for phase in self.options.phases() {
             self.rendezvous.wait();
             if !self.over() {
                 recorder.start();
@@ -327,7 +326,7 @@ impl ThreadJob for UntarThreads<'_> {
                 Phase::Compile => self.together(&mut result, || self.compile(state, recorder)),
                 Phase::Remove => self.remove(state, recorder, &mut result),
             }
-            if self.job.0.durability == Durability::End && matches!(phase, Phase::Unpack | Phase::Remove) {
+            if self.options.durability == Durability::End && matches!(phase, Phase::Unpack | Phase::Remove) {
                 self.together(&mut result, || self.sync(recorder));
             }
             state.report.ended(phase, recorder.last());

@@ -1,20 +1,23 @@
-//! Proofs: a trial whose state was not what its name says is invalid and is not ranked (DESIGN §5.7).
+//! Validity checks: a trial whose state differs from its name is invalid and is not ranked (docs/methods/method.md,
+//! "Measuring", 5).
 
-use fsb_engine::{EXAMINED_FILES, Measurement, Profile, Ready};
+use fsb_engine::{EXAMINED_FILES, Profile};
 use fsb_model::CacheState;
-use fsb_model::observed::{Direct, Observed};
+use fsb_model::observed::Direct;
 use fsb_model::units::show_bytes;
 use fsb_testbed::{Abilities, ColdMethod};
 
 use super::protocol::Measured;
 
 mod out;
+mod seen;
+
+use seen::COLD_RESIDENT;
+pub use seen::Seen;
 
 /// Share of the bytes asked for that the device must have served in a cold trial. Below 1, for the last bytes of a
 /// file may come along with others' blocks.
 const COLD_SHARE: f64 = 0.95;
-/// Share of the data that may lie in memory before a cold trial.
-const COLD_RESIDENT: f64 = 0.01;
 /// Share of the data that may lie in memory after direct I/O.
 const DIRECT_RESIDENT: f64 = 0.01;
 /// Share of the bytes moved past the page cache that the device must have moved.
@@ -25,70 +28,6 @@ const WARM_RESIDENT: f64 = 0.99;
 const WARM_SHARE: f64 = 0.01;
 /// Bytes of metadata that a warm trial may read: opening a file must find it.
 const WARM_SLACK: u64 = 1 << 20;
-
-/// What was seen during the repetitions of a trial.
-#[derive(Debug, Default)]
-pub struct Seen {
-    resident_before: Option<u64>,
-    resident_after: Option<u64>,
-    file_bytes: u64,
-    file_bytes_after: u64,
-    /// Bytes that the page cache of the work may hold.
-    limit: Option<u64>,
-    device: Option<(u64, u64)>,
-    since_cold: Option<u64>,
-    direct: Option<Direct>,
-    clock_cost_ns: f64,
-}
-
-impl Seen {
-    /// The worker stands at the line.
-    pub fn ready(&mut self, ready: &Ready) {
-        if let Some(bytes) = ready.resident_bytes {
-            *self.resident_before.get_or_insert(0) += bytes;
-        }
-        self.file_bytes += ready.file_bytes;
-        self.direct = ready.direct.or(self.direct);
-    }
-
-    /// The worker is through.
-    pub fn measured(&mut self, measurement: &Measurement) {
-        self.resident_after = measurement.resident_after;
-        self.file_bytes_after = measurement.file_bytes_after;
-        self.clock_cost_ns = measurement.clock_cost_ns;
-    }
-
-    /// How much memory there is for the work: the limit, or all that the machine has.
-    pub fn limited(&mut self, limit: Option<u64>) {
-        self.limit = limit;
-    }
-
-    /// What the device did meanwhile.
-    pub fn device(&mut self, read: u64, written: u64) {
-        let (reads, writes) = self.device.get_or_insert((0, 0));
-        *reads += read;
-        *writes += written;
-    }
-
-    /// What the device read since the caches were emptied, the mount included. Nothing is known of it in a row, whose
-    /// caches are emptied before each stretch without a mount.
-    pub(crate) fn since_cold(&mut self, read: u64) {
-        *self.since_cold.get_or_insert(0) += read;
-    }
-
-    /// Returns the evidence for the trial's record.
-    pub fn observed(&self) -> Observed {
-        Observed {
-            resident_bytes_before: self.resident_before,
-            resident_bytes_after: self.resident_after,
-            clock_cost_seconds: Some(self.clock_cost_ns * 1e-9),
-            device_read_bytes: self.device.map(|(read, _)| read),
-            device_write_bytes: self.device.map(|(_, written)| written),
-            direct: self.direct,
-            ..Observed::default()
-        }
-    }
-}
 
 /// Whether what was seen agrees with the trial's name; if not, why.
 pub fn verdict(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), String> {

@@ -12,7 +12,7 @@
 use fsb_engine::Profile;
 use fsb_model::units::show_bytes;
 
-use super::{COLD_RESIDENT, Seen};
+use super::seen::{COLD_RESIDENT, Seen};
 use crate::agent::protocol::Measured;
 
 /// Share of the bytes asked for that the device must have moved. Far from the 1.00 that was always seen, far above what a

@@ -12,7 +12,8 @@ use fsb_model::run::MemoryTouched;
 use fsb_model::units::show_bytes;
 use fsb_model::{UnbackedMemory, Warning};
 
-use super::{Applied, Context, Control, Scope, Stop, TargetDevice, Value};
+use super::context::{Context, Stop, TargetDevice};
+use super::interface::{Applied, Control, Scope, Value};
 use crate::error::{Refusal, TestbedError};
 use crate::host;
 use crate::ledger::Action;

@@ -23,7 +23,8 @@ pub use hold::MemoryHold;
 pub use request::LEAST;
 
 use self::request::{Limit, Mechanism};
-use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
+use super::context::{Context, Stop, TargetDevice};
+use super::interface::{Applied, Control, KEEP, Scope, Value};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::Action;
 pub use crate::sys::cgroup::Version;

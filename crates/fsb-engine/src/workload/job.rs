@@ -1,0 +1,75 @@
+//! The traits that every workload implements.
+
+use fsb_model::Params;
+
+use super::parameter::Parameter;
+use crate::backend::Backend;
+use crate::context::Context;
+use crate::profile::Profile;
+use crate::task::{Gate, Measurement};
+use crate::{EngineError, ParamError, Sizing};
+
+/// A member of the registry.
+pub trait Workload: Sync {
+    /// The name in plans and records.
+    fn name(&self) -> &'static str;
+
+    /// One line on what it measures.
+    fn about(&self) -> &'static str;
+
+    /// Parameters of a tiny job that runs in milliseconds.
+    fn example(&self) -> Params;
+
+    /// Declares the parameters.
+    fn parameters(&self) -> Vec<Parameter>;
+
+    /// Reads the parameters. Refuses unknown ones and those that make no sense.
+    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError>;
+}
+
+/// A workload with its parameters.
+pub trait Job: Send + Sync {
+    /// Returns the properties that the runner needs.
+    fn profile(&self) -> Profile;
+
+    /// Its parameters, resolved and complete: parsed again they give the same job.
+    fn params(&self) -> Params;
+
+    /// The backend that makes the calls, unless a task has one of its own.
+    fn backend(&self) -> &'static dyn Backend;
+
+    /// Returns the reason why the plan cannot choose the content of its data, if there is one: the workload brings its own
+    /// data, or has none.
+    fn own_data(&self) -> Option<&'static str> {
+        let profile = self.profile();
+        (profile.file_size == 0).then_some("it moves no data")
+    }
+
+    /// Returns the unit that samples consist of. Returns `None` for an unsplittable workload.
+    fn unit(&self) -> Option<Unit> {
+        None
+    }
+
+    /// Makes the files that the work needs, durably. What an earlier step left behind is replaced. Asked only where the
+    /// backend touches files, as [`Job::cleanup`] is.
+    fn prepare(&self, context: &Context) -> Result<(), EngineError>;
+
+    /// Does the work against the clock; the gate is asked once everything is ready.
+    fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError>;
+
+    /// Removes every file.
+    fn cleanup(&self, context: &Context) -> Result<(), EngineError>;
+}
+
+/// A fixed piece of a workload's work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unit {
+    /// Parameters of the unit alone: the workload's, with smaller or fewer files where each unit has its own.
+    pub params: Params,
+    /// Each unit has files of its own.
+    pub own_files: bool,
+    /// Its own files are used up only in that they are not cold any more: with caches emptied it is what it was.
+    pub only_warmed: bool,
+    /// Operations of a unit.
+    pub operations: u64,
+}

@@ -1,0 +1,161 @@
+//! The trait that every control implements, and the types of its methods.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use fsb_model::Warning;
+use fsb_model::nearest;
+use fsb_model::run::MemoryTouched;
+
+use super::context::{Context, Stop, TargetDevice};
+use crate::error::{Refusal, TestbedError};
+use crate::ledger::{Action, EntryHandle, Ledger};
+use crate::sys::Roots;
+
+/// The value that leaves a condition unchanged: the default of every control that measurements do not need.
+pub const KEEP: &str = "keep";
+
+/// The part of a run for which a control is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// From before the media are made until the run ends: the control changes the whole machine.
+    Run,
+    /// From before a target is formatted until it is torn down: the control changes the target's device or the workers.
+    /// Targets of one run may have different values.
+    Visit,
+}
+
+/// A value that a control takes.
+#[derive(Debug)]
+pub struct Value {
+    /// As in `--control NAME=VALUE`; in capitals if it is a form such as `SIZE`.
+    pub name: &'static str,
+    /// The effect, in one line.
+    pub about: &'static str,
+}
+
+impl Value {
+    /// Whether it is a form, such as `SIZE`.
+    pub(crate) fn stands_for_many(&self) -> bool {
+        self.name.chars().all(|c| c.is_ascii_uppercase() || ",…".contains(c))
+    }
+}
+
+/// The result of setting a control.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// Whether the requested value is now in force.
+    pub effective: bool,
+    /// A description of the state found and of the change made.
+    pub observed: String,
+    /// Conditions that the reader of the results must know.
+    pub warnings: Vec<Warning>,
+    /// The memory that was touched.
+    pub memory: Option<MemoryTouched>,
+}
+
+impl Applied {
+    /// Returns the result for a requested value that is in force; `observed` describes it.
+    pub fn so(observed: impl Into<String>) -> Applied {
+        Applied { effective: true, observed: observed.into(), ..Applied::default() }
+    }
+
+    /// Returns the result of setting `control` to `value`: the observed state, or the reason why it is unavailable.
+    pub fn of(control: &str, value: &str, ended: Result<String, Stop>) -> Result<Applied, TestbedError> {
+        match ended {
+            Ok(observed) => Ok(Applied::so(observed)),
+            Err(Stop::Lacks(why)) => Ok(Applied::unavailable(control, value, why)),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Returns the result for a value that the machine lacks or refuses. The warning is part of the record.
+    pub fn unavailable(control: &str, value: &str, why: impl fmt::Display) -> Applied {
+        let reason = why.to_string();
+        let observed = format!("not available: {reason}");
+        let (control, value) = (control.to_owned(), value.to_owned());
+        let warnings = vec![Warning::ControlUnavailable { control, value, reason }];
+        Applied { effective: false, warnings, observed, memory: None }
+    }
+}
+
+/// A condition that would interfere with a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disturbance {
+    /// The effect on the run.
+    pub what: &'static str,
+    /// The advice to the user.
+    pub advice: &'static str,
+}
+
+/// A host condition.
+pub trait Control: Sync {
+    /// Its name in plans and after `--control`.
+    fn name(&self) -> &'static str;
+    /// One line for 'fsb list controls'.
+    fn about(&self) -> &'static str;
+    /// Returns the part of a run for which it is set.
+    fn scope(&self) -> Scope;
+    /// The values it takes, the default first.
+    fn values(&self) -> &'static [Value];
+    /// Checks `value` before anything is changed. A value that is invalid everywhere is a wrong request; one that would
+    /// harm this machine is an error of the machine. A missing feature is not an error: [`Control::set`] reports it.
+    fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {
+        let _ = roots;
+        one_of(self.name(), self.values(), value)
+    }
+    /// Checks `value` for the device of a target, as far as it already exists. Only for [`Scope::Visit`].
+    fn check_place(&self, value: &str, place: &TargetDevice, roots: &Roots) -> Result<(), TestbedError> {
+        let _ = (value, place, roots);
+        Ok(())
+    }
+    /// Checks `value` against the other requested controls. Called if `value` is not the default.
+    fn check_beside(
+        &self,
+        value: &str,
+        requested: &BTreeMap<String, String>,
+        roots: &Roots,
+    ) -> Result<(), TestbedError> {
+        let _ = (value, requested, roots);
+        Ok(())
+    }
+    /// Returns the reason why it cannot be set here, if there is one.
+    fn probe(&self, roots: &Roots) -> Result<(), Refusal>;
+    /// Sets it. Every change that the kernel would not undo is first recorded in the ledger ([`Context::record`]). If the
+    /// machine lacks the feature, returns [`Applied::unavailable`].
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError>;
+    /// Describes the current state, on the device of `place` if the control acts on a device.
+    fn observe(&self, roots: &Roots, place: &TargetDevice) -> String;
+    /// Whether `action` is an undo action that this control records. The undo ledger replays only these for it, so every
+    /// action that [`Control::set`] records must be one of them.
+    fn owns(&self, action: &Action, roots: &Roots) -> bool {
+        let _ = (action, roots);
+        false
+    }
+    /// Whether it acts on the target's device.
+    fn concerns_device(&self) -> bool {
+        false
+    }
+    /// Returns the interference that the current state would cause, if any.
+    fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
+        let _ = roots;
+        None
+    }
+    /// Undoes the changes of [`Control::set`], the last one first. Returns the errors of changes that could not be undone.
+    fn restore(&self, handles: Vec<EntryHandle>, ledger: &Ledger) -> Vec<String> {
+        let undone = handles.into_iter().rev().map(|handle| ledger.undo(handle));
+        undone.filter_map(Result::err).map(|error| error.to_string()).collect()
+    }
+}
+
+/// Refuses a value that is not in `values`: the check of controls with a fixed set of values.
+pub(crate) fn one_of(control: &str, values: &[Value], value: &str) -> Result<(), TestbedError> {
+    let names = values.iter().map(|value| value.name);
+    if names.clone().any(|known| known == value) {
+        return Ok(());
+    }
+    let what = format!("value of control {control}");
+    Err(TestbedError::request(nearest::unknown(&what, value, names))
+        .coded(&fsb_model::error::CONTROL_VALUE)
+        .advice("'fsb list controls' shows what each takes"))
+}

@@ -1,0 +1,182 @@
+//! The risks of targets, mounts and devices: which hazards they have.
+
+use std::path::Path;
+
+use fsb_model::FileSystemSpec;
+use fsb_model::run::Risk;
+
+use super::choice::Choice;
+use super::file_system::FileSystem;
+use super::find;
+use super::hazard::{Cause, Hazard, UNFLUSHED};
+use super::met::of_mount;
+use crate::sys::mountinfo::{self, Mount};
+use crate::sys::{Roots, program, read_trimmed};
+
+fn risks(member: &dyn FileSystem, options: &[String], mkfs: &[String], features: Option<&[String]>) -> Vec<Risk> {
+    let risk = |hazard: &Hazard| {
+        let cause = hazard.found_in(options, mkfs, features)?;
+        Some(Risk { cause, loss: hazard.loss.to_owned() })
+    };
+    member.hazards().iter().filter_map(risk).collect()
+}
+
+/// The risks of a target as it is asked for.
+pub fn requested_risks(spec: &FileSystemSpec) -> Vec<Risk> {
+    find(&spec.fs).map_or_else(|_| Vec::new(), |member| risks(member, &spec.options, &spec.mkfs, None))
+}
+
+/// The risk of a choice: its own, or the first hazard that it is.
+pub fn risk_of_choice(member: &dyn FileSystem, choice: &Choice) -> Option<String> {
+    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    // A hazard of the format is there with every option.
+    let found = risks(member, &owned(choice.mount), &owned(choice.mkfs), None);
+    let declared = || found.into_iter().find(|risk| !is_of_format(member, risk)).map(|risk| risk.loss);
+    choice.risk.map(str::to_owned).or_else(declared)
+}
+
+fn is_of_format(member: &dyn FileSystem, risk: &Risk) -> bool {
+    member.hazards().iter().any(|hazard| matches!(hazard.cause, Cause::Format(words) if words == risk.cause))
+}
+
+/// The risks of a mounted target: what was asked for, what the kernel shows, and the features that mkfs made.
+pub(crate) fn risks_found(
+    member: &dyn FileSystem,
+    spec: &FileSystemSpec,
+    shown: &[String],
+    features: &[String],
+) -> Vec<Risk> {
+    let options: Vec<String> = spec.options.iter().chain(shown).cloned().collect();
+    risks(member, &options, &spec.mkfs, Some(features))
+}
+
+/// The risks of an existing mount: by its options, and for ZFS by its property `sync`.
+pub(crate) fn risks_of_mount(mount: &Mount) -> Vec<Risk> {
+    let options = mount.all_options();
+    let mut found = of_mount(mount).map_or_else(Vec::new, |member| risks(member, &options, &[], None));
+    if mount.kind == "zfs" {
+        let arguments = ["get", "-H", "-o", "value", "sync"].map(AsRef::as_ref);
+        let value = program::ask("zfs", &[&arguments[..], &[mount.source.as_os_str()]].concat());
+        let disabled = value.is_some_and(|value| value.trim() == "disabled");
+        found.extend(disabled.then(|| Risk { cause: "sync=disabled".to_owned(), loss: UNFLUSHED.to_owned() }));
+    }
+    found
+}
+
+/// The risk of a network file system that a client cannot see; `None` for a local one.
+pub(crate) fn unseen_risk(mount: &Mount) -> Option<&'static str> {
+    mount.kind.starts_with("nfs").then_some(
+        "whether the server exports it async cannot be seen from here: if so, a crash of the server may lose synced data",
+    )
+}
+
+/// Devices deeper than this are a loop in the tree.
+const DEPTH: u32 = 8;
+
+/// The risks of a device: it or a device beneath it has a volatile cache that the kernel does not flush, or the file
+/// system that holds its image is mounted with a hazard.
+pub(crate) fn risks_of_device(directory: &Path) -> Vec<Risk> {
+    let mut found = beneath(directory, &mountinfo::read(), DEPTH);
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn beneath(directory: &Path, mounts: &[Mount], depth: u32) -> Vec<Risk> {
+    let mut found: Vec<Risk> = unflushed_cache(directory).into_iter().collect();
+    if depth == 0 {
+        return found;
+    }
+    let backing = read_trimmed(&directory.join("loop/backing_file"));
+    if let Some(mount) = backing.and_then(|file| mountinfo::holding(mounts, Path::new(&file))) {
+        let named = |risk: Risk| Risk { cause: format!("{} beneath the image", risk.cause), ..risk };
+        let of_options = risks_of_mount(&mount).into_iter();
+        found.extend(of_options.filter(|risk| risk.loss == UNFLUSHED).map(named));
+        let device = crate::host::device_of_mount(&mount).and_then(|number| number.directory(&Roots::default()));
+        found.extend(device.into_iter().flat_map(|device| beneath(&device, mounts, depth - 1)));
+    }
+    if directory.join("partition").exists() {
+        found.extend(directory.parent().into_iter().flat_map(|disk| beneath(disk, mounts, depth - 1)));
+    }
+    let members = std::fs::read_dir(directory.join("slaves")).into_iter().flatten().flatten();
+    let members = members.filter_map(|entry| entry.path().canonicalize().ok());
+    found.extend(members.flat_map(|member| beneath(&member, mounts, depth - 1)));
+    found
+}
+
+/// A disk that says itself that its cache is volatile (virtio-blk: `cache_type`; SCSI and SATA: the one of scsi_disk), while
+/// the kernel takes it for one that is not (`queue/write_cache`).
+fn unflushed_cache(directory: &Path) -> Option<Risk> {
+    let scsi = std::fs::read_dir(directory.join("device/scsi_disk")).into_iter().flatten().flatten();
+    let says = read_trimmed(&directory.join("cache_type"))
+        .or_else(|| scsi.map(|entry| entry.path()).find_map(|disk| read_trimmed(&disk.join("cache_type"))))?;
+    let never_flushes = read_trimmed(&directory.join("queue/write_cache")).is_some_and(|mode| mode == "write through");
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    (says.contains("write back") && never_flushes)
+        .then(|| Risk { cause: format!("write cache of {name} not flushed"), loss: UNFLUSHED.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requested(text: &str) -> Vec<String> {
+        let target: fsb_model::Target = text.parse().unwrap();
+        requested_risks(target.file_system().unwrap()).into_iter().map(|risk| risk.cause).collect()
+    }
+
+    #[test]
+    fn options_that_weaken_durability_are_recognised() {
+        for (target, cause) in [
+            ("ext4,barrier=0", "barrier=0"),
+            ("ext4,noatime,nobarrier", "nobarrier"),
+            ("ext3,data=writeback", "data=writeback"),
+            ("ext4,mkfs=\"-O ^has_journal\"", "without has_journal"),
+            ("ext4,mkfs=\"-O fast_commit,^has_journal\"", "without has_journal"),
+            ("ext4,mkfs=\"-O^has_journal\"", "without has_journal"),
+            ("xfs,nobarrier", "nobarrier"),
+            ("btrfs,nobarrier", "nobarrier"),
+            ("f2fs,fsync_mode=nobarrier", "fsync_mode=nobarrier"),
+            ("jfs,nointegrity", "nointegrity"),
+            ("nilfs2,nobarrier", "nobarrier"),
+            ("reiserfs,barrier=none", "barrier=none"),
+            ("ext2", "no journal"),
+            ("vfat", "no journal"),
+            ("null,unsafe", "unsafe"),
+        ] {
+            assert_eq!(requested(target), [cause], "{target}");
+        }
+    }
+
+    #[test]
+    fn defaults_and_harmless_options_are_safe() {
+        for target in ["ext4", "ext4,barrier=1", "ext4,commit=60", "xfs", "btrfs,nodatacow", "f2fs", "tmpfs", "null"] {
+            assert!(requested(target).is_empty(), "{target}");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_shows_is_recognised_once() {
+        let target: fsb_model::Target = "ext4,barrier=0".parse().unwrap();
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let spec = target.file_system().unwrap();
+        let ext4 = find("ext4").unwrap();
+        let found = risks_found(ext4, spec, &words(&["rw", "nobarrier"]), &words(&["extent"]));
+        let causes: Vec<_> = found.iter().map(|risk| risk.cause.as_str()).collect();
+        assert_eq!(causes, ["barrier=0", "without has_journal"]);
+        assert!(risks_found(ext4, spec, &[], &[]).len() == 1, "features that are unknown are not missing");
+    }
+
+    #[test]
+    fn a_volatile_cache_that_is_not_flushed_is_a_risk() {
+        let tree = tempfile::tempdir().unwrap();
+        let disk = tree.path().join("vdb");
+        std::fs::create_dir_all(disk.join("queue")).unwrap();
+        std::fs::write(disk.join("cache_type"), "write back\n").unwrap();
+        for (mode, risks) in [("write back\n", 0), ("write through\n", 1)] {
+            std::fs::write(disk.join("queue/write_cache"), mode).unwrap();
+            assert_eq!(risks_of_device(&disk).len(), risks, "{mode}");
+        }
+        assert_eq!(risks_of_device(&disk)[0].cause, "write cache of vdb not flushed");
+    }
+}

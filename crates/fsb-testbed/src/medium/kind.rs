@@ -1,0 +1,141 @@
+//! The trait that every medium implements, and the types of its methods.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fsb_model::Medium;
+use fsb_model::host::DeviceId;
+use fsb_model::run::MediumRecord;
+
+use super::parts::Part;
+use crate::error::{Refusal, TestbedError};
+use crate::ledger::Ledger;
+use crate::progress::Progress;
+use crate::sys::Roots;
+
+/// The size of an image is a multiple of these bytes, the largest sector: direct I/O needs whole sectors.
+pub(crate) const GRANULE: u64 = 4096;
+
+/// A requested medium.
+#[derive(Debug)]
+pub struct MediumRequest<'a> {
+    /// Its name and argument.
+    pub medium: &'a Medium,
+    /// Bytes of an image, a multiple of 4096.
+    pub size: u64,
+    /// The directory of images.
+    pub dir: &'a Path,
+    /// The seed of the data that fill it.
+    pub seed: u64,
+    /// Block devices that the user allows to be overwritten.
+    pub wipe: &'a [PathBuf],
+    /// A target mounts with `discard`, so it is the subject and stays possible.
+    pub keep_discard: bool,
+    /// The devices that the names were resolved to; `None` if they were not resolved before.
+    pub devices: Option<&'a BTreeMap<PathBuf, DeviceId>>,
+    /// The directory of private device nodes; `None` if nothing is formatted.
+    pub nodes: Option<&'a Path>,
+    /// The /proc and /sys that show all processes of the machine; `None` for the default ones.
+    pub outside: Option<&'a Roots>,
+}
+
+impl<'a> MediumRequest<'a> {
+    /// Returns a request of size 0 and seed 0, without resolved devices and without devices to overwrite.
+    pub fn new(medium: &'a Medium, dir: &'a Path) -> Self {
+        let (size, seed, wipe, keep_discard) = (0, 0, [].as_slice(), false);
+        MediumRequest { medium, size, dir, seed, wipe, keep_discard, devices: None, nodes: None, outside: None }
+    }
+}
+
+/// A kind of medium.
+pub trait MediumKind: Sync {
+    /// Its name in plans.
+    fn name(&self) -> &'static str;
+    /// One line for `fsb list media`.
+    fn about(&self) -> &'static str;
+    /// Returns the kernel modules that it needs if they are not built in.
+    fn modules(&self) -> &'static [&'static str] {
+        &[]
+    }
+    /// Checks the request before anything is changed. Returns the size that file systems will see.
+    fn check(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError>;
+    /// Makes it, and overwrites it once.
+    fn open(
+        &self,
+        request: &MediumRequest<'_>,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Box<dyn OpenMedium>, TestbedError>;
+    /// Returns its size in bytes, if that is known without opening anything.
+    fn size(&self, request: &MediumRequest<'_>) -> Option<u64> {
+        let _ = request;
+        None
+    }
+    /// Returns the reason why it cannot be divided into slices that are media themselves. Changes nothing.
+    fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), Refusal> {
+        Err(format!("@{} is not divided", request.medium).into())
+    }
+    /// Makes it, overwrites it once, and divides it as `layout` computes.
+    fn open_parts(
+        &self,
+        request: &MediumRequest<'_>,
+        parts: u32,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Divided, TestbedError> {
+        let _ = (parts, ledger, progress);
+        let refused = TestbedError::request(format!("@{} cannot be divided", request.medium));
+        Err(match self.divisible(request) {
+            Err(why) => refused.tried(why),
+            Ok(()) => refused,
+        })
+    }
+}
+
+/// A divided medium.
+pub struct Divided {
+    /// The slices, in their order.
+    pub parts: Vec<Box<dyn OpenMedium>>,
+    /// The place of each slice; empty for a single slice that is the whole medium.
+    pub layout: Vec<Part>,
+    /// The record of the whole medium.
+    pub record: MediumRecord,
+}
+
+/// A medium in use. Dropping it releases device and image, but keeps the entries of the ledger.
+pub trait OpenMedium {
+    /// Returns the private node of the device, which programs and the kernel open.
+    fn device(&self) -> &Path;
+    /// Returns the device as the user knows it: as requested, or `/dev/loop3`.
+    fn shown(&self) -> &Path;
+    /// Checks that the node still belongs to the device. Called before and after programs open it.
+    fn verify(&self) -> Result<(), TestbedError>;
+    /// Returns its record.
+    fn record(&self) -> &MediumRecord;
+    /// Whether the device supports discard.
+    fn can_discard(&self) -> bool;
+    /// Releases the exclusive claim and the lock so that mkfs can take them.
+    fn lend(&mut self);
+    /// Releases the exclusive claim so that mount can take it. The lock against udev remains.
+    fn lock(&mut self);
+    /// Claims it again after mkfs or an unmount. Fails if another process holds it.
+    fn take_back(&mut self) -> Result<(), TestbedError>;
+    /// Releases everything and undoes the changes. Returns the errors of changes that could not be undone.
+    fn close(&mut self, ledger: &Ledger) -> Vec<String>;
+}
+
+/// Returns the medium of a name. The registry gives it to media that are made of other media.
+pub(crate) type FindMedium = fn(&str) -> Result<&'static dyn MediumKind, TestbedError>;
+
+/// Returns a callback that reports the progress of filling a medium, at most ten times a second.
+pub(super) fn filling<'a>(text: &'a str, total: u64, progress: &'a mut dyn FnMut(Progress)) -> impl FnMut(u64) + 'a {
+    let mut last: Option<Instant> = None;
+    move |done| {
+        let due = last.is_none_or(|last| last.elapsed() >= Duration::from_millis(100));
+        if due || done == total {
+            last = Some(Instant::now());
+            progress(Progress { what: format!("writing {text} over once"), done, total });
+        }
+    }
+}
