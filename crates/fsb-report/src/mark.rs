@@ -50,14 +50,14 @@ pub(crate) fn legend(marks: &[&str], theta: f64, covered: Option<&str>) -> Vec<S
     let occurs = |sign: char| marks.iter().any(|mark| mark.contains(sign));
     let unconfirmed = match covered {
         Some(covered) => format!("perhaps: not significant after correction for {covered}"),
-        None => "not significant after correction".to_owned(),
+        None => "unconfirmed".to_owned(),
     };
     let signs = [
         (DIFFERENT, format!("more than {theta} faster or slower")),
         (EQUAL, format!("equal within {theta}")),
         (OPEN, "undecided".to_owned()),
         (UNCONFIRMED, unconfirmed),
-        (NOT_STATIONARY, "samples differ among themselves".to_owned()),
+        (NOT_STATIONARY, "not stationary".to_owned()),
     ];
     let signs = signs.into_iter().filter(|(sign, _)| occurs(*sign)).map(|(sign, text)| format!("{sign} {text}"));
     let has_letters = marks.iter().any(|mark| mark.contains(|c: char| c.is_ascii_lowercase()));

@@ -346,7 +346,7 @@ fn a_difference_that_the_page_does_not_confirm_has_a_word_and_a_mark() {
     for format in ["text", "markdown", "html"] {
         let text = shown(format, &summary, &trials).replace('\u{a0}', " ").replace("\n  ", " ");
         let legend = match format {
-            "text" => "† not significant after correction.",
+            "text" => "† unconfirmed.",
             _ => "† perhaps: not significant after correction for all pairs at 12 cases.",
         };
         assert!(text.contains(legend), "{format}");

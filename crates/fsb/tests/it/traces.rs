@@ -27,6 +27,26 @@ fn count(shown: &str, call: &str) -> u64 {
     line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or_default()
 }
 
+/// The trace of such a program could not be replayed.
+#[test]
+fn a_program_that_uses_no_file_below_the_root_is_refused_with_the_directory_it_wrote_to() {
+    let scratch = scratch();
+    let (root, elsewhere) = (scratch.path().join("root"), scratch.path().join("elsewhere"));
+    fs::create_dir(&root).unwrap();
+    fs::create_dir(&elsewhere).unwrap();
+    let line = format!("echo 1 > {0}/a; echo 2 > {0}/b", elsewhere.display());
+    let output = fsb(&root, &["record", "--message-format", "json", "--", "sh", "-c", &line]);
+    expect_code(&output, 3);
+    let error = error_of(&output);
+    assert_eq!(error["code"], "record/refused");
+    let command = format!("fsb record --root {} -- sh -c", elsewhere.display());
+    assert!(error["message"].as_str().unwrap().contains(&command), "{error}");
+    assert!(!root.join("sh.trace").exists(), "nothing is left");
+    let inside = fsb(&root, &["record", "--root", "../elsewhere", "--", "sh", "-c", &line]);
+    expect_code(&inside, 0);
+    assert!(root.join("sh.trace").is_file());
+}
+
 #[test]
 fn a_program_is_recorded_shown_and_replayed() {
     let _turn = turn();
@@ -36,7 +56,7 @@ fn a_program_is_recorded_shown_and_replayed() {
     fs::write(work.join("before"), vec![7; 10_000]).unwrap();
     let said = record(&work, &[], &["sh", "-c", &format!("{PROGRAM}; cat before > after")]);
     expect_code(&said, 0);
-    assert!(stderr(&said).contains("bytes a call"), "{}", stderr(&said));
+    assert!(stderr(&said).contains(" calls outside the root left out"), "{}", stderr(&said));
     let shown = shown(&work);
     for (call, at_least) in
         [("mkdir", 1), ("open", 8), ("rename", 1), ("unlink", 1), ("symlink", 1), ("fsync", 1), ("getdents", 2)]

@@ -56,10 +56,10 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
     }
     if notes {
         for note in view.notes.iter().filter(|_| view.trust.is_some()) {
-            screen.say(&names.shorten(note), "note: ", "  ");
+            screen.say(&format!("note: {}", names.shorten(note)), "", "  ");
         }
         for warning in view.warnings.iter().filter(|_| view.trust.is_some()) {
-            screen.say(warning, "warning: ", "  ");
+            screen.say(&format!("warning: {warning}"), "", "  ");
         }
     }
     screen.text()
@@ -100,11 +100,11 @@ fn conclusion(screen: &mut Lines, view: &View<'_>, trust: &TrustView, is_single:
 
 /// Prints the end of a comparison's screen, or of a run without any value: all of it.
 fn basis(screen: &mut Lines, view: &View<'_>) {
-    for note in &view.notes {
-        screen.say(note, "  ", "  ");
-    }
     screen.gap();
     screen.say(&view.facts.join(" · "), "", "  ");
+    for note in &view.notes {
+        screen.say(&format!("note: {note}"), "", "  ");
+    }
     for problem in view.problems {
         screen.say(problem, "", "  ");
     }
