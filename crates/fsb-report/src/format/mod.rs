@@ -47,7 +47,7 @@ mod tests {
             for report in &reports {
                 let text = format.render(report);
                 assert!(text.ends_with('\n'), "{}", format.name);
-                let own = text.replace(PLOTLY, "").replace(PLOTLY_3D, "");
+                let own = text.replace(PLOTLY.as_str(), "").replace(PLOTLY_3D.as_str(), "");
                 assert!(!own.contains("NaN"), "{}", format.name);
             }
         }

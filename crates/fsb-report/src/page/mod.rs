@@ -7,8 +7,21 @@ pub(crate) mod block;
 pub(crate) mod escape;
 pub(crate) mod table;
 
-/// What draws all charts but surfaces.
-pub(crate) const PLOTLY: &str = include_str!("../../vendor/plotly/plotly-cartesian.min.js");
+use std::io::Read;
+use std::sync::LazyLock;
 
-/// What draws surfaces.
-pub(crate) const PLOTLY_3D: &str = include_str!("../../vendor/plotly/plotly-gl3d.min.js");
+use flate2::read::GzDecoder;
+
+/// The script that draws all charts except surfaces.
+pub(crate) static PLOTLY: LazyLock<String> =
+    LazyLock::new(|| decompress(include_bytes!(concat!(env!("OUT_DIR"), "/plotly-cartesian.min.js.gz"))));
+
+/// The script that draws surfaces.
+pub(crate) static PLOTLY_3D: LazyLock<String> =
+    LazyLock::new(|| decompress(include_bytes!(concat!(env!("OUT_DIR"), "/plotly-gl3d.min.js.gz"))));
+
+fn decompress(script: &[u8]) -> String {
+    let mut text = String::new();
+    GzDecoder::new(script).read_to_string(&mut text).expect("the build script compressed a text");
+    text
+}

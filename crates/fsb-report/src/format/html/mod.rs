@@ -102,8 +102,8 @@ fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
         sections: contents,
         bodies: RefCell::new(sections()),
         charts,
-        plotly: PLOTLY,
-        plotly_3d: has_surface.then_some(PLOTLY_3D),
+        plotly: &PLOTLY,
+        plotly_3d: has_surface.then(|| PLOTLY_3D.as_str()),
         data: readable.trials().filter(|_| view.group_size == 1).map(|trials| ScriptSafe(Data(trials))),
     };
     page.write_into(&mut *output)?;

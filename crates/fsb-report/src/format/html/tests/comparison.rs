@@ -8,7 +8,7 @@ use crate::sample_sets::{compared, iozone, workloads};
 
 /// The page without the script of the chart library, whose text is not ours.
 fn own(document: &Document, detail: Option<&str>) -> String {
-    render(&Report::of_comparison(document, detail)).replace(PLOTLY, "").replace(PLOTLY_3D, "")
+    render(&Report::of_comparison(document, detail)).replace(PLOTLY.as_str(), "").replace(PLOTLY_3D.as_str(), "")
 }
 
 fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {

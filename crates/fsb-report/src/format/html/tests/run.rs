@@ -19,7 +19,7 @@ fn page(targets: &[&str], blocks: u32) -> (Summary, Vec<Trial>, String) {
 
 /// The page without the script of the chart library, whose text is not ours.
 fn own(html: &str) -> String {
-    html.replace(PLOTLY, "")
+    html.replace(PLOTLY.as_str(), "")
 }
 
 fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
@@ -29,7 +29,7 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
 
 #[test]
 fn the_chart_library_is_there_once_and_alone() {
-    for script in [PLOTLY, PLOTLY_3D] {
+    for script in [&*PLOTLY, &*PLOTLY_3D] {
         assert!(script.contains("plotly.js (") && !script.contains("<script") && !script.contains("</script"));
     }
     let (_, _, html) = page(&["ext4", "xfs"], 5);
