@@ -45,7 +45,7 @@ pub(crate) fn open<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> 
     match (opened, asker) {
         // Root may read everything, so that a refusal needs to be explained.
         (Err(error), Some(uid)) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let why = format!("{error} to user {uid}, who asked root: it is opened with that user's rights");
+            let why = format!("{error} to the invoking user {uid}: fsb opens it with that user's rights");
             Err(io::Error::new(error.kind(), why))
         }
         (opened, _) => opened,

@@ -94,8 +94,8 @@ macro_rules! metrics {
 }
 
 metrics! {
-    THROUGHPUT = "throughput", BytesPerSecond, Higher, Rate, "Bytes moved by the workload, per second of the timed stretches.";
-    OPERATION_RATE = "operation_rate", OperationsPerSecond, Higher, Rate, "Operations finished, per second of the timed stretches.";
+    THROUGHPUT = "throughput", BytesPerSecond, Higher, Rate, "Bytes moved by the workload, per second of the timed samples.";
+    OPERATION_RATE = "operation_rate", OperationsPerSecond, Higher, Rate, "Operations finished, per second of the timed samples.";
     ITERATION_TIME = "iteration_time", Seconds, Lower, Rate, "Mean time of one iteration of the 2023 micro-benchmark.";
     COMMAND_TIME = "command_time", Seconds, Lower, Rate, "Time of one run of a command, until its work is durable, where it is.";
     REPLAY_TIME = "replay_time", Seconds, Lower, Rate, "Time of one replay of a trace, from its first call to its last one, with the syncs that were recorded.";
@@ -126,12 +126,12 @@ metrics! {
     LATENCY_MAX = "latency_max", Seconds, Lower, Latency, "Time of the longest operation: the longest stall that a caller saw.";
     CPU_PER_OPERATION = "cpu_per_operation", Seconds, Lower, Cost, "CPU seconds of the worker, user and system, an operation.";
     DEVICE_BYTES_PER_OPERATION = "device_bytes_per_operation", Bytes, Lower, Cost, "Bytes the device read and wrote, an operation.";
-    DEFERRED_BYTES_PER_OPERATION = "deferred_bytes_per_operation", Bytes, Lower, Cost, "Bytes the device wrote from the clock's stop until the target was at rest, an operation.";
-    DEFERRED_FLUSHES_PER_OPERATION = "deferred_flushes_per_operation", Count, Lower, Cost, "Cache flushes the device served from the clock's stop until the target was at rest, an operation.";
-    DEFERRED_TIME_PER_OPERATION = "deferred_time_per_operation", Seconds, Lower, Cost, "Seconds from the clock's stop until the target was at rest, an operation, beyond those that the same calls take on a target at rest.";
-    THROUGHPUT_WITH_DEFERRED = "throughput_with_deferred", BytesPerSecond, Higher, Rate, "Bytes moved, per second until the target was at rest.";
-    OPERATION_RATE_WITH_DEFERRED = "operation_rate_with_deferred", OperationsPerSecond, Higher, Rate, "Operations finished, per second until the target was at rest.";
-    TREE_TIME_WITH_DEFERRED = "tree_time_with_deferred", Seconds, Lower, Rate, "Time of one pass over a tree of files until the target was at rest.";
+    DEFERRED_BYTES_PER_OPERATION = "deferred_bytes_per_operation", Bytes, Lower, Cost, "Bytes of deferred work: what the device wrote from the end of the sample until the target was idle, an operation.";
+    DEFERRED_FLUSHES_PER_OPERATION = "deferred_flushes_per_operation", Count, Lower, Cost, "Cache flushes of deferred work: those from the end of the sample until the target was idle, an operation.";
+    DEFERRED_TIME_PER_OPERATION = "deferred_time_per_operation", Seconds, Lower, Cost, "Seconds of deferred work: from the end of the sample until the target was idle, an operation, beyond those that the same calls take on an idle target.";
+    THROUGHPUT_WITH_DEFERRED = "throughput_with_deferred", BytesPerSecond, Higher, Rate, "Bytes moved, per second until the target was idle.";
+    OPERATION_RATE_WITH_DEFERRED = "operation_rate_with_deferred", OperationsPerSecond, Higher, Rate, "Operations finished, per second until the target was idle.";
+    TREE_TIME_WITH_DEFERRED = "tree_time_with_deferred", Seconds, Lower, Rate, "Time of one pass over a tree of files until the target was idle.";
     SHARE_OF_DEVICE = "share_of_device", Count, Higher, Cost, "The rate as a share of what the raw device beneath did, one request at a time, just before it was formatted: 1 is as fast.";
     WRITE_AMPLIFICATION = "write_amplification", Count, Lower, Cost, "Bytes the device wrote, what was left for later included, for each byte written.";
     PEAK_MEMORY = "peak_memory", Bytes, Lower, Cost, "Bytes of memory that the largest process of a command had.";

@@ -13,7 +13,7 @@ use crate::agent::Measured;
 /// `Err` where a number would be one of the clock and not of the file system.
 pub fn metrics(profile: &Profile, measured: &Measured, stretches: &Stretches) -> Result<Vec<Metric>, String> {
     if measured.timed_ns == 0 || measured.operations == 0 || stretches.timed_ns.contains(&0) {
-        return Err("nothing was timed: the stretch is below the clock's resolution".to_owned());
+        return Err("nothing was timed: the sample is shorter than the clock's resolution".to_owned());
     }
     let first = match profile.rate {
         Some(rate) => paced(profile, measured, rate)?,

@@ -62,7 +62,7 @@ fn can_be_held(spec: &WorkloadSpec, profile: &Profile, turns: f64) -> Result<(),
         return refuse(&format!("{turns} times: give how often the journal is to be written, at most {MOST} times"));
     }
     if spec.stretch.is_some_and(|stretch| stretch.0 < 1.0) {
-        return refuse("it cannot be held in stretches below a second: leave 'stretch' out");
+        return refuse("it cannot be measured in samples below a second: leave 'stretch' out");
     }
     let counts = [metric::THROUGHPUT.name, metric::OPERATION_RATE.name].contains(&profile.primary.name);
     let goes_on = profile.divisible && profile.repeats_in_place && profile.durability != Durability::End;

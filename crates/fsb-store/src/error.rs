@@ -29,7 +29,7 @@ pub enum StoreError {
         why: String,
     },
     /// The directory for a new run holds something.
-    #[error("{0} is not empty: name a new or an empty directory with --out, or go on with the run in it by --resume")]
+    #[error("{0} is not empty: name a new or an empty directory with --out, or resume the run in it with --resume")]
     NotEmpty(PathBuf),
     /// Root would write where somebody else can interfere.
     #[error("root does not write to {path}: {component} {why}, who could redirect root's writes; {}", help_of(advice))]

@@ -39,7 +39,7 @@ pub fn read_as_caller() {
 /// Looks for files with the rights of whoever asked root: their names are told, too.
 pub fn looking<T>(look: impl FnOnce() -> T) -> anyhow::Result<T> {
     author().act(look).map_err(|error| {
-        exit::failure(&code::DIRECTORY_NOT_WRITABLE, format!("cannot read for who asked root: {error}"))
+        exit::failure(&code::DIRECTORY_NOT_WRITABLE, format!("cannot read as the invoking user: {error}"))
     })
 }
 

@@ -134,7 +134,7 @@ impl Layout {
                 break;
             }
             if !full && (field.off > SLACK || at == 0 && field.column > 0) {
-                return Err(format!("'{}' stands under no heading", String::from_utf8_lossy(word.bytes)));
+                return Err(format!("'{}' has no heading", String::from_utf8_lossy(word.bytes)));
             }
             let single = [word.bytes];
             let pieces = field.pieces.as_deref().unwrap_or(&single);

@@ -77,9 +77,8 @@ impl Table {
     fn keep(&mut self, row: Row, line: &Line, draft: &mut Draft, mode: &Mode) -> Result<(), ReadError> {
         let Row { file, record, cells, cut } = row;
         if let Some(first) = self.seen.get(&(file, record)) {
-            let text = format!(
-                "file size {file} kB with record size {record} kB stands in line {first} too; the first is kept"
-            );
+            let text =
+                format!("file size {file} kB with record size {record} kB is in line {first} too; the first is kept");
             draft.remark(line.number, text);
             return Ok(());
         }

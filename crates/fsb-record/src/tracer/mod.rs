@@ -58,7 +58,7 @@ pub(crate) struct Counts {
 }
 
 /// What is told of several tasks where it was not seen who woke whom.
-const NO_WAKES: &str = "who woke whom was not seen (eBPF tells it, as root outside containers): what its threads waited for each other is thought";
+const NO_WAKES: &str = "who woke whom was not recorded (eBPF records it, as root outside containers): waiting of threads for each other counts as think time";
 
 /// A call that a signal interrupted and that begins again; no program ever sees these numbers.
 const BEGINS_AGAIN: std::ops::RangeInclusive<i64> = -516..=-512;
@@ -415,6 +415,7 @@ impl<W: Write> Tracer<W> {
             self.resolver.unseen(Unseen::Lost);
         }
         let seconds = self.now() as f64 * 1e-9;
+        let is_root_used = self.resolver.is_root_used();
         let written_outside = self.resolver.written_outside().map(|path| PathBuf::from(OsStr::from_bytes(path)));
         let (incomplete, mut notes) = self.resolver.finish(&mut self.writer)?;
         if self.resolver.tasks() > 1 && !self.watch.as_ref().is_some_and(Watch::sees_wakes) {
@@ -439,6 +440,7 @@ impl<W: Write> Tracer<W> {
         let by_ebpf = self.watch.is_some();
         Ok(Outcome {
             code: self.code,
+            is_root_used,
             written_outside,
             begun: self.running,
             totals,

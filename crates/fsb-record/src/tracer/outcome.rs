@@ -12,6 +12,8 @@ pub struct Outcome {
     pub code: Option<i32>,
     /// What the trace holds.
     pub totals: Totals,
+    /// Whether the program used a file or directory below the root.
+    pub is_root_used: bool,
     /// The directory outside the root in which the program opened most files for writing.
     pub written_outside: Option<PathBuf>,
     /// Bytes of the trace.

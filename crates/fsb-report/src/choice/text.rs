@@ -56,7 +56,7 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     let reference = &choice.reference;
     let raced = choice.candidates.iter().filter(|candidate| candidate.heats > 0).count();
     let Some(leader) = leader(choice) else {
-        return say("No answer: nothing was measured that candidates could be told apart by.");
+        return say("No answer: no candidate has a value to compare.");
     };
     let label = |name: &String| {
         choice.candidates.iter().find(|one| one.name == *name).map_or_else(String::new, Candidate::label)
@@ -70,18 +70,18 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     }
     match (choice.decided, over) {
         (true, None) => say(&format!(
-            "{name} as it is: none of {} is faster by more than {theta} (this is wrong with a probability of {wrong} at most).",
+            "{name} with its defaults: none of {} is faster by more than {theta} (error probability at most {wrong}).",
             counted(raced - 1, "other")
         )),
         (true, Some(over)) => say(&format!(
-            "{name} is the fastest of {raced}, or within {theta} of it: {over} over {reference}. This is wrong with a \
-             probability of {wrong} at most."
+            "{name} is the fastest of {raced}, or within {theta} of the fastest: {over} against {reference} (error \
+             probability at most {wrong})."
         )),
         (false, over) => say(&format!(
-            "Not decided: one of {} may be the fastest of {raced} (the others are surely slower: wrong with a probability of \
-             {wrong} at most). So far it is {name}{}.",
+            "Not decided: one of {} is the fastest of {raced}; the others are slower (error probability at most {wrong}). \
+             The leader so far is {name}{}.",
             choice.answer.len(),
-            over.map(|over| format!(", {over} over {reference}")).unwrap_or_default()
+            over.map(|over| format!(", {over} against {reference}")).unwrap_or_default()
         )),
     }
     if !others.is_empty() {
@@ -89,14 +89,14 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
             0..=NAMED => others.join("; "),
             more => format!("{}; and {} more", others[..NAMED].join("; "), more - NAMED),
         };
-        say(&format!("Not told apart from it: {named}."));
+        say(&format!("Not significantly different from it: {named}."));
     }
     // The hazards of an unsafe leader come before everything else.
     if let Some(risk) = leader.risk.as_ref().filter(|_| leader.risks.is_empty()) {
         say(&format!("Risk of {name}: {risk}."));
     }
     if !choice.decided && choice.finished.is_some() {
-        say("A longer --budget tells more of them apart.");
+        say("A longer --budget separates more of them.");
     }
 }
 
@@ -104,7 +104,7 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
 fn commands(lines: &mut Vec<String>, choice: &Choice) {
     let Some(leader) = leader(choice).filter(|leader| !leader.commands.is_empty()) else { return };
     lines.push(String::new());
-    lines.push("To make and mount it:".to_owned());
+    lines.push("To format and mount it:".to_owned());
     lines.extend(leader.commands.iter().map(|command| format!("  {command}")));
 }
 
@@ -115,7 +115,9 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     }
     let longest = raced.iter().map(|candidate| candidate.label().chars().count()).max().unwrap_or(0).min(NAME);
     lines.push(String::new());
-    lines.push(format!("  {:longest$}  {:<24} heats", "", format!("over {}", choice.reference)).trim_end().to_owned());
+    lines.push(
+        format!("  {:longest$}  {:<24} rounds", "", format!("against {}", choice.reference)).trim_end().to_owned(),
+    );
     let mut risky = false;
     for candidate in &raced {
         let numbers = match candidate.ratio {
@@ -141,7 +143,8 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     }
     let together = percent(1.0 - choice.error);
     let mut legend = format!(
-        "* fastest, ? not told apart from it. Intervals of all candidates hold together at {together}, however often one looks."
+        "* fastest; ? not significantly different from it. The intervals of all candidates hold together at {together}, after \
+         every race round."
     );
     if risky {
         legend += " ! risky.";
@@ -164,7 +167,7 @@ fn effects(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         let change = Change::between(effect.ratio, Some(effect.interval)).text();
         lines.push(format!("  {:<longest$}  {change}", effect.option));
     }
-    let note = "Two options that act together are not told apart from two others that do.";
+    let note = "The design confounds the interaction of two options with that of two others.";
     paragraph(lines, width, note, "  ", "  ");
 }
 

@@ -38,7 +38,7 @@ pub(super) fn warning(trials: &[ShownTrial]) -> Option<String> {
             format!("{some} affected, {again} of them retried, {kept} affected to the end and analysed")
         }
     };
-    Some(format!("{}: {what}; fsb doctor says what to do", listed(&causes(&disturbed))))
+    Some(format!("{}: {what}; fsb doctor shows the cause", listed(&causes(&disturbed))))
 }
 
 /// How much of what was analysed was disturbed, and by what.

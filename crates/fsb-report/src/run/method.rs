@@ -41,31 +41,31 @@ pub(super) fn paragraphs(summary: &Summary, record: &RunRecord) -> Vec<Paragraph
 fn design(record: &RunRecord) -> Paragraph {
     let text = match &record.placement {
         Some(Placement::SideBySide { .. }) => {
-            "The trial is the statistical unit: all rounds of one workload on one target in a block. A block makes all \
-             targets anew at once, each on its part of the medium, and measures each workload in rounds: a short \
-             stretch on every target, in an order drawn anew. So a drift of the machine hits all targets of a round \
-             alike. Parts rotate from block to block, so that no place favours a target. The value of a trial is the \
-             geometric mean over its rounds; the first round leads in and does not count. Warm-up is not analysed."
+            "The trial is the statistical unit: all rounds of one workload on one target in a block. A block formats all \
+             targets at once, each on its slice of the medium, and measures each workload in rounds: a short sample on \
+             every target, in a random order. So a drift of the machine affects all targets of a round alike. Slices \
+             rotate from block to block, so that no place favours a target. The value of a trial is the geometric mean \
+             over its rounds without the first one. Warm-up is not analysed."
         }
         _ => {
-            "The trial is the statistical unit: one execution of one workload on one target. A block visits every \
-             target once, in random order; each is formatted and mounted anew, alone, and runs the workloads in an \
-             order that all targets of the block share. So a drift of the machine hits all targets alike, and the \
+            "The trial is the statistical unit: one execution of one workload on one target. A block measures \
+             every target once, in random order. Each is formatted and mounted alone, and runs the workloads in an \
+             order that all targets of the block share. So a drift of the machine affects all targets alike, and the \
              spread between blocks includes the luck of layout. Warm-up trials are not analysed."
         }
     };
     Paragraph { title: "Blocks and trials", text: text.to_owned() }
 }
 
-/// Absent where the number of blocks was fixed beforehand.
+/// The paragraph on interim analyses. `None` if the number of blocks was fixed beforehand.
 fn looks(record: &RunRecord) -> Option<Paragraph> {
     let planned: Vec<String> = record.looks.iter().map(u32::to_string).collect();
     (planned.len() > 1).then(|| Paragraph {
-        title: "Looks",
+        title: "Interim analyses",
         text: format!(
-            "Results were looked at after {} blocks, as planned before the first; a workload may end at a look. All \
-             intervals of ratios stand at the one level at which they hold at all looks together with 95 %, and so does \
-             what is said of them, however the run ends.",
+            "Interim analyses were planned before the first block, after {} blocks; a workload may end at one of them. All \
+             intervals of ratios have the one level at which they hold at all interim analyses together with 95 %, \
+             however the run ends.",
             listed(&planned)
         ),
     })
@@ -75,12 +75,12 @@ fn rounds(summary: &Summary) -> Option<Paragraph> {
     let known = summary.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.scatter.is_some());
     known.then(|| Paragraph {
         title: "Rounds and blocks",
-        text: "The scatter of a ratio has two sources, told as standard deviations: between rounds of a block, and \
-               between blocks beyond what their rounds explain (method of moments, not below nothing). More rounds \
-               narrow only the first. The rates of a cell are not stationary where the slopes over the rounds of its \
-               blocks differ from zero (t-test, p < 0.005) by more than matters, or where they come in two kinds: the \
-               means of the two are more than 25 % apart and more than five times the scatter within them, and the \
-               rarer one has a tenth of the stretches and occurs in a third of the blocks."
+        text: "The scatter of a ratio has two sources, printed as standard deviations: between rounds of a block, and \
+               between blocks beyond what their rounds explain (method of moments, not below zero). More rounds \
+               reduce only the first. The rates of a cell are not stationary if the slopes over the rounds of its \
+               blocks differ from zero (t-test, p < 0.005) by more than matters, or if they are of two kinds: the \
+               means of the two differ by more than 25 % and by more than five times the scatter within them, and the \
+               rarer kind has a tenth of the samples and occurs in a third of the blocks."
             .to_owned(),
     })
 }
@@ -105,17 +105,17 @@ fn pairs(summary: &Summary) -> Paragraph {
     let mut pairs = summary.rows.iter().flat_map(|row| &row.ranking.pairs);
     let parts = pairs.any(|pair| pair.comparison.method == Method::PairedOnParts);
     let how = if parts {
-        " Targets exchange parts of the medium: what the parts differ in is estimated by least squares from all targets \
-         of the workload (block + target + part) and taken out; the error comes from what is left of the pair's own \
-         differences, with as many degrees of freedom as the fit leaves them."
+        " Targets exchange slices of the medium. The difference between slices is estimated by least squares from all \
+         targets of the workload (block + target + slice) and subtracted; the error comes from the residuals of the \
+         pair's own differences, with as many degrees of freedom as the fit leaves them."
     } else {
         ""
     };
     Paragraph {
         title: "One target against another",
         text: format!(
-            "In each block, d = ln(candidate / baseline); the ratio is exp(d̄) with the paired t-interval. What a block \
-             has in common cancels out.{how} Of rates, more is better; of times, less is."
+            "In each block, d = ln(candidate / baseline); the ratio is exp(d̄) with the paired t-interval. Effects that \
+             a block has in common cancel out.{how} Of rates, more is better; of times, less is better."
         ),
     }
 }
@@ -126,11 +126,10 @@ fn verdict(summary: &Summary) -> Paragraph {
         title: "Verdicts",
         text: format!(
             "The verdict derives from the interval and the page; the smallest difference that matters here is {theta}. Faster \
-             or slower: the whole interval lies beyond {theta}. Equivalent: it lies within {theta}. Probably faster \
-             or slower: it excludes equality but reaches inside {theta}, so the direction is sure and the size is \
-             not. Perhaps faster or slower (†): it excludes equality, but Holm's procedure over all pairs of all workloads \
+             or slower: the whole interval is beyond {theta}. Equivalent: it is within {theta}. Probably faster \
+             or slower: it excludes equality but reaches inside {theta}, so that only the direction is significant. Perhaps faster or slower (†): it excludes equality, but Holm's procedure over all pairs of all workloads \
              does not confirm the difference. Else inconclusive. Winners and \
-             letters go by faster and slower alone. Where nobody wins, the workload states the largest ratio that the \
+             letters use faster and slower alone. A workload without a winner has the largest ratio that the \
              intervals between the contenders leave possible; beyond {largest} it is undecided. Fewer than {FEWEST_JUDGED} \
              blocks in common are not judged."
         ),
@@ -140,7 +139,7 @@ fn verdict(summary: &Summary) -> Paragraph {
 fn many() -> Paragraph {
     Paragraph {
         title: "More than two targets",
-        text: "All pairs of a workload are compared, and their intervals stand at the levels of Holm's step-down \
+        text: "All pairs of a workload are compared, and their intervals have the levels of Holm's step-down \
                procedure, so in a row of equal targets at most one row in twenty shows any difference. Letters are \
                Piepho's compact display (insert and absorb), a for the best: targets that share a letter are not \
                significantly different by more than matters."
@@ -166,10 +165,10 @@ pub(super) fn findings(theta: f64) -> Paragraph {
         text: format!(
             "A finding is a rectangle of file sizes and record sizes in which one target is faster than another. It is \
              found on cells and judged on blocks: each block gives one mean over the rectangle, and the interval of \
-             those means stands at the level at which all pairs of targets can stand at once. Every edge of the \
-             rectangle differs by more than {}, and four of five of its cells point its way. How often a rectangle like \
-             it turns up by chance is told from directions that the blocks might have taken as well, over all \
-             rectangles and operations; all pairs together give a false finding in at most one run of twenty.",
+             those means has the level at which the intervals of all pairs of targets hold at once. Every edge of the \
+             rectangle differs by more than {}, and four of five of its cells point its way. A randomization test over the \
+             signs of the blocks, all rectangles and all operations gives the probability that chance makes such a \
+             rectangle; all pairs together give a false finding in at most one run of twenty.",
             percent(theta)
         ),
     }
@@ -192,8 +191,8 @@ fn costs() -> Paragraph {
     Paragraph {
         title: "Latencies and costs",
         text: "Latencies of all trials of a cell are merged as histograms (two significant digits), never averaged; \
-               they describe, they are not replicates. A percentile is printed only where at least a hundred \
-               operations lie beyond it. CPU seconds are those of the worker, user and system; device bytes and \
+               they describe, they are not replicates. A percentile is printed only if at least a hundred \
+               operations are beyond it. CPU seconds are those of the worker, user and system; device bytes and \
                flushes are what the block device counted; all are arithmetic means over trials with t-intervals."
             .to_owned(),
     }

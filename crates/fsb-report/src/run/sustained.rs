@@ -17,7 +17,7 @@ fn before(summary: &Summary) -> Option<String> {
         (change.abs() > summary.theta).then(|| format!("{:+.0} %", change * 100.0))
     };
     let rows = rows(summary, &told);
-    (!rows.is_empty()).then(|| format!("Before the steady state rates were others: {}.", some_rows(&rows)))
+    (!rows.is_empty()).then(|| format!("Rates before the steady state differed: {}.", some_rows(&rows)))
 }
 
 /// `Journals that were not written once while work was held: ext4 0.2 times at rename 4K files, sustained.`
@@ -27,7 +27,7 @@ fn unwritten(summary: &Summary) -> Option<String> {
         (turns < 1.0).then(|| format!("{turns:.1} times"))
     };
     let rows = rows(summary, &told);
-    (!rows.is_empty()).then(|| format!("Journals hardly written while work was held: {}.", some_rows(&rows)))
+    (!rows.is_empty()).then(|| format!("The journal was written less than once during the work: {}.", some_rows(&rows)))
 }
 
 /// Cells whose rate went on changing.
@@ -40,7 +40,10 @@ pub(super) fn warning(summary: &Summary) -> Option<String> {
     };
     let rows = rows(summary, &told);
     (!rows.is_empty()).then(|| {
-        format!("not steady yet, from one half to the other: {}; a longer 'stretch' holds it longer", some_of(&rows, 3))
+        format!(
+            "the rate still changed between the two halves: {}; a longer 'stretch' in the plan helps",
+            some_of(&rows, 3)
+        )
     })
 }
 

@@ -178,9 +178,9 @@ fn spoken(name: &str) -> String {
     match name {
         "cpu_per_operation" => "CPU time an operation".to_owned(),
         "device_bytes_per_operation" => "device bytes an operation".to_owned(),
-        "deferred_bytes_per_operation" => "device bytes left for later, an operation".to_owned(),
-        "deferred_flushes_per_operation" => "device flushes left for later, an operation".to_owned(),
-        "deferred_time_per_operation" => "time until at rest, an operation".to_owned(),
+        "deferred_bytes_per_operation" => "device bytes of deferred work, an operation".to_owned(),
+        "deferred_flushes_per_operation" => "device flushes of deferred work, an operation".to_owned(),
+        "deferred_time_per_operation" => "time of deferred work, an operation".to_owned(),
         "share_of_device" => "share of the raw device".to_owned(),
         "write_amplification" => "device bytes for each byte written".to_owned(),
         "space" => "space that the files take".to_owned(),
@@ -191,7 +191,7 @@ fn spoken(name: &str) -> String {
             Some("999") => "latency p99.9".to_owned(),
             Some(percentile) => format!("latency p{percentile}"),
             None => match other.strip_suffix(metric::WITH_DEFERRED) {
-                Some(rate) => format!("{}, until at rest", rate.replace('_', " ")),
+                Some(rate) => format!("{}, deferred work included", rate.replace('_', " ")),
                 None => other.replace('_', " "),
             },
         },

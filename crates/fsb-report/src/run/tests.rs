@@ -56,7 +56,7 @@ fn what_failed_in_the_warm_up_alone_is_told() {
         let warnings = Summary::of_run(&record, trials).warnings;
         warnings.into_iter().filter(|warning| warning.contains("warm-up")).collect::<Vec<_>>()
     };
-    let expected = "1 trial of the warm-up did not end well; amounts and times were planned without: xfs at read 1M, \
+    let expected = "1 trial of the warm-up failed; amounts and times were planned without: xfs at read 1M, \
                     cold: failed: the guest is gone";
     assert_eq!(told(&trials), [expected]);
     // A resume made the warm-up again.

@@ -74,7 +74,7 @@ fn unflushed(record: &RunRecord) -> Option<String> {
     let plan = &record.plan;
     let mut controls = plan.targets.iter().map(|target| target.controls_over(&plan.controls));
     controls.any(|controls| controls.get("barriers").is_some_and(|value| value == "off")).then(|| {
-        "barriers=off: the device is not told to flush, so what is called durable or synced here would not survive a loss of power"
+        "barriers=off: the kernel does not flush the device, so data that this run calls durable or synced would not survive a power failure"
             .to_owned()
     })
 }
@@ -165,7 +165,7 @@ fn warm_up(trials: &[ShownTrial]) -> Option<String> {
         .collect();
     (!named.is_empty()).then(|| {
         format!(
-            "{} of the warm-up did not end well; amounts and times were planned without: {}",
+            "{} of the warm-up failed; amounts and times were planned without: {}",
             counted(named.len(), "trial"),
             some_of(&named, NAMED)
         )
@@ -181,7 +181,7 @@ fn restless(trials: &[ShownTrial]) -> Option<String> {
         .collect();
     (!named.is_empty()).then(|| {
         format!(
-            "{} on targets that did not come to rest within 10 s: {}; what they still wrote may be part of the numbers",
+            "{} on targets that were not idle within 10 s: {}; their remaining writes may be part of the numbers",
             counted(named.len(), "trial"),
             some_of(&named, NAMED)
         )
@@ -204,7 +204,7 @@ fn noise(summary: &Summary) -> Vec<String> {
     if !unreliable.is_empty() {
         let cells = counted(unreliable.len(), "cell");
         warnings.push(format!(
-            "{cells} unreliable, CV above 10 %: {}; look for other load on the machine (fsb doctor)",
+            "{cells} unreliable, CV above 10 %: {}; fsb doctor shows other load on the machine",
             some_of(&unreliable, NAMED)
         ));
     }

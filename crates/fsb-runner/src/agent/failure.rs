@@ -43,7 +43,7 @@ pub(super) fn applicable(job: &dyn Job, target: &Provisioned) -> Result<(), Fail
                 return Err(Failure::NotApplicable(why.to_owned()));
             }
             Some(_) if profile.metadata_only && !abilities.counters && abilities.fake.is_none() => {
-                let why = "cold metadata cannot be proved: the device under the directory is not known";
+                let why = "cold metadata cannot be verified: the device under the directory is not known";
                 return Err(Failure::NotApplicable(why.to_owned()));
             }
             Some(_) => {}

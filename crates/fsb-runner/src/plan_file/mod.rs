@@ -186,8 +186,8 @@ fn suggesting(message: &str) -> String {
     }
     let elsewhere = RepetitionFile::FIELDS.iter().copied().filter(|field| !known.contains(field));
     match nearest::nearest(typed, elsewhere) {
-        Some(near) if near == typed => format!("unknown field `{typed}`: it stands in [repetition]"),
-        Some(near) => format!("unknown field `{typed}`: did you mean `{near}`? It stands in [repetition]"),
+        Some(near) if near == typed => format!("unknown field `{typed}`: it belongs in [repetition]"),
+        Some(near) => format!("unknown field `{typed}`: did you mean `{near}`? It belongs in [repetition]"),
         None => message.to_owned(),
     }
 }

@@ -46,19 +46,19 @@ pub static REGISTRY: &[Suite] = &[
     },
     Suite {
         name: "incache",
-        about: "IOzone's thirteen operations in memory, proved before and after: files of 4 KiB to 4 GiB.",
+        about: "IOzone's thirteen operations in memory, verified before and after: files of 4 KiB to 4 GiB.",
         machine: None,
         text: include_str!("incache.toml"),
     },
     Suite {
         name: "outofcache",
-        about: "The same on files of 512 MiB to 2 GiB where 512 MiB of memory may cache them, proved by the device.",
+        about: "The same on files of 512 MiB to 2 GiB where 512 MiB of memory may cache them, verified by the device.",
         machine: None,
         text: include_str!("outofcache.toml"),
     },
     Suite {
         name: "directio",
-        about: "IOzone's operations 0 to 5 with O_DIRECT, proved to leave nothing in memory: files of 64 KiB to 4 GiB.",
+        about: "IOzone's operations 0 to 5 with O_DIRECT, verified to leave nothing in memory: files of 64 KiB to 4 GiB.",
         machine: None,
         text: include_str!("directio.toml"),
     },
@@ -148,7 +148,7 @@ pub static REGISTRY: &[Suite] = &[
     },
     Suite {
         name: "open-loop",
-        about: "Random reads and durable writes at even rates that wait for nobody: up to which p99 stays below 10 ms.",
+        about: "Random reads and durable writes at fixed rates (open loop): the rate up to which p99 stays below 10 ms.",
         machine: None,
         text: include_str!("open-loop.toml"),
     },

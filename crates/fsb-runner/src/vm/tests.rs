@@ -412,7 +412,7 @@ fn error_of_trial(fate: Fate) -> String {
 
 #[test]
 fn progress_without_end_ends_the_guest() {
-    assert!(error_of_trial(Fate::Chatters).starts_with("guest stopped: it tells of progress without end"));
+    assert!(error_of_trial(Fate::Chatters).starts_with("guest stopped: it reports progress without end"));
 }
 
 #[test]

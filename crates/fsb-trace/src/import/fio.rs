@@ -37,7 +37,7 @@ fn read(from: &mut dyn BufRead, _: &[u8], sink: &mut dyn Sink) -> Result<Importe
     log.resolver.exit(TASK, log.now, &mut sink)?;
     let (incomplete, mut notes) = log.resolver.finish(&mut sink)?;
     if !log.timed {
-        notes.push("version 2 has no times: nothing is thought between calls but what 'wait' says".to_owned());
+        notes.push("version 2 has no times: calls have no think times but those of 'wait'".to_owned());
     }
     Ok(Imported { tasks: 1, incomplete, notes, ..Imported::default() })
 }

@@ -50,6 +50,8 @@ pub struct Resolver<W> {
     unseen: BTreeMap<Unseen, u64>,
     mapped: u64,
     outside: u64,
+    /// Whether a call named anything below the root but the root itself.
+    is_root_used: bool,
     /// Directories outside the root with the number of times that a file in them was opened for writing.
     written_outside: HashMap<Box<[u8]>, u64>,
 }
@@ -68,6 +70,7 @@ impl<W: World> Resolver<W> {
             unseen: BTreeMap::new(),
             mapped: 0,
             outside: 0,
+            is_root_used: false,
             written_outside: HashMap::new(),
         }
     }
@@ -95,6 +98,11 @@ impl<W: World> Resolver<W> {
     /// Calls on files outside the root.
     pub fn outside(&self) -> u64 {
         self.outside
+    }
+
+    /// Whether a call named a file or directory below the root. Shells look at the root itself in any case.
+    pub fn is_root_used(&self) -> bool {
+        self.is_root_used
     }
 
     /// Returns the directory outside the root in which files were opened for writing most often. `None` if there is none.
@@ -198,6 +206,7 @@ impl<W: World> Resolver<W> {
                 }
                 return Ok(self.is_outside());
             };
+            self.is_root_used |= !name.is_empty();
             call.name = self.know(&name, sink)?;
             if let Some(second) = second {
                 call.second = match raw.kind {

@@ -178,6 +178,7 @@ fn what_lies_outside_is_counted_and_left_out() {
     assert_eq!(case.resolver.written_outside(), Some(&b"/srv/db"[..]));
     // Its number is free for a file of the trace.
     case.open(1, "f", 3);
+    assert!(case.resolver.is_root_used());
     assert!(case.resolver.follows(1, 3));
 }
 

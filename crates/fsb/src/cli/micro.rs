@@ -191,7 +191,7 @@ fn finish(trials: &[Trial], options: &Options, log: &mut Log) -> anyhow::Result<
     log.write(Level::Info, &summary(trial, samples)?)?;
     if !trial.interference.is_empty() {
         let causes: Vec<String> = trial.interference.iter().map(fsb_report::interference_text).collect();
-        log.write(Level::Warning, &format!("disturbed: {}; measure again on a quiet machine", causes.join(", ")))?;
+        log.write(Level::Warning, &format!("interference: {}; measure again on an idle machine", causes.join(", ")))?;
     }
     if let Some(path) = &options.export_output {
         let rows: String = samples.iter().map(|sample| format!("{}\n", sample * 1e6)).collect();

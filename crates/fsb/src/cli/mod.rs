@@ -101,7 +101,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     };
     cli.color.choose();
     if takes_command(&cli.command) && ends_with_dashes(arguments) {
-        return Err(exit::failure(&code::MISSING, "nothing follows --: write the command there, or leave -- out"));
+        return Err(exit::failure(&code::MISSING, "nothing follows --: write the command there, or leave out --"));
     }
     let code = match cli.command {
         Command::Run(arguments) => run::main(*arguments)?,

@@ -122,7 +122,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
             forget(made)?;
             return Ok(exit::REQUEST);
         }
-        Ok(outcome) if outcome.totals.replayed == 0 => {
+        Ok(outcome) if outcome.totals.replayed == 0 || !outcome.is_root_used => {
             forget(made)?;
             return Err(nothing_inside(arguments, &root, &outcome));
         }

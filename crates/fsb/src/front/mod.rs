@@ -153,7 +153,7 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, verbosity: Verbosi
     directory.rewrite_trials(&trials)?;
     if again > 0 && !verbosity.quiet {
         let trials = if again == 1 { "trial of the unfinished block is" } else { "trials of the unfinished block are" };
-        say(&format!("{again} {trials} made again"));
+        say(&format!("{again} {trials} retried"));
     }
     let (stage, agent) = Stage::set(lock, &record)?;
     make(stage, agent, directory, (record, work, trials), output, verbosity)
@@ -311,7 +311,7 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
                 1 => format!("1 trial is saved in {path}"),
                 saved => format!("{saved} trials are saved in {path}"),
             };
-            message += &format!("\n{saved}; go on with:\n  fsb run --resume {path}");
+            message += &format!("\n{saved}; resume with:\n  fsb run --resume {path}");
         }
     }
     Failure { message, ..failure }.into()

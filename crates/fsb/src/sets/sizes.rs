@@ -34,7 +34,7 @@ pub(super) fn take_units(sources: &mut [Source]) -> Vec<String> {
     }
     let told = |([visits, rounds], labels): ([Vec<String>; 2], Vec<String>)| {
         format!(
-            "measured in short stretches in {} and in long visits in {}, which is not the same quantity: {}",
+            "measured in short samples in {} and in sequential trials in {}, which is not the same quantity: {}",
             rounds.join(" and "),
             visits.join(" and "),
             labels.join("; ")

@@ -70,7 +70,8 @@ fn progress_and_first_screen_name_targets_visibly() {
     fast_plan(directory.path());
     // Controls are refused in a name already.
     let target = "a\u{202e}b\u{200b}=null";
-    let output = command(directory.path(), &["run", "fast.toml", target, "null", "--blocks", "1", "--verbose", "--out", "out"]);
+    let output =
+        command(directory.path(), &["run", "fast.toml", target, "null", "--blocks", "1", "--verbose", "--out", "out"]);
     let output = { output }.output().expect("the program starts");
     expect_code(&output, 0);
     expect_visible(&output);

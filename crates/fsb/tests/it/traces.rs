@@ -287,7 +287,7 @@ fn logs_of_others_are_imported_and_reduced() {
     let run = ["run", "null", "--trace", "fio.trace", "--pace", "none", "--blocks", "1", "--quiet", "--out", "run"];
     let output = fsb(scratch.path(), &run);
     expect_code(&output, 0);
-    assert!(stdout(&output).contains("replay of fio, without thought"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("replay of fio, without think times"), "{}", stdout(&output));
     let reduced = fsb(scratch.path(), &["trace", "reduce", "fio.trace"]);
     expect_code(&reduced, 0);
     assert!(stdout(&reduced).contains("[[fileset]]"), "{}", stdout(&reduced));

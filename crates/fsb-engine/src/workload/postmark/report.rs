@@ -156,7 +156,7 @@ impl Report {
 
     /// The report that a process sent.
     pub(super) fn from_text(text: &str) -> Result<Report, EngineError> {
-        let garbled = |why: String| EngineError::new(format!("a process said what is no report: {why}"));
+        let garbled = |why: String| EngineError::new(format!("a process sent an unreadable report: {why}"));
         let encoded: EncodedReport = serde_json::from_str(text).map_err(|error| garbled(error.to_string()))?;
         let [created, read, appended, deleted, bytes_read, bytes_written] = encoded.counts;
         let tally = Tally { created, read, appended, deleted, bytes_read, bytes_written, ..Tally::default() };

@@ -106,9 +106,9 @@ impl Options {
         }
         let mut label = format!("replay of {}", self.source.shown());
         label.push_str(&match self.pace.0 {
-            0.0 => ", without thought".to_owned(),
+            0.0 => ", without think times".to_owned(),
             1.0 => String::new(),
-            factor => format!(", thought × {factor}"),
+            factor => format!(", think times × {factor}"),
         });
         if self.cache == CacheState::Cold {
             label.push_str(", cold");

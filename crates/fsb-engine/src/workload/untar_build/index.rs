@@ -111,7 +111,7 @@ impl Index {
                 // It is there already for what it holds, or stands in the archive twice.
                 EntryKind::Directory if known.contains_key(&path) => continue,
                 _ if !fresh || known.contains_key(&path) => {
-                    return Err(refused(format!("'{shown}' stands in it twice")));
+                    return Err(refused(format!("'{shown}' is in it twice")));
                 }
                 _ => {}
             }
@@ -240,7 +240,7 @@ mod tests {
             (archive(&[("../up", E::Regular, b"", "")]), "leads out"),
             (archive(&[("/etc/x", E::Regular, b"", "")]), "leads out"),
             (archive(&[("f", E::Fifo, b"", "")]), "'f' is no file"),
-            (archive(&[("f", E::Regular, b"", ""), ("f", E::Regular, b"", "")]), "'f' stands in it twice"),
+            (archive(&[("f", E::Regular, b"", ""), ("f", E::Regular, b"", "")]), "'f' is in it twice"),
             (archive(&[("g", E::Link, b"", "f")]), "does not come before it"),
             (b"\x1f\x8bnonsense".repeat(100), "no tar archive"),
         ] {

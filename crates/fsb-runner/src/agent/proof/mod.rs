@@ -60,7 +60,7 @@ fn direct(profile: &Profile, seen: &Seen, found: Direct) -> Result<(), String> {
             Err(format!("buffered despite O_DIRECT: {resident} of {all} lay in the page cache afterwards"))
         }
         None if found.buffered.is_none() => {
-            Err("O_DIRECT cannot be proved: the kernel does not tell what lies in the page cache".to_owned())
+            Err("O_DIRECT cannot be verified: the kernel does not report what is in the page cache".to_owned())
         }
         _ => Ok(()),
     }
@@ -97,7 +97,7 @@ fn cold(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), Strin
         }
         Some(_) => Ok(()),
         None if seen.resident_before.is_some() => Ok(()),
-        None => Err("cold cannot be proved: the device under the directory is not known".to_owned()),
+        None => Err("cold cannot be verified: the device under the directory is not known".to_owned()),
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn proved(profile: &Profile, seen: &Seen, measured: &Measured) -> Res
         _ => {}
     }
     let Some((read, written)) = seen.device else {
-        return Err("out of cache cannot be proved: the device under the directory is not known".to_owned());
+        return Err("out of cache cannot be verified: the device under the directory is not known".to_owned());
     };
     let reads = profile.cold_bytes_per_operation as f64 * profile.device_share * measured.operations as f64;
     let (did, moved, asked) = match reads > 0.0 {

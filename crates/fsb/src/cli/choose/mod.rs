@@ -114,10 +114,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     }
     let workload = arguments.command.workload(None)?;
     if workload.is_some() && arguments.suite.is_some() {
-        return Err(exit::failure(
-            &code::CONFLICT,
-            "the command says what is measured, and so does --suite: give one of them",
-        ));
+        return Err(exit::failure(&code::CONFLICT, "a command and --suite exclude each other: give one of them"));
     }
     let (raced, first_stage, factors) = match arguments.effects {
         true => effects::design(raced, PLACES as usize)?,

@@ -166,7 +166,7 @@ fn metrics(metrics: &[String], better: &[String]) -> anyhow::Result<Vec<Value>> 
         )),
     };
     if metrics.is_empty() {
-        return Err(exit::failure(&code::MISSING, "--better says nothing without --metric NAME=PATTERN"));
+        return Err(exit::failure(&code::MISSING, "--better needs --metric NAME=PATTERN"));
     }
     let each = metrics.iter().enumerate().map(|(at, text)| {
         let (name, pattern) = text.split_once('=').ok_or_else(|| {

@@ -244,7 +244,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     };
     let command = match (arguments.command.workload(check)?, arguments.trace.workload()?) {
         (Some(_), Some(_)) => {
-            return Err(exit::failure(&code::CONFLICT, "--trace and a command say both what is measured: give one"));
+            return Err(exit::failure(&code::CONFLICT, "--trace and a command exclude each other: give one of them"));
         }
         (command, trace) => command.or(trace),
     };
@@ -254,20 +254,20 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         (Some(_), Some(_)) => {
             return Err(exit::failure(
                 &code::CONFLICT,
-                "--tree and a command or trace say both what is measured: give one",
+                "--tree and a command or trace exclude each other: give one of them",
             ));
         }
         (None, Some(_)) if says_what => {
             return Err(exit::failure(
                 &code::CONFLICT,
-                "the command or trace says what is measured, and so does the suite or plan: give one of them",
+                "a command or trace excludes a suite or plan with workloads: give one of them",
             ));
         }
         (None, Some(command)) => (vec![command], None),
         (Some(_), None) if under.suite.is_some() || !under.workloads.is_empty() => {
             return Err(exit::failure(
                 &code::CONFLICT,
-                "--tree says what is measured, and so does the plan: give one of them",
+                "--tree and a plan with workloads exclude each other: give one of them",
             ));
         }
         (Some(tree), None) => tree::workloads(tree).map(|(workloads, image)| (workloads, Some(image)))?,

@@ -53,7 +53,7 @@ fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
 fn whose_rights(error: &io::Error) -> String {
     match Caller::current().filter(|_| error.kind() == io::ErrorKind::PermissionDenied) {
         Some(caller) => format!(
-            " to user {}, who asked root: --tree is read with that user's rights, so name a tree that user may read",
+            " to the invoking user {}: fsb reads --tree with that user's rights; name a tree that this user can read",
             caller.uid
         ),
         None => String::new(),
