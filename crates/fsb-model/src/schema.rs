@@ -20,7 +20,37 @@ fn from_type<T: JsonSchema>(version: &str) -> Value {
     {
         *found = serde_json::json!({ "const": version });
     }
-    schema.to_value()
+    let mut schema = schema.to_value();
+    remove_links(&mut schema);
+    schema
+}
+
+/// Replaces the intra-doc links of all descriptions by their text: ``[`Item`](path)`` by `Item`.
+fn remove_links(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                match member {
+                    Value::String(text) if key == "description" => *text = without_links(text),
+                    other => remove_links(other),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_links),
+        _ => {}
+    }
+}
+
+fn without_links(text: &str) -> String {
+    let mut parts = text.split("[`");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once("`]").unwrap_or((part, ""));
+        let rest = rest.strip_prefix('(').and_then(|rest| rest.split_once(')')).map_or(rest, |(_, rest)| rest);
+        plain += name;
+        plain += rest;
+    }
+    plain
 }
 
 impl JsonSchema for Bytes {
@@ -40,5 +70,16 @@ impl JsonSchema for Seconds {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": ["string", "number"], "description": "A duration: \"2s\"." })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptions_contain_no_links() {
+        let text = "At [`LARGE`](crate::LARGE) bytes, see [`Item`] and [0, 1].";
+        assert_eq!(without_links(text), "At LARGE bytes, see Item and [0, 1].");
     }
 }

@@ -9,7 +9,10 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use fsb_analysis::compare::{self, Document};
 use fsb_model::{RunRecord, Trial, run, schema, trial};
+use fsb_report::choice::{self, Choice};
+use fsb_report::json;
 
 /// The arguments of `xtask generate`.
 #[derive(Debug, Args)]
@@ -32,6 +35,9 @@ const FILES: &[GeneratedFile] = &[
     GeneratedFile { path: "errors.md", produce: errors::text },
     GeneratedFile { path: "workloads.md", produce: workloads::text },
     GeneratedFile { path: "schema/plan.json", produce: plan_schema::text },
+    GeneratedFile { path: "schema/choice.json", produce: || schema::text::<Choice>(choice::SCHEMA) },
+    GeneratedFile { path: "schema/comparison.json", produce: || schema::text::<Document>(compare::SCHEMA) },
+    GeneratedFile { path: "schema/report.json", produce: json::schema },
     GeneratedFile { path: "schema/run.json", produce: || schema::text::<RunRecord>(run::SCHEMA) },
     GeneratedFile { path: "schema/trial.json", produce: || schema::text::<Trial>(trial::SCHEMA) },
 ];
