@@ -96,7 +96,7 @@ fn a_slip_of_the_finger_is_told_what_was_meant() {
         ("kernel lst", "'list'"),
         ("run --bloks 3 ext4", "'--blocks'"),
         ("run --tehta 3% ext4", "'--theta'"),
-        ("run ext5", "'ext2'"),
+        ("run ext5", "'ext4'"),
         ("run databse.toml", "'database.toml'"),
         ("micro --iteratons 4", "'--iterations'"),
         ("iozone --alow-concurrent", "'--allow-concurrent'"),
