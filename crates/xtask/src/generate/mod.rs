@@ -1,6 +1,7 @@
 //! Documentation that is generated from the source.
 
 mod errors;
+mod options;
 mod plan_schema;
 mod workloads;
 
@@ -33,6 +34,7 @@ struct GeneratedFile {
 /// All generated files.
 const FILES: &[GeneratedFile] = &[
     GeneratedFile { path: "errors.md", produce: errors::text },
+    GeneratedFile { path: "options.md", produce: options::text },
     GeneratedFile { path: "workloads.md", produce: workloads::text },
     GeneratedFile { path: "schema/plan.json", produce: plan_schema::text },
     GeneratedFile { path: "schema/choice.json", produce: || schema::text::<Choice>(choice::SCHEMA) },

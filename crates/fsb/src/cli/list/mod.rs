@@ -18,7 +18,8 @@ Examples:
   fsb list suites           the suites and how long each takes
   fsb list workloads read   the parameters of one workload and their defaults
   fsb list controls swap    the values of one control
-  fsb list file-systems     the file systems and the packages that format them";
+  fsb list file-systems     the file systems and the packages that format them
+  fsb list ext4             the mount options of one file system";
 
 /// List file systems, media, workloads, suites and more
 ///
@@ -46,6 +47,7 @@ const WORKLOADS: &str = "workloads";
 const SUITES: &str = "suites";
 const CONTROLS: &str = "controls";
 const FILE_SYSTEMS: &str = "file-systems";
+const MEDIA: &str = "media";
 
 /// Every family.
 static FAMILIES: &[Family] = &[
@@ -66,7 +68,7 @@ static FAMILIES: &[Family] = &[
         },
     },
     Family {
-        name: "media",
+        name: MEDIA,
         about: "Where a file system lives",
         members: || {
             medium::REGISTRY.iter().map(|medium| (medium.name().to_owned(), medium.about().to_owned())).collect()
@@ -238,6 +240,7 @@ fn describe(family: &Family, name: &str, about: &str) -> anyhow::Result<u8> {
         WORKLOADS => details::workload(name, columns),
         CONTROLS => details::control(name),
         FILE_SYSTEMS => details::file_system(name),
+        MEDIA => details::medium(name),
         _ => String::new(),
     };
     print(&format!("{}\n{details}", entry(&format!("{name} ({}): ", family.name), &about, columns)))?;
