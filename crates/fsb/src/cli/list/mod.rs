@@ -3,6 +3,8 @@
 mod details;
 mod suites;
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use fsb_model::{metric, nearest};
 use fsb_report::show::entry;
@@ -48,6 +50,7 @@ const SUITES: &str = "suites";
 const CONTROLS: &str = "controls";
 const FILE_SYSTEMS: &str = "file-systems";
 const MEDIA: &str = "media";
+const ERRORS: &str = "errors";
 
 /// Every family.
 static FAMILIES: &[Family] = &[
@@ -146,7 +149,7 @@ static FAMILIES: &[Family] = &[
         },
     },
     Family {
-        name: "errors",
+        name: ERRORS,
         about: "Error codes of --message-format json",
         members: || code::all().map(|code| (code.name.to_owned(), code.meaning.to_owned())).collect(),
     },
@@ -159,6 +162,17 @@ static FAMILIES: &[Family] = &[
         },
     },
 ];
+
+/// Returns the names of all families.
+pub fn families() -> Vec<String> {
+    FAMILIES.iter().map(|family| family.name.to_owned()).collect()
+}
+
+/// Returns the names of all members of all families, each once.
+pub fn members() -> Vec<String> {
+    let members = FAMILIES.iter().filter(|family| family.name != ERRORS).flat_map(|family| (family.members)());
+    members.map(|(name, _)| name).collect::<BTreeSet<_>>().into_iter().collect()
+}
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
