@@ -33,8 +33,9 @@ test-dist: dist  ## both, installed into empty roots
 pictures: build  ## the README's picture, from a real run
 	@scripts/as-root scripts/pictures
 
-check:  ## format, lints, licences, documentation, files that depend on each other
+check:  ## format, lints, licences, documentation, generated files, dependencies between files
 	$(CARGO) run --quiet --locked --package xtask -- cycles
+	$(CARGO) run --quiet --locked --package xtask -- generate --check
 	@scripts/component fmt --all --check
 	@scripts/component clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

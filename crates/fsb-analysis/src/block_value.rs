@@ -26,6 +26,7 @@ impl BlockValue {
 
 /// The method by which two sets of trials were compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Block by block: what a block has in common cancels out.

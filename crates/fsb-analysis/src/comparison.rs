@@ -9,6 +9,7 @@ use crate::verdict::Verdict;
 
 /// Candidate over baseline, with its uncertainty and what follows from it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Candidate / baseline; whether more is better is the metric's matter.
     pub ratio: f64,

@@ -9,6 +9,7 @@ use crate::interval::{Interval, exp};
 
 /// What a set of values looks like, on its own scale.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Description {
     pub n: usize,
     /// Arithmetic mean.

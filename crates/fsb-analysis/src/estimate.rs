@@ -16,6 +16,7 @@ pub const UNRELIABLE: f64 = 0.10;
 
 /// How much the trials of one cell scatter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Noise {
     /// CV of at most 5 %.
@@ -28,6 +29,7 @@ pub enum Noise {
 
 /// The central value of a cell with its uncertainty. It never travels without its n.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// exp(ȳ) with y = ln(value): the geometric mean.
     pub value: f64,

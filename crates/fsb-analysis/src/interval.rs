@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where the true value lies, as far as the data tell.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
     /// The lower end.
     pub lo: f64,

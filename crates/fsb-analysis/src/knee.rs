@@ -17,6 +17,7 @@ const SEED: u64 = 17;
 
 /// Where a curve stops to gain; places among its levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Knee {
     /// The estimate.
     pub level: usize,

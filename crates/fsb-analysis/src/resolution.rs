@@ -9,6 +9,7 @@ use crate::verdict::Verdict;
 
 /// How much is known of a row without a winner, as a share: 0.06 for 6 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", content = "change", rename_all = "snake_case")]
 pub enum Resolution {
     /// The best are equivalent, and differ by no more than this.

@@ -23,6 +23,7 @@ const MOST_PAIRED: usize = 1000;
 
 /// A monotone drift of the values over the run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trend {
     /// Kendall's rank correlation of value and place, −1 to 1 (tau-b).
     pub tau: f64,

@@ -7,6 +7,7 @@ use crate::interval::Interval;
 
 /// The judgement on a candidate against the baseline, from its interval and the correction for the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The whole interval is better by more than the smallest ratio that matters.

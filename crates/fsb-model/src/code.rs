@@ -4,6 +4,8 @@
 
 use serde_json::{Map, Value};
 
+/// The exit code if a requested check failed: results are slower than the baseline, or data is corrupt.
+pub const GATE: u8 = 1;
 /// The exit code of a wrong request.
 pub const REQUEST: u8 = 2;
 /// The exit code if the machine lacks a tool, a privilege or space.

@@ -53,7 +53,6 @@ pub struct HostManifest {
 
 /// Which block device a name led to. Names are links and may lead elsewhere a moment later; numbers are given again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceId {
     /// Major number.
     pub major: u32,

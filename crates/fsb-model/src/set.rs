@@ -9,7 +9,6 @@ use crate::metric::{Better, Unit};
 
 /// Trials that belong together: five runs of one tool on one file system, or one target of one of our runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Set {
     /// The name in tables, unique in a comparison.
     pub name: String,
@@ -24,7 +23,6 @@ pub struct Set {
 
 /// One execution of a tool, or one block of a run of ours. Blocks with the same path are of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// The tool in lower case: `iozone`, `fio`, `bonnie++`, `postmark`, `filebench`, `fsb`.
     pub tool: String,
@@ -55,7 +53,6 @@ pub struct Run {
 
 /// The values of one operation in one metric: a column of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// What makes it another thing than the same operation elsewhere: fio's job, our cell. Absent where a tool has no
     /// such name.
@@ -78,7 +75,6 @@ pub struct Series {
 
 /// One value and where it stood.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// Bytes of the file; absent where the tool has no such parameter.
     pub file_size: Option<u64>,
@@ -92,7 +88,6 @@ pub struct Point {
 
 /// A place without a value, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gap {
     /// Bytes of the file.
     pub file_size: Option<u64>,
@@ -106,7 +101,6 @@ pub struct Gap {
 
 /// Why a tool printed no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum GapReason {
     /// It took less than one tick of the tool's clock (IOzone's 0 microseconds).
@@ -119,7 +113,6 @@ pub enum GapReason {
 
 /// Latencies of one operation, merged and never averaged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Histogram {
     /// As in [`Series`].
     pub workload: Option<String>,
@@ -131,7 +124,6 @@ pub struct Histogram {
 
 /// Something to say about a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Remark {
     /// The line, from 1, where it concerns one.
     pub line: Option<u32>,

@@ -38,7 +38,6 @@ impl WorkloadSpec {
 
 /// Limits of the programs of one command, in one worker. Each is in force from the start and cannot be raised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramLimits {
     /// Processes and threads that may exist at once.
     pub processes: u64,
@@ -64,7 +63,6 @@ impl Default for ProgramLimits {
 
 /// When data must be on the device. It is part of a cell's name, for the three differ by factors of 10 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
     /// The clock stops when the calls return.
@@ -78,7 +76,6 @@ pub enum Durability {
 
 /// What the page cache holds of the workload's files when the clock starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CacheState {
     /// Whatever the preparation left there: for workloads that make their data themselves.
@@ -102,7 +99,6 @@ impl CacheState {
 
 /// In which order data is visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
     /// From the first byte to the last.

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// A step of the method.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Paragraph {
     /// What it is about.
     pub title: &'static str,

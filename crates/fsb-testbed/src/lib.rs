@@ -7,6 +7,7 @@
 
 mod caller;
 pub mod control;
+pub mod declared;
 pub mod doctor;
 mod error;
 pub mod fs;

@@ -1,9 +1,7 @@
 //! The error codes of the program, and the list of all codes.
 
-use fsb_model::code::{MACHINE as LACKS, REQUEST as WRONG};
+use fsb_model::code::{GATE, MACHINE as LACKS, REQUEST as WRONG};
 use fsb_model::{ErrorCode, error_codes};
-
-use crate::exit;
 
 error_codes! {
     INTERNAL = "internal", LACKS, "The error has no code of its own.", "Read the message; report the error if a program needs its code.";
@@ -45,7 +43,7 @@ error_codes! {
     INVALID_WORKLOAD = "workload/invalid", WRONG, "The parameters of the workload make no sense.", "Use parameters of fsb list workloads NAME.";
     INVALID_IOZONE = "iozone/invalid-options", WRONG, "The options of IOzone make no sense together, or here.", "Correct the option that the message names.";
     IOZONE_UNABLE = "iozone/unable", LACKS, "The machine cannot do what an option of IOzone asks for.", "Follow the advice in the message.";
-    CORRUPT = "iozone/corrupt", exit::GATE, "The data that was read is not the data that was written.", "Look at the kernel's log.";
+    CORRUPT = "iozone/corrupt", GATE, "The data that was read is not the data that was written.", "Look at the kernel's log.";
     CACHE_NOT_PRIVATE = "kernel/cache-writable-by-others", WRONG, "Root would boot kernels out of a directory that other users can change.", "Run without sudo, or set XDG_CACHE_HOME to a directory of root.";
 }
 
@@ -59,22 +57,8 @@ pub fn all() -> impl Iterator<Item = &'static ErrorCode> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::fmt::Write;
-    use std::path::Path;
 
     use super::*;
-
-    /// Returns the page as it must be.
-    fn page() -> String {
-        let mut page = include_str!("code.md").to_owned();
-        let mut codes: Vec<&ErrorCode> = all().collect();
-        codes.sort_by_key(|code| code.name);
-        for code in codes {
-            let ErrorCode { name, exit, meaning, help } = code;
-            writeln!(page, "| `{name}` | {exit} | {meaning} | {help} |").expect("a string");
-        }
-        page
-    }
 
     #[test]
     fn every_code_is_unique_and_in_kebab_case() {
@@ -90,16 +74,5 @@ mod tests {
             assert!(!meaning.contains('|') && !help.contains('|'), "{name}");
         }
         assert!(names.len() > 80, "{}", names.len());
-    }
-
-    /// Writes the page if `FSB_WRITE_DOCS` is set.
-    #[test]
-    fn the_page_of_errors_lists_every_code() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors.md");
-        if std::env::var_os("FSB_WRITE_DOCS").is_some() {
-            std::fs::write(&path, page()).expect("the page can be written");
-        }
-        let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(found == page(), "docs/errors.md is out of date: run this test with FSB_WRITE_DOCS=1");
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use fsb_compat::ReadError;
+pub use fsb_model::code::{GATE, INTERRUPTED, MACHINE, REQUEST, TRIALS};
 use fsb_model::target::TargetError;
 use fsb_model::{Coded, ErrorCode, errno};
 use fsb_runner::plan_file::PlanError;
@@ -18,9 +19,6 @@ use crate::message::{self, Level, Message, MessageFormat};
 
 /// Done.
 pub const DONE: u8 = 0;
-/// A gate that was asked for failed: a set is slower than the baseline.
-pub const GATE: u8 = 1;
-pub use fsb_model::code::{INTERRUPTED, MACHINE, REQUEST, TRIALS};
 /// Ended by SIGHUP: the terminal is gone.
 pub const HUNG_UP: u8 = 129;
 /// Ended by SIGTERM.

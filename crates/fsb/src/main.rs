@@ -10,7 +10,6 @@
 
 mod author;
 mod cli;
-mod code;
 mod color;
 mod columns;
 mod earlier;
@@ -30,6 +29,8 @@ mod stderr;
 mod stored;
 
 use std::process::ExitCode;
+
+use fsb_codes::code;
 
 fn main() -> ExitCode {
     fsb_testbed::prepare_process();

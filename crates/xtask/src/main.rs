@@ -11,15 +11,14 @@ mod compare;
 mod count;
 mod cycles;
 mod filebench;
+mod generate;
 mod image;
 mod iozone;
 mod licences;
 mod peers;
 mod postmark;
 mod quiet;
-mod schemas;
 mod summary;
-mod tables;
 
 use bench::Part;
 use clap::{Parser, Subcommand};
@@ -37,14 +36,12 @@ enum Task {
     /// of the suite 'quick' beside the same rows of fio; `fsb iozone` beside IOzone, `fsb postmark` beside PostMark and
     /// `fsb filebench` beside filebench; `fsb compare` beside a script; then reads after a heavy write beside reads alone.
     Bench(bench::Options),
-    /// JSON Schemas of stored records, generated from their types into docs/schema.
-    Schemas(schemas::Options),
     /// Checks that no source files of a crate depend on each other, directly or through others.
     Cycles,
     /// Checks licences and sources of all packages against deny.toml.
     Licences,
-    /// Writes docs/workloads.md and docs/schema/plan.json from the tables of parameters.
-    Tables(tables::Options),
+    /// Writes the pages and JSON Schemas in docs that are generated from the source.
+    Generate(generate::Options),
     /// One step of the engine's side of a pair; the task is JSON.
     #[command(name = backends::STEP, hide = true)]
     Step { task: String },
@@ -52,11 +49,10 @@ enum Task {
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
-        Task::Schemas(options) => schemas::run(&options),
         Task::Step { task } => backends::step(&task),
         Task::Cycles => cycles::run(),
         Task::Licences => licences::run(),
-        Task::Tables(options) => tables::run(&options),
+        Task::Generate(options) => generate::run(&options),
         Task::Bench(options) => {
             let wanted = |part| options.only.is_none_or(|only| only == part);
             if wanted(Part::Engine) {

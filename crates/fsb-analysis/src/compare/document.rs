@@ -22,28 +22,31 @@ pub const ALL: &str = "ALL";
 /// By name of a set, in the order of the sets.
 pub type BySet<T> = IndexMap<String, T>;
 
-/// A comparison of any number of sets.
+/// The output of `fsb compare --format json`: a comparison of any number of sets. Sizes are bytes, values are in base units,
+/// and ratios are candidate over baseline. A value that does not apply or is undefined is null.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Document {
-    /// Always [`SCHEMA`].
+    /// The name and version of the contract.
     pub schema: &'static str,
-    /// The name of the set that others are compared with.
+    /// The name of the set that the others are compared with.
     pub baseline: String,
     /// Why there are values but no ratio, p-value, verdict or finding; absent where there are:
     /// `emulated: a functional run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unjudged: Option<String>,
-    /// What was asked.
+    /// The settings of the comparison.
     pub settings: Settings,
     /// The sets, in the order given.
     pub sets: Vec<SetSummary>,
-    /// What they have in common.
+    /// The cells that the sets have in common.
     pub coverage: Coverage,
-    /// One entry an operation, workload and metric that at least two sets have; with IOzone's sets, [`ALL`] last.
+    /// One entry for each operation, workload and metric that at least two sets have. The last one of IOzone's sets is `ALL`,
+    /// the pool of all operations.
     pub operations: Vec<Operation>,
-    /// What the data support, the widest first.
+    /// Findings that the data support, the widest first.
     pub findings: Vec<Finding>,
-    /// What the reader must know.
+    /// Warnings to the reader.
     pub warnings: Vec<String>,
     /// Conditions in which the runs differ, so that a change may come from them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -55,6 +58,7 @@ pub struct Document {
 
 /// A condition that was not the same for all runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConditionDifference {
     pub condition: Condition,
     /// The target that it concerns; absent where it concerns the whole run.
@@ -66,6 +70,7 @@ pub struct ConditionDifference {
 
 /// A value of a condition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConditionValue {
     /// The run directories, as given.
     pub runs: Vec<String>,
@@ -74,6 +79,7 @@ pub struct ConditionValue {
 
 /// An observed value of a condition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Observed {
     Bytes(u64),
@@ -93,6 +99,7 @@ pub enum Observed {
 
 /// A condition of a run that its results depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
     /// The model of the disk beneath the medium.
@@ -128,8 +135,9 @@ pub enum Condition {
     Risks,
 }
 
-/// What was asked.
+/// The settings of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Settings {
     /// The smallest ratio that matters, 0.03 for 3 %.
     pub theta: f64,
@@ -145,6 +153,7 @@ pub struct Settings {
 
 /// A set as it was read.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetSummary {
     pub name: String,
     /// The tool that made it; several are joined by `, `.
@@ -168,6 +177,7 @@ pub struct SetSummary {
 
 /// Cells (workload × operation × metric × file size × record size) that the sets have.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// How many cells every set has.
     pub common: usize,
@@ -177,16 +187,17 @@ pub struct Coverage {
 
 /// One operation in one metric.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Operation {
-    /// What makes it another thing than the same operation elsewhere: fio's job, a cell of ours.
+    /// The workload of fsb or the job of fio; null for tools without such names.
     pub workload: Option<String>,
-    /// What is done to a file; [`ALL`] for the pool of all.
+    /// The operation on a file; `ALL` for the pool of all.
     pub operation: String,
     pub metric: String,
     pub unit: Unit,
     /// Which way is good.
     pub better: Better,
-    /// The statistics of 2011.
+    /// The statistics of Beňas 2011 over the pooled values of common cells.
     pub classic: Classic,
     /// The whole operation, judged on runs.
     pub estimate: Estimates,
@@ -223,6 +234,7 @@ pub struct LatencyQuantile {
 
 /// The statistics of Beňas 2011 over pooled values of common cells.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Classic {
     /// By set; null where it has no values.
     pub sets: BySet<Option<Pooled>>,
@@ -232,6 +244,7 @@ pub struct Classic {
 
 /// All values of all common cells of a set, taken together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pooled {
     /// How many values.
     pub n: usize,
@@ -255,6 +268,7 @@ pub struct Pooled {
 
 /// A set against the baseline, pooled.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PooledAgainst {
     /// Ratio of the medians minus one.
     pub median_change: f64,
@@ -272,6 +286,7 @@ pub struct PooledAgainst {
 
 /// What a t-test says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum TVerdict {
     /// p ≤ 0.1.
@@ -282,6 +297,7 @@ pub enum TVerdict {
 
 /// A region, judged on runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimates {
     /// By set other than the baseline; null where they have no cells in common.
     pub against: BySet<Option<RunLevel>>,
@@ -289,6 +305,7 @@ pub struct Estimates {
 
 /// Candidate over baseline, from one mean of logarithms a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunLevel {
     pub ratio: f64,
     /// Its interval: 95 %, of all pairs together with more than two sets; absent below two runs a side.
@@ -309,6 +326,7 @@ pub struct RunLevel {
 
 /// A region of the grid with its cells counted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Grid {
     /// By set other than the baseline.
     pub against: BySet<Option<GridAgainst>>,
@@ -316,10 +334,11 @@ pub struct Grid {
 
 /// A region of the grid: the ratio of the runs, and how its cells look.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GridAgainst {
-    /// As in [`RunLevel`]; absent where no cell is in every run.
+    /// As in `estimate`; null if no cell is in every run.
     pub ratio: Option<f64>,
-    /// As in [`RunLevel`].
+    /// As in `estimate`.
     pub ci95: Option<[f64; 2]>,
     /// Cells that both sets have.
     pub cells: usize,
@@ -337,6 +356,7 @@ pub struct GridAgainst {
 
 /// One file size, or one record size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slice {
     /// The size.
     pub bytes: u64,
@@ -409,10 +429,11 @@ pub enum Colour {
 
 /// A sentence that the data support.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// In plain words.
     pub text: String,
-    /// As in [`Operation`].
+    /// As in `operations`.
     pub workload: Option<String>,
     /// What is done to a file.
     pub operation: String,

@@ -26,6 +26,7 @@ use crate::verdict::Verdict;
 
 /// Two targets of a row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pair {
     /// Place of the baseline.
     pub baseline: usize,
@@ -45,6 +46,7 @@ pub struct Pair {
 
 /// What can be said about a row as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// This one is faster than every other, by more than the smallest ratio that matters.
@@ -63,6 +65,7 @@ pub enum Outcome {
 
 /// A row, ranked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ranking {
     /// Every pair of targets that have blocks in common.
     pub pairs: Vec<Pair>,

@@ -13,6 +13,7 @@ pub struct RoundLogs {
 
 /// Where the scatter of a ratio comes from, as relative standard deviations: 0.06 for 6 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scatter {
     /// Of the ratio of one round, within a block.
     pub between_rounds: f64,

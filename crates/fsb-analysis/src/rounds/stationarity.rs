@@ -16,6 +16,7 @@ const FEWEST_ROUNDS: usize = 3;
 
 /// How the stretches of a cell differ from each other beyond chance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum NotStationary {
     /// Rates rise or fall over the rounds of a block, in all blocks alike.

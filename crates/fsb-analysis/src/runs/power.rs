@@ -14,6 +14,7 @@ const MOST_RUNS: u32 = 999;
 
 /// The changes that a comparison of runs can show.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Power {
     /// The change that such a comparison shows in four cases of five, on a page of as many comparisons; 0.06 for 6 %.
     pub detectable: f64,

@@ -7,6 +7,7 @@ use super::prior::Prior;
 /// The variation of one value, or of one ratio of two targets, between runs, known from other sources than the runs
 /// compared.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Between {
     /// The standard deviation of logarithms, 0.05 for 5 %.
     pub sd: f64,
@@ -15,6 +16,7 @@ pub struct Between {
 
 /// The source of a variation between runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum BetweenSource {
     /// The user stated it.
@@ -39,6 +41,7 @@ impl Between {
 
 /// The reason why a pair has no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unjudged {
     /// There is one run on each side: the variation between runs is unknown.

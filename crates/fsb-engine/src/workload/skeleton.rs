@@ -7,7 +7,7 @@
 //! 2. declare in the rules which of the shared parameters it takes. A workload with parameters of its own declares
 //!    them in [`parameters`](super::Workload::parameters), implements [`Workload`](super::Workload) and
 //!    [`Job`](super::Job) itself, and reads them with a [`Reader`](super::params::Reader), as `filetree/` does. Then
-//!    run `cargo run -p xtask -- tables`, which documents them;
+//!    run `cargo xtask generate`, which documents them;
 //! 3. do the work. One call a file: pass a closure to [`names::measure`], as here. Records of data:
 //!    a constant of `records::RecordWorkload`, as `read.rs`. Anything else: a
 //!    [`ThreadJob`](crate::threads::ThreadJob) of its own, as `create.rs`;

@@ -20,10 +20,11 @@ pub use text::{screen, standing};
 /// The schema of the JSON form.
 pub const SCHEMA: &str = "fsbench/choice/1";
 
-/// What a race found.
+/// The output of `fsb choose --format json`: the result of a race.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Choice {
-    /// Always [`SCHEMA`].
+    /// The name and version of the contract.
     pub schema: &'static str,
     /// What candidates are compared with.
     pub reference: String,
@@ -53,6 +54,7 @@ pub struct Choice {
 
 /// One candidate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Candidate {
     /// The target.
     pub name: String,
@@ -79,6 +81,7 @@ pub struct Candidate {
 
 /// Where a candidate stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// The fastest so far.
@@ -93,6 +96,7 @@ pub enum State {
 
 /// What an option contributes, averaged over all ways to set the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Effect {
     /// The option.
     pub option: String,

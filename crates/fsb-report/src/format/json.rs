@@ -20,11 +20,20 @@ pub(super) const FORMAT: Format = Format {
 /// The schema of a run that this version writes; that of a comparison is part of it.
 pub const SCHEMA: &str = "fsbench/report/1";
 
+/// The output of `fsb report --format json`: everything that the report of a run shows.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Contract<'a> {
+    /// The name and version of the contract.
     schema: &'static str,
     #[serde(flatten)]
     summary: &'a Summary,
+}
+
+/// Returns the JSON Schema of a run's report.
+#[cfg(feature = "schema")]
+pub fn schema() -> String {
+    fsb_model::schema::text::<Contract<'_>>(SCHEMA)
 }
 
 /// Writes the whole document, or of one operation in detail that operation alone.

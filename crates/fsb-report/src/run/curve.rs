@@ -8,6 +8,7 @@ use crate::show::counted;
 
 /// Rows of a page that are one curve a target.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scaling {
     /// What is done, without the number that varies: `create 4K files, durable`.
     pub what: String,
@@ -30,6 +31,7 @@ pub struct Scaling {
 
 /// What varies along a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// Threads.

@@ -6,6 +6,7 @@ use crate::show::{Change, counted, percent};
 
 /// The difference between this run and an earlier run of the same plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EarlierRun {
     /// When the earlier run began, RFC 3339 in UTC.
     pub started: String,
@@ -19,6 +20,7 @@ pub struct EarlierRun {
 
 /// One cell in two runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellChange {
     /// The label of the case.
     pub workload: String,
@@ -33,6 +35,7 @@ pub struct CellChange {
 /// The quantity that two runs are compared by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CellValue {
     /// The ratio to the baseline, of a run with several targets.
     Ratio(f64),

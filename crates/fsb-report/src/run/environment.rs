@@ -15,6 +15,7 @@ use crate::show::{percent, scale};
 
 /// A table of the environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EnvironmentTable {
     /// What it is about.
     pub title: String,
@@ -24,6 +25,7 @@ pub struct EnvironmentTable {
 
 /// One fact, as it was asked for and as it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EnvironmentRow {
     /// What.
     pub what: String,

@@ -22,6 +22,7 @@ const CURVE: [f64; 22] = [
 
 /// How long one kind of operation took in all trials of a cell together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
     /// The operation.
     pub operation: String,
@@ -37,6 +38,7 @@ pub struct Latency {
 
 /// A point of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantile {
     /// The share of operations that took at most so long.
     pub q: f64,

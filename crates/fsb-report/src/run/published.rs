@@ -7,6 +7,7 @@ use crate::show::NOT_HERE;
 
 /// Which way a published table lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PublishedLayout {
     /// A row is a test, a column a file system.
@@ -49,6 +50,7 @@ pub struct PublishedValue {
 
 /// The table as it is shown: one column a target, ours and theirs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
     /// Where it was published.
     pub title: String,
@@ -69,6 +71,7 @@ pub struct Published {
 
 /// One workload, ours beside theirs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedRow {
     /// Its name in the table.
     pub workload: String,

@@ -23,6 +23,7 @@ use crate::show::NOT_HERE;
 
 /// A run, ready to be shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// The run's name.
     pub name: String,
@@ -83,6 +84,7 @@ pub struct Summary {
 
 /// How far the numbers of a run can be trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trust {
     /// How far.
     pub level: TrustLevel,
@@ -95,6 +97,7 @@ pub struct Trust {
 
 /// How far numbers can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {
     /// Something else was measured along with the targets, or there is too little of everything: no case is judged.
@@ -124,6 +127,7 @@ impl Trust {
 
 /// What one column is measured on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TargetSummary {
     /// Its name.
     pub name: String,
@@ -155,6 +159,7 @@ impl TargetSummary {
 
 /// One workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Workload {
     /// Its label.
     pub workload: String,
@@ -187,6 +192,7 @@ pub struct Workload {
 
 /// One target at one workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measured {
     /// Whether it has values, and why not.
     pub state: State,
@@ -218,6 +224,7 @@ pub struct Measured {
 
 /// Whether a cell has values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "state", content = "reason", rename_all = "snake_case")]
 pub enum State {
     /// It has.
@@ -236,6 +243,7 @@ pub enum State {
 
 /// A trial with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialPoint {
     /// The block.
     pub block: u32,
@@ -252,6 +260,7 @@ pub struct TrialPoint {
 
 /// A trial without a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lost {
     /// The block.
     pub block: u32,
@@ -263,6 +272,7 @@ pub struct Lost {
 
 /// A metric beside the one that targets are compared by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Secondary {
     /// Its name.
     pub metric: String,
@@ -285,6 +295,7 @@ pub struct Secondary {
 
 /// All workloads together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Overall {
     /// The geometric mean of speed ratios, equal weights; more than 1 is faster.
     pub comparison: Comparison,

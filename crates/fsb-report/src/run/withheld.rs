@@ -13,6 +13,7 @@ use crate::warning::unbacked_memory_text;
 
 /// A reason why a case is not judged although it has values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Withheld {
     /// Another run measured at the same time.

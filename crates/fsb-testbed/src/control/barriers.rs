@@ -67,10 +67,12 @@ impl Control for Barriers {
     }
 
     fn values(&self) -> &'static [Value] {
-        &[
-            Value { name: KEEP, about: "as it is: the device is flushed wherever data must be durable (default)" },
-            Value { name: OFF, about: "never flushed: what is durable then may be lost with the power" },
-        ]
+        const {
+            &[
+                Value::word(KEEP, "as it is: the device is flushed wherever data must be durable (default)"),
+                Value::word(OFF, "never flushed: what is durable then may be lost with the power"),
+            ]
+        }
     }
 
     fn check_place(&self, value: &str, place: &TargetDevice, _: &Roots) -> Result<(), TestbedError> {

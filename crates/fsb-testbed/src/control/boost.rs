@@ -53,11 +53,13 @@ impl Control for Boost {
     }
 
     fn values(&self) -> &'static [Value] {
-        &[
-            Value { name: KEEP, about: "as it is (default)" },
-            Value { name: OFF, about: "the nominal frequency at most: slower, but the same for hours" },
-            Value { name: ON, about: "as fast as temperature allows" },
-        ]
+        const {
+            &[
+                Value::word(KEEP, "as it is (default)"),
+                Value::word(OFF, "the nominal frequency at most: slower, but the same for hours"),
+                Value::word(ON, "as fast as temperature allows"),
+            ]
+        }
     }
 
     fn probe(&self, roots: &Roots) -> Result<(), Refusal> {

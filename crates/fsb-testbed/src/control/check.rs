@@ -23,10 +23,21 @@ pub(crate) fn check(requested: &BTreeMap<String, String>, roots: &Roots) -> Resu
         let control = find(name)?;
         control.check(value, roots)?;
         if value != default_of(control) {
+            check_excluded(control, requested)?;
             control.check_beside(value, requested, roots)?;
         }
     }
     Ok(())
+}
+
+fn check_excluded(control: &dyn Control, requested: &BTreeMap<String, String>) -> Result<(), TestbedError> {
+    let Some(other) = control.excludes() else { return Ok(()) };
+    if value_of(find(other)?, requested) == default_of(find(other)?) {
+        return Ok(());
+    }
+    Err(TestbedError::request(format!("the controls {} and {other} exclude each other", control.name()))
+        .coded(&fsb_model::error::CONTROL_CONFLICT)
+        .advice("leave one of them out"))
 }
 
 /// [`check`] for what one target asks for itself, which must end with its visit.

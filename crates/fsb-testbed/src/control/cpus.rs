@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::context::{Context, TargetDevice};
 use super::interface::{Applied, Control, KEEP, Scope, Value};
 use super::list;
+use crate::declared::OptionKind;
 use crate::error::{Refusal, TestbedError};
 use crate::sys::Roots;
 
@@ -55,10 +56,12 @@ impl Control for Cpus {
     }
 
     fn values(&self) -> &'static [Value] {
-        &[
-            Value { name: KEEP, about: "all that fsb itself may use (default)" },
-            Value { name: "LIST", about: "these, such as 0-3,5" },
-        ]
+        const {
+            &[
+                Value::word(KEEP, "all that fsb itself may use (default)"),
+                Value::form("LIST", OptionKind::List, "these, such as 0-3,5"),
+            ]
+        }
     }
 
     fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {

@@ -3,15 +3,14 @@
 //! A ratio and its bytes exclude each other in the kernel: writing one sets the other to 0. So the way back is always
 //! the one that was in force, whichever of the two is set.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fsb_model::Bytes;
-use fsb_model::units::{parse_duration, show_bytes, show_seconds};
+use fsb_model::units::{show_bytes, show_seconds};
 
 use super::context::{Context, Stop, TargetDevice};
-use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::interface::{Applied, Control, KEEP, Scope, Value, parse};
 use super::sysfs::writable;
+use crate::declared::{OptionKind, OptionValue};
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -35,16 +34,21 @@ enum Kind {
     Time,
 }
 
+/// The most seconds that the kernel takes, in hundredths of a signed 32-bit number.
+const LONGEST: f64 = i32::MAX as f64 / 100.0;
+
 const RATIO: &[Value] = &[
-    Value { name: KEEP, about: "as it is (default)" },
-    Value { name: "PERCENT", about: "percent of the memory that is available, such as 20%" },
+    Value::word(KEEP, "as it is (default)"),
+    Value::form("PERCENT", OptionKind::WholePercent, "percent of the memory that is available, such as 20%"),
 ];
 const BYTES: &[Value] = &[
-    Value { name: KEEP, about: "as it is (default)" },
-    Value { name: "SIZE", about: "so much, such as 256M; it replaces the ratio" },
+    Value::word(KEEP, "as it is (default)"),
+    Value::form("SIZE", OptionKind::Size(0..=u64::MAX), "so much, such as 256M; it replaces the ratio"),
 ];
-const TIME: &[Value] =
-    &[Value { name: KEEP, about: "as it is (default)" }, Value { name: "TIME", about: "such as 5s or 500ms" }];
+const TIME: &[Value] = &[
+    Value::word(KEEP, "as it is (default)"),
+    Value::form("TIME", OptionKind::Time(0.0..=LONGEST), "such as 5s or 500ms"),
+];
 
 pub(super) static DIRTY_RATIO: Dirty = Dirty {
     name: "dirty-ratio",
@@ -105,32 +109,20 @@ fn number(roots: &Roots, file: &str) -> Option<u64> {
 impl Dirty {
     /// The number for the kernel, or what is wrong with the value.
     fn parse(&self, value: &str) -> Result<u64, Refusal> {
-        match self.kind {
-            Kind::Ratio { .. } => {
-                let digits = value.strip_suffix('%').unwrap_or(value).trim_end();
-                let percent = digits.parse().map_err(|_| "give a whole percentage, such as 20%".to_owned())?;
-                if percent > 100 { Err("give between 0% and 100%".into()) } else { Ok(percent) }
-            }
-            Kind::Bytes { pages, .. } => {
-                let bytes: Bytes = value.parse().map_err(|error: fsb_model::units::UnitError| error.to_string())?;
+        match (&self.kind, parse(self.values, value)?) {
+            (Kind::Bytes { pages, .. }, OptionValue::Number(bytes)) => {
                 let least = pages * rustix::param::page_size() as u64;
-                if bytes.0 < least {
-                    Err(format!("the kernel takes {least} bytes or more").into())
-                } else {
-                    Ok(bytes.0)
-                }
+                if bytes < least { Err(format!("the kernel takes {least} bytes or more").into()) } else { Ok(bytes) }
             }
-            Kind::Time => {
-                let time = parse_duration(value).map_err(|error| error.to_string())?;
+            (_, OptionValue::Number(percent)) => Ok(percent),
+            (_, OptionValue::Time(time)) => {
                 let centiseconds = time.as_secs_f64() * 100.0;
-                if centiseconds > f64::from(i32::MAX) {
-                    return Err("the kernel takes up to 248 days".into());
-                }
                 if (centiseconds - centiseconds.round()).abs() > 1e-6 {
                     return Err("the kernel counts in steps of 10 ms".into());
                 }
                 Ok(centiseconds.round() as u64)
             }
+            _ => Err("a value is missing".into()),
         }
     }
 
@@ -200,17 +192,11 @@ impl Control for Dirty {
         })
     }
 
-    fn check_beside(&self, _: &str, requested: &BTreeMap<String, String>, _: &Roots) -> Result<(), TestbedError> {
-        let other = match self.kind {
-            Kind::Ratio { excludes, .. } | Kind::Bytes { excludes, .. } => excludes,
-            Kind::Time => return Ok(()),
-        };
-        if requested.get(other).is_none_or(|value| value == KEEP) {
-            return Ok(());
+    fn excludes(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::Ratio { excludes, .. } | Kind::Bytes { excludes, .. } => Some(excludes),
+            Kind::Time => None,
         }
-        Err(TestbedError::request(format!("the controls {} and {other} exclude each other", self.name))
-            .coded(&fsb_model::error::CONTROL_CONFLICT)
-            .advice("leave one of them out"))
     }
 
     fn probe(&self, roots: &Roots) -> Result<(), Refusal> {

@@ -10,6 +10,7 @@ use fsb_model::nearest;
 use super::context::{Context, Stop, TargetDevice};
 use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
 use super::sysfs::{is_numbered, numbered, writable};
+use crate::declared::OptionKind;
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -70,11 +71,13 @@ impl Control for Governor {
     }
 
     fn values(&self) -> &'static [Value] {
-        &[
-            Value { name: KEEP, about: "as it is (default)" },
-            Value { name: "performance", about: "the highest frequency, always" },
-            Value { name: "GOVERNOR", about: "another one that this machine has" },
-        ]
+        const {
+            &[
+                Value::word(KEEP, "as it is (default)"),
+                Value::word("performance", "the highest frequency, always"),
+                Value::form("GOVERNOR", OptionKind::Text("name of a governor"), "another one that this machine has"),
+            ]
+        }
     }
 
     fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {

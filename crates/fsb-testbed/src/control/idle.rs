@@ -85,11 +85,13 @@ impl Control for Idle {
     }
 
     fn values(&self) -> &'static [Value] {
-        &[
-            Value { name: AUTO, about: "poll in virtual machines, where waking is the hypervisor's (default)" },
-            Value { name: KEEP, about: "as it is: durable writes hold the time that waking takes" },
-            Value { name: POLL, about: "poll: no sleep, by /dev/cpu_dma_latency" },
-        ]
+        const {
+            &[
+                Value::word(AUTO, "poll in virtual machines, where waking is the hypervisor's (default)"),
+                Value::word(KEEP, "as it is: durable writes hold the time that waking takes"),
+                Value::word(POLL, "poll: no sleep, by /dev/cpu_dma_latency"),
+            ]
+        }
     }
 
     fn probe(&self, roots: &Roots) -> Result<(), Refusal> {

@@ -8,6 +8,7 @@ use fsb_model::nearest;
 use fsb_model::run::MemoryTouched;
 
 use super::context::{Context, Stop, TargetDevice};
+use crate::declared::{OptionKind, OptionValue};
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::sys::Roots;
@@ -32,13 +33,57 @@ pub struct Value {
     pub name: &'static str,
     /// The effect, in one line.
     pub about: &'static str,
+    /// The kind of a form. `None` if the name itself is the value.
+    pub kind: Option<OptionKind>,
 }
 
 impl Value {
+    /// Returns a value that is written as its name.
+    pub(crate) const fn word(name: &'static str, about: &'static str) -> Value {
+        Value { name, about, kind: None }
+    }
+
+    /// Returns a form, such as `SIZE`.
+    pub(crate) const fn form(name: &'static str, kind: OptionKind, about: &'static str) -> Value {
+        Value { name, about, kind: Some(kind) }
+    }
+
     /// Whether it is a form, such as `SIZE`.
     pub(crate) fn stands_for_many(&self) -> bool {
-        self.name.chars().all(|c| c.is_ascii_uppercase() || ",…".contains(c))
+        self.kind.is_some()
     }
+}
+
+/// Parses a value of a control by its table. Returns a word as text.
+///
+/// # Errors
+///
+/// If no word and no form of the table accepts it. The text is that of the first form.
+pub(crate) fn parse(values: &[Value], text: &str) -> Result<OptionValue, Refusal> {
+    if values.iter().any(|value| value.kind.is_none() && value.name == text) {
+        return Ok(OptionValue::Text(text.to_owned()));
+    }
+    let mut first = None;
+    for kind in values.iter().filter_map(|value| value.kind.as_ref()) {
+        match kind.parse(text) {
+            Ok(value) => return Ok(value),
+            Err(why) => first = first.or(Some(why)),
+        }
+    }
+    Err(first.unwrap_or_else(|| "unknown value".into()))
+}
+
+/// Checks a value by the table of its control alone, without regard to the machine.
+pub(crate) fn check_declared(control: &dyn Control, value: &str) -> Result<(), TestbedError> {
+    let values = control.values();
+    if !values.iter().any(Value::stands_for_many) {
+        return one_of(control.name(), values, value);
+    }
+    parse(values, value).map(drop).map_err(|why| {
+        TestbedError::request(format!("{}={value}: {why}", control.name()))
+            .coded(&fsb_model::error::CONTROL_VALUE)
+            .advice("'fsb list controls' shows what each takes")
+    })
 }
 
 /// The result of setting a control.
@@ -98,6 +143,10 @@ pub trait Control: Sync {
     fn scope(&self) -> Scope;
     /// The values it takes, the default first.
     fn values(&self) -> &'static [Value];
+    /// Returns the control that cannot be set together with it.
+    fn excludes(&self) -> Option<&'static str> {
+        None
+    }
     /// Checks `value` before anything is changed. A value that is invalid everywhere is a wrong request; one that would
     /// harm this machine is an error of the machine. A missing feature is not an error: [`Control::set`] reports it.
     fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {

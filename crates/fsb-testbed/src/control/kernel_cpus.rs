@@ -6,6 +6,7 @@ use super::context::{Context, Stop, TargetDevice};
 use super::interface::{Applied, Control, KEEP, Scope, Value};
 use super::sysfs::writable;
 use super::{cpus, list};
+use crate::declared::OptionKind;
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -66,10 +67,12 @@ impl Control for KernelCpus {
     }
 
     fn values(&self) -> &'static [Value] {
-        &[
-            Value { name: KEEP, about: "as it is (default)" },
-            Value { name: "LIST", about: "these, such as 0-3,5; 'cpus' is for what measures" },
-        ]
+        const {
+            &[
+                Value::word(KEEP, "as it is (default)"),
+                Value::form("LIST", OptionKind::List, "these, such as 0-3,5; 'cpus' is for what measures"),
+            ]
+        }
     }
 
     fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {

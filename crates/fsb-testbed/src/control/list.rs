@@ -1,27 +1,6 @@
 //! Lists of processors and nodes as the kernel writes them: `0-3,5`.
 
-/// Reads a list; nothing where it is none, or counts backwards.
-pub(super) fn parse(text: &str) -> Option<Vec<u32>> {
-    /// More than any kernel has.
-    const MOST: u32 = 1 << 16;
-    let mut all = Vec::new();
-    for part in text.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (number(first)?, number(last)?);
-        if first > last || last >= MOST {
-            return None;
-        }
-        all.extend(first..=last);
-    }
-    all.sort_unstable();
-    all.dedup();
-    Some(all)
-}
-
-/// Digits alone: `+1` and blanks are not what the kernel writes.
-fn number(text: &str) -> Option<u32> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
-}
+pub(super) use crate::declared::list as parse;
 
 /// The shortest form.
 pub(super) fn show(numbers: &[u32]) -> String {

@@ -33,7 +33,7 @@ pub(crate) use active::ActiveControls;
 pub(crate) use check::{check, check_place, check_target, value_of};
 pub use context::{Context, Held, Stop, TargetDevice};
 pub use idle::stay_awake;
-pub(crate) use interface::one_of;
+pub(crate) use interface::check_declared;
 pub use interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
 pub use machine::Machine;
 pub use numa::processors_left;

@@ -8,6 +8,7 @@ use super::context::{Context, Stop, TargetDevice};
 use super::cpus::processors_of;
 use super::interface::{Applied, Control, KEEP, Scope, Value};
 use super::list;
+use crate::declared::OptionKind;
 use crate::error::{Refusal, TestbedError};
 use crate::sys::Roots;
 
@@ -68,10 +69,12 @@ impl Control for Numa {
     }
 
     fn values(&self) -> &'static [Value] {
-        &[
-            Value { name: KEEP, about: "any (default)" },
-            Value { name: "NODES", about: "its processors and its memory alone, such as 0" },
-        ]
+        const {
+            &[
+                Value::word(KEEP, "any (default)"),
+                Value::form("NODES", OptionKind::List, "its processors and its memory alone, such as 0"),
+            ]
+        }
     }
 
     fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {

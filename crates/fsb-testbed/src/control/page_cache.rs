@@ -31,11 +31,13 @@ impl Control for PageCache {
     }
 
     fn values(&self) -> &'static [Value] {
-        &[
-            Value { name: REMOUNT, about: "unmount, drop_caches, mount; directories: drop_caches (default)" },
-            Value { name: DROP_CACHES, about: "drop_caches alone; what somebody uses stays" },
-            Value { name: EVICT, about: "POSIX_FADV_DONTNEED on the files: data only, needs no root" },
-        ]
+        const {
+            &[
+                Value::word(REMOUNT, "unmount, drop_caches, mount; directories: drop_caches (default)"),
+                Value::word(DROP_CACHES, "drop_caches alone; pages in use stay"),
+                Value::word(EVICT, "POSIX_FADV_DONTNEED on the files: data only, needs no root"),
+            ]
+        }
     }
 
     fn probe(&self, roots: &Roots) -> Result<(), Refusal> {

@@ -6,12 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
-use fsb_model::Bytes;
 use fsb_model::units::show_bytes;
 
 use super::context::{Context, Stop, TargetDevice};
-use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::interface::{Applied, Control, KEEP, Scope, Value, parse};
 use super::sysfs::{device_settings, is_device_setting};
+use crate::declared::{OptionKind, OptionValue};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::fs;
 use crate::ledger::Action;
@@ -27,13 +27,18 @@ pub(super) fn file(device: &Path) -> PathBuf {
     device.join("queue/read_ahead_kb")
 }
 
-fn parse(value: &str) -> Result<u64, Refusal> {
-    let bytes: Bytes = value.parse().map_err(|error: fsb_model::units::UnitError| error.to_string())?;
+const VALUES: &[Value] = &[
+    Value::word(KEEP, "as it is (default)"),
+    Value::form("SIZE", OptionKind::Size(0..=MOST), "so far, such as 128K; 0: not at all"),
+];
+
+fn bytes_of(value: &str) -> Result<u64, Refusal> {
+    let OptionValue::Number(bytes) = parse(VALUES, value)? else { return Err("a size is missing".into()) };
     let page = rustix::param::page_size() as u64;
-    if !bytes.0.is_multiple_of(page) {
+    if !bytes.is_multiple_of(page) {
         return Err(format!("the kernel reads ahead in whole pages of {page} bytes").into());
     }
-    if bytes.0 > MOST { Err(format!("give {} at most", show_bytes(MOST as f64)).into()) } else { Ok(bytes.0) }
+    Ok(bytes)
 }
 
 fn bytes_in(path: &Path) -> Option<u64> {
@@ -41,7 +46,7 @@ fn bytes_in(path: &Path) -> Option<u64> {
 }
 
 fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-    let wanted = parse(value)?;
+    let wanted = bytes_of(value)?;
     let device = context.place.device()?.to_owned();
     context.change_file(&file(&device), &(wanted / 1024).to_string())?;
     match bytes_in(&file(&device)) {
@@ -88,17 +93,14 @@ impl Control for ReadAhead {
     }
 
     fn values(&self) -> &'static [Value] {
-        &[
-            Value { name: KEEP, about: "as it is (default)" },
-            Value { name: "SIZE", about: "so far, such as 128K; 0: not at all" },
-        ]
+        VALUES
     }
 
     fn check(&self, value: &str, _: &Roots) -> Result<(), TestbedError> {
         if value == KEEP {
             return Ok(());
         }
-        parse(value).map(drop).map_err(|why| {
+        bytes_of(value).map(drop).map_err(|why| {
             TestbedError::request(format!("read-ahead={value}: {why}"))
                 .coded(&fsb_model::error::CONTROL_VALUE)
                 .advice("or leave it as it is: keep")

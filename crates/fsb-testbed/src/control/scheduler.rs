@@ -7,6 +7,7 @@ use fsb_model::nearest;
 use super::context::{Context, Stop, TargetDevice};
 use super::interface::{Applied, Control, KEEP, Scope, Value};
 use super::sysfs::{device_settings, is_device_setting, numbered};
+use crate::declared::OptionKind;
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -57,11 +58,17 @@ impl Control for Scheduler {
     }
 
     fn values(&self) -> &'static [Value] {
-        &[
-            Value { name: KEEP, about: "as it is (default)" },
-            Value { name: "none", about: "no order but that of arrival" },
-            Value { name: "SCHEDULER", about: "another one that the device knows: mq-deadline, kyber, bfq" },
-        ]
+        const {
+            &[
+                Value::word(KEEP, "as it is (default)"),
+                Value::word("none", "no order but that of arrival"),
+                Value::form(
+                    "SCHEDULER",
+                    OptionKind::Text("name of a scheduler"),
+                    "another one that the device knows: mq-deadline, kyber, bfq",
+                ),
+            ]
+        }
     }
 
     fn check(&self, value: &str, _: &Roots) -> Result<(), TestbedError> {

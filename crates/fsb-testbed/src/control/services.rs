@@ -4,6 +4,7 @@
 
 use super::context::{Context, Stop, TargetDevice};
 use super::interface::{Applied, Control, KEEP, Scope, Value};
+use crate::declared::OptionKind;
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::Roots;
@@ -85,10 +86,16 @@ impl Control for Services {
     }
 
     fn values(&self) -> &'static [Value] {
-        &[
-            Value { name: KEEP, about: "they run on (default)" },
-            Value { name: "UNIT,…", about: "these are stopped, and started again: cron,apt-daily.timer" },
-        ]
+        const {
+            &[
+                Value::word(KEEP, "they run on (default)"),
+                Value::form(
+                    "UNIT,…",
+                    OptionKind::Text("names of units, separated by commas"),
+                    "these are stopped, and started again: cron,apt-daily.timer",
+                ),
+            ]
+        }
     }
 
     fn check(&self, value: &str, _: &Roots) -> Result<(), TestbedError> {

@@ -63,10 +63,12 @@ impl Control for Swap {
     }
 
     fn values(&self) -> &'static [Value] {
-        &[
-            Value { name: KEEP, about: "as it is (default)" },
-            Value { name: OFF, about: "every area is switched off, and on again with its priority" },
-        ]
+        const {
+            &[
+                Value::word(KEEP, "as it is (default)"),
+                Value::word(OFF, "every area is switched off, and on again with its priority"),
+            ]
+        }
     }
 
     fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use fsb_model::units::{parse_duration, show_seconds};
+use fsb_model::units::show_seconds;
 
 use super::context::{Context, Stop, TargetDevice};
-use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::interface::{Applied, Control, KEEP, Scope, Value, parse};
 use super::sysfs::{device_settings, is_device_setting};
+use crate::declared::{OptionKind, OptionValue};
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -20,21 +21,23 @@ fn file(device: &Path) -> PathBuf {
     device.join("queue/wbt_lat_usec")
 }
 
-/// Microseconds, as the kernel takes them: 0 is off.
-fn parse(value: &str) -> Result<u64, Refusal> {
-    if value == OFF {
-        return Ok(0);
-    }
-    let micros =
-        parse_duration(value).map(|latency| latency.as_micros()).map_err(|error| Refusal::from(error.to_string()))?;
-    match u64::try_from(micros) {
-        Ok(micros @ 1..=10_000_000) => Ok(micros),
-        _ => Err("the latency lies between 1 µs and 10 s".into()),
+const VALUES: &[Value] = &[
+    Value::word(KEEP, "as it is (default)"),
+    Value::word(OFF, "not at all"),
+    Value::form("LATENCY", OptionKind::Time(1e-6..=10.0), "so that reads take no longer, such as 2ms or 75ms"),
+];
+
+/// Returns the latency in microseconds, as the kernel takes it. 0 is off.
+fn micros_of(value: &str) -> Result<u64, Refusal> {
+    match parse(VALUES, value)? {
+        OptionValue::Time(latency) => Ok(latency.as_micros() as u64),
+        _ if value == OFF => Ok(0),
+        _ => Err("a latency is missing".into()),
     }
 }
 
 fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-    let asked = parse(value).map_err(Stop::Lacks)?.to_string();
+    let asked = micros_of(value).map_err(Stop::Lacks)?.to_string();
     let device = context.place.device()?;
     let path = file(device);
     // A queue without throttling refuses the read.
@@ -62,18 +65,14 @@ impl Control for Wbt {
     }
 
     fn values(&self) -> &'static [Value] {
-        &[
-            Value { name: KEEP, about: "as it is (default)" },
-            Value { name: OFF, about: "not at all" },
-            Value { name: "LATENCY", about: "so that reads take no longer, such as 2ms or 75ms" },
-        ]
+        VALUES
     }
 
     fn check(&self, value: &str, _: &Roots) -> Result<(), TestbedError> {
         if value == KEEP {
             return Ok(());
         }
-        parse(value).map(drop).map_err(|why| {
+        micros_of(value).map(drop).map_err(|why| {
             TestbedError::request(format!("wbt={value}: {why}"))
                 .coded(&fsb_model::error::CONTROL_VALUE)
                 .advice("write off, or a latency such as 75ms")

@@ -11,6 +11,8 @@ use super::choice::Choice;
 use super::file_system::{FileSystem, Idle, Inspection, Tools, ask_about};
 use super::hazard::{Cause, Hazard};
 use super::journal::{self, Journal, journal_for};
+use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
+use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
 use crate::error::TestbedError;
 use crate::sys::{Roots, block};
 
@@ -67,6 +69,10 @@ pub(super) const fn tools(mkfs: &'static str) -> Tools {
 impl FileSystem for Ext {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn options(&self) -> &'static [DeclaredOption] {
+        OPTIONS
     }
 
     fn about(&self) -> &'static str {
@@ -218,6 +224,229 @@ fn served_by(device: &Path) -> Option<String> {
     let name = directory.file_name()?;
     roots.sys.join("fs/ext4").join(name).exists().then(|| "ext4".to_owned())
 }
+
+/// From ext4(5) and fs/ext4/super.c of Linux. The driver decides what ext2 and ext3 accept of it.
+pub(super) static OPTIONS: &[DeclaredOption] = &[
+    DeclaredOption::value(
+        Durability,
+        "data",
+        OptionKind::Word(&["journal", "ordered", "writeback"]),
+        "ordered",
+        "data goes to the journal, before its metadata, or at any time",
+    ),
+    DeclaredOption::value(
+        Durability,
+        "commit",
+        OptionKind::Number(0..=4294967295),
+        "5",
+        "seconds between commits of the journal; 0 is the default",
+    ),
+    DeclaredOption::value(
+        Durability,
+        "barrier",
+        OptionKind::Number(0..=1),
+        "1",
+        "flush the cache of the device at each commit",
+    )
+    .bare(),
+    DeclaredOption::flag(Durability, "nobarrier", "never flush the cache of the device"),
+    DeclaredOption::flag(Durability, "journal_checksum", "the journal has checksums"),
+    DeclaredOption::flag(Durability, "nojournal_checksum", "the journal has no checksums"),
+    DeclaredOption::flag(Durability, "journal_async_commit", "the commit block does not wait for the other blocks")
+        .needs(OptionNeeds::Without("data=ordered")),
+    DeclaredOption::value(
+        Durability,
+        "journal_ioprio",
+        OptionKind::Number(0..=7),
+        "3",
+        "priority of the journal's I/O; 0 is the highest",
+    ),
+    DeclaredOption::value(
+        Durability,
+        "journal_dev",
+        OptionKind::Text("device number"),
+        "",
+        "device of an external journal",
+    ),
+    DeclaredOption::value(
+        Durability,
+        "journal_path",
+        OptionKind::Text("path"),
+        "",
+        "path of the device of an external journal",
+    ),
+    DeclaredOption::flag(Durability, "noload", "mount without replaying the journal"),
+    DeclaredOption::flag(Durability, "norecovery", "mount without replaying the journal"),
+    DeclaredOption::value(
+        Durability,
+        "auto_da_alloc",
+        OptionKind::Number(0..=1),
+        "1",
+        "allocate blocks of replaced files before the commit",
+    )
+    .bare(),
+    DeclaredOption::flag(Durability, "noauto_da_alloc", "let a crash leave replaced files empty"),
+    DeclaredOption::value(
+        Durability,
+        "max_batch_time",
+        OptionKind::Number(0..=4294967295),
+        "15000",
+        "most microseconds for which fsync waits for others",
+    ),
+    DeclaredOption::value(
+        Durability,
+        "min_batch_time",
+        OptionKind::Number(0..=4294967295),
+        "0",
+        "least microseconds for which fsync waits for others",
+    ),
+    DeclaredOption::value(
+        Durability,
+        "data_err",
+        OptionKind::Word(&["ignore", "abort"]),
+        "ignore",
+        "what happens after an error of data in ordered mode",
+    ),
+    DeclaredOption::value(
+        Durability,
+        "errors",
+        OptionKind::Word(&["continue", "remount-ro", "panic"]),
+        "",
+        "what happens after an error of metadata",
+    ),
+    DeclaredOption::flag(Durability, "abort", "abort the journal, for tests"),
+    DeclaredOption::flag(Durability, "fc_debug_force", "use fast commits for all changes"),
+    DeclaredOption::value(
+        Data,
+        "dax",
+        OptionKind::Word(&["always", "inode", "never"]),
+        "inode",
+        "access persistent memory without the page cache",
+    )
+    .bare()
+    .needs(OptionNeeds::Without("data=journal")),
+    DeclaredOption::flag(
+        Data,
+        "dioread_nolock",
+        "write new blocks as unwritten extents, so that direct reads take no lock",
+    )
+    .needs(OptionNeeds::Without("data=journal")),
+    DeclaredOption::flag(Data, "dioread_lock", "direct reads take the inode's lock"),
+    DeclaredOption::flag(Data, "nodioread_nolock", "direct reads take the inode's lock"),
+    DeclaredOption::flag(Data, "inlinecrypt", "encrypt by blk-crypto"),
+    DeclaredOption::value(
+        Data,
+        "test_dummy_encryption",
+        OptionKind::Text("v1 or v2"),
+        "",
+        "encrypt all new files with a dummy key",
+    )
+    .bare(),
+    DeclaredOption::flag(Data, "nobh", "no buffer heads for data pages; no effect in current kernels"),
+    DeclaredOption::flag(Data, "bh", "buffer heads for data pages"),
+    DeclaredOption::flag(Layout, "delalloc", "allocate blocks when data is written back (default of ext4)")
+        .needs(OptionNeeds::Without("data=journal")),
+    DeclaredOption::flag(Layout, "nodelalloc", "allocate blocks when data is written"),
+    DeclaredOption::value(
+        Layout,
+        "stripe",
+        OptionKind::Number(0..=2097152),
+        "0",
+        "blocks of a RAID stripe, for the allocator",
+    ),
+    DeclaredOption::flag(Layout, "discard", "discard freed blocks"),
+    DeclaredOption::flag(Layout, "nodiscard", "do not discard freed blocks (default)"),
+    DeclaredOption::value(
+        Layout,
+        "mb_optimize_scan",
+        OptionKind::Number(0..=1),
+        "",
+        "search free space by size of its groups",
+    ),
+    DeclaredOption::flag(Layout, "orlov", "the Orlov allocator of inodes"),
+    DeclaredOption::flag(Layout, "oldalloc", "the old allocator of inodes"),
+    DeclaredOption::flag(Layout, "reservation", "reserve blocks for growing files"),
+    DeclaredOption::flag(Layout, "noreservation", "reserve no blocks for growing files"),
+    DeclaredOption::value(
+        Layout,
+        "max_dir_size_kb",
+        OptionKind::Number(0..=4294967295),
+        "0",
+        "largest directory in KiB; 0 for unlimited",
+    ),
+    DeclaredOption::value(Layout, "sb", OptionKind::Number(0..=4294967295), "1", "block of the superblock to use"),
+    DeclaredOption::value(
+        Resources,
+        "inode_readahead_blks",
+        OptionKind::Number(0..=1073741824),
+        "32",
+        "blocks of inode tables that are read ahead; a power of two",
+    ),
+    DeclaredOption::value(
+        Resources,
+        "init_itable",
+        OptionKind::Number(0..=4294967295),
+        "10",
+        "pace of initialising inode tables: times the time that it took",
+    )
+    .bare(),
+    DeclaredOption::flag(Resources, "noinit_itable", "do not initialise inode tables in the background"),
+    DeclaredOption::flag(Resources, "block_validity", "check block numbers of metadata (default)"),
+    DeclaredOption::flag(Resources, "noblock_validity", "do not check block numbers of metadata"),
+    DeclaredOption::flag(Resources, "prefetch_block_bitmaps", "read block bitmaps ahead in the background"),
+    DeclaredOption::flag(Resources, "no_prefetch_block_bitmaps", "read block bitmaps on demand"),
+    DeclaredOption::flag(Resources, "mblk_io_submit", "submit many blocks at once"),
+    DeclaredOption::flag(Resources, "nomblk_io_submit", "submit pages one by one"),
+    DeclaredOption::flag(Resources, "nombcache", "no cache of extended attributes"),
+    DeclaredOption::flag(Resources, "no_mbcache", "no cache of extended attributes"),
+    DeclaredOption::value(Access, "check", OptionKind::Text("none"), "", "no checks of bitmaps when mounted"),
+    DeclaredOption::flag(Access, "nocheck", "no checks of bitmaps when mounted"),
+    DeclaredOption::flag(Access, "debug", "print debugging information"),
+    DeclaredOption::flag(Access, "warn_on_error", "warn in the kernel log at each error"),
+    DeclaredOption::flag(Access, "nowarn_on_error", "do not warn at each error"),
+    DeclaredOption::flag(Access, "minixdf", "statfs counts metadata as used"),
+    DeclaredOption::flag(Access, "bsddf", "statfs leaves metadata out (default)"),
+    DeclaredOption::flag(Access, "grpid", "new files get the group of their directory"),
+    DeclaredOption::flag(Access, "bsdgroups", "new files get the group of their directory"),
+    DeclaredOption::flag(Access, "nogrpid", "new files get the group of the process (default)"),
+    DeclaredOption::flag(Access, "sysvgroups", "new files get the group of the process (default)"),
+    DeclaredOption::value(
+        Access,
+        "resuid",
+        OptionKind::Number(0..=4294967295),
+        "0",
+        "user who may use reserved blocks",
+    ),
+    DeclaredOption::value(
+        Access,
+        "resgid",
+        OptionKind::Number(0..=4294967295),
+        "0",
+        "group that may use reserved blocks",
+    ),
+    DeclaredOption::flag(Access, "nouid32", "user IDs of 16 bits"),
+    DeclaredOption::flag(Access, "user_xattr", "extended attributes of users (default)"),
+    DeclaredOption::flag(Access, "nouser_xattr", "no extended attributes of users"),
+    DeclaredOption::flag(Access, "acl", "POSIX access control lists (default)"),
+    DeclaredOption::flag(Access, "noacl", "no access control lists"),
+    DeclaredOption::flag(Access, "i_version", "each change increments a counter of the inode"),
+    DeclaredOption::value(Access, "usrjquota", OptionKind::Text("file"), "", "file of journaled quotas of users")
+        .bare(),
+    DeclaredOption::value(Access, "grpjquota", OptionKind::Text("file"), "", "file of journaled quotas of groups")
+        .bare(),
+    DeclaredOption::value(
+        Access,
+        "jqfmt",
+        OptionKind::Word(&["vfsold", "vfsv0", "vfsv1"]),
+        "",
+        "format of journaled quotas",
+    ),
+    DeclaredOption::flag(Access, "prjquota", "limits space by project"),
+    DeclaredOption::flag(Access, "quota", "counts space by user"),
+    DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
+    DeclaredOption::flag(Access, "usrquota", "limits space by user"),
+    DeclaredOption::flag(Access, "grpquota", "limits space by group"),
+];
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,8 @@ use fsb_model::Geometry;
 use super::choice::Choice;
 use super::file_system::{FileSystem, Inspection, Tools, ask_about};
 use super::hazard::{Cause, Hazard};
+use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
+use crate::declared::{DeclaredOption, OptionKind};
 
 pub(super) struct F2fs;
 
@@ -30,6 +32,10 @@ static CHOICES: &[Choice] = &[
 ];
 
 impl FileSystem for F2fs {
+    fn options(&self) -> &'static [DeclaredOption] {
+        OPTIONS
+    }
+
     fn choices(&self) -> &'static [Choice] {
         CHOICES
     }
@@ -99,6 +105,219 @@ fn parse(text: &str) -> Inspection {
         },
     }
 }
+
+/// From Documentation/filesystems/f2fs.rst of Linux.
+static OPTIONS: &[DeclaredOption] = &[
+    DeclaredOption::value(
+        Durability,
+        "fsync_mode",
+        OptionKind::Word(&["posix", "strict", "nobarrier"]),
+        "posix",
+        "what fsync guarantees",
+    ),
+    DeclaredOption::flag(Durability, "barrier", "flush the cache of the device (default)"),
+    DeclaredOption::flag(Durability, "nobarrier", "never flush the cache of the device"),
+    DeclaredOption::flag(Durability, "flush_merge", "merge concurrent flushes"),
+    DeclaredOption::flag(Durability, "noflush_merge", "issue each flush on its own"),
+    DeclaredOption::flag(Durability, "data_flush", "write data before checkpoints"),
+    DeclaredOption::value(
+        Durability,
+        "checkpoint",
+        OptionKind::Text("enable, disable, or disable:SPACE"),
+        "enable",
+        "write checkpoints",
+    ),
+    DeclaredOption::flag(Durability, "checkpoint_merge", "a thread merges requests for checkpoints"),
+    DeclaredOption::flag(Durability, "nocheckpoint_merge", "each process writes its own checkpoint"),
+    DeclaredOption::flag(Durability, "disable_roll_forward", "do not recover synced data after a crash"),
+    DeclaredOption::flag(Durability, "norecovery", "do not recover synced data after a crash"),
+    DeclaredOption::value(
+        Durability,
+        "errors",
+        OptionKind::Word(&["panic", "continue", "remount-ro"]),
+        "continue",
+        "what happens after an error",
+    ),
+    DeclaredOption::flag(Durability, "fastboot", "prefer a fast mount after a shutdown"),
+    DeclaredOption::flag(Data, "inline_data", "small files are stored in their inodes (default)"),
+    DeclaredOption::flag(Data, "noinline_data", "small files have blocks of their own"),
+    DeclaredOption::flag(Data, "inline_dentry", "small directories are stored in their inodes (default)"),
+    DeclaredOption::flag(Data, "noinline_dentry", "small directories have blocks of their own"),
+    DeclaredOption::flag(Data, "inline_xattr", "extended attributes are stored in inodes (default)"),
+    DeclaredOption::flag(Data, "noinline_xattr", "extended attributes have blocks of their own"),
+    DeclaredOption::value(
+        Data,
+        "inline_xattr_size",
+        OptionKind::Number(0..=4096),
+        "",
+        "words for extended attributes in inodes",
+    ),
+    DeclaredOption::value(
+        Data,
+        "compress_algorithm",
+        OptionKind::Level(&["lzo", "lz4", "zstd", "lzo-rle"]),
+        "lz4",
+        "algorithm of compression",
+    ),
+    DeclaredOption::value(
+        Data,
+        "compress_log_size",
+        OptionKind::Number(2..=8),
+        "2",
+        "blocks of a compressed cluster, as a power of two",
+    ),
+    DeclaredOption::value(
+        Data,
+        "compress_extension",
+        OptionKind::Text("extension"),
+        "",
+        "compress files with this extension",
+    ),
+    DeclaredOption::value(
+        Data,
+        "nocompress_extension",
+        OptionKind::Text("extension"),
+        "",
+        "do not compress files with this extension",
+    ),
+    DeclaredOption::flag(Data, "compress_chksum", "checksums of compressed clusters"),
+    DeclaredOption::value(
+        Data,
+        "compress_mode",
+        OptionKind::Word(&["fs", "user"]),
+        "fs",
+        "who decides what is compressed",
+    ),
+    DeclaredOption::flag(Data, "compress_cache", "cache compressed blocks"),
+    DeclaredOption::flag(Data, "inlinecrypt", "encrypt by blk-crypto"),
+    DeclaredOption::value(
+        Data,
+        "test_dummy_encryption",
+        OptionKind::Text("v1 or v2"),
+        "",
+        "encrypt all new files with a dummy key",
+    )
+    .bare(),
+    DeclaredOption::value(
+        Layout,
+        "mode",
+        OptionKind::Word(&["adaptive", "lfs", "fragment:segment", "fragment:block"]),
+        "adaptive",
+        "write in logs only, or into holes, too",
+    ),
+    DeclaredOption::value(
+        Layout,
+        "active_logs",
+        OptionKind::Number(2..=6),
+        "6",
+        "logs that are open at the same time: 2, 4 or 6",
+    ),
+    DeclaredOption::value(
+        Layout,
+        "alloc_mode",
+        OptionKind::Word(&["default", "reuse"]),
+        "default",
+        "policy of block allocation",
+    ),
+    DeclaredOption::value(
+        Layout,
+        "background_gc",
+        OptionKind::Word(&["on", "off", "sync"]),
+        "on",
+        "collect garbage in the background",
+    ),
+    DeclaredOption::flag(Layout, "gc_merge", "the collector's thread serves foreground requests, too"),
+    DeclaredOption::flag(Layout, "nogc_merge", "foreground requests collect garbage themselves"),
+    DeclaredOption::flag(Layout, "atgc", "collect garbage by the age of blocks"),
+    DeclaredOption::flag(Layout, "discard", "discard freed blocks (default)"),
+    DeclaredOption::flag(Layout, "nodiscard", "do not discard freed blocks"),
+    DeclaredOption::value(
+        Layout,
+        "discard_unit",
+        OptionKind::Word(&["block", "segment", "section"]),
+        "block",
+        "unit of discards",
+    ),
+    DeclaredOption::flag(Layout, "heap", "allocate from the end of the device"),
+    DeclaredOption::flag(Layout, "no_heap", "allocate from the start of the device"),
+    DeclaredOption::value(
+        Layout,
+        "reserve_root",
+        OptionKind::Number(0..=4294967295),
+        "0",
+        "blocks that are reserved for root",
+    ),
+    DeclaredOption::value(
+        Layout,
+        "io_bits",
+        OptionKind::Number(0..=8),
+        "0",
+        "size of a write, as a power of two of blocks",
+    ),
+    DeclaredOption::value(
+        Layout,
+        "whint_mode",
+        OptionKind::Word(&["off", "user-based", "fs-based"]),
+        "off",
+        "how write hints are used (before Linux 5.18)",
+    ),
+    DeclaredOption::flag(Layout, "disable_ext_identify", "ignore the list of file extensions"),
+    DeclaredOption::flag(Resources, "extent_cache", "keep extents in memory (default)"),
+    DeclaredOption::flag(Resources, "noextent_cache", "keep no extents in memory"),
+    DeclaredOption::flag(Resources, "age_extent_cache", "keep the age of extents in memory"),
+    DeclaredOption::value(Resources, "memory", OptionKind::Word(&["normal", "low"]), "normal", "use of memory"),
+    DeclaredOption::value(
+        Resources,
+        "fault_injection",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "rate of injected faults",
+    ),
+    DeclaredOption::value(Resources, "fault_type", OptionKind::Number(0..=4294967295), "", "kinds of injected faults"),
+    DeclaredOption::flag(Access, "user_xattr", "extended attributes of users (default)"),
+    DeclaredOption::flag(Access, "nouser_xattr", "no extended attributes of users"),
+    DeclaredOption::flag(Access, "acl", "POSIX access control lists (default)"),
+    DeclaredOption::flag(Access, "noacl", "no access control lists"),
+    DeclaredOption::value(
+        Access,
+        "resuid",
+        OptionKind::Number(0..=4294967295),
+        "0",
+        "user who may use reserved blocks",
+    ),
+    DeclaredOption::value(
+        Access,
+        "resgid",
+        OptionKind::Number(0..=4294967295),
+        "0",
+        "group that may use reserved blocks",
+    ),
+    DeclaredOption::value(Access, "usrjquota", OptionKind::Text("file"), "", "file of journaled quotas of users")
+        .bare(),
+    DeclaredOption::value(Access, "grpjquota", OptionKind::Text("file"), "", "file of journaled quotas of groups")
+        .bare(),
+    DeclaredOption::value(Access, "prjjquota", OptionKind::Text("file"), "", "file of journaled quotas of projects")
+        .bare(),
+    DeclaredOption::value(
+        Access,
+        "jqfmt",
+        OptionKind::Word(&["vfsold", "vfsv0", "vfsv1"]),
+        "",
+        "format of journaled quotas",
+    ),
+    DeclaredOption::flag(Access, "prjquota", "limits space by project"),
+    DeclaredOption::value(
+        Access,
+        "lookup_mode",
+        OptionKind::Word(&["perf", "compat", "auto"]),
+        "",
+        "how names without case are found",
+    ),
+    DeclaredOption::flag(Access, "quota", "counts space by user"),
+    DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
+    DeclaredOption::flag(Access, "usrquota", "limits space by user"),
+    DeclaredOption::flag(Access, "grpquota", "limits space by group"),
+];
 
 #[cfg(test)]
 mod tests {

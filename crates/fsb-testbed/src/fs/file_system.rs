@@ -10,6 +10,7 @@ use super::choice::Choice;
 use super::fuse_server::FuseServer;
 use super::hazard::Hazard;
 use super::journal::Journal;
+use crate::declared::DeclaredOption;
 use crate::error::TestbedError;
 use crate::sys::mount as kernel;
 use crate::sys::{Roots, program};
@@ -115,6 +116,10 @@ pub trait FileSystem: Sync {
     fn fit(&self, large: &Geometry, bytes: u64, user: &[String]) -> Vec<String> {
         let _ = (large, bytes, user);
         Vec::new()
+    }
+    /// Returns the mount options that it has beside those of every file system.
+    fn options(&self) -> &'static [DeclaredOption] {
+        &[]
     }
     /// Returns a curated list of options that may make it faster, for races.
     fn choices(&self) -> &'static [Choice] {

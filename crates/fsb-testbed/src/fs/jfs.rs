@@ -8,6 +8,8 @@ use super::file_system::{FileSystem, Inspection, Tools, ask_about};
 use super::hazard::{Cause, Hazard};
 use super::journal;
 use super::journal::journal_for;
+use crate::declared::OptionGroup::{Access, Durability, Layout};
+use crate::declared::{DeclaredOption, OptionKind};
 
 pub(super) struct Jfs;
 
@@ -16,6 +18,10 @@ static TOOLS: Tools =
     Tools { package: "jfsutils", mkfs: "mkfs.jfs", arguments: &["-q"], version: "-V", others: &["jfs_tune"] };
 
 impl FileSystem for Jfs {
+    fn options(&self) -> &'static [DeclaredOption] {
+        OPTIONS
+    }
+
     /// From Documentation/admin-guide/jfs.rst of Linux.
     fn hazards(&self) -> &'static [Hazard] {
         const HAZARDS: &[Hazard] = &[Hazard::no_journal(Cause::Options(&["nointegrity"]))];
@@ -79,6 +85,44 @@ fn parse(text: &str) -> Inspection {
         },
     }
 }
+
+/// From Documentation/admin-guide/jfs.rst of Linux.
+static OPTIONS: &[DeclaredOption] = &[
+    DeclaredOption::flag(Durability, "integrity", "write the journal (default)"),
+    DeclaredOption::flag(Durability, "nointegrity", "do not write the journal"),
+    DeclaredOption::value(
+        Durability,
+        "errors",
+        OptionKind::Word(&["continue", "remount-ro", "panic"]),
+        "remount-ro",
+        "what happens after an error",
+    ),
+    DeclaredOption::value(
+        Layout,
+        "discard",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "discard freed extents of at least this number of blocks",
+    )
+    .bare(),
+    DeclaredOption::flag(Layout, "nodiscard", "do not discard freed extents (default)"),
+    DeclaredOption::value(
+        Layout,
+        "resize",
+        OptionKind::Number(0..=18446744073709551615),
+        "",
+        "grow to this number of blocks",
+    )
+    .bare(),
+    DeclaredOption::value(Access, "iocharset", OptionKind::Text("name"), "", "character set of names"),
+    DeclaredOption::value(Access, "uid", OptionKind::Number(0..=4294967295), "", "owner of all files"),
+    DeclaredOption::value(Access, "gid", OptionKind::Number(0..=4294967295), "", "group of all files"),
+    DeclaredOption::value(Access, "umask", OptionKind::Text("octal mode"), "", "permissions that no directory has"),
+    DeclaredOption::flag(Access, "quota", "counts space by user"),
+    DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
+    DeclaredOption::flag(Access, "usrquota", "limits space by user"),
+    DeclaredOption::flag(Access, "grpquota", "limits space by group"),
+];
 
 #[cfg(test)]
 mod tests {

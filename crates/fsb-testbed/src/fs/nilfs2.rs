@@ -6,6 +6,8 @@ use fsb_model::{FileSystemSpec, Geometry};
 
 use super::file_system::{FileSystem, Inspection, Tools, ask_about};
 use super::hazard::Hazard;
+use crate::declared::OptionGroup::{Access, Durability, Layout};
+use crate::declared::{DeclaredOption, OptionKind};
 use crate::error::TestbedError;
 
 pub(super) struct Nilfs2;
@@ -20,6 +22,10 @@ static TOOLS: Tools = Tools {
 };
 
 impl FileSystem for Nilfs2 {
+    fn options(&self) -> &'static [DeclaredOption] {
+        OPTIONS
+    }
+
     /// From Documentation/filesystems/nilfs2.rst of Linux.
     fn hazards(&self) -> &'static [Hazard] {
         const HAZARDS: &[Hazard] = &[Hazard::unflushed(&["nobarrier"])];
@@ -85,6 +91,30 @@ fn parse(text: &str) -> Inspection {
         },
     }
 }
+
+/// From Documentation/filesystems/nilfs2.rst of Linux.
+static OPTIONS: &[DeclaredOption] = &[
+    DeclaredOption::flag(Durability, "barrier", "flush the cache of the device (default)"),
+    DeclaredOption::flag(Durability, "nobarrier", "never flush the cache of the device"),
+    DeclaredOption::value(
+        Durability,
+        "order",
+        OptionKind::Word(&["relaxed", "strict"]),
+        "relaxed",
+        "order of data writes",
+    ),
+    DeclaredOption::flag(Durability, "norecovery", "mount without recovery"),
+    DeclaredOption::value(
+        Durability,
+        "errors",
+        OptionKind::Word(&["continue", "remount-ro", "panic"]),
+        "remount-ro",
+        "what happens after an error",
+    ),
+    DeclaredOption::flag(Layout, "discard", "discard freed segments"),
+    DeclaredOption::flag(Layout, "nodiscard", "do not discard freed segments (default)"),
+    DeclaredOption::value(Access, "cp", OptionKind::Number(1..=18446744073709551615), "", "checkpoint to mount"),
+];
 
 #[cfg(test)]
 mod tests {

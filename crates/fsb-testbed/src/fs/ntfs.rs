@@ -7,6 +7,8 @@ use fsb_model::Geometry;
 
 use super::file_system::{FileSystem, Idle, Inspection, MountRequest, Mounted, Tools, ask_about, with_options};
 use super::fuse_server::FuseServer;
+use crate::declared::OptionGroup::{Access, Data};
+use crate::declared::{DeclaredOption, OptionKind};
 use crate::error::{TestbedError, attempt};
 use crate::sys::Roots;
 
@@ -26,6 +28,10 @@ static TOOLS: Tools = Tools { others: &["ntfs-3g", "ntfsinfo"], ..MAKING };
 pub(super) const MINIMUM_SIZE: u64 = 4 << 20;
 
 impl FileSystem for Ntfs {
+    fn options(&self) -> &'static [DeclaredOption] {
+        OPTIONS
+    }
+
     fn name(&self) -> &'static str {
         "ntfs"
     }
@@ -120,6 +126,63 @@ fn parse(text: &str) -> Inspection {
         },
     }
 }
+
+/// From ntfs-3g(8).
+static OPTIONS: &[DeclaredOption] = &[
+    DeclaredOption::flag(Data, "compression", "files in compressed directories are compressed"),
+    DeclaredOption::flag(Data, "nocompression", "no file is compressed (default)"),
+    DeclaredOption::flag(Data, "big_writes", "requests of more than a page"),
+    DeclaredOption::value(Data, "max_read", OptionKind::Number(0..=4294967295), "", "most bytes of a read request"),
+    DeclaredOption::value(
+        Data,
+        "delay_mtime",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "seconds for which times of open files are not written",
+    )
+    .bare(),
+    DeclaredOption::flag(Access, "permissions", "permissions as files have them"),
+    DeclaredOption::flag(Access, "acl", "POSIX access control lists"),
+    DeclaredOption::flag(Access, "inherit", "new files inherit the lists of their directory"),
+    DeclaredOption::value(Access, "usermapping", OptionKind::Text("path"), "", "file that maps users"),
+    DeclaredOption::value(
+        Access,
+        "streams_interface",
+        OptionKind::Word(&["none", "windows", "xattr", "openxattr"]),
+        "",
+        "access to named data streams",
+    ),
+    DeclaredOption::flag(Access, "user_xattr", "extended attributes of users"),
+    DeclaredOption::flag(Access, "windows_names", "refuse names that Windows cannot have"),
+    DeclaredOption::flag(Access, "hide_hid_files", "hide files with the flag 'hidden'"),
+    DeclaredOption::flag(Access, "hide_dot_files", "files whose name begins with a dot are hidden"),
+    DeclaredOption::flag(Access, "ignore_case", "names without case"),
+    DeclaredOption::flag(Access, "force", "mount after an unclean shutdown"),
+    DeclaredOption::flag(Access, "recover", "recover after an unclean shutdown (default)"),
+    DeclaredOption::flag(Access, "norecover", "refuse to mount after an unclean shutdown"),
+    DeclaredOption::flag(Access, "remove_hiberfile", "delete the hibernation file"),
+    DeclaredOption::flag(Access, "show_sys_files", "show files of metadata"),
+    DeclaredOption::flag(Access, "efs_raw", "raw access to encrypted files"),
+    DeclaredOption::value(Access, "locale", OptionKind::Text("name"), "", "locale of names"),
+    DeclaredOption::flag(Access, "allow_other", "all users may access the files"),
+    DeclaredOption::flag(Access, "default_permissions", "the kernel checks permissions"),
+    DeclaredOption::flag(Access, "no_def_opts", "no default options"),
+    DeclaredOption::flag(Access, "debug", "print debugging information"),
+    DeclaredOption::flag(Access, "no_detach", "the server stays in the foreground"),
+    DeclaredOption::value(
+        Access,
+        "special_files",
+        OptionKind::Word(&["interix", "wsl"]),
+        "interix",
+        "form of special files",
+    ),
+    DeclaredOption::flag(Access, "posix_nlink", "count links as POSIX does"),
+    DeclaredOption::value(Access, "uid", OptionKind::Number(0..=4294967295), "", "owner of all files"),
+    DeclaredOption::value(Access, "gid", OptionKind::Number(0..=4294967295), "", "group of all files"),
+    DeclaredOption::value(Access, "umask", OptionKind::Text("octal mode"), "", "permissions that nothing has"),
+    DeclaredOption::value(Access, "dmask", OptionKind::Text("octal mode"), "", "permissions that no directory has"),
+    DeclaredOption::value(Access, "fmask", OptionKind::Text("octal mode"), "", "permissions that no file has"),
+];
 
 #[cfg(test)]
 mod tests {

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use fsb_model::FileSystemSpec;
-use fsb_model::units::parse_percent;
+use fsb_model::{FileSystemSpec, nearest};
 use serde::{Deserialize, Serialize};
 
 use super::file_system::{FileSystem, Home, Inspection, Tools, refuse_mkfs_and_medium};
 use super::hazard::{Cause, Hazard};
+use crate::declared::OptionGroup::Simulation;
+use crate::declared::{DeclaredOption, OptionKind, OptionValue, key};
 use crate::error::TestbedError;
 
 pub(crate) struct Null;
@@ -66,29 +67,25 @@ impl Null {
     pub fn options(spec: &FileSystemSpec) -> Result<NullOptions, TestbedError> {
         let mut options = NullOptions::default();
         for option in &spec.options {
-            let percent = |text: &str| {
-                parse_percent(text).map_err(|error| {
-                    TestbedError::request(format!("null: option '{option}'"))
-                        .coded(&fsb_model::error::UNKNOWN_OPTION)
-                        .field("option", option.as_str())
-                        .tried(error.to_string())
-                })
+            let refused = |what: String| {
+                TestbedError::request(what).coded(&fsb_model::error::UNKNOWN_OPTION).field("option", option.as_str())
             };
-            match option.split_once('=') {
-                Some(("slowdown", text)) => options.fake.slowdown = percent(text)?,
-                Some(("noise", text)) => options.fake.noise = percent(text)?,
-                Some(("disturbed", text)) => options.fake.disturbed = percent(text)?,
-                Some(("fail", name)) => {
+            let names = OPTIONS.iter().map(|declared| declared.name);
+            let declared = OPTIONS.iter().find(|declared| declared.name == key(option)).ok_or_else(|| {
+                refused(format!("null: {}", nearest::unknown("option", key(option), names)))
+                    .advice("'fsb list file-systems null' shows the values")
+            })?;
+            let value = declared.parse(option).map_err(|why| refused(format!("null: option '{option}'")).tried(why))?;
+            match (declared.name, value) {
+                ("slowdown", OptionValue::Share(share)) => options.fake.slowdown = share,
+                ("noise", OptionValue::Share(share)) => options.fake.noise = share,
+                ("disturbed", OptionValue::Share(share)) => options.fake.disturbed = share,
+                ("fail", OptionValue::Text(name)) => {
                     let names = FAILURES.iter().map(|failure| failure.name);
-                    let unknown = || TestbedError::request(fsb_model::nearest::unknown("failure", name, names));
+                    let unknown = || TestbedError::request(nearest::unknown("failure", &name, names));
                     options.failure = Some(FAILURES.iter().find(|known| known.name == name).ok_or_else(unknown)?);
                 }
-                _ if option == "unsafe" => {}
-                _ => {
-                    return Err(TestbedError::request(format!("null: unknown option '{option}'")).coded(&fsb_model::error::UNKNOWN_OPTION).field("option", option.as_str()).advice(
-                        "it takes slowdown=10%, noise=5%, disturbed=20%, unsafe and fail=enospc (or eio, erofs, mkfs, mount)",
-                    ));
-                }
+                _ => {}
             }
         }
         Ok(options)
@@ -96,6 +93,10 @@ impl Null {
 }
 
 impl FileSystem for Null {
+    fn options(&self) -> &'static [DeclaredOption] {
+        OPTIONS
+    }
+
     fn hazards(&self) -> &'static [Hazard] {
         &[Hazard { cause: Cause::Options(&["unsafe"]), loss: "nothing is real, and nothing is kept" }]
     }
@@ -137,6 +138,21 @@ impl FileSystem for Null {
         Inspection::default()
     }
 }
+
+/// The values that a null target makes up.
+static OPTIONS: &[DeclaredOption] = &[
+    DeclaredOption::value(Simulation, "slowdown", OptionKind::Percent, "", "times are longer by this share"),
+    DeclaredOption::value(Simulation, "noise", OptionKind::Percent, "5%", "standard deviation of trials"),
+    DeclaredOption::value(Simulation, "disturbed", OptionKind::Percent, "", "share of trials that report interference"),
+    DeclaredOption::flag(Simulation, "unsafe", "the target is marked unsafe"),
+    DeclaredOption::value(
+        Simulation,
+        "fail",
+        OptionKind::Word(&["enospc", "eio", "erofs", "mkfs", "mount"]),
+        "",
+        "provisioning fails with this error",
+    ),
+];
 
 #[cfg(test)]
 mod tests {

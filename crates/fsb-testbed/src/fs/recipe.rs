@@ -5,6 +5,7 @@ use fsb_model::FileSystemSpec;
 use super::file_system::Home;
 use super::find;
 use super::large_disk::{fit, large_disk};
+use super::options::check;
 use crate::error::TestbedError;
 
 /// The commands that make and mount a file system.
@@ -21,7 +22,7 @@ pub struct Recipe {
 /// system in memory may be filled with so much. If `like_large`, a device gets the geometry of a large disk.
 pub fn recipe(spec: &FileSystemSpec, size: u64, can_discard: bool, like_large: bool) -> Result<Recipe, TestbedError> {
     let member = find(&spec.fs)?;
-    member.check(spec)?;
+    check(member, spec)?;
     if member.home() == Home::Nowhere {
         return Err(TestbedError::request(format!("{} is nowhere: nothing mounts it", spec.fs)));
     }

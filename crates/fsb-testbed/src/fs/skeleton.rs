@@ -9,6 +9,7 @@ use fsb_model::{FileSystemSpec, Geometry};
 
 use super::file_system::{FileSystem, Inspection, MountRequest, Mounted, Tools, ask_about};
 use super::hazard::Hazard;
+use crate::declared::{DeclaredOption, OptionGroup, OptionKind};
 use crate::error::TestbedError;
 use crate::sys::mount as kernel;
 
@@ -19,6 +20,12 @@ pub(super) struct Skeleton;
 /// switched off, for what mkfs postpones would run behind somebody's measurement.
 static TOOLS: Tools =
     Tools { package: "skeleton-progs", mkfs: "mkfs.skeleton", arguments: &["-f", "-q"], version: "-V", others: &[] };
+
+/// Name, values, default and effect of each option, from the manual.
+static OPTIONS: &[DeclaredOption] = &[
+    DeclaredOption::flag(OptionGroup::Data, "flesh", "an option that the check below refuses"),
+    DeclaredOption::value(OptionGroup::Layout, "bones", OptionKind::Number(1..=206), "206", "bones that are allocated"),
+];
 
 impl FileSystem for Skeleton {
     /// As users write it, and as `mount -t` takes it.
@@ -49,6 +56,11 @@ impl FileSystem for Skeleton {
     /// Try it: the smallest image that mkfs takes and that can hold a file.
     fn minimum_size(&self) -> u64 {
         16 << 20
+    }
+
+    /// The mount options that are its own. Those of every file system are in `options::COMMON`.
+    fn options(&self) -> &'static [DeclaredOption] {
+        OPTIONS
     }
 
     /// Only what would fail later with a worse message. Leave this out where there is nothing.

@@ -32,10 +32,10 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     }
     check_controls(setup)?;
     for (target, spec, member) in file_systems(setup)? {
-        member.check(spec).map_err(|error| naming(target, error))?;
+        fs::check(member, spec).map_err(|error| naming(target, error))?;
         foreign::check(spec).map_err(|error| naming(target, error))?;
         if member.home() == Home::Device {
-            medium::find(&spec.medium.name)?;
+            medium::check(&spec.medium)?;
         }
     }
     check_same_device(setup)?;
@@ -48,7 +48,8 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
         check_kernel(member)?;
         // A server reads its own options.
         if member.driver() == Some(member.name()) {
-            mount::check_options(member.name(), &spec.options).map_err(|error| naming(target, error))?;
+            mount::check_options(member.name(), &spec.options, &|option| fs::suggestion(member, option))
+                .map_err(|error| naming(target, error))?;
         }
     }
     let sizes = media(setup)

@@ -15,7 +15,7 @@ use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 use rustix::fs::OFlags;
 
-use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
+use super::kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenMedium, filling};
 use super::open_device::OpenDevice;
 use super::partitions::{self, Disk};
 use super::signatures::signatures;
@@ -34,6 +34,15 @@ pub(super) struct Device;
 impl MediumKind for Device {
     fn name(&self) -> &'static str {
         "device"
+    }
+
+    fn argument(&self) -> Option<&'static MediumArgument> {
+        Some(&MediumArgument {
+            form: "/dev/NAME",
+            about: "block device whose content is lost",
+            example: "@/dev/sdb",
+            required: true,
+        })
     }
 
     fn about(&self) -> &'static str {

@@ -6,7 +6,7 @@ use std::path::Path;
 use fsb_model::Medium;
 use fsb_model::run::MediumRecord;
 
-use super::kind::{FindMedium, GRANULE, MediumKind, MediumRequest, OpenMedium};
+use super::kind::{FindMedium, GRANULE, MediumArgument, MediumKind, MediumRequest, OpenMedium};
 use super::open_device::OpenDevice;
 use super::raid0::member;
 use crate::error::{Refusal, TestbedError};
@@ -89,6 +89,15 @@ pub(crate) fn fault_members(request: &MediumRequest<'_>) -> Result<(&'static str
 impl MediumKind for Fault {
     fn name(&self) -> &'static str {
         "fault"
+    }
+
+    fn argument(&self) -> Option<&'static MediumArgument> {
+        Some(&MediumArgument {
+            form: "KIND+MEMBER",
+            about: "kind of fault and the media behind it",
+            example: "@fault:flakey+vm",
+            required: true,
+        })
     }
 
     fn about(&self) -> &'static str {

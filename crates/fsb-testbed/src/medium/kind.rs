@@ -48,12 +48,29 @@ impl<'a> MediumRequest<'a> {
     }
 }
 
+/// The argument of a medium, which follows its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MediumArgument {
+    /// The form: `MEMBER+MEMBER…`.
+    pub form: &'static str,
+    /// The meaning, in one line.
+    pub about: &'static str,
+    /// The medium as a target names it.
+    pub example: &'static str,
+    /// Whether the medium cannot be made without it.
+    pub required: bool,
+}
+
 /// A kind of medium.
 pub trait MediumKind: Sync {
     /// Its name in plans.
     fn name(&self) -> &'static str;
     /// One line for `fsb list media`.
     fn about(&self) -> &'static str;
+    /// Returns the argument that it takes. Returns `None` if it takes none.
+    fn argument(&self) -> Option<&'static MediumArgument> {
+        None
+    }
     /// Returns the kernel modules that it needs if they are not built in.
     fn modules(&self) -> &'static [&'static str] {
         &[]
@@ -123,6 +140,21 @@ pub trait OpenMedium {
     fn take_back(&mut self) -> Result<(), TestbedError>;
     /// Releases everything and undoes the changes. Returns the errors of changes that could not be undone.
     fn close(&mut self, ledger: &Ledger) -> Vec<String>;
+}
+
+/// Refuses a medium that lacks its argument or has one that it does not take.
+pub(crate) fn check_argument(kind: &dyn MediumKind, medium: &Medium) -> Result<(), TestbedError> {
+    match (kind.argument(), &medium.argument) {
+        (None, Some(argument)) => Err(TestbedError::request(format!("medium {} takes no argument", kind.name()))
+            .field("name", kind.name())
+            .advice(format!("leave out ':{argument}'"))),
+        (Some(argument), None) if argument.required => {
+            Err(TestbedError::request(format!("medium {} needs an argument: {}", kind.name(), argument.form))
+                .field("name", kind.name())
+                .advice(format!("write {}", argument.example)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the medium of a name. The registry gives it to media that are made of other media.

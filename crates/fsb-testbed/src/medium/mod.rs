@@ -24,7 +24,7 @@ pub(crate) use device::{Claimed, claim};
 #[cfg(any(test, feature = "faults"))]
 pub(crate) use fault::fault_members;
 pub(crate) use kind::GRANULE;
-pub use kind::{Divided, MediumKind, MediumRequest, OpenMedium};
+pub use kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenMedium};
 pub(crate) use loop_image::{backing, make_filled_image};
 pub(crate) use parts::GRAIN;
 pub use parts::{Part, part_bytes, size_for};
@@ -61,6 +61,13 @@ pub fn find(name: &str) -> Result<&'static dyn MediumKind, TestbedError> {
     })
 }
 
+/// Returns the medium of a target. Checks that it has an argument if and only if the medium takes one.
+pub(crate) fn check(medium: &Medium) -> Result<&'static dyn MediumKind, TestbedError> {
+    let kind = find(&medium.name)?;
+    kind::check_argument(kind, medium)?;
+    Ok(kind)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +88,11 @@ mod tests {
     #[test]
     fn what_is_not_there_is_said() {
         assert!(find("tape").err().unwrap().to_string().contains("@raid0:loop+loop"));
+        let medium =
+            |name: &str, argument: Option<&str>| Medium { name: name.into(), argument: argument.map(str::to_owned) };
+        assert!(check(&medium("loop", Some("x"))).err().unwrap().to_string().contains("takes no argument"));
+        assert!(check(&medium("raid0", None)).err().unwrap().to_string().contains("write @raid0:loop+loop"));
+        assert!(check(&medium("device", Some("/dev/sdb"))).is_ok());
         assert!(find("lop").err().unwrap().to_string().contains("did you mean 'loop'"));
     }
 }

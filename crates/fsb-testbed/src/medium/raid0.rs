@@ -8,7 +8,7 @@ use fsb_model::host::DeviceManifest;
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 
-use super::kind::{FindMedium, GRANULE, MediumKind, MediumRequest, OpenMedium};
+use super::kind::{FindMedium, GRANULE, MediumArgument, MediumKind, MediumRequest, OpenMedium, check_argument};
 use super::loop_image::backing;
 use super::open_device::OpenDevice;
 use crate::error::{Refusal, TestbedError, attempt};
@@ -65,7 +65,10 @@ impl Raid0 {
             match medium.name.as_str() {
                 "" => Err(refused("a member is missing".to_owned())),
                 "raid0" => Err(refused("an array cannot be a member of an array".to_owned())),
-                _ => (self.find)(&medium.name).map(|_| Member { medium, size }),
+                _ => {
+                    check_argument((self.find)(&medium.name)?, &medium)?;
+                    Ok(Member { medium, size })
+                }
             }
         };
         let members = texts.iter().map(|text| member(text)).collect::<Result<Vec<_>, _>>()?;
@@ -142,6 +145,15 @@ pub(crate) fn shared_disk(text: &str, members: &[Member], dir: &Path) -> Option<
 impl MediumKind for Raid0 {
     fn name(&self) -> &'static str {
         "raid0"
+    }
+
+    fn argument(&self) -> Option<&'static MediumArgument> {
+        Some(&MediumArgument {
+            form: "MEMBER+MEMBER…",
+            about: "at least two media: loop, ram, or paths of devices",
+            example: "@raid0:loop+loop",
+            required: true,
+        })
     }
 
     fn about(&self) -> &'static str {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 
-use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium};
+use super::kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenMedium};
 use super::open_device::OpenDevice;
 use super::partitions;
 use crate::error::{Refusal, TestbedError, attempt};
@@ -24,6 +24,12 @@ pub(crate) const SERIAL: &str = "fsb";
 impl MediumKind for VmDisk {
     fn name(&self) -> &'static str {
         "vm"
+    }
+
+    /// Within a guest, media are named by the numbers that the coordinator gave them.
+    fn argument(&self) -> Option<&'static MediumArgument> {
+        const ABOUT: &str = "number of the disk, which fsb assigns";
+        Some(&MediumArgument { form: "NUMBER", about: ABOUT, example: "@vm", required: false })
     }
 
     fn about(&self) -> &'static str {

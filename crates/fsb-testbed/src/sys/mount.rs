@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use fsb_model::nearest::nearest;
 use rustix::fs::CWD;
 use rustix::io::Errno;
 use rustix::mount::{
@@ -82,78 +81,21 @@ fn set_option(context: &OwnedFd, option: &str, attributes: &mut MountAttrFlags) 
     Ok(())
 }
 
-/// Options that are often meant where another one was written: the mount's own, and those of common file systems.
-const KNOWN: [&str; 56] = [
-    "noatime",
-    "relatime",
-    "strictatime",
-    "nodiratime",
-    "lazytime",
-    "nolazytime",
-    "sync",
-    "async",
-    "dirsync",
-    "ro",
-    "rw",
-    "nosuid",
-    "nodev",
-    "noexec",
-    "discard",
-    "nodiscard",
-    "barrier",
-    "nobarrier",
-    "data=journal",
-    "data=ordered",
-    "data=writeback",
-    "commit",
-    "delalloc",
-    "nodelalloc",
-    "journal_async_commit",
-    "journal_checksum",
-    "auto_da_alloc",
-    "noauto_da_alloc",
-    "stripe",
-    "inode_readahead_blks",
-    "max_batch_time",
-    "min_batch_time",
-    "dioread_lock",
-    "dioread_nolock",
-    "errors",
-    "user_xattr",
-    "acl",
-    "noacl",
-    "quota",
-    "noquota",
-    "allocsize",
-    "logbufs",
-    "logbsize",
-    "inode64",
-    "largeio",
-    "swalloc",
-    "wsync",
-    "noalign",
-    "compress",
-    "compress-force",
-    "nodatacow",
-    "nodatasum",
-    "autodefrag",
-    "ssd",
-    "space_cache",
-    "max_inline",
-];
-
 /// Asks the driver whether it knows these options, before there is a device. A driver that looks at its options only when
 /// it mounts says nothing here, and neither does one that may not be asked.
-pub(crate) fn check_options(kind: &str, options: &[String]) -> Result<(), TestbedError> {
+/// `suggest` returns the option that is nearest to a refused one.
+pub(crate) fn check_options(
+    kind: &str,
+    options: &[String],
+    suggest: &dyn Fn(&str) -> Option<String>,
+) -> Result<(), TestbedError> {
     let Ok(context) = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC) else { return Ok(()) };
     let mut attributes = MountAttrFlags::empty();
     for option in options {
         if let Err(errno @ Errno::INVAL) = set_option(&context, option, &mut attributes) {
             let mut answers = vec![format!("option '{option}': {}", describe(&errno.into()))];
             answers.extend(context_messages(&context));
-            let key = option.split_once('=').map_or(option.as_str(), |(key, _)| key);
-            let near = nearest(option, KNOWN).or_else(|| nearest(key, KNOWN)).filter(|near| near != option);
-            let advice = match near {
+            let advice = match suggest(option) {
                 Some(near) => format!("did you mean '{near}'?"),
                 None => format!("see mount(8) and the manual of {kind}"),
             };

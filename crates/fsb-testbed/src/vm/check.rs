@@ -7,7 +7,7 @@ use fsb_model::{Target, Warning};
 
 use super::disks;
 use super::needs::needs;
-use crate::control::{self, one_of};
+use crate::control;
 use crate::error::TestbedError;
 use crate::fs::{self, Home};
 use crate::local;
@@ -68,11 +68,9 @@ fn check_memory(setup: &Setup) -> Result<(), TestbedError> {
         .advice("choose a smaller --memory, or end what uses memory here"))
 }
 
-/// Names and plain values; sizes and lists are the guest's to judge.
+/// Checks names and values by the tables. The guest checks what depends on its processors and devices.
 fn check_control(name: &str, value: &str) -> Result<(), TestbedError> {
-    let control = control::find(name)?;
-    let values = control.values();
-    if values.iter().any(control::Value::stands_for_many) { Ok(()) } else { one_of(name, values, value) }
+    control::check_declared(control::find(name)?, value)
 }
 
 fn check_target(target: &Target) -> Result<(), TestbedError> {
@@ -81,10 +79,10 @@ fn check_target(target: &Target) -> Result<(), TestbedError> {
             .advice("name a file system such as ext4, or leave out --in vm"));
     };
     let member = fs::find(&spec.fs)?;
-    member.check(spec)?;
+    fs::check(member, spec)?;
     local::check_foreign(spec)?;
     if member.home() == Home::Device {
-        medium::find(&spec.medium.name)?;
+        medium::check(&spec.medium)?;
     }
     Ok(())
 }

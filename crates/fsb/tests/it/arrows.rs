@@ -34,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-record",
         ],
     ),
-    ("xtask", &["fsb-model", "fsb-engine", "fsb-runner", "fsb-testbed"]),
+    ("xtask", &["fsb", "fsb-model", "fsb-engine", "fsb-runner", "fsb-testbed", "fsb-analysis", "fsb-report"]),
     // They serve tests alone: the others know the first of them as a dev-dependency.
     ("fsb-testkit", &["fsb-testkit-macros"]),
     ("fsb-testkit-macros", &[]),

@@ -40,6 +40,12 @@ fn bash_completes_commands_options_and_their_values() {
     assert_eq!(completed("fsb run --mk"), ["--mkfs-defaults"], "an option of the complete page");
     assert_eq!(completed("fsb compare --fail-if ''"), ["slower"]);
     assert_eq!(completed("fsb kernel f"), ["fetch"]);
+    assert_eq!(completed("fsb run ext"), ["ext2", "ext3", "ext4"]);
+    assert_eq!(completed("fsb run xfs ext4,noatime,nodela"), ["ext4,noatime,nodelalloc"]);
+    assert_eq!(completed("fsb run btrfs,compress"), ["btrfs,compress", "btrfs,compress-force"]);
+    assert_eq!(completed("fsb run --control read"), ["read-ahead"]);
+    assert_eq!(completed("fsb run --suite iozone-d"), ["iozone-direct"]);
+    assert!(completed("fsb list file-systems nilf").contains(&"nilfs2".to_owned()));
 }
 
 #[test]
@@ -96,7 +102,7 @@ fn a_slip_of_the_finger_is_told_what_was_meant() {
         ("kernel lst", "'list'"),
         ("run --bloks 3 ext4", "'--blocks'"),
         ("run --tehta 3% ext4", "'--theta'"),
-        ("run ext5", "'ext2'"),
+        ("run ext5", "'ext4'"),
         ("run databse.toml", "'database.toml'"),
         ("micro --iteratons 4", "'--iterations'"),
         ("iozone --alow-concurrent", "'--allow-concurrent'"),

@@ -40,11 +40,13 @@ impl Control for GuestMemory {
     }
 
     fn values(&self) -> &'static [Value] {
-        &[
-            Value { name: AUTO, about: "in a virtual machine whose memory is not backed (default)" },
-            Value { name: OFF, about: "leave memory as it is: results may be off by factors" },
-            Value { name: BACKED, about: "all of it was backed before the machine started, as with --in vm" },
-        ]
+        const {
+            &[
+                Value::word(AUTO, "in a virtual machine whose memory is not backed (default)"),
+                Value::word(OFF, "leave memory as it is: results may be off by factors"),
+                Value::word(BACKED, "all of it was backed before the machine started, as with --in vm"),
+            ]
+        }
     }
 
     fn probe(&self, roots: &Roots) -> Result<(), Refusal> {

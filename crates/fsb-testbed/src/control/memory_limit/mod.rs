@@ -25,6 +25,7 @@ pub use request::LEAST;
 use self::request::{Limit, Mechanism};
 use super::context::{Context, Stop, TargetDevice};
 use super::interface::{Applied, Control, KEEP, Scope, Value};
+use crate::declared::OptionKind;
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::Action;
 pub use crate::sys::cgroup::Version;
@@ -69,12 +70,22 @@ impl Control for MemoryLimit {
     }
 
     fn values(&self) -> &'static [Value] {
-        &[
-            Value { name: KEEP, about: "no limit, and no cgroup (default)" },
-            Value { name: "SIZE", about: "such as 512M: a cgroup, else a process that locks all other memory" },
-            Value { name: "SIZE:cgroup", about: "a cgroup or nothing" },
-            Value { name: "SIZE:eater", about: "a process that locks all other memory, as in 2011" },
-        ]
+        const {
+            &[
+                Value::word(KEEP, "no limit, and no cgroup (default)"),
+                Value::form(
+                    "SIZE",
+                    OptionKind::Size(request::LEAST..=u64::MAX),
+                    "such as 512M: a cgroup, else a process that locks all other memory",
+                ),
+                Value::form("SIZE:cgroup", OptionKind::Text("size, then :cgroup"), "a cgroup or nothing"),
+                Value::form(
+                    "SIZE:eater",
+                    OptionKind::Text("size, then :eater"),
+                    "a process that locks all other memory, as in 2011",
+                ),
+            ]
+        }
     }
 
     fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {

@@ -4,7 +4,9 @@ use fsb_engine::workload::REGISTRY;
 use fsb_engine::workload::parameter::{Parameter, ParameterDefault};
 use fsb_report::show::entry;
 use fsb_testbed::control::{self, Scope};
+use fsb_testbed::declared::DeclaredOption;
 use fsb_testbed::fs::{self, Cause, Choice, Hazard};
+use fsb_testbed::medium;
 
 use crate::columns;
 
@@ -49,18 +51,21 @@ pub(super) fn control(name: &str) -> String {
     let rows: Vec<_> = values
         .map(|(index, value)| {
             let default = if index == 0 { " [default]" } else { "" };
-            (format!("  {}", value.name), format!("{}{default}", value.about))
+            let kind = value.kind.as_ref().map_or_else(String::new, |kind| format!(" ({})", kind.values()));
+            (format!("  {}", value.name), format!("{}{kind}{default}", value.about))
         })
         .collect();
     let scope = match control.scope() {
         Scope::Run => "It holds for the whole run.",
         Scope::Visit => "Targets of one run may differ in it.",
     };
+    let excludes =
+        control.excludes().map_or_else(String::new, |other| format!(" It cannot be set together with {other}."));
     let example = control.values().last().map_or(control::KEEP, |value| value.name);
-    format!("\nValues:\n{}\n{scope}\n\nIn a plan:\n  [controls]\n  {name} = \"{example}\"\n", lines(&rows))
+    format!("\nValues:\n{}\n{scope}{excludes}\n\nIn a plan:\n  [controls]\n  {name} = \"{example}\"\n", lines(&rows))
 }
 
-/// The options of a file system that `fsb choose` tries, and those that weaken durability.
+/// The mount options of a file system, the options that `fsb choose` tries, and those that weaken durability.
 pub(super) fn file_system(name: &str) -> String {
     let Ok(file_system) = fs::find(name) else { return String::new() };
     let choice = |choice: &Choice| {
@@ -84,8 +89,41 @@ pub(super) fn file_system(name: &str) -> String {
     };
     let choices = file_system.choices().iter().map(choice).collect();
     let hazards = file_system.hazards().iter().map(hazard).collect();
-    section("Options that 'fsb choose' tries", choices)
+    let common = fs::COMMON.iter().map(|option| option.name).collect::<Vec<_>>().join(", ");
+    let common = match file_system.home() {
+        fs::Home::Nowhere => String::new(),
+        _ => format!("\n{}\n", entry("Options of every file system: ", &common, columns::of(std::io::stdout()))),
+    };
+    options(file_system.options())
+        + &common
+        + &section("Options that 'fsb choose' tries", choices)
         + &section("Options and formats that weaken durability", hazards)
+}
+
+/// The argument of a medium.
+pub(super) fn medium(name: &str) -> String {
+    let Some(argument) = medium::find(name).ok().and_then(|medium| medium.argument()) else { return String::new() };
+    let rows = [(format!("  {}", argument.form), argument.about.to_owned())];
+    format!("\nArgument:\n{}\nIn a target:\n  ext4{}\n", lines(&rows), argument.example)
+}
+
+/// Options under the headings of their groups, each with its help, values and default.
+fn options(options: &[DeclaredOption]) -> String {
+    let mut options: Vec<&DeclaredOption> = options.iter().collect();
+    options.sort_by_key(|option| (option.group, option.name));
+    let (mut text, mut group, mut rows) = (String::new(), None, Vec::new());
+    for option in options {
+        if group.is_some_and(|group| group != option.group) {
+            text += &lines(&std::mem::take(&mut rows));
+        }
+        if group.replace(option.group) != Some(option.group) {
+            text += &format!("\n{}:\n", option.group.title());
+        }
+        let needs = option.needs.map_or_else(String::new, |needs| format!("; {needs}"));
+        let default = if option.default.is_empty() { String::new() } else { format!(" [default: {}]", option.default) };
+        rows.push((format!("  {}", option.name), format!("{} ({}{needs}){default}", option.about, option.values())));
+    }
+    text + &lines(&rows)
 }
 
 /// Names and what they are about, in two columns.

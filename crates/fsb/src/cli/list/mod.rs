@@ -3,6 +3,8 @@
 mod details;
 mod suites;
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use fsb_model::{metric, nearest};
 use fsb_report::show::entry;
@@ -18,7 +20,8 @@ Examples:
   fsb list suites           the suites and how long each takes
   fsb list workloads read   the parameters of one workload and their defaults
   fsb list controls swap    the values of one control
-  fsb list file-systems     the file systems and the packages that format them";
+  fsb list file-systems     the file systems and the packages that format them
+  fsb list ext4             the mount options of one file system";
 
 /// List file systems, media, workloads, suites and more
 ///
@@ -46,6 +49,8 @@ const WORKLOADS: &str = "workloads";
 const SUITES: &str = "suites";
 const CONTROLS: &str = "controls";
 const FILE_SYSTEMS: &str = "file-systems";
+const MEDIA: &str = "media";
+const ERRORS: &str = "errors";
 
 /// Every family.
 static FAMILIES: &[Family] = &[
@@ -66,7 +71,7 @@ static FAMILIES: &[Family] = &[
         },
     },
     Family {
-        name: "media",
+        name: MEDIA,
         about: "Where a file system lives",
         members: || {
             medium::REGISTRY.iter().map(|medium| (medium.name().to_owned(), medium.about().to_owned())).collect()
@@ -144,7 +149,7 @@ static FAMILIES: &[Family] = &[
         },
     },
     Family {
-        name: "errors",
+        name: ERRORS,
         about: "Error codes of --message-format json",
         members: || code::all().map(|code| (code.name.to_owned(), code.meaning.to_owned())).collect(),
     },
@@ -157,6 +162,17 @@ static FAMILIES: &[Family] = &[
         },
     },
 ];
+
+/// Returns the names of all families.
+pub fn families() -> Vec<String> {
+    FAMILIES.iter().map(|family| family.name.to_owned()).collect()
+}
+
+/// Returns the names of all members of all families, each once.
+pub fn members() -> Vec<String> {
+    let members = FAMILIES.iter().filter(|family| family.name != ERRORS).flat_map(|family| (family.members)());
+    members.map(|(name, _)| name).collect::<BTreeSet<_>>().into_iter().collect()
+}
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
@@ -238,6 +254,7 @@ fn describe(family: &Family, name: &str, about: &str) -> anyhow::Result<u8> {
         WORKLOADS => details::workload(name, columns),
         CONTROLS => details::control(name),
         FILE_SYSTEMS => details::file_system(name),
+        MEDIA => details::medium(name),
         _ => String::new(),
     };
     print(&format!("{}\n{details}", entry(&format!("{name} ({}): ", family.name), &about, columns)))?;

@@ -12,7 +12,7 @@ const SHARED: usize = 10;
 const HEAD: &str = "\
 # Workloads
 
-`cargo run -p xtask -- tables` generates this page from the tables in the source. `fsb list workloads NAME` prints the
+`cargo xtask generate` writes this page from the tables in the source. `fsb list workloads NAME` prints the
 parameters of one workload.
 
 A plan names workloads and gives parameters; all others have their defaults:

@@ -1,0 +1,177 @@
+//! Mount options: those of every file system, and checks against the tables that members declare.
+
+use fsb_model::FileSystemSpec;
+use fsb_model::nearest::nearest;
+
+use super::REGISTRY;
+use super::file_system::{FileSystem, Home};
+use crate::declared::OptionGroup::{Access, Durability};
+use crate::declared::{DeclaredOption, key};
+use crate::error::TestbedError;
+
+/// The options of every mounted file system, from mount(8).
+pub static COMMON: &[DeclaredOption] = &[
+    DeclaredOption::flag(Durability, "sync", "each write waits until it is on the device"),
+    DeclaredOption::flag(Durability, "async", "writes do not wait for the device (default)"),
+    DeclaredOption::flag(Durability, "dirsync", "each change of a directory waits until it is on the device"),
+    DeclaredOption::flag(Access, "noatime", "reads write no access times"),
+    DeclaredOption::flag(Access, "relatime", "reads write access times at most once a day (default)"),
+    DeclaredOption::flag(Access, "strictatime", "each read writes an access time"),
+    DeclaredOption::flag(Access, "atime", "access times as the kernel's default has them"),
+    DeclaredOption::flag(Access, "nodiratime", "reads of directories write no access times"),
+    DeclaredOption::flag(Access, "diratime", "reads of directories write access times as those of files do"),
+    DeclaredOption::flag(Access, "lazytime", "times of files stay in memory for up to a day"),
+    DeclaredOption::flag(Access, "nolazytime", "times of files are written with their inodes (default)"),
+    DeclaredOption::flag(Access, "ro", "nothing can be written"),
+    DeclaredOption::flag(Access, "rw", "files can be written (default)"),
+    DeclaredOption::flag(Access, "nosuid", "set-user-ID bits have no effect"),
+    DeclaredOption::flag(Access, "suid", "set-user-ID bits have their effect (default)"),
+    DeclaredOption::flag(Access, "nodev", "device nodes have no effect"),
+    DeclaredOption::flag(Access, "dev", "device nodes have their effect (default)"),
+    DeclaredOption::flag(Access, "noexec", "no file can be executed"),
+    DeclaredOption::flag(Access, "exec", "files can be executed (default)"),
+    DeclaredOption::flag(Access, "iversion", "each change increments a counter of the inode"),
+    DeclaredOption::flag(Access, "noiversion", "changes increment no counter (default)"),
+    DeclaredOption::flag(Access, "mand", "mandatory locks, before Linux 5.15"),
+    DeclaredOption::flag(Access, "nomand", "no mandatory locks (default)"),
+    DeclaredOption::flag(Access, "silent", "the driver logs fewer messages"),
+    DeclaredOption::flag(Access, "loud", "the driver logs all messages (default)"),
+    DeclaredOption::flag(Access, "defaults", "the defaults of mount(8)"),
+];
+
+/// Checks a target before anything is changed: its mount options against the table of the file system, then the rest.
+///
+/// # Errors
+///
+/// If a value is none of those declared, if options exclude each other, or if only other file systems declare the option.
+/// An option that no table declares is left to the driver, which may be newer.
+pub(crate) fn check(member: &dyn FileSystem, spec: &FileSystemSpec) -> Result<(), TestbedError> {
+    // A program mkfs.NAME makes file systems without a table.
+    if member.home() != Home::Nowhere && REGISTRY.iter().any(|known| known.name() == member.name()) {
+        spec.options.iter().try_for_each(|option| check_option(member, option, &spec.options))?;
+    }
+    member.check(spec)
+}
+
+fn check_option(member: &dyn FileSystem, option: &str, all: &[String]) -> Result<(), TestbedError> {
+    let name = key(option);
+    let advice = || format!("'fsb list file-systems {}' shows its options", member.name());
+    let declared = member.options().iter().chain(COMMON).find(|declared| declared.name == name);
+    let Some(declared) = declared else {
+        let others: Vec<&str> = REGISTRY
+            .iter()
+            .filter(|other| other.home() != Home::Nowhere)
+            .filter(|other| other.options().iter().any(|known| known.name == name))
+            .map(|other| other.name())
+            .collect();
+        // A FUSE server has more options than its manual lists.
+        if others.is_empty() || member.driver() != Some(member.name()) {
+            return Ok(());
+        }
+        return Err(refused(member, option)
+            .tried(format!("'{name}' is an option of {}", others.join(", ")))
+            .advice(advice()));
+    };
+    if let Err(why) = declared.parse(option) {
+        let near = suggestion(member, option).map(|near| format!("did you mean '{near}'?"));
+        return Err(refused(member, option).tried(why).advice(near.unwrap_or_else(advice)));
+    }
+    match declared.needs.filter(|needs| !needs.holds(all)) {
+        Some(needs) => Err(refused(member, option).tried(needs.to_string())),
+        None => Ok(()),
+    }
+}
+
+fn refused(member: &dyn FileSystem, option: &str) -> TestbedError {
+    TestbedError::request(format!("{} refuses the mount option '{option}'", member.name()))
+        .coded(&fsb_model::error::UNKNOWN_OPTION)
+        .field("option", option)
+}
+
+/// Returns the declared option that is nearest to a refused one.
+pub(crate) fn suggestion(member: &dyn FileSystem, option: &str) -> Option<String> {
+    let declared = member.options().iter().chain(COMMON);
+    let spellings: Vec<String> = declared.clone().flat_map(DeclaredOption::spellings).collect();
+    let near = nearest(option, spellings.iter().map(String::as_str));
+    let of_key = || nearest(key(option), declared.map(|declared| declared.name));
+    near.or_else(of_key).filter(|near| *near != option && *near != key(option)).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::find;
+    use super::*;
+    use crate::declared::OptionKind;
+
+    fn refusal(target: &str) -> Option<String> {
+        let target: fsb_model::Target = target.parse().unwrap();
+        let spec = target.file_system().unwrap();
+        check(find(&spec.fs).unwrap(), spec).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn options_of_other_file_systems_are_refused_by_name() {
+        let text = refusal("ext4,compress=zstd").unwrap();
+        assert!(text.contains("ext4 refuses the mount option 'compress=zstd'"), "{text}");
+        assert!(text.contains("'compress' is an option of btrfs"), "{text}");
+        assert!(refusal("xfs,data=journal").unwrap().contains("'data' is an option of ext2, ext3, ext4"));
+        assert!(refusal("btrfs,allocsize=64k").unwrap().contains("'allocsize' is an option of xfs"));
+    }
+
+    #[test]
+    fn wrong_values_and_conflicts_are_refused() {
+        for (target, said) in [
+            ("ext4,data=jornal", "did you mean 'data=journal'?"),
+            ("btrfs,compress=zst:3", "did you mean 'compress=zstd'?"),
+            ("ext4,commit=often", "'often' is not a number"),
+            ("xfs,allocsize", "'allocsize' needs a value: size from 4K to 1G"),
+            ("ext4,noatime=1", "'noatime' takes no value"),
+            ("ext4,data=journal,delalloc", "not with data=journal"),
+        ] {
+            let text = refusal(target).unwrap_or_else(|| panic!("{target} is accepted"));
+            assert!(text.contains(said), "{target}: {text}");
+        }
+    }
+
+    #[test]
+    fn declared_and_unknown_options_are_left_to_the_driver() {
+        for target in [
+            "ext4,noatime,data=journal,commit=60,stripe=16,some_new_option=7",
+            "btrfs,compress,discard=async,subvol=a",
+            "btrfs,compress-force=zstd:-5",
+            "xfs,logbsize=256k,inode64",
+            "ext4,barrier,errors=remount-ro",
+            "tmpfs,size=50%,huge=always",
+            "ntfs,discard,big_writes",
+        ] {
+            assert_eq!(refusal(target), None, "{target}");
+        }
+    }
+
+    #[test]
+    fn choices_and_hazards_use_declared_options() {
+        for member in REGISTRY.iter().filter(|member| member.home() != Home::Nowhere) {
+            for option in member.choices().iter().flat_map(|choice| choice.mount) {
+                let all = [(*option).to_owned()];
+                let known = member.options().iter().chain(COMMON).any(|declared| declared.name == key(option));
+                assert!(known, "{}: {option} is not declared", member.name());
+                check_option(*member, option, &all).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn tables_are_complete_and_free_of_duplicates() {
+        for member in REGISTRY {
+            let mut names = std::collections::BTreeSet::new();
+            for option in member.options() {
+                assert!(names.insert(option.name), "{}: {} twice", member.name(), option.name);
+                assert!(!option.about.is_empty() && !option.about.contains('\n'), "{}", option.name);
+                assert!(!option.bare || option.kind != OptionKind::Flag, "{}", option.name);
+                if !option.default.is_empty() {
+                    assert!(option.kind.parse(option.default).is_ok(), "{}: {}", option.name, option.default);
+                }
+            }
+        }
+    }
+}
