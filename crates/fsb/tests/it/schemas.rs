@@ -1,6 +1,6 @@
 //! What a run writes is what the published schemas say.
 
-use crate::common::{expect_code, fast_plan, fsb, record, scratch, stdout, trials, turn};
+use crate::common::{expect_code, fast_plan, fsb, record, scratch, stdout, trials};
 
 fn validator(text: &str) -> jsonschema::Validator {
     let schema: serde_json::Value = serde_json::from_str(text).expect("the schema is JSON");
@@ -9,7 +9,6 @@ fn validator(text: &str) -> jsonschema::Validator {
 
 #[test]
 fn run_record_and_trials_fit_their_schemas() {
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     let targets =
