@@ -5,14 +5,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{FSB, expect_code, needs_root, scratch, stderr, stdout, turn};
+use crate::common::{FSB, expect_code, needs_root, scratch, stderr, stdout};
 use crate::ownership::{NOBODY, home, sudo};
 
 /// Who may have root run this program alone learns no names, sizes or beginnings of what root alone may read.
 #[test]
 fn a_tree_is_read_with_the_rights_of_whoever_asked_root() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let home = home(scratch.path());
     let file = |path: &Path, mode: u32| {
@@ -54,7 +53,6 @@ fn a_tree_is_read_with_the_rights_of_whoever_asked_root() {
 #[test]
 fn what_is_given_to_read_is_read_with_the_rights_of_whoever_asked_root() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let home = home(scratch.path());
     let hidden = |path: &Path, text: &str| {
@@ -131,7 +129,6 @@ fn a_pipe_of_roots_shell_is_read_under_sudo() {
 #[test]
 fn a_link_leads_no_further_than_whoever_asked_root_may_write() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let home = home(scratch.path());
     expect_code(

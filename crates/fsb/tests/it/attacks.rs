@@ -81,7 +81,6 @@ fn expect_nothing_left(before: &(Traces, (Vec<String>, Vec<String>))) {
 fn a_command_that_kills_all_processes_of_its_user_ends_no_process_of_another_run() {
     needs_root();
     needs_program("setpriv");
-    let _turn = turn();
     let before = (traces(), shared());
     let (directory, theirs, binary) = (scratch(), scratch(), public_copy());
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -150,7 +149,6 @@ fn stop_and_continue(front: u32, children_first: bool, pause: Duration) {
 #[test(machine)]
 fn a_run_that_is_stopped_and_continued_ends_and_its_samples_name_the_stop() {
     needs_root();
-    let _turn = turn();
     let before = (traces(), shared());
     let directory = scratch();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -174,7 +172,6 @@ fn a_run_that_is_stopped_and_continued_ends_and_its_samples_name_the_stop() {
 #[test(machine)]
 fn a_run_of_the_engine_that_is_stopped_and_continued_ends_with_all_trials() {
     needs_root();
-    let _turn = turn();
     let before = (traces(), shared());
     let directory = scratch();
     let plan = "targets = ['ext4']\nsize = '64M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\n\
@@ -227,7 +224,6 @@ fn jumping_clock(directory: &Path) -> PathBuf {
 fn a_wall_clock_that_jumps_changes_neither_budget_nor_order_of_records_nor_resume() {
     needs_root();
     needs_program("cc");
-    let _turn = turn();
     let before = (traces(), shared());
     let directory = scratch();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -297,7 +293,6 @@ int main(int count, char **words) {
 fn a_service_that_leaves_processes_memory_and_endless_output_leaves_nothing_after_the_run() {
     needs_root();
     needs_program("cc");
-    let _turn = turn();
     let before = (traces(), shared());
     let (directory, service) = attacker(SERVICE);
     let plan = format!(

@@ -7,7 +7,6 @@ use serde_json::json;
 
 use crate::common::{
     command, error_of, expect_code, expect_no_traces, fsb, needs_program, needs_root, scratch, stderr, stdout, traces,
-    turn,
 };
 
 /// Arguments, the exit code, and the error code. `DIR` is a directory with the files made below. The snapshot
@@ -260,7 +259,6 @@ fn messages_of_bad_input_match_their_snapshot() {
 
 #[test(machine)]
 fn bad_input_touches_nothing_and_never_panics() {
-    let _turn = turn();
     let before = traces();
     for (line, exit, _) in TABLE {
         let (output, scratch) = run_line(line, "text");
@@ -278,7 +276,6 @@ fn bad_input_touches_nothing_and_never_panics() {
 #[test]
 fn block_devices_that_are_none_are_refused() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     for (target, message) in [
         ("ext4@/dev/null", "no block device"),
@@ -297,7 +294,6 @@ fn a_misspelt_mount_option_is_refused_before_anything_is_made() {
     needs_root();
     needs_program("mkfs.ext4");
     needs_program("mkfs.xfs");
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     for (target, said) in [

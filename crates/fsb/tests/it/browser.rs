@@ -25,7 +25,6 @@ fn dump(page: &Path, profile: &Path) -> (String, String) {
 #[test]
 fn the_report_draws_its_charts_without_network_or_errors() {
     needs_program("chromium");
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     let arguments =

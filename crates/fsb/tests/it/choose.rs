@@ -16,7 +16,6 @@ fn choice(run: &std::path::Path) -> Value {
 #[test(machine)]
 fn the_fastest_of_many_is_found_and_told_how_to_make() {
     needs_root();
-    let _turn = turn();
     let (before, scratch) = (traces(), scratch());
     let arguments = ["choose", "ext4", "--budget", "90s", "--size", "1G", "--quiet", "--out", "run", "--", SLEEPER];
     let output = fsb(scratch.path(), &arguments);
@@ -45,7 +44,6 @@ fn the_fastest_of_many_is_found_and_told_how_to_make() {
 
 #[test]
 fn an_unsafe_candidate_wins_only_if_risk_is_accepted_and_its_risk_is_named() {
-    let _turn = turn();
     let scratch = scratch();
     let race = |more: &[&str]| {
         let targets = ["choose", "null,slowdown=40%", "null,slowdown=20%", "null,unsafe", "--budget", "20s"];

@@ -24,7 +24,6 @@ fn measured(run: &Path) -> Vec<Value> {
 fn a_short_command_goes_in_rounds_and_stays_in_its_target() {
     needs_root();
     needs_program("mkfs.xfs");
-    let _turn = turn();
     let (before, scratch) = (traces(), scratch());
     let open = scratch.path().join("open");
     fs::create_dir(&open).unwrap();
@@ -60,7 +59,6 @@ fn a_short_command_goes_in_rounds_and_stays_in_its_target() {
 #[test(machine)]
 fn time_is_the_commands_own_and_a_printed_number_is_compared_where_one_is_named() {
     needs_root();
-    let _turn = turn();
     let (before, scratch) = (traces(), scratch());
     let plan = "\
         [[workload]]\nname = 'command'\ncommand = ['sleep', '0.2']\ndurability = 'none'\nlabel = 'sleep'\n\
@@ -95,7 +93,6 @@ fn time_is_the_commands_own_and_a_printed_number_is_compared_where_one_is_named(
 #[test(machine)]
 fn commands_that_misbehave_fail_alone() {
     needs_root();
-    let _turn = turn();
     let (before, scratch) = (traces(), scratch());
     let bad = [
         ("code", "echo it is broken >&2; exit 3", "exit status 3: it is broken"),
@@ -146,7 +143,6 @@ fn commands_that_misbehave_fail_alone() {
 #[test(machine)]
 fn a_run_in_which_all_fails_ends_after_a_block() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let arguments = ["run", "ext4", "--size", "400M", "--control", "guest-memory=off", "--out", "run", "--"];
     let output = fsb(scratch.path(), &[&arguments[..], &["/no/such/program"]].concat());
@@ -159,7 +155,6 @@ fn a_run_in_which_all_fails_ends_after_a_block() {
 #[test(machine)]
 fn without_root_a_command_runs_in_a_directory_that_is_left_as_it_was() {
     needs_root();
-    let _turn = turn();
     let (before, scratch) = (traces(), scratch());
     fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let binary = public_copy();
@@ -200,7 +195,6 @@ fn what_is_said_of_a_command_without_one_is_refused() {
 fn recipe(name: &str, programs: &[&str], rows: usize) {
     needs_root();
     programs.iter().for_each(|program| needs_program(program));
-    let _turn = turn();
     let (before, scratch) = (traces(), scratch());
     let arguments = ["--blocks", "1", "--size", "800M", "--control", "guest-memory=off", "--out", "run"];
     let output = fsb(scratch.path(), &[&["run", name, "ext4"][..], &arguments].concat());
@@ -238,7 +232,6 @@ fn the_recipe_for_postgresql_works() {
 
 #[test]
 fn blocks_with_a_budget_end_with_whichever_is_first() {
-    let _turn = turn();
     let scratch = scratch();
     let run = |blocks: &str, budget: &str, out: &str| {
         let arguments = ["run", ".", "--blocks", blocks, "--budget", budget, "--out", out, "--", "sleep", "0.3"];
@@ -259,7 +252,6 @@ fn blocks_with_a_budget_end_with_whichever_is_first() {
 /// The first run of a program reads it from disk, and says little of the next.
 #[test]
 fn a_slow_first_run_leaves_enough_blocks() {
-    let _turn = turn();
     let scratch = scratch();
     let mark = scratch.path().join("open");
     fs::create_dir(&mark).unwrap();

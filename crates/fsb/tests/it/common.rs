@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 pub use fsb_testkit::{needs_program, needs_root};
@@ -11,12 +10,6 @@ use tempfile::TempDir;
 
 /// The program under test.
 pub const FSB: &str = env!("CARGO_BIN_EXE_fsb");
-
-/// One measuring run a machine: the tests of this binary take turns. A test that panicked holds nobody up.
-pub fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
 
 /// Runs the program in `directory`.
 pub fn fsb(directory: &Path, arguments: &[&str]) -> Output {

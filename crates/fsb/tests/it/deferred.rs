@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{
-    expect_code, expect_no_traces, fsb, needs_program, needs_root, scratch, stdout, traces, trials, turn,
-};
+use crate::common::{expect_code, expect_no_traces, fsb, needs_program, needs_root, scratch, stdout, traces, trials};
 
 fn metric(trial: &Value, name: &str) -> f64 {
     let metrics = trial["metrics"].as_array().unwrap();
@@ -19,7 +17,6 @@ fn what_the_clock_did_not_see_is_counted_until_the_target_is_at_rest() {
     for program in ["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"] {
         needs_program(program);
     }
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     let row = |durability: &str, stretch: &str| {

@@ -89,7 +89,6 @@ fn attacked(named: &Path, scratch: &Path, first: &Disk, second: &Disk, exchange:
 #[test(machine)]
 fn a_link_that_is_changed_while_its_device_is_filled_leads_the_run_nowhere_else() {
     needs_disks();
-    let _turn = turn();
     let traces = traces();
     {
         let (scratch, first, second) = (scratch(), Disk::new(192), Disk::precious(192));
@@ -103,7 +102,6 @@ fn a_link_that_is_changed_while_its_device_is_filled_leads_the_run_nowhere_else(
 #[test(machine)]
 fn a_directory_that_is_changed_while_the_device_is_filled_leads_the_run_nowhere_else() {
     needs_disks();
-    let _turn = turn();
     let (scratch, first, second) = (scratch(), Disk::new(192), Disk::precious(192));
     for (directory, disk) in [("a", &first), ("b", &second)] {
         std::fs::create_dir(scratch.path().join(directory)).unwrap();
@@ -117,7 +115,6 @@ fn a_directory_that_is_changed_while_the_device_is_filled_leads_the_run_nowhere_
 #[test(machine)]
 fn a_node_that_is_made_anew_with_another_number_leads_the_run_nowhere_else() {
     needs_disks();
-    let _turn = turn();
     let (scratch, first, second) = (scratch(), Disk::new(192), Disk::precious(192));
     let node = scratch.path().join("node");
     let copy = |disk: &Disk| {
@@ -135,7 +132,6 @@ fn a_node_that_is_made_anew_with_another_number_leads_the_run_nowhere_else() {
 #[test]
 fn every_file_system_is_made_on_a_named_device() {
     needs_disks();
-    let _turn = turn();
     for (fs, mkfs) in [("ext4", "mkfs.ext4"), ("xfs", "mkfs.xfs"), ("btrfs", "mkfs.btrfs"), ("ntfs", "mkntfs")] {
         needs_program(mkfs);
         let (scratch, disk) = (scratch(), Disk::new(320));
@@ -155,7 +151,6 @@ fn every_file_system_is_made_on_a_named_device() {
 #[test(machine)]
 fn a_device_that_a_process_has_open_is_refused_with_its_name() {
     needs_disks();
-    let _turn = turn();
     let (scratch, disk) = (scratch(), Disk::new(64));
     tiny_plan(scratch.path());
     let before = disk.content();
@@ -177,7 +172,6 @@ fn a_device_that_a_process_has_open_is_refused_with_its_name() {
 #[test(machine)]
 fn a_resumed_run_writes_to_no_other_device_than_it_was_begun_on() {
     needs_disks();
-    let _turn = turn();
     let (scratch, first, second) = (scratch(), Disk::new(64), Disk::precious(64));
     tiny_plan(scratch.path());
     let link = scratch.path().join("link");

@@ -9,7 +9,6 @@ use crate::common::*;
 #[test]
 fn a_directory_is_measured_and_left_as_it_was() {
     needs_root();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     tiny_plan(scratch.path());
@@ -29,7 +28,6 @@ fn a_directory_is_measured_and_left_as_it_was() {
 #[test]
 fn without_root_a_directory_is_measured_and_cold_is_proved_or_not_claimed() {
     needs_root();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     tiny_plan(scratch.path());
@@ -51,7 +49,6 @@ fn without_root_a_directory_is_measured_and_cold_is_proved_or_not_claimed() {
 /// What a budget will not hold is said before anything is touched, and again when it is known how long a block takes.
 #[test(machine)]
 fn a_run_that_its_budget_will_not_hold_says_so_before_it_starts() {
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     tiny_plan(scratch.path());
@@ -96,7 +93,6 @@ fn a_budget_that_holds_nothing_is_refused() {
 #[test]
 fn a_directory_that_cannot_be_written_is_refused() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let binary = public_copy();
@@ -109,7 +105,6 @@ fn a_directory_that_cannot_be_written_is_refused() {
 #[test]
 fn the_directory_of_a_killed_run_goes_for_root_and_for_others() {
     needs_root();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     tiny_plan(scratch.path());
@@ -140,7 +135,6 @@ fn the_directory_of_a_killed_run_goes_for_root_and_for_others() {
 #[test]
 fn what_a_killed_run_left_in_a_directory_is_cleaned() {
     needs_root();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     tiny_plan(scratch.path());

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::common::{
-    expect_code, expect_no_traces, fast_plan, fsb, needs_root, record, scratch, stderr, stdout, traces, trials, turn,
+    expect_code, expect_no_traces, fast_plan, fsb, needs_root, record, scratch, stderr, stdout, traces, trials,
 };
 
 fn run(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Output {
@@ -37,7 +37,6 @@ fn text<'a>(trial: &'a Value, key: &str) -> &'a str {
 
 #[test]
 fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
-    let _turn = turn();
     let scratch = scratch();
     let quiet = run(scratch.path(), "quiet", &["a=null", "b=null,slowdown=10%", "--blocks", "6"]);
     expect_code(&quiet, 0);
@@ -109,7 +108,6 @@ fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
 
 #[test]
 fn a_disturbed_row_is_marked_and_not_made_again() {
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     let targets = ["a=null,disturbed=35%", "b=null"];
@@ -125,7 +123,6 @@ fn a_disturbed_row_is_marked_and_not_made_again() {
 
 #[test]
 fn where_most_trials_are_disturbed_that_is_the_machine_and_none_is_made_again() {
-    let _turn = turn();
     let scratch = scratch();
     expect_code(&run(scratch.path(), "run", &["a=null,disturbed=80%", "--blocks", "4", "-q"]), 0);
     let all = trials(&scratch.path().join("run"));
@@ -141,7 +138,6 @@ fn where_most_trials_are_disturbed_that_is_the_machine_and_none_is_made_again() 
 #[test]
 fn an_invalid_trial_is_made_again_unless_it_was_invalid_to_the_end_before() {
     needs_root();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     let plan = "targets = ['tmpfs']\nsize = '64M'\ncontrols = { guest-memory = 'off' }\n[repetition]\nblocks = 3\n\
@@ -170,7 +166,6 @@ fn an_invalid_trial_is_made_again_unless_it_was_invalid_to_the_end_before() {
 /// In turn, what happens during a visit falls on one target alone.
 #[test]
 fn verdicts_of_visits_that_were_mostly_disturbed_are_withheld() {
-    let _turn = turn();
     let scratch = scratch();
     let targets = ["a=null,disturbed=80%", "b=null,slowdown=50%,disturbed=80%", "--blocks", "6", "-q"];
     let output = run(scratch.path(), "run", &targets);
@@ -192,7 +187,6 @@ fn verdicts_of_visits_that_were_mostly_disturbed_are_withheld() {
 
 #[test]
 fn a_run_whose_repetitions_all_succeed_is_the_quiet_run() {
-    let _turn = turn();
     let scratch = scratch();
     expect_code(&run(scratch.path(), "quiet", &["a=null", "--blocks", "5", "-q"]), 0);
     let loud = run(scratch.path(), "loud", &["a=null,disturbed=8%", "--blocks", "5", "-q"]);
@@ -208,7 +202,6 @@ fn a_run_whose_repetitions_all_succeed_is_the_quiet_run() {
 
 #[test]
 fn an_interrupted_run_with_repetitions_is_resumed_to_the_same_numbers() {
-    let _turn = turn();
     let scratch = scratch();
     let targets = ["a=null,disturbed=15%", "--blocks", "4", "-q"];
     expect_code(&run(scratch.path(), "whole", &targets), 0);
@@ -230,7 +223,6 @@ fn an_interrupted_run_with_repetitions_is_resumed_to_the_same_numbers() {
 
 #[test]
 fn precision_adds_blocks_until_every_cell_is_narrow() {
-    let _turn = turn();
     let scratch = scratch();
     fs::write(
         scratch.path().join("two.toml"),
@@ -305,7 +297,6 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
 
 #[test]
 fn a_precision_that_no_cell_can_have_ends_after_a_block() {
-    let _turn = turn();
     let scratch = scratch();
     let output = run(scratch.path(), "run", &["null,fail=eio", "--precision", "3%", "--budget", "60s", "-q"]);
     expect_code(&output, 4);
@@ -315,7 +306,6 @@ fn a_precision_that_no_cell_can_have_ends_after_a_block() {
 
 #[test]
 fn a_budget_says_its_rule_and_what_it_did() {
-    let _turn = turn();
     let scratch = scratch();
     let output = run(scratch.path(), "run", &["null", "--budget", "4s"]);
     expect_code(&output, 0);
@@ -330,7 +320,6 @@ fn a_budget_says_its_rule_and_what_it_did() {
 #[test]
 fn a_neighbour_that_works_is_seen_from_within_the_run() {
     needs_root();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     fs::write(

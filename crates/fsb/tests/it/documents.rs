@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{expect_code, fsb, scratch, stdout, turn};
+use crate::common::{expect_code, fsb, scratch, stdout};
 
 /// The top of the source tree; a package has no documentation.
 fn top() -> PathBuf {
@@ -135,7 +135,6 @@ fn measures(words: &[String]) {
     let scale: &[&str] = if options.contains(&"--scale") { &[] } else { &["--scale", "1/64"] };
     let line = small.iter().chain(scale).copied().chain(options).chain(named.iter().map(String::as_str));
     let line: Vec<&str> = line.chain(command).collect();
-    let _turn = turn();
     let output = fsb(directory.path(), &line);
     expect_code(&output, 0);
     let runs: Vec<_> = fs::read_dir(directory.path().join("fsb-results")).unwrap().collect();
@@ -171,7 +170,6 @@ fn results() -> tempfile::TempDir {
     }
     lay_trace(directory.path());
     fs::write(at("small.toml"), "suite = 'quick'\n[repetition]\nstretch = '1ms'\nblocks = 1\n").unwrap();
-    let _turn = turn();
     for (name, targets) in [
         ("20261120T150405Z-ext4", &["ext4=null"][..]),
         ("20261127T150405Z-ext4", &["ext4=null"]),

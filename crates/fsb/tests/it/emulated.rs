@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{expect_code, fsb, scratch, stderr, stdout, turn};
+use crate::common::{expect_code, fsb, scratch, stderr, stdout};
 
 const SMALL: &str = r#"
 name = "small"
@@ -35,7 +35,6 @@ fn run(directory: &Path, out: &str, emulated: bool) {
 
 #[test]
 fn a_report_shows_numbers_and_judges_nothing() {
-    let _turn = turn();
     let scratch = scratch();
     run(scratch.path(), "out", true);
     for (format, says) in [
@@ -58,7 +57,6 @@ fn a_report_shows_numbers_and_judges_nothing() {
 
 #[test]
 fn emulated_and_native_runs_are_never_compared() {
-    let _turn = turn();
     let scratch = scratch();
     run(scratch.path(), "native", false);
     run(scratch.path(), "emulated", true);

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::common::{
     expect_code, expect_no_traces, expect_refusals, fsb, needs_program, needs_root, on_two_processors, scratch, stdout,
-    traces, turn,
+    traces,
 };
 
 /// What can be asked of records and names beside what the suite `quick` has.
@@ -193,7 +193,6 @@ fn the_script_does_every_row_and_leaves_nothing_behind() {
     needs_root();
     needs_program("fio");
     needs_program("mkfs.ext4");
-    let _turn = turn();
     let (directory, before) = (scratch(), traces());
     let arguments = ["ext4", "tmpfs", "--size", "256M", "--units", "2"];
     let (jobs, _, _) = exported(directory.path(), &arguments);

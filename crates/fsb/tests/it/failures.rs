@@ -26,7 +26,6 @@ fn outcomes(run: &std::path::Path, target: &str) -> Vec<(String, String, String)
 #[test]
 fn a_full_file_system_costs_its_trials_and_no_others() {
     needs_root();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     // Too few inodes for five hundred files, which is not predicted where mkfs chooses their number.
@@ -61,7 +60,6 @@ fn a_full_file_system_costs_its_trials_and_no_others() {
 #[test]
 fn a_refused_mount_and_a_failing_mkfs_mark_the_target() {
     needs_root();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     // Options that are right one by one, and not together.
@@ -84,7 +82,6 @@ fn a_refused_mount_and_a_failing_mkfs_mark_the_target() {
 
 #[test]
 fn pretended_failures_are_marked_with_their_reason() {
-    let _turn = turn();
     let scratch = scratch();
     for (name, reason) in [("enospc", "ENOSPC"), ("eio", "EIO"), ("erofs", "EROFS")] {
         let target = format!("bad=null,fail={name}");
@@ -99,7 +96,6 @@ fn pretended_failures_are_marked_with_their_reason() {
 #[test]
 fn a_missing_tool_names_its_package() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     // An empty directory over the places where mkfs programs live, in a mount namespace of its own.
     let script = format!("mount -t tmpfs none /usr/sbin && exec {FSB} run xfs --out run");
@@ -116,7 +112,6 @@ fn a_missing_tool_names_its_package() {
 #[test]
 fn without_root_the_message_says_what_can_be_done() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     let binary = public_copy();
@@ -137,7 +132,6 @@ fn without_root_the_message_says_what_can_be_done() {
 fn without_root_and_without_a_home_each_refusal_names_what_would_do() {
     needs_root();
     needs_program("setpriv");
-    let _turn = turn();
     let scratch = scratch();
     fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     let binary = public_copy();
@@ -175,7 +169,6 @@ fn without_root_and_without_a_home_each_refusal_names_what_would_do() {
 #[test]
 fn too_little_space_is_said_before_anything_starts() {
     needs_root();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     let huge = fsb(scratch.path(), &["run", "ext4", "--size", "900T", "--out", "run"]);
@@ -199,7 +192,6 @@ fn too_little_space_is_said_before_anything_starts() {
 #[test]
 fn a_run_directory_that_fills_up_stops_the_run() {
     needs_root();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     tiny_plan(scratch.path());
@@ -220,7 +212,6 @@ fn a_run_directory_that_fills_up_stops_the_run() {
 #[test]
 fn in_a_chroot_to_a_plain_directory_it_says_what_to_do() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let chrooted = |prepared: &str| {
         let script = format!(
@@ -241,7 +232,6 @@ fn in_a_chroot_to_a_plain_directory_it_says_what_to_do() {
 
 #[test]
 fn too_few_open_files_are_answered_with_the_limit_on_open_files() {
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     fast_plan(scratch.path());

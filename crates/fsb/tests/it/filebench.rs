@@ -8,8 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::common::{
-    Running, expect_code, expect_no_traces, fsb, kill_watcher, needs_root, scratch, stderr, stdout, traces, turn,
-    wait_until,
+    Running, expect_code, expect_no_traces, fsb, kill_watcher, needs_root, scratch, stderr, stdout, traces, wait_until,
 };
 
 fn shipped(name: &str) -> String {
@@ -29,7 +28,6 @@ fn listing(directory: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn results_have_filebenchs_form_and_are_compared_as_filebenchs() {
-    let _turn = turn();
     let directory = scratch();
     let mut texts = Vec::new();
     for seed in ["1", "2"] {
@@ -67,7 +65,6 @@ fn results_have_filebenchs_form_and_are_compared_as_filebenchs() {
 /// The other files, all kinds of operations among them.
 #[test]
 fn other_files_of_filebenchs_run_to_their_end() {
-    let _turn = turn();
     let directory = scratch();
     for (file, values, operation) in [
         ("makedirs.f", vec!["ndirs=50"], "dirmakedir"),
@@ -94,7 +91,6 @@ fn other_files_of_filebenchs_run_to_their_end() {
 
 #[test]
 fn what_cannot_be_run_is_said_by_line_before_anything_is_touched() {
-    let _turn = turn();
     let directory = scratch();
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
     let refused = fsb(directory.path(), &["filebench", &shipped("refused/netsfs.f")]);
@@ -154,7 +150,6 @@ fn files(directory: &Path) -> usize {
 
 #[test]
 fn signals_end_it_and_it_leaves_nothing() {
-    let _turn = turn();
     let before = traces();
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let directory = scratch();
@@ -187,7 +182,6 @@ fn signals_end_it_and_it_leaves_nothing() {
 
 #[test]
 fn files_that_vanish_or_change_end_the_run_by_name_and_the_rest_goes() {
-    let _turn = turn();
     type Harm = fn(&Path);
     let vanish: Harm = |path| drop(std::fs::remove_file(path));
     let change: Harm = |path| {
@@ -223,7 +217,6 @@ fn leaves(directory: &Path) -> Vec<PathBuf> {
 /// A thread that takes files and gives none back finds none at last.
 #[test]
 fn too_few_files_are_a_failed_run_and_the_next_one_follows() {
-    let _turn = turn();
     let directory = scratch();
     let text = "set $dir=.\nset $n=3\ndefine fileset name=s,path=$dir,size=1k,entries=$n,prealloc=100\n\
                 define process name=p {\nthread name=t {\nflowop deletefile name=d,filesetname=s\n}\n}\n\
@@ -241,7 +234,6 @@ fn too_few_files_are_a_failed_run_and_the_next_one_follows() {
 #[test]
 fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
     needs_root();
-    let _turn = turn();
     let directory = scratch();
     let point = directory.path().to_str().unwrap();
     let mount = ["-t", "tmpfs", "-o", "size=48m", "none", point];

@@ -2,13 +2,12 @@
 
 use crate::common::{
     counting, expect_code, expect_no_traces, expect_refusals, fails, fsb, needs_root, scratch, stderr, stdout, traces,
-    trials, turn,
+    trials,
 };
 
 /// On the null file system everything but the calls is as on real ones, to the last digit.
 #[test]
 fn the_sets_of_2008_have_the_table_that_was_printed() {
-    let _turn = turn();
     let directory = scratch();
     let run = |out: &str| {
         let plan = "targets = ['ext2=null', 'ext3-journal=null']\nsuite = 'fedorchuk'\n\
@@ -61,7 +60,6 @@ fn the_sets_of_2008_have_the_table_that_was_printed() {
 
 #[test]
 fn parameters_that_make_no_sense_are_refused_before_anything_is_touched() {
-    let _turn = turn();
     let directory = scratch();
     for (parameters, line) in [
         ("set = 'films'", 4),
@@ -80,7 +78,6 @@ fn parameters_that_make_no_sense_are_refused_before_anything_is_touched() {
 #[test]
 fn trees_are_copied_and_deleted_on_real_file_systems_and_leave_nothing() {
     needs_root();
-    let _turn = turn();
     let directory = scratch();
     let before = traces();
     let mut plan = "targets = ['ext4', 'xfs', 'btrfs']\nsize = '320M'\n[controls]\nguest-memory = 'off'\n\
@@ -126,7 +123,6 @@ fn trees_are_copied_and_deleted_on_real_file_systems_and_leave_nothing() {
 /// The shape of a directory is in the record of the run, from which it can be measured again when the directory is gone.
 #[test]
 fn the_shape_of_a_directory_is_recorded_and_replayed_without_it() {
-    let _turn = turn();
     let directory = scratch();
     let tree = directory.path().join("linux");
     std::fs::create_dir_all(tree.join("b/empty")).unwrap();

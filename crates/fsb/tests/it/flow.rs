@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::common::{
-    counting, expect_code, expect_no_traces, fsb, needs_root, scratch, stderr, stdout, traces, trials, turn,
+    counting, expect_code, expect_no_traces, fsb, needs_root, scratch, stderr, stdout, traces, trials,
 };
 
 const PERSONALITIES: [&str; 6] = ["fileserver", "webserver", "webproxy", "varmail", "oltp", "videoserver"];
@@ -12,7 +12,6 @@ const PERSONALITIES: [&str; 6] = ["fileserver", "webserver", "webproxy", "varmai
 /// of a flow have their turns by the pretended clock.
 #[test]
 fn personalities_are_the_same_to_the_last_digit() {
-    let _turn = turn();
     let directory = scratch();
     let run = |out: &str| {
         let mut plan =
@@ -37,7 +36,6 @@ fn personalities_are_the_same_to_the_last_digit() {
 
 #[test]
 fn every_personality_is_a_suite_of_its_name() {
-    let _turn = turn();
     let directory = scratch();
     for name in PERSONALITIES {
         let output = fsb(directory.path(), &["run", "null", "--suite", name, "--print-plan"]);
@@ -48,7 +46,6 @@ fn every_personality_is_a_suite_of_its_name() {
 
 #[test]
 fn flows_that_make_no_sense_are_refused_before_anything_is_touched() {
-    let _turn = turn();
     let directory = scratch();
     let flow = |steps: &str| {
         format!(
@@ -75,7 +72,6 @@ fn flows_that_make_no_sense_are_refused_before_anything_is_touched() {
 #[test]
 fn personalities_run_on_real_file_systems_and_leave_nothing() {
     needs_root();
-    let _turn = turn();
     let directory = scratch();
     let before = traces();
     let mut plan = "targets = ['ext4', 'xfs', 'btrfs', 'tmpfs']\nsize = '320M'\n[controls]\nguest-memory = 'off'\n\

@@ -27,7 +27,6 @@ fn measure(scratch: &Path, arguments: &[&str]) -> (serde_json::Value, String) {
 #[test]
 fn slices_of_300_mib_have_the_geometry_of_a_large_disk() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let (found, printed) = measure(scratch.path(), &["ext2", "ext4", "xfs", "btrfs", "--size", "1300M"]);
     for (name, target) in found["targets"].as_object().unwrap() {
@@ -48,7 +47,6 @@ fn slices_of_300_mib_have_the_geometry_of_a_large_disk() {
 #[test]
 fn with_the_defaults_of_mkfs_a_small_ext4_is_reported() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let (found, printed) = measure(scratch.path(), &["ext4", "--size", "320M", "--mkfs-defaults"]);
     assert_eq!(found["targets"]["ext4"]["geometry"]["block_size"], 1024);
@@ -62,7 +60,6 @@ fn with_the_defaults_of_mkfs_a_small_ext4_is_reported() {
 #[test]
 fn what_weakens_durability_is_recorded_of_each_target() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let targets = ["ext4", "ext4,barrier=0", "ext4,mkfs=\"-O ^has_journal\"", "ext4,data=writeback", "xfs"];
     let (found, _) = measure(scratch.path(), &[&targets[..], &["--size", "1700M"]].concat());

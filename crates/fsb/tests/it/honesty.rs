@@ -49,7 +49,6 @@ durability = "end"
 #[test]
 fn cold_reads_reach_the_device_and_warm_ones_do_not() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
     let targets = ["run", "plan.toml", "ext4", "btrfs", "--size", "400M", "--out", "run", "-q"];
@@ -137,7 +136,6 @@ fn last_number(line: &str) -> u64 {
 fn strace_sees_what_the_names_of_the_workloads_say() {
     needs_root();
     needs_program("strace");
-    let _turn = turn();
     let scratch = scratch();
     let traced = traced_run(scratch.path());
     let workers: Vec<_> = traced.iter().filter(|process| process.is_worker()).collect();

@@ -89,7 +89,6 @@ int main(void) {
 fn a_command_cannot_use_up_the_process_numbers_of_the_machine() {
     needs_root();
     needs_program("cc");
-    let _turn = turn();
     let (directory, attack) = attacker(FORKS);
     let before = traces();
     for options in [&["--process-limit", "200"][..], &["--process-limit", "200", "--control", "memory-limit=512M"]] {
@@ -127,7 +126,6 @@ int main(void) {
 fn a_tree_of_any_depth_and_permissions_is_removed_after_its_trial() {
     needs_root();
     needs_program("cc");
-    let _turn = turn();
     let (directory, attack) = attacker(DEEP_TREE);
     let before = traces();
     fs::create_dir(directory.path().join("target")).unwrap();
@@ -181,7 +179,6 @@ int main(int count, char **words) {
 fn a_command_has_neither_the_keys_nor_the_open_files_of_roots_shell() {
     needs_root();
     needs_program("cc");
-    let _turn = turn();
     let (directory, attack) = attacker(STEALS);
     let shell = compile(directory.path(), "shell", ROOTS_SHELL);
     let secret = directory.path().join("secret");
@@ -230,7 +227,6 @@ int main(int count, char **words) {
 fn a_process_whose_name_is_not_utf8_ends_with_its_sample() {
     needs_root();
     needs_program("cc");
-    let _turn = turn();
     let (directory, attack) = attacker(UNDEAD);
     let open = directory.path().join("open");
     fs::create_dir(&open).unwrap();
@@ -264,7 +260,6 @@ int main(void) {
 fn ipc_objects_of_a_command_end_with_its_worker() {
     needs_root();
     needs_program("cc");
-    let _turn = turn();
     let (directory, attack) = attacker(SHARES);
     let objects = || ["shm", "sem", "msg"].map(|kind| fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap());
     let before = objects();
@@ -315,7 +310,6 @@ int main(int count, char **words) {
 fn a_command_reaches_no_socket_of_others() {
     needs_root();
     needs_program("cc");
-    let _turn = turn();
     let (directory, attack) = attacker(ACCOMPLICE);
     let path = directory.path().join("socket");
     let by_path = UnixListener::bind(&path).unwrap();
@@ -359,7 +353,6 @@ fn monitored_workers() -> Vec<i32> {
 #[test(machine)]
 fn a_worker_cannot_be_stopped_from_inside_and_is_killed_if_stopped_from_outside() {
     needs_root();
-    let _turn = turn();
     let directory = scratch();
     let before = traces();
     let line = "kill -STOP $PPID; kill -STOP 1; kill -KILL 1; echo $PPID";
@@ -410,7 +403,6 @@ int main(void) {
 fn a_command_cannot_trace_its_worker() {
     needs_root();
     needs_program("cc");
-    let _turn = turn();
     let (directory, attack) = attacker(TRACES);
     assert_eq!(printed_without_root(&[], &[&attack]), ["reached 0\n"]);
     let output = fsb(directory.path(), &arguments(&["tmpfs"], &[], &[&attack]));
@@ -420,7 +412,6 @@ fn a_command_cannot_trace_its_worker() {
 #[test(machine)]
 fn limits_of_a_command_are_in_force_and_temporary_files_share_half_of_the_memory() {
     needs_root();
-    let _turn = turn();
     let directory = scratch();
     let line = "df -B1 --output=size /dev/shm | tail -n 1; ulimit -H -n; ulimit -S -n; ulimit -H -d";
     let options = ["--file-limit", "777", "--memory-limit", "1T", "--size", "700M"];

@@ -53,7 +53,6 @@ fn needs_ntfs() {
 /// Kills what plays `role` and expects no trace; then the run goes on to its end.
 fn survives(role: &str) {
     needs_ntfs();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     let child = start(scratch.path());
@@ -112,7 +111,6 @@ fn a_killed_agent_leaves_nothing_and_the_run_goes_on() {
 #[test(machine)]
 fn a_killed_worker_costs_one_trial() {
     needs_ntfs();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     std::fs::write(
@@ -151,7 +149,6 @@ fn a_killed_worker_costs_one_trial() {
 #[test(machine)]
 fn ctrl_c_ends_within_two_seconds_and_says_what_was_saved() {
     needs_ntfs();
-    let _turn = turn();
     let before = traces();
     for (signal, code) in [(rustix::process::Signal::INT, 130), (rustix::process::Signal::TERM, 143)] {
         let scratch = scratch();

@@ -358,7 +358,6 @@ fn whatever_is_killed_whenever_leaves_nothing() {
     let cases = cases.filter(|(_, case)| only.as_ref().is_none_or(|only| [case.role, case.target].contains(&&**only)));
     let mut found = 0;
     for (seed, case) in cases.take(count as usize) {
-        let _turn = turn();
         eprintln!("FSB_KILLS_SEED={seed}: {case:?}");
         let went = std::panic::catch_unwind(|| make(&case, kernel.as_ref()));
         match went {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::common::{Running, counting, expect_code, fsb, needs_root, scratch, stderr, stdout, turn};
+use crate::common::{Running, counting, expect_code, fsb, needs_root, scratch, stderr, stdout};
 
 const SHORT: &str = "[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\n";
 /// Small work of three kinds that fits everywhere.
@@ -37,7 +37,6 @@ fn expect_one_failure(out: &Path, label: &str, said: &str) {
 #[test]
 fn a_disk_that_fills_up_in_the_middle_fails_one_trial() {
     needs_root();
-    let _turn = turn();
     let directory = scratch();
     // More files are made than there are inodes, which is not predicted where mkfs chooses their number.
     let creates = "{ op = 'create', set = 'mails', fd = 1 }, { op = 'close', fd = 1 }, ".repeat(500);
@@ -58,7 +57,6 @@ fn a_disk_that_fills_up_in_the_middle_fails_one_trial() {
 
 #[test]
 fn what_needs_more_than_there_is_is_refused_beforehand_and_says_how_much() {
-    let _turn = turn();
     let directory = scratch();
     let large = "[[workload]]\nname = 'fileserver'\nfiles = 40000\n";
     let plan =
@@ -73,7 +71,6 @@ fn what_needs_more_than_there_is_is_refused_beforehand_and_says_how_much() {
 
 #[test]
 fn too_few_files_fail_one_trial() {
-    let _turn = turn();
     let directory = scratch();
     std::fs::create_dir(directory.path().join("target")).unwrap();
     let few = "[[workload]]\nname = 'flow'\nlabel = 'few'\nflow = '''\nname = 'few'\n\
@@ -91,7 +88,6 @@ fn too_few_files_fail_one_trial() {
 /// Somebody deletes the mails of the mail server, and nobody else's files.
 #[test]
 fn files_that_vanish_fail_one_trial() {
-    let _turn = turn();
     let directory = scratch();
     let target = directory.path().join("target");
     std::fs::create_dir(&target).unwrap();
@@ -139,7 +135,6 @@ const SET: &str = "bigfileset";
 /// `--verify` reaches every kind of work on many files.
 #[test]
 fn all_that_can_compare_does_where_it_is_asked_for() {
-    let _turn = turn();
     let directory = scratch();
     let run = |suite: &str, more: &[&str]| {
         let options =

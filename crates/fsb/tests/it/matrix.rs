@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{expect_code, fsb, needs_root, on_two_processors, record, scratch, stderr, stdout, trials, turn};
+use crate::common::{expect_code, fsb, needs_root, on_two_processors, record, scratch, stderr, stdout, trials};
 
 /// A matrix of seven combinations, each trial done in milliseconds.
 const PLAN: &str = r#"
@@ -22,7 +22,6 @@ processes = 3
 
 #[test]
 fn a_sweep_is_a_cell_for_each_combination_and_its_grid_is_in_the_records() {
-    let _turn = turn();
     let scratch = scratch();
     fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
     let output = fsb(scratch.path(), &["run", "plan.toml", "null", "--blocks", "2", "--seed", "1", "--out", "run"]);
@@ -69,7 +68,6 @@ fn a_sweep_is_a_cell_for_each_combination_and_its_grid_is_in_the_records() {
 
 #[test]
 fn a_budget_leaves_out_sizes_and_says_which() {
-    let _turn = turn();
     on_two_processors();
     let scratch = scratch();
     let arguments = ["run", "null", "--suite", "iozone", "--budget", "20s", "--out", "run"];
@@ -98,7 +96,6 @@ fn a_budget_leaves_out_sizes_and_says_which() {
 #[test]
 fn an_image_too_small_for_a_matrix_is_told_what_it_needs() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let output = fsb(scratch.path(), &["run", "ext4", "--suite", "iozone", "--size", "400M", "--out", "run"]);
     expect_code(&output, 3);

@@ -6,7 +6,6 @@ use crate::common::*;
 
 #[test]
 fn samples_are_exported_and_the_statistics_are_theirs() {
-    let _turn = turn();
     let scratch = scratch();
     for (operation, extra) in [
         ("create", &["--fileCount", "20"][..]),
@@ -33,7 +32,6 @@ fn samples_are_exported_and_the_statistics_are_theirs() {
 
 #[test]
 fn settings_are_read_and_the_command_line_wins() {
-    let _turn = turn();
     let scratch = scratch();
     fs::write(
         scratch.path().join("settings.ini"),
@@ -52,7 +50,6 @@ fn settings_are_read_and_the_command_line_wins() {
 
 #[test]
 fn few_iterations_stay_in_one_thread_and_say_so() {
-    let _turn = turn();
     let scratch = scratch();
     let arguments = ["micro", "create", "--output", ".", "--fileCount", "3", "--runCount", "2", "--multiThreaded"];
     let output = fsb(scratch.path(), &arguments);

@@ -4,9 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{
-    expect_code, expect_no_traces, fsb, needs_program, needs_root, scratch, stderr, traces, trials, turn,
-};
+use crate::common::{expect_code, expect_no_traces, fsb, needs_program, needs_root, scratch, stderr, traces, trials};
 
 fn plan(directory: &Path, data: &str) {
     let plan = format!(
@@ -29,7 +27,6 @@ fn a_file_system_that_compresses_writes_and_reads_less() {
     needs_program("mkfs.btrfs");
     needs_program("mkfs.ext4");
     needs_program("mkntfs");
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     plan(scratch.path(), "{ compressible = '60%' }");

@@ -77,7 +77,6 @@ fn bench() -> TempDir {
 #[test]
 fn no_ledger_of_the_temporary_directory_is_believed() {
     needs_root();
-    let _turn = turn();
     let (binary, home) = (public_copy(), home_of(NOBODY));
     let temporary = std::env::temp_dir().join("fsb");
     let Some(planted) = Planted::at(temporary.to_str().unwrap()) else { return };
@@ -109,7 +108,6 @@ fn no_ledger_of_the_temporary_directory_is_believed() {
 #[test]
 fn a_planted_entry_is_refused_and_told() {
     needs_root();
-    let _turn = turn();
     let scratch = bench();
     let victim = scratch.path().join("authorized_keys");
     fs::write(&victim, "mine").unwrap();
@@ -156,7 +154,6 @@ fn in_time(mut command: Command) -> Output {
 fn nobody_else_holds_roots_lock_up() {
     needs_root();
     needs_program("flock");
-    let _turn = turn();
     let scratch = bench();
     let runs = |out: &str| {
         for more in [None, Some("--allow-concurrent")] {
@@ -211,7 +208,6 @@ fn interrupt(mut child: std::process::Child) {
 #[test]
 fn a_user_is_told_of_roots_run_and_gives_way() {
     needs_root();
-    let _turn = turn();
     let (scratch, binary, home) = (bench(), public_copy(), home_of(NOBODY));
     let roots = long_run(command(scratch.path(), &["run", "null"]), &scratch.path().join("run"));
     let process = format!("process {} ", roots.id());
@@ -230,7 +226,6 @@ fn a_user_is_told_of_roots_run_and_gives_way() {
 #[test]
 fn root_is_told_of_a_users_run_and_not_stopped_by_it() {
     needs_root();
-    let _turn = turn();
     let (scratch, binary, home) = (bench(), public_copy(), home_of(NOBODY));
     let mut theirs = without_a_home(NOBODY, binary.path(), home.path(), &["run", "null"]);
     theirs.env("HOME", home.path());
@@ -250,7 +245,6 @@ fn root_is_told_of_a_users_run_and_not_stopped_by_it() {
 #[test]
 fn a_users_lock_lies_in_no_directory_of_others() {
     needs_root();
-    let _turn = turn();
     let (binary, home, theirs) = (public_copy(), home_of(NOBODY), home_of(OTHER));
     fs::create_dir(theirs.path().join("fsb")).unwrap();
     for path in [theirs.path().to_owned(), theirs.path().join("fsb")] {

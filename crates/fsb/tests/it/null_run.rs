@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{
-    Running, command, expect_code, expect_no_traces, fast_plan, fsb, record, scratch, stdout, traces, trials, turn,
+    Running, command, expect_code, expect_no_traces, fast_plan, fsb, record, scratch, stdout, traces, trials,
 };
 
 /// What differs between two runs of the same plan: the kernel, durations, the directory, the machine's own warnings.
@@ -46,7 +46,6 @@ fn run(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Output 
 
 #[test]
 fn a_whole_run_is_the_same_to_the_last_digit() {
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     let targets = ["null", "slow=null,slowdown=10%", "same=null", "--blocks", "6"];
@@ -106,7 +105,6 @@ steps = [
 
 #[test]
 fn the_first_screen_decides_what_can_be_decided() {
-    let _turn = turn();
     let scratch = scratch();
     fs::write(scratch.path().join("screen.toml"), SCREEN).unwrap();
     let output = fsb(scratch.path(), &["run", "screen.toml", "--seed", "42", "--out", "out", "-q"]);
@@ -129,7 +127,6 @@ fn the_first_screen_decides_what_can_be_decided() {
 
 #[test]
 fn another_seed_is_another_run() {
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     for (seed, out) in [("1", "one"), ("2", "two")] {
@@ -143,7 +140,6 @@ fn another_seed_is_another_run() {
 
 #[test]
 fn a_known_slowdown_is_found_and_no_difference_is_not() {
-    let _turn = turn();
     let scratch = scratch();
     let output = run(scratch.path(), "run", &["a=null", "b=null", "c=null,slowdown=100%", "--blocks", "10"]);
     expect_code(&output, 0);
@@ -160,7 +156,6 @@ fn a_known_slowdown_is_found_and_no_difference_is_not() {
 
 #[test]
 fn each_block_visits_every_target_and_cell_once_in_its_own_order() {
-    let _turn = turn();
     let scratch = scratch();
     expect_code(&run(scratch.path(), "run", &["a=null", "b=null", "c=null", "--blocks", "4"]), 0);
     let record = record(&scratch.path().join("run"));
@@ -182,7 +177,6 @@ fn each_block_visits_every_target_and_cell_once_in_its_own_order() {
 
 #[test]
 fn the_plan_that_is_printed_resolves_to_itself() {
-    let _turn = turn();
     let scratch = scratch();
     let arguments = ["run", "null", "b=null,slowdown=2%", "--seed", "7", "--theta", "5%", "--print-plan"];
     let first = fsb(scratch.path(), &[&arguments[..], &["--budget", "90s", "--size", "1G"]].concat());
@@ -198,7 +192,6 @@ fn the_plan_that_is_printed_resolves_to_itself() {
 
 #[test]
 fn precision_stops_as_soon_as_every_cell_is_narrow_enough() {
-    let _turn = turn();
     let scratch = scratch();
     let output = run(scratch.path(), "run", &["a=null", "b=null", "--precision", "50%", "--budget", "2m"]);
     expect_code(&output, 0);
@@ -208,7 +201,6 @@ fn precision_stops_as_soon_as_every_cell_is_narrow_enough() {
 
 #[test]
 fn every_format_can_be_printed_and_written() {
-    let _turn = turn();
     let scratch = scratch();
     expect_code(&run(scratch.path(), "run", &["a=null", "b=null", "--blocks", "2"]), 0);
     for (format, file, needle) in [
@@ -231,7 +223,6 @@ fn every_format_can_be_printed_and_written() {
 
 #[test]
 fn a_closed_pipe_is_success() {
-    let _turn = turn();
     let scratch = scratch();
     expect_code(&run(scratch.path(), "run", &["null", "--blocks", "1"]), 0);
     let mut child = command(scratch.path(), &["report", "run", "--format", "html"])
@@ -247,7 +238,6 @@ fn a_closed_pipe_is_success() {
 
 #[test]
 fn a_second_run_is_told_who_holds_the_machine() {
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     let first = Running::start(scratch.path(), &["run", "fast.toml", "null", "--blocks", "500", "--out", "one", "-q"]);
@@ -275,7 +265,6 @@ fn runs_of_the_same_second_have_directories_of_their_own() {
 
 #[test]
 fn a_run_tells_how_far_the_last_run_of_its_plan_was() {
-    let _turn = turn();
     let scratch = scratch();
     let targets = ["null", "slow=null,slowdown=10%", "--blocks", "6"];
     let first = run(scratch.path(), "one", &targets);

@@ -2,16 +2,13 @@
 
 use serde_json::Value;
 
-use crate::common::{
-    expect_code, expect_no_traces, fsb, needs_program, needs_root, scratch, stdout, traces, trials, turn,
-};
+use crate::common::{expect_code, expect_no_traces, fsb, needs_program, needs_root, scratch, stdout, traces, trials};
 
 /// A rate that the page cache keeps up easily, one that nothing does, and writes that reach the device.
 #[test(machine)]
 fn a_rate_is_kept_or_the_row_says_that_it_was_not_and_what_lasts_has_a_course() {
     needs_root();
     needs_program("mkfs.ext4");
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     let plan = "\

@@ -1,6 +1,6 @@
 //! Targets that not every machine can make: the others are measured all the same.
 
-use crate::common::{counting, expect_code, fsb, record, scratch, stderr, stdout, turn};
+use crate::common::{counting, expect_code, fsb, record, scratch, stderr, stdout};
 
 /// No machine has room for it.
 const PLAN: &str = "targets = ['null', 'ext2=null', { target = 'striped=ext4@raid0:loop+loop', optional = true }]\n\
@@ -9,7 +9,6 @@ const PLAN: &str = "targets = ['null', 'ext2=null', { target = 'striped=ext4@rai
 
 #[test]
 fn a_target_that_this_machine_cannot_make_is_said_and_no_failure() {
-    let _turn = turn();
     let directory = scratch();
     std::fs::write(directory.path().join("plan.toml"), PLAN).unwrap();
     let output = fsb(directory.path(), &["run", "plan.toml", "--seed", "1", "--out", "out"]);
@@ -42,7 +41,6 @@ fn a_target_that_this_machine_cannot_make_is_said_and_no_failure() {
 
 #[test]
 fn what_is_wrong_of_it_and_a_run_of_nothing_else_are_refused() {
-    let _turn = turn();
     let directory = scratch();
     let write = |text: &str| std::fs::write(directory.path().join("plan.toml"), text).unwrap();
     write(&PLAN.replace("optional = true", "optional = false"));

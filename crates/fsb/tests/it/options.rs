@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use crate::common::{
     Running, expect_code, expect_no_traces, fast_plan, fsb, needs_root, scratch, stderr, stdout, tiny_plan, traces,
-    turn, wait_until,
+    wait_until,
 };
 
 /// A difference of 10 % is one at the usual 3 %, and none where only differences of 40 % matter.
 #[test]
 fn theta_decides_which_difference_matters() {
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     let shown = |theta: &str, out: &str| {
@@ -30,7 +29,6 @@ fn theta_decides_which_difference_matters() {
 
 #[test]
 fn quiet_shows_the_result_and_no_progress() {
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     let run = |more: &[&str]| {
@@ -48,7 +46,6 @@ fn quiet_shows_the_result_and_no_progress() {
 #[test]
 fn dir_is_where_the_image_would_be() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     tiny_plan(scratch.path());
     let refused = fsb(scratch.path(), &["run", "tiny.toml", "ext4", "--dir", "/dev/shm", "-q"]);
@@ -70,7 +67,6 @@ fn some_file(directory: &Path) -> Option<PathBuf> {
 #[test]
 fn workers_run_as_the_user_and_group_that_were_asked_for() {
     needs_root();
-    let _turn = turn();
     let before = traces();
     for (options, expected) in
         [(&["--uid", "12345", "--gid", "23456"][..], (12345, 23456)), (&["--force-root-user"], (0, 0))]
@@ -97,7 +93,6 @@ fn workers_run_as_the_user_and_group_that_were_asked_for() {
 
 #[test]
 fn an_unsafe_target_is_marked_in_every_output_and_does_not_win() {
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     let arguments = ["run", "fast.toml", "slow=null,slowdown=60%", "quick=null", "--blocks", "6", "--seed", "42"];

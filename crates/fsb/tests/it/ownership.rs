@@ -11,7 +11,7 @@ use rustix::process::Signal;
 
 use crate::common::{
     FSB, Running, command, expect_code, expect_no_traces, fast_plan, fsb, needs_program, needs_root, scratch, stderr,
-    stdout, tiny_plan, traces, trials, turn, wait_until,
+    stdout, tiny_plan, traces, trials, wait_until,
 };
 
 pub const NOBODY: u32 = 65534;
@@ -57,7 +57,6 @@ fn below(directory: &Path) -> Vec<std::path::PathBuf> {
 #[test]
 fn root_by_itself_writes_nothing_where_another_user_could_exchange_it() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let home = home(scratch.path());
     let before = below(&home);
@@ -89,7 +88,6 @@ fn root_by_itself_writes_nothing_where_another_user_could_exchange_it() {
 #[test]
 fn under_sudo_results_are_the_callers_and_what_was_planted_stays() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let home = home(scratch.path());
     for who in ["SUDO_UID", "PKEXEC_UID"] {
@@ -136,7 +134,6 @@ fn under_sudo_results_are_the_callers_and_what_was_planted_stays() {
 #[test]
 fn a_results_directory_that_is_exchanged_all_the_time_leads_nowhere() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let home = home(scratch.path());
     let victim = scratch.path().join("victim");
@@ -167,7 +164,6 @@ fn a_results_directory_that_is_exchanged_all_the_time_leads_nowhere() {
 fn a_real_run_under_sudo_in_a_users_home() {
     needs_root();
     needs_program("mkfs.ext4");
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     let home = home(scratch.path());
@@ -182,7 +178,6 @@ fn a_real_run_under_sudo_in_a_users_home() {
 
 #[test]
 fn two_do_not_go_on_with_one_run() {
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     let first = Running::start(scratch.path(), &["run", "fast.toml", "null", "--blocks", "3000", "--out", "one", "-q"]);
@@ -201,7 +196,6 @@ fn two_do_not_go_on_with_one_run() {
 
 #[test]
 fn a_limit_on_files_ends_a_run_and_keeps_its_trials() {
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     // 40 KiB: the record fits, many trials do not.
@@ -217,7 +211,6 @@ fn a_limit_on_files_ends_a_run_and_keeps_its_trials() {
 
 #[test]
 fn owners_can_read_their_results_whatever_the_mask() {
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     let arguments = ["run", "fast.toml", "null", "--blocks", "1", "--out", "one", "-q"];
@@ -231,7 +224,6 @@ fn owners_can_read_their_results_whatever_the_mask() {
 
 #[test]
 fn a_working_directory_that_is_gone_is_told() {
-    let _turn = turn();
     let scratch = scratch();
     fs::create_dir(scratch.path().join("gone")).unwrap();
     let output = under_limits(scratch.path(), "cd gone && rmdir ../gone", &["run", "null"]);
@@ -241,7 +233,6 @@ fn a_working_directory_that_is_gone_is_told() {
 
 #[test]
 fn a_run_directory_that_is_deleted_is_made_again() {
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     let run = Running::start(scratch.path(), &["run", "fast.toml", "null", "--blocks", "3000", "--out", "one", "-q"]);
@@ -260,7 +251,6 @@ fn a_run_directory_that_is_deleted_is_made_again() {
 #[test]
 fn reports_follow_nothing_that_others_planted() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     expect_code(&fsb(scratch.path(), &["run", "fast.toml", "null", "--blocks", "1", "--out", "one", "-q"]), 0);
@@ -289,7 +279,6 @@ fn reports_follow_nothing_that_others_planted() {
 #[test]
 fn front_ends_work_in_anothers_directory_with_that_users_rights_alone() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let home = home(scratch.path());
     fs::write(home.join("mail"), "set number 5\nset transactions 5\nset location .\nrun report\nquit\n").unwrap();

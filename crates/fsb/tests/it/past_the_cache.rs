@@ -61,7 +61,6 @@ fn is_exposed((outcome, error): &(String, String)) -> bool {
 fn ext4_and_xfs_go_past_the_page_cache() {
     needs_root();
     ["mkfs.ext4", "mkfs.xfs"].into_iter().for_each(needs_program);
-    let _turn = turn();
     for target in ["ext4", "xfs"] {
         for (outcome, error) in outcomes(target) {
             assert_eq!(outcome, "ok", "{target}: {error}");
@@ -73,7 +72,6 @@ fn ext4_and_xfs_go_past_the_page_cache() {
 fn a_full_journal_goes_through_it_and_is_exposed() {
     needs_root();
     needs_program("mkfs.ext3");
-    let _turn = turn();
     let found = outcomes("ext3,data=journal");
     assert!(found.iter().all(is_exposed), "{found:?}");
 }
@@ -82,7 +80,6 @@ fn a_full_journal_goes_through_it_and_is_exposed() {
 #[test]
 fn a_file_system_in_memory_is_exposed_or_refuses() {
     needs_root();
-    let _turn = turn();
     for found in outcomes("tmpfs") {
         let refused = found.0 == "failed" && found.1.contains("cannot go past the page cache");
         assert!(is_exposed(&found) || refused, "{found:?}");
@@ -94,7 +91,6 @@ fn a_file_system_in_memory_is_exposed_or_refuses() {
 fn writes_with_checksums_are_exposed_where_the_kernel_buffers_them() {
     needs_root();
     needs_program("mkfs.btrfs");
-    let _turn = turn();
     let found = outcomes("btrfs");
     assert_eq!(found[0].0, "ok", "reads are direct: {found:?}");
     let exposed = found[1..].iter().filter(|found| is_exposed(found)).count();

@@ -1,10 +1,9 @@
 //! Published tables beside runs: known by what was measured.
 
-use crate::common::{expect_code, fsb, scratch, stdout, turn};
+use crate::common::{expect_code, fsb, scratch, stdout};
 
 #[test]
 fn the_operations_of_2006_stand_beside_their_table() {
-    let _turn = turn();
     let directory = scratch();
     let plan = "targets = ['reiserfs=null', 'jfs=null']\nsuite = 'horvath-2006'\n\
                 [repetition]\nblocks = 1\nstretch = '1ms'\n";

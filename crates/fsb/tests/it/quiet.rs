@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{counting, expect_code, expect_no_traces, fsb, needs_root, record, scratch, traces, turn};
+use crate::common::{counting, expect_code, expect_no_traces, fsb, needs_root, record, scratch, traces};
 
 /// Much to write out later: deleted and kept inodes, a journal full of them, and data.
 const HEAVY: &str =
@@ -35,7 +35,6 @@ fn reads(directory: &Path, out: &str, workloads: &str) -> Vec<Value> {
 #[test]
 fn a_read_after_a_heavy_write_does_what_a_read_alone_does() {
     needs_root();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     let alone = reads(scratch.path(), "alone", READ);

@@ -41,7 +41,6 @@ macro_rules! real {
         fn $name() {
             needs_root();
             $(needs_program($program);)*
-            let _turn = turn();
             expect_measured($target, $size, $driver);
         }
     };
@@ -60,7 +59,6 @@ real!(an_image_in_memory_is_measured_and_gone, "ext4@ram", "64M", None, ["mkfs.e
 #[test]
 fn tmpfs_is_measured_where_it_makes_sense_and_says_so_where_not() {
     needs_root();
-    let _turn = turn();
     let (_scratch, trials) = tiny_run("tmpfs", &["--size", "64M"], 0);
     let outcome = |needle: &str| {
         let trial = trials
@@ -77,7 +75,6 @@ fn tmpfs_is_measured_where_it_makes_sense_and_says_so_where_not() {
 #[test]
 fn mkfs_arguments_and_mount_options_reach_the_file_system() {
     needs_root();
-    let _turn = turn();
     let (scratch, _) = tiny_run("small=ext4,noatime,mkfs=\"-b 1024 -O ^has_journal\"", &["--size", "64M"], 0);
     let record = record(&scratch.path().join("run"));
     let made = &record["targets"]["small"];
@@ -120,7 +117,6 @@ impl Drop for Disk {
 #[test]
 fn a_block_device_is_measured_only_when_it_is_empty_or_given_up() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     tiny_plan(scratch.path());
     let disk = Disk::new(64 << 20);

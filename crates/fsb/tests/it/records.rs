@@ -44,7 +44,6 @@ fn every_earlier_version_is_reported_and_compared() {
 /// Kinds and fields that this version does not know are kept and printed.
 #[test]
 fn a_newer_minor_version_is_reported_with_what_it_added() {
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     let arguments = ["run", "fast.toml", "null", "b=null", "--blocks", "5", "--seed", "3", "--out", "run", "-q"];

@@ -101,7 +101,6 @@ fn needs_a_memory_controller() {
 #[test]
 fn out_of_cache_is_held_seen_from_outside_and_proved() {
     needs_a_memory_controller();
-    let _turn = turn();
     let before = traces();
     needs_program("mkntfs");
     for target in ["ext4", "xfs", "btrfs", "ntfs"] {
@@ -156,7 +155,6 @@ fn out_of_cache_is_held_seen_from_outside_and_proved() {
 #[test]
 fn what_is_in_cache_is_there_before_and_after() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let plan =
         WARM.replace("blocks = 5", "blocks = 1") + "[[workload]]\nname = 'write'\nfile_size = ['1M']\ncache = 'warm'\n";
@@ -173,7 +171,6 @@ fn what_is_in_cache_is_there_before_and_after() {
 #[test(machine)]
 fn a_killed_run_leaves_its_cgroup_to_the_next_one() {
     needs_a_memory_controller();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     fs::write(scratch.path().join("out.toml"), OUT.replace("blocks = 1", "blocks = 50")).unwrap();
@@ -225,7 +222,6 @@ fn a_limit_above_memory_is_refused() {
 
 #[test]
 fn a_matrix_ends_in_findings_of_every_pair() {
-    let _turn = turn();
     let scratch = scratch();
     fs::write(scratch.path().join("warm.toml"), WARM).unwrap();
     let targets = ["a=null", "b=null,slowdown=20%", "c=null"];
@@ -262,7 +258,6 @@ fn a_matrix_ends_in_findings_of_every_pair() {
 
 #[test]
 fn a_scale_is_recorded_shown_and_not_compared_silently() {
-    let _turn = turn();
     let scratch = scratch();
     fs::write(scratch.path().join("warm.toml"), WARM).unwrap();
     let arguments = |out, scale| ["run", "warm.toml", "null", "--seed", "7", "--out", out, "-q", "--scale", scale];
@@ -285,7 +280,6 @@ fn a_scale_is_recorded_shown_and_not_compared_silently() {
 /// Two runs whose records say that a cgroup of version 1 held one and one of version 2 the other.
 #[test]
 fn limits_by_different_means_are_shown_and_not_judged() {
-    let _turn = turn();
     let scratch = scratch();
     fs::write(scratch.path().join("warm.toml"), WARM).unwrap();
     for (target, mechanism) in [("null", "cgroup v1"), ("slow=null,slowdown=50%", "cgroup v2")] {

@@ -407,7 +407,6 @@ impl Bench {
 /// A replay that the budget does not hold is refused with the reason, and so is a command.
 #[test]
 fn work_that_outlasts_its_budget_is_ended() {
-    let _turn = turn();
     let before = traces();
     let bench = Bench::new(scratch());
     let thinks = Call { start_ns: 300_000_000_000, ..Call::new(Kind::StatName) };
@@ -433,7 +432,6 @@ fn work_that_outlasts_its_budget_is_ended() {
 /// More files than the budget has time to make.
 #[test]
 fn a_replay_of_a_million_names_ends() {
-    let _turn = turn();
     let bench = Bench::new(scratch());
     let mut out = Writer::new(Vec::new(), &Header::default()).unwrap();
     for number in 0..1_000_000 {
@@ -452,7 +450,6 @@ fn a_replay_of_a_million_names_ends() {
 #[test]
 fn mutated_traces_end_within_the_budget_and_stay_below_the_target() {
     needs_root();
-    let _turn = turn();
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let count = number("FSB_REPLAYS").unwrap_or(FEW);
     let fresh = || std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_millis() as u64 % 1_000_000);

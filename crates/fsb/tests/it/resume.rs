@@ -28,7 +28,6 @@ fn cut(run: &Path, keep: usize) {
 
 #[test]
 fn a_resumed_run_has_the_numbers_of_one_that_was_never_interrupted() {
-    let _turn = turn();
     let whole = interrupted(10_000);
     let table = fs::read_to_string(whole.path().join("run/trials.csv")).unwrap();
     // Twelve cells on two targets: warm-up, block 1, and half of block 2.
@@ -58,7 +57,6 @@ fn a_resumed_run_has_the_numbers_of_one_that_was_never_interrupted() {
 
 #[test]
 fn an_interrupted_warm_up_is_made_again() {
-    let _turn = turn();
     let cut = interrupted(7);
     let run = cut.path().join("run");
     let mut record = record(&run);
@@ -72,7 +70,6 @@ fn an_interrupted_warm_up_is_made_again() {
 
 #[test]
 fn a_complete_run_and_another_kernel_are_refused() {
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     expect_code(&fsb(scratch.path(), &["run", "fast.toml", "null", "--blocks", "1", "--out", "run", "-q"]), 0);
@@ -91,7 +88,6 @@ fn a_complete_run_and_another_kernel_are_refused() {
 fn a_resumed_run_has_parts_of_its_own() {
     needs_root();
     needs_program("mkfs.ext4");
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     tiny_plan(scratch.path());

@@ -21,7 +21,6 @@ fn seed(run: &Path) -> u64 {
 
 #[test]
 fn a_set_holds_complete_runs_and_is_compared_as_one() {
-    let _turn = turn();
     let scratch = scratch();
     make(scratch.path(), "3", "old");
     make(scratch.path(), "2", "new");
@@ -38,7 +37,6 @@ fn a_set_holds_complete_runs_and_is_compared_as_one() {
 
 #[test]
 fn a_set_is_resumed_with_the_runs_that_are_missing() {
-    let _turn = turn();
     let scratch = scratch();
     make(scratch.path(), "3", "set");
     let set = scratch.path().join("set");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{expect_code, fast_plan, fsb, record, scratch, stdout, trials, turn};
+use crate::common::{expect_code, fast_plan, fsb, record, scratch, stdout, trials};
 
 fn validator(text: &str) -> jsonschema::Validator {
     let schema: serde_json::Value = serde_json::from_str(text).expect("the schema is JSON");
@@ -25,7 +25,6 @@ fn document(directory: &Path, arguments: &[&str]) -> serde_json::Value {
 
 #[test]
 fn run_record_trials_report_and_comparison_fit_their_schemas() {
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     let targets =
@@ -56,7 +55,6 @@ fn run_record_trials_report_and_comparison_fit_their_schemas() {
 
 #[test]
 fn reports_of_suites_fit_the_schema() {
-    let _turn = turn();
     let scratch = scratch();
     let validator = validator(include_str!("../../schema/report.json"));
     fs::write(scratch.path().join("small.toml"), "[repetition]\nstretch = '1ms'\nblocks = 3\n").unwrap();
@@ -69,7 +67,6 @@ fn reports_of_suites_fit_the_schema() {
 
 #[test]
 fn the_choice_of_a_race_fits_its_schema() {
-    let _turn = turn();
     let scratch = scratch();
     let race = ["choose", "null,slowdown=40%", "null,slowdown=20%", "null,unsafe", "--budget", "5s"];
     expect_code(&fsb(scratch.path(), &[&race[..], &["--risky", "--out", "race", "-q"]].concat()), 0);

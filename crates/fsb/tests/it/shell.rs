@@ -146,7 +146,6 @@ fn the_binary_alone_knows_its_suites_plans_and_templates() {
     for suite in suites.filter_map(|line| line.split_whitespace().next()) {
         expect_code(&run(&["run", "null", "--suite", suite, "--print-plan"]), 0);
     }
-    let _turn = crate::common::turn();
     let line = ["run", "null", "--suite", "varmail", "--scale", "1/64", "--blocks", "1", "--out", "out", "-q"];
     expect_code(&run(&line), 0);
     assert!(fs::read_to_string(directory.path().join("out/report.html")).unwrap().len() > 100_000);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::common::{
     expect_code, expect_no_traces, fsb, needs_program, needs_root, record, scratch, stderr, stdout, tiny_plan, traces,
-    trials, turn,
+    trials,
 };
 
 fn run(directory: &Path, targets: &[&str], more: &[&str]) -> std::process::Output {
@@ -35,7 +35,6 @@ fn parts_rotate_and_every_stretch_is_kept() {
     needs_root();
     needs_program("mkfs.ext4");
     needs_program("mkfs.btrfs");
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     expect_code(&run(scratch.path(), &["ext4", "ext2", "btrfs"], &["--blocks", "3", "--size", "600M"]), 0);
@@ -93,7 +92,6 @@ fn parts_rotate_and_every_stretch_is_kept() {
 fn targets_take_turns_where_that_is_asked_for_or_cannot_be_otherwise() {
     needs_root();
     needs_program("mkfs.ext4");
-    let _turn = turn();
     for (targets, more, reason) in
         [(["ext4", "ext2"], "--one-at-a-time", "requested"), (["ext4", "ext2@ram"], "--verify", "different_media")]
     {
@@ -109,7 +107,6 @@ fn targets_take_turns_where_that_is_asked_for_or_cannot_be_otherwise() {
 fn a_part_that_is_too_small_is_refused_with_the_size_that_would_do() {
     needs_root();
     needs_program("mkfs.xfs");
-    let _turn = turn();
     let scratch = scratch();
     let refused = run(scratch.path(), &["xfs", "xfs"], &["--size", "512M"]);
     expect_code(&refused, 2);
@@ -120,7 +117,6 @@ fn a_part_that_is_too_small_is_refused_with_the_size_that_would_do() {
 
 #[test]
 fn what_cannot_be_made_leaves_the_others_to_go_on() {
-    let _turn = turn();
     let scratch = scratch();
     let output = run(scratch.path(), &["a=null", "b=null,fail=mount", "c=null"], &["--blocks", "2"]);
     let code = output.status.code();
@@ -133,7 +129,6 @@ fn what_cannot_be_made_leaves_the_others_to_go_on() {
 
 #[test]
 fn stretches_of_seconds_are_visits() {
-    let _turn = turn();
     let scratch = scratch();
     let seconds = |stretch: &str| {
         std::fs::write(
@@ -163,7 +158,6 @@ fn stretches_of_seconds_are_visits() {
 /// Beside rows of short stretches, one workload in visits: as long as it says, where the budget holds that.
 #[test]
 fn one_workload_of_a_plan_may_be_measured_in_visits() {
-    let _turn = turn();
     let scratch = scratch();
     let workload = "[[workload]]\nname = 'write'\nfile_size = '1M'\nblock_size = '4K'\ndurability = 'each'\n";
     std::fs::write(
@@ -192,7 +186,6 @@ fn every_stretch_that_begins_cold_reads_its_files() {
     needs_root();
     needs_program("mkfs.ext4");
     needs_program("mkntfs");
-    let _turn = turn();
     let scratch = scratch();
     std::fs::write(
         scratch.path().join("cold.toml"),

@@ -2,16 +2,13 @@
 
 use serde_json::Value;
 
-use crate::common::{
-    expect_code, expect_no_traces, fsb, needs_program, needs_root, scratch, stdout, traces, trials, turn,
-};
+use crate::common::{expect_code, expect_no_traces, fsb, needs_program, needs_root, scratch, stdout, traces, trials};
 
 /// ext4 logs ten thousand directories again and again; of btrfs, which has no journal, commits are counted.
 #[test(machine)]
 fn a_visit_goes_on_until_the_journal_was_written_and_its_later_part_counts() {
     needs_root();
     needs_program("mkfs.btrfs");
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     let plan = "\

@@ -6,9 +6,7 @@ use std::process::Output;
 
 use fsb_report::visible::is_hidden;
 
-use crate::common::{
-    FSB, command, expect_code, fast_plan, fsb, needs_program, scratch, stderr, stdout, tiny_plan, turn,
-};
+use crate::common::{FSB, command, expect_code, fast_plan, fsb, needs_program, scratch, stderr, stdout, tiny_plan};
 
 /// An escape sequence, a control of the second range, an override of the direction, and something without width.
 const EVIL: &str = "\u{1b}[31mred\u{9b}2J\u{202e}abc\u{200b}";
@@ -65,7 +63,6 @@ fn errors_repeat_paths_and_arguments_visibly() {
 
 #[test]
 fn progress_and_first_screen_name_targets_visibly() {
-    let _turn = turn();
     let directory = scratch();
     fast_plan(directory.path());
     // Controls are refused in a name already.
@@ -88,7 +85,6 @@ fn progress_and_first_screen_name_targets_visibly() {
 #[test]
 fn the_table_fills_in_while_the_run_goes_on() {
     needs_program("script");
-    let _turn = turn();
     let directory = scratch();
     tiny_plan(directory.path());
     let run = format!("stty rows 40 cols 100; {FSB} run tiny.toml null slow=null,slowdown=50% --blocks 6 --out run");

@@ -49,7 +49,6 @@ fn a_program_that_uses_no_file_below_the_root_is_refused_with_the_directory_it_w
 
 #[test]
 fn a_program_is_recorded_shown_and_replayed() {
-    let _turn = turn();
     let scratch = scratch();
     let work = scratch.path().join("work");
     fs::create_dir(&work).unwrap();
@@ -105,7 +104,6 @@ fn names_can_be_hidden() {
 /// What a tracer cannot see is told, and such a trace is replayed only where that is asked for.
 #[test]
 fn stores_to_shared_mappings_make_a_trace_incomplete() {
-    let _turn = turn();
     needs_program("python3");
     let scratch = scratch();
     let work = scratch.path().join("work");
@@ -125,7 +123,6 @@ fn stores_to_shared_mappings_make_a_trace_incomplete() {
 /// The calls of a replay are those of the trace: strace counts them.
 #[test]
 fn a_replay_makes_the_calls_that_were_recorded() {
-    let _turn = turn();
     needs_program("strace");
     needs_program("python3");
     let scratch = scratch();
@@ -278,7 +275,6 @@ fn without_rights_calls_stop() {
 
 #[test]
 fn logs_of_others_are_imported_and_reduced() {
-    let _turn = turn();
     let scratch = scratch();
     let log = "fio version 2 iolog\ndata add\ndata open\ndata read 0 8192\ndata write 8192 4096\ndata datasync 0 0\ndata close\n";
     fs::write(scratch.path().join("fio.log"), log).unwrap();

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::contract::check;
 use super::{compare, set};
-use crate::common::{expect_code, fast_plan, fsb, scratch, stderr, stdout, trials, turn};
+use crate::common::{expect_code, fast_plan, fsb, scratch, stderr, stdout, trials};
 
 /// Measures one run that others are copies of.
 fn measure(directory: &Path) {
@@ -67,7 +67,6 @@ const THREE: [&str; 2] = ["old1,old2,old3", "new1,new2,new3"];
 
 #[test]
 fn one_run_on_each_side_has_no_verdict_unless_the_variation_is_stated() {
-    let _turn = turn();
     let scratch = scratch();
     measure(scratch.path());
     both_sides(scratch.path(), 1, |target| if target == "b" { 0.6 } else { 1.0 }, |_| ());
@@ -90,7 +89,6 @@ fn one_run_on_each_side_has_no_verdict_unless_the_variation_is_stated() {
 
 #[test]
 fn three_runs_on_each_side_are_judged_as_three_values() {
-    let _turn = turn();
     let scratch = scratch();
     measure(scratch.path());
     both_sides(scratch.path(), 3, |target| if target == "b" { 0.6 } else { 1.0 }, |_| ());
@@ -112,7 +110,6 @@ fn three_runs_on_each_side_are_judged_as_three_values() {
 
 #[test]
 fn the_gate_refuses_runs_of_low_trust_by_name() {
-    let _turn = turn();
     let scratch = scratch();
     measure(scratch.path());
     both_sides(scratch.path(), 3, |_| 0.6, |_| ());
@@ -128,7 +125,6 @@ fn the_gate_refuses_runs_of_low_trust_by_name() {
 
 #[test]
 fn sides_of_different_sessions_need_the_variation_between_sessions() {
-    let _turn = turn();
     let scratch = scratch();
     measure(scratch.path());
     both_sides(scratch.path(), 3, |_| 0.6, |record| record["segments"][0]["boot_id"] = "another boot".into());
@@ -150,7 +146,6 @@ fn sides_of_different_sessions_need_the_variation_between_sessions() {
 
 #[test]
 fn earlier_runs_of_the_plan_judge_ratios_of_targets() {
-    let _turn = turn();
     let scratch = scratch();
     measure(scratch.path());
     both_sides(scratch.path(), 1, |target| if target == "b" { 0.6 } else { 1.0 }, |_| ());
@@ -173,7 +168,6 @@ fn earlier_runs_of_the_plan_judge_ratios_of_targets() {
 
 #[test]
 fn conditions_that_differ_stand_before_any_number() {
-    let _turn = turn();
     let scratch = scratch();
     measure(scratch.path());
     both_sides(
@@ -220,7 +214,6 @@ fn three_results_of_another_tool_on_each_side_are_judged() {
 
 #[test]
 fn an_unsafe_target_is_marked_in_a_comparison_and_does_not_win() {
-    let _turn = turn();
     let scratch = scratch();
     let targets = ["run", "null,slowdown=30%", "null,unsafe", "--budget", "20s", "--seed", "7", "--out", "run", "-q"];
     expect_code(&fsb(scratch.path(), &targets), 0);

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{compare, set};
-use crate::common::{expect_code, fast_plan, fsb, scratch, turn};
+use crate::common::{expect_code, fast_plan, fsb, scratch};
 
 fn validator() -> jsonschema::Validator {
     let schema = serde_json::from_str(include_str!("../../../schema/comparison.json")).expect("JSON");
@@ -84,7 +84,6 @@ fn results_of_other_tools_fit_the_schema() {
 
 #[test]
 fn a_run_of_ours_fits_the_schema_alone_and_beside_other_tools() {
-    let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
     let run =

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{compare, refused, set};
-use crate::common::{expect_code, fails, fsb, scratch, stderr, stdout, turn};
+use crate::common::{expect_code, fails, fsb, scratch, stderr, stdout};
 
 fn two() -> [String; 2] {
     [set("xfs", "iozone-2010/xfs"), set("ext4", "iozone-2010/ext4")]
@@ -111,7 +111,6 @@ fn the_gate_fails_where_a_set_is_slower_and_says_which() {
 /// What matters between two runs of several targets is what became of each of them.
 #[test]
 fn targets_of_two_runs_meet_themselves() {
-    let _turn = turn();
     let scratch = scratch();
     for (name, slow) in [("before", "b=null,slowdown=20%"), ("after", "b=null,slowdown=100%")] {
         let run = ["run", "a=null", slow, "--blocks", "6", "--seed", "4", "-q", "--out", name];
@@ -140,7 +139,6 @@ fn targets_of_two_runs_meet_themselves() {
 /// whole file is not, and no latency stands in for its rate.
 #[test]
 fn runs_of_other_sizes_are_compared_where_their_units_are_the_same() {
-    let _turn = turn();
     let scratch = scratch();
     for (name, size) in [("small", "1G"), ("large", "2G")] {
         let run = ["run", "null", "--size", size, "--blocks", "5", "--seed", "4", "-q", "--out", name];
@@ -172,7 +170,6 @@ fn runs_of_other_sizes_are_compared_where_their_units_are_the_same() {
 /// What a stretch of rounds measures and what a visit does are two quantities, and that is told.
 #[test]
 fn rounds_beside_visits_are_told() {
-    let _turn = turn();
     let scratch = scratch();
     crate::common::fast_plan(scratch.path());
     for (name, way) in [("rounds", "--quiet"), ("visits", "--one-at-a-time")] {

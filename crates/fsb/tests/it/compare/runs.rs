@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{compare, names, refused, set};
-use crate::common::{expect_code, fast_plan, fsb, scratch, trials, turn};
+use crate::common::{expect_code, fast_plan, fsb, scratch, trials};
 
 fn measure(directory: &Path, out: &str, targets: &[&str], seed: &str) {
     fast_plan(directory);
@@ -14,7 +14,6 @@ fn measure(directory: &Path, out: &str, targets: &[&str], seed: &str) {
 
 #[test]
 fn each_target_is_a_set_and_blocks_pair_only_within_their_run() {
-    let _turn = turn();
     let scratch = scratch();
     measure(scratch.path(), "one", &["a=null", "b=null,slowdown=100%"], "1");
     measure(scratch.path(), "two", &["a=null", "b=null,slowdown=100%"], "2");
@@ -46,7 +45,6 @@ fn each_target_is_a_set_and_blocks_pair_only_within_their_run() {
 
 #[test]
 fn controls_that_differ_are_named() {
-    let _turn = turn();
     let scratch = scratch();
     for (out, seed) in [("one", "1"), ("two", "2")] {
         measure(scratch.path(), out, &["a=null"], seed);
@@ -74,7 +72,6 @@ fn controls_that_differ_are_named() {
 
 #[test]
 fn the_report_and_the_comparison_tell_the_same_ratios_and_verdicts() {
-    let _turn = turn();
     let scratch = scratch();
     measure(scratch.path(), "run", &["a=null", "b=null,slowdown=100%"], "7");
     let report = fsb(scratch.path(), &["report", "run", "--format", "json"]);
@@ -103,7 +100,6 @@ fn the_report_and_the_comparison_tell_the_same_ratios_and_verdicts() {
 
 #[test]
 fn cells_that_differ_in_sizes_only_are_a_grid() {
-    let _turn = turn();
     let scratch = scratch();
     let cell = |name: &str, size: &str, block: &str| {
         format!("[[workload]]\nname = '{name}'\nfile_size = '{size}'\nblock_size = '{block}'\ncache = 'warm'\n")
@@ -135,7 +131,6 @@ fn cells_that_differ_in_sizes_only_are_a_grid() {
 
 #[test]
 fn failed_trials_are_counted_and_superseded_ones_are_not_used() {
-    let _turn = turn();
     let scratch = scratch();
     measure(scratch.path(), "run", &["a=null", "b=null"], "5");
     let path = scratch.path().join("run/trials.jsonl");

@@ -23,7 +23,6 @@ fn concurrent(run: &Path) -> Vec<String> {
 
 #[test]
 fn the_second_run_refuses_unless_it_insists_and_then_both_are_marked() {
-    let _turn = turn();
     let scratch = scratch();
     let directory = scratch.path();
     let first = long_run(directory, "first", &[]);
@@ -48,7 +47,6 @@ fn the_second_run_refuses_unless_it_insists_and_then_both_are_marked() {
 /// Whatever is refused with the advice to insist can insist.
 #[test]
 fn every_command_that_measures_may_insist() {
-    let _turn = turn();
     let scratch = scratch();
     let directory = scratch.path();
     let postmark = format!("set location {}\nset number 5\nset transactions 5\nrun\nquit\n", directory.display());
@@ -85,7 +83,6 @@ fn every_command_that_measures_may_insist() {
 
 #[test]
 fn a_run_that_insisted_keeps_others_out_all_the_same() {
-    let _turn = turn();
     let scratch = scratch();
     let directory = scratch.path();
     let first = long_run(directory, "first", &["--allow-concurrent"]);
@@ -101,7 +98,6 @@ fn a_run_that_insisted_keeps_others_out_all_the_same() {
 #[test]
 fn what_one_run_set_the_other_leaves_alone() {
     needs_root();
-    let _turn = turn();
     let (scratch, before) = (scratch(), vm("dirty_expire_centisecs"));
     let directory = scratch.path();
     let plan = ["run", "plan.toml", "tmpfs", "--size", "64M", "-q", "--out"];

@@ -11,7 +11,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[test(machine)]
 fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
     needs_disks();
-    let _turn = turn();
     let (scratch, disk) = (scratch(), Disk::new(320));
     // Not what the kernel would choose, so that it shows who restores it.
     fs::write(disk.setting("read_ahead_kb"), "512").unwrap();
@@ -66,7 +65,6 @@ fn btrfs_read_ahead(disk: &Disk) -> Option<String> {
 #[test]
 fn one_target_without_barriers_differs_from_the_other_in_that_alone() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let targets = "targets = ['ext4', { target = 'ext4', controls = { barriers = 'off' } }]\nsize = '320M'\n";
     fs::write(scratch.path().join("plan.toml"), format!("{targets}{PLAN}").replace("blocks = 50", "blocks = 1"))
@@ -105,7 +103,6 @@ fn what_the_machine_lacks_is_recorded_and_said() {
     if Path::new("/sys/devices/system/cpu/cpufreq/policy0").exists() {
         fsb_testkit::skip_everywhere("there is a governor");
     }
-    let _turn = turn();
     let scratch = scratch();
     fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
     let arguments = ["run", "plan.toml", "tmpfs", "--blocks", "1", "--size", "64M", "--out", "run", "-q"];

@@ -85,7 +85,6 @@ fn kill_within(cases: &[Case], disk: &Disk) {
 #[test(machine)]
 fn a_killed_run_leaves_no_setting_behind() {
     needs_disks();
-    let _turn = turn();
     let disk = Disk::new(320);
     let sysctl = |file: &str| PathBuf::from("/proc/sys/vm").join(file);
     let bytes = [
@@ -122,7 +121,6 @@ fn start_group(directory: &std::path::Path, disk: &Disk) -> std::process::Child 
 #[test(machine)]
 fn what_a_killed_run_set_comes_back_without_another_fsb() {
     needs_disks();
-    let _turn = turn();
     let (scratch, disk) = (scratch(), Disk::new(320));
     let before = traces();
     let settings = || (vm("dirty_expire_centisecs"), read(disk.setting("read_ahead_kb")));
@@ -147,7 +145,6 @@ fn what_a_killed_run_set_comes_back_without_another_fsb() {
 #[test(machine)]
 fn a_watcher_holds_nothing_of_its_run_and_ends_with_it() {
     needs_disks();
-    let _turn = turn();
     let (scratch, disk) = (scratch(), Disk::new(320));
     let before = traces();
     let was = vm("dirty_expire_centisecs");
@@ -179,7 +176,6 @@ fn a_watcher_holds_nothing_of_its_run_and_ends_with_it() {
 #[test(machine)]
 fn swap_comes_back_with_its_priority() {
     needs_disks();
-    let _turn = turn();
     let (scratch, disk, area) = (scratch(), Disk::new(320), Disk::new(32));
     let call = |program: &str, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).arg(&area.path).output().unwrap();
@@ -231,7 +227,6 @@ fn swap_comes_back_with_its_priority() {
 #[test]
 fn a_ledger_of_another_boot_is_discarded_and_said() {
     needs_root();
-    let _turn = turn();
     let scratch = scratch();
     let victim = PathBuf::from("/proc/sys/vm/dirty_ratio");
     let now = read(&victim);

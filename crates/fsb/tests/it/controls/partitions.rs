@@ -42,7 +42,6 @@ fn flushes(run: &Path) -> Vec<(String, u64)> {
 fn a_partition_is_controlled_by_its_disk_unless_a_neighbour_is_in_use() {
     needs_disks();
     ["addpart", "mkfs.ext4"].into_iter().for_each(needs_program);
-    let _turn = turn();
     let (scratch, disk) = (scratch(), Disk::new(420));
     let (own, neighbour) = (Partition::new(&disk, "1", 1, 330), Partition::new(&disk, "2", 340, 64));
     let target = format!("ext4@{}", own.path());

@@ -28,7 +28,6 @@ const TABLE: &[(&str, &str)] = &[
 
 #[test]
 fn wrong_values_are_refused_with_what_is_right() {
-    let _turn = turn();
     let scratch = scratch();
     for (control, word) in TABLE {
         let output = fsb(scratch.path(), &["run", "null", "--control", control, "--out", "run"]);
@@ -44,7 +43,6 @@ fn wrong_values_are_refused_with_what_is_right() {
 
 #[test]
 fn targets_differ_only_in_what_ends_with_their_visit() {
-    let _turn = turn();
     let scratch = scratch();
     for (controls, word) in [
         ("{ swap = 'off' }", "the control swap holds for the whole run"),
@@ -61,7 +59,6 @@ fn targets_differ_only_in_what_ends_with_their_visit() {
 
 #[test]
 fn barriers_stay_where_others_would_lose_data() {
-    let _turn = turn();
     let scratch = scratch();
     let directory = scratch.path().to_string_lossy().into_owned();
     let output = fsb(scratch.path(), &["run", &directory, "--control", "barriers=off"]);
@@ -76,7 +73,6 @@ fn barriers_stay_where_others_would_lose_data() {
 #[test(machine)]
 fn a_scheduler_that_the_device_does_not_know_is_refused() {
     needs_disks();
-    let _turn = turn();
     let (scratch, disk) = (scratch(), Disk::new(320));
     let target = format!("ext4@{}", disk.path.display());
     for target in [target.as_str(), "ext4"] {

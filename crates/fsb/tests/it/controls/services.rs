@@ -78,7 +78,6 @@ fn arguments<'a>(target: &'a str, services: &'a str) -> Vec<&'a str> {
 
 #[test]
 fn services_rest_while_fsb_measures() {
-    let _turn = turn();
     let (scratch, systemd) = (scratch(), Systemd::new());
     fs::write(scratch.path().join("plan.toml"), PLAN.replace("blocks = 50", "blocks = 1")).unwrap();
     let target = scratch.path().to_string_lossy().into_owned();
@@ -99,7 +98,6 @@ fn services_rest_while_fsb_measures() {
 
 #[test]
 fn units_that_cannot_be_stopped_are_refused_before_any_is() {
-    let _turn = turn();
     let (scratch, systemd) = (scratch(), Systemd::new());
     fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
     let target = scratch.path().to_string_lossy().into_owned();
@@ -122,7 +120,6 @@ fn units_that_cannot_be_stopped_are_refused_before_any_is() {
 
 #[test]
 fn a_killed_run_leaves_no_service_stopped() {
-    let _turn = turn();
     let (scratch, systemd) = (scratch(), Systemd::new());
     fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
     let target = scratch.path().to_string_lossy().into_owned();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::{done, iozone, listing};
-use crate::common::{Running, expect_code, needs_program, needs_root, scratch, stderr, stdout, turn, wait_until};
+use crate::common::{Running, expect_code, needs_program, needs_root, scratch, stderr, stdout, wait_until};
 
 fn stopped_by(signal: Signal, code: i32, line: &str, file: &str) {
     let directory = scratch();
@@ -35,7 +35,6 @@ fn hangups_arrive() -> bool {
 
 #[test]
 fn signals_end_it_and_it_cleans_up() {
-    let _turn = turn();
     let endless = "--repeat-until 1h -s 256k -r 4k";
     stopped_by(Signal::INT, 130, &format!("{endless} -i 0 -f f"), "f");
     stopped_by(Signal::TERM, 143, &format!("{endless} -i 0 -i 1 -f f"), "f");
@@ -53,7 +52,6 @@ fn signals_end_it_and_it_cleans_up() {
 
 #[test]
 fn what_was_measured_before_an_interruption_is_reported() {
-    let _turn = turn();
     let directory = scratch();
     let line = "iozone -R -s 64 -s 256m -r 4 -i 0 -o -f f";
     let running = Running::start(directory.path(), &line.split_whitespace().collect::<Vec<_>>());
@@ -67,7 +65,6 @@ fn what_was_measured_before_an_interruption_is_reported() {
 
 #[test]
 fn files_that_are_only_read_stay() {
-    let _turn = turn();
     let directory = scratch();
     done(directory.path(), "-i 0 -w -s 64 -r 4 -f kept");
     assert_eq!(listing(directory.path()), ["kept"]);
@@ -80,7 +77,6 @@ fn files_that_are_only_read_stay() {
 /// It was not written by this program, so a test that looks at it stops before anything was written.
 #[test]
 fn a_foreign_file_stays_when_a_test_stops_before_it_wrote() {
-    let _turn = turn();
     let directory = scratch();
     let foreign: Vec<u8> = (0..65_536u32).map(|at| (at * 7 % 251) as u8).collect();
     for (line, name) in [
@@ -97,7 +93,6 @@ fn a_foreign_file_stays_when_a_test_stops_before_it_wrote() {
 
 #[test]
 fn an_existing_file_is_overwritten_and_other_files_are_not_touched() {
-    let _turn = turn();
     let directory = scratch();
     std::fs::write(directory.path().join("f"), vec![1; 1 << 20]).unwrap();
     std::fs::write(directory.path().join("other"), "other").unwrap();
@@ -110,7 +105,6 @@ fn an_existing_file_is_overwritten_and_other_files_are_not_touched() {
 
 #[test]
 fn without_names_files_are_called_as_iozone_calls_them() {
-    let _turn = turn();
     let directory = scratch();
     done(directory.path(), "-w -i 0 -s 64 -r 4");
     done(directory.path(), "-w -t 2 -i 0 -s 64 -r 4");
@@ -165,7 +159,6 @@ fn needs_mounts() {
 #[test(machine)]
 fn the_file_system_is_mounted_anew_between_tests_with_the_same_options() {
     needs_mounts();
-    let _turn = turn();
     let mounted = Mounted::new(16);
     let options = mounted.options();
     assert!(options.contains("noatime"), "{options}");
@@ -180,7 +173,6 @@ fn the_file_system_is_mounted_anew_between_tests_with_the_same_options() {
 #[test(machine)]
 fn a_file_system_that_is_too_small_is_found_out_before_anything_is_written() {
     needs_mounts();
-    let _turn = turn();
     let mounted = Mounted::new(16);
     let output = iozone(&mounted.point(), "-s 100m -r 1m -i 0 -f f");
     expect_code(&output, 3);
@@ -191,7 +183,6 @@ fn a_file_system_that_is_too_small_is_found_out_before_anything_is_written() {
 #[test(machine)]
 fn a_directory_that_cannot_be_written_is_found_out_before_anything_is_done() {
     needs_mounts();
-    let _turn = turn();
     let mounted = Mounted::new(16);
     let point = mounted.point();
     done(&point, "-i 0 -w -s 64 -r 4 -f there");
@@ -216,7 +207,6 @@ fn a_directory_that_cannot_be_written_is_found_out_before_anything_is_done() {
 #[test(machine)]
 fn a_disk_that_fills_up_ends_the_test_and_is_emptied() {
     needs_mounts();
-    let _turn = turn();
     for (means, files) in [
         ("", "-s 8m -f f"),
         ("-B", "-s 8m -f f"),

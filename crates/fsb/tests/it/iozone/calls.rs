@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::testdata;
 use super::trace::{Call, Event, in_time, parse, sort_random};
-use crate::common::{FSB, needs_program, scratch, turn};
+use crate::common::{FSB, needs_program, scratch};
 
 const TRACED: &str = "trace=open,openat,creat,read,write,pread64,pwrite64,lseek,fsync,fdatasync,ftruncate,close,unlink,\
                       unlinkat,mmap,munmap,msync";
@@ -39,7 +39,6 @@ fn ours(directory: &Path, command: &str) -> String {
 
 fn agree(name: &str) {
     needs_program("strace");
-    let _turn = turn();
     let (command, text) = theirs(name);
     let directory = scratch();
     let mut theirs = in_time(&text, THEIRS);
@@ -125,7 +124,6 @@ fn options_without_a_trace_agree_with_the_tool_itself() {
     if !tool.exists() {
         fsb_testkit::skip_everywhere("IOzone is not installed");
     }
-    let _turn = turn();
     for line in [
         "-e -s 64 -r 16 -f DIR/f -i 0 -i 1 -i 2 -i 4 -i 6 -i 7",
         "-c -s 64 -r 16 -f DIR/f -i 0 -i 1 -i 2 -i 4 -i 6 -i 7",
@@ -190,7 +188,6 @@ fn transfers(log: &str, record: &str) -> Vec<(bool, u64)> {
 fn asynchronous_modes_move_what_the_tool_itself_moves() {
     let tool = Path::new("/usr/bin/iozone");
     needs_program("strace");
-    let _turn = turn();
     for mode in ["-H 4", "-k 4"] {
         let directory = scratch();
         let file = directory.path().join("f");
@@ -232,7 +229,6 @@ fn asynchronous_modes_move_what_the_tool_itself_moves() {
 #[test]
 fn throughput_mode() {
     needs_program("strace");
-    let _turn = turn();
     let (command, text) = theirs("throughput.strace");
     let directory = scratch();
     let (theirs, their_removals) = members(&text, THEIRS);
@@ -262,7 +258,6 @@ fn throughput_mode() {
 #[test]
 fn a_random_order_visits_each_record_once_and_is_not_the_order_of_the_file() {
     needs_program("strace");
-    let _turn = turn();
     let (command, _) = theirs("02-random-read-write.strace");
     let directory = scratch();
     let events = in_time(&ours(directory.path(), &command), directory.path().to_str().unwrap());

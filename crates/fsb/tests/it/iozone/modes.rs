@@ -5,7 +5,7 @@ use std::path::Path;
 use fsb_model::set::Run;
 
 use super::{done, listing};
-use crate::common::{command, expect_code, scratch, stdout, turn};
+use crate::common::{command, expect_code, scratch, stdout};
 
 /// Runs a command and reads what it printed.
 fn measured(directory: &Path, line: &str) -> Run {
@@ -45,7 +45,6 @@ fn named(names: &[&str], count: usize) -> Vec<(String, usize)> {
 
 #[test]
 fn every_way_to_a_file_measures_every_operation() {
-    let _turn = turn();
     let directory = scratch();
     for options in ["", "-e", "-c", "-e -c", "-o", "-+D", "-W", "-p", "-P 0", "-V 3", "-+d", "-w", "-x -t 1"] {
         let own = if options.contains("-t") { "" } else { "-f f" };
@@ -62,7 +61,6 @@ fn every_way_to_a_file_measures_every_operation() {
 
 #[test]
 fn tables_have_a_number_for_each_pair_of_sizes() {
-    let _turn = turn();
     let directory = scratch();
     let run = measured(directory.path(), "-az -n 64 -g 256 -i 0 -i 1 -f f");
     assert_eq!(points(&run, "throughput"), named(&ALL[..4], 18));
@@ -83,7 +81,6 @@ fn tables_have_a_number_for_each_pair_of_sizes() {
 /// IOzone measures whole records of sizes that do not fit, as long as automatic mode chose them.
 #[test]
 fn automatic_mode_goes_over_sizes_that_do_not_fit() {
-    let _turn = turn();
     let directory = scratch();
     for means in ["", "-B", "-k 4", "-V 7"] {
         let output = super::iozone(directory.path(), &format!("{means} -a -n 100 -g 200 -q 12 -i 0 -i 1 -i 3 -f f"));
@@ -103,7 +100,6 @@ fn automatic_mode_goes_over_sizes_that_do_not_fit() {
 
 #[test]
 fn throughput_mode_runs_in_processes_and_threads() {
-    let _turn = turn();
     let directory = scratch();
     for options in [
         "-t 2",
@@ -149,7 +145,6 @@ fn throughput_mode_runs_in_processes_and_threads() {
 
 #[test]
 fn without_a_stonewall_everybody_moves_everything() {
-    let _turn = turn();
     let directory = scratch();
     let text = done(directory.path(), "-t 2 -x -s 1m -r 64k -i 0 -i 1 -F a b -C");
     let moved: Vec<&str> = text.lines().filter(|line| line.starts_with("\tChild[")).collect();
@@ -165,7 +160,6 @@ fn without_a_stonewall_everybody_moves_everything() {
 
 #[test]
 fn a_range_of_processes_is_measured_one_after_another() {
-    let _turn = turn();
     let directory = scratch();
     let text = done(directory.path(), "-l 1 -u 3 -s 256k -r 64k -i 0 -+n -R");
     assert_eq!(text.matches("Each process writes a 256 kByte file in 64 kByte records").count(), 3);
@@ -177,7 +171,6 @@ fn a_range_of_processes_is_measured_one_after_another() {
 
 #[test]
 fn repetition_sums_what_it_measures() {
-    let _turn = turn();
     let directory = scratch();
     let run = measured(directory.path(), "--repeat-until 2ms -s 64 -r 4 -f f");
     assert_eq!(points(&run, "throughput"), named(&ALL, 1));
@@ -189,7 +182,6 @@ fn repetition_sums_what_it_measures() {
 
 #[test]
 fn processor_time_is_reported_beside_the_rates() {
-    let _turn = turn();
     let text = done(scratch().path(), "-R -+u -s 64 -r 4 -i 0 -f f");
     assert!(text.contains("\"Writer report\"\n        \"4\"\n\"64\"   "), "{text}");
     assert!(text.contains("\"Re-writer CPU utilization report (Zero values should be ignored)\"\n"), "{text}");
@@ -200,7 +192,6 @@ fn processor_time_is_reported_beside_the_rates() {
 
 #[test]
 fn a_spreadsheet_is_one() {
-    let _turn = turn();
     let directory = scratch();
     done(directory.path(), "-a -n 64 -g 128 -i 0 -i 1 -f f -b table.xlsx");
     done(directory.path(), "-t 2 -s 64 -r 4 -i 0 -b together.xlsx");
@@ -225,7 +216,6 @@ for name in sys.argv[1:]:
 
 #[test]
 fn latency_files_hold_a_line_for_each_record() {
-    let _turn = turn();
     let directory = scratch();
     done(directory.path(), "-Q -s 64 -r 4 -f f");
     assert_eq!(listing(directory.path()), ["rol.dat", "rrol.dat", "rwol.dat", "wol.dat"]);

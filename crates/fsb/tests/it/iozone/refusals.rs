@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileTypeExt;
 
 use super::{iozone, listing};
-use crate::common::{expect_code, needs_root, scratch, stderr, turn};
+use crate::common::{expect_code, needs_root, scratch, stderr};
 
 /// Options, the exit code, and what the message must hold.
 #[rustfmt::skip] // a table reads as one
@@ -97,7 +97,6 @@ const TABLE: &[(&str, i32, &str)] = &[
 
 #[test]
 fn a_bad_request_is_told_what_is_wrong_and_leaves_nothing() {
-    let _turn = turn();
     let directory = scratch();
     let path = directory.path();
     std::fs::write(path.join("short"), "bytes").unwrap();
@@ -118,7 +117,6 @@ fn a_bad_request_is_told_what_is_wrong_and_leaves_nothing() {
 
 #[test]
 fn a_block_device_is_never_written_not_even_through_a_link() {
-    let _turn = turn();
     let directory = scratch();
     let is_block =
         |path: &std::path::Path| path.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device());
@@ -136,7 +134,6 @@ fn a_block_device_is_never_written_not_even_through_a_link() {
 /// A file system that takes O_DIRECT and caches all the same, or refuses it, measures something else.
 #[test]
 fn o_direct_is_refused_where_it_cannot_be() {
-    let _turn = turn();
     let shm = tempfile::Builder::new().prefix("fsb-test-").tempdir_in("/dev/shm").unwrap();
     let output = iozone(shm.path(), "-I -s 64 -r 4 -i 0 -f f");
     expect_code(&output, 3);
@@ -155,7 +152,6 @@ fn o_direct_is_refused_where_it_cannot_be() {
 #[test]
 fn a_file_system_in_memory_is_never_unmounted() {
     needs_root();
-    let _turn = turn();
     let directory = scratch();
     let mount = |arguments: &[&str]| std::process::Command::new(arguments[0]).args(&arguments[1..]).status().unwrap();
     let point = directory.path().to_str().unwrap();
@@ -172,7 +168,6 @@ fn a_file_system_in_memory_is_never_unmounted() {
 #[test]
 fn unmounting_needs_a_mount_point_that_holds_the_file() {
     needs_root();
-    let _turn = turn();
     let directory = scratch();
     for (line, expected) in [
         ("-U DIR", "nothing is mounted there"),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{done, testdata};
-use crate::common::{scratch, turn};
+use crate::common::scratch;
 
 /// The words of a command, with its files in the current directory.
 fn local(command: &str) -> String {
@@ -68,7 +68,6 @@ fn agrees(directory: &Path, name: &str) {
 
 #[test(machine)]
 fn the_text_is_that_of_the_real_tool_for_every_command_that_was_recorded() {
-    let _turn = turn();
     let directory = scratch();
     for name in ["single", "N", "O", "R", "R-b", "cpu", "sync", "throughput"] {
         agrees(directory.path(), &format!("iozone-3.471-{name}.txt"));
@@ -77,7 +76,6 @@ fn the_text_is_that_of_the_real_tool_for_every_command_that_was_recorded() {
 
 #[test(machine)]
 fn o_direct_prints_what_it_does_with_the_real_tool() {
-    let _turn = turn();
     let directory = scratch();
     agrees(directory.path(), "iozone-3.471-directio.txt");
 }
@@ -85,7 +83,6 @@ fn o_direct_prints_what_it_does_with_the_real_tool() {
 /// The 2011 comparator looks for the heading and takes what stands below it by blanks.
 #[test]
 fn a_reader_that_splits_at_blanks_finds_the_thirteen_columns() {
-    let _turn = turn();
     let text = done(scratch().path(), "-a -n 64 -g 128 -f f");
     let mut lines = text.lines().skip_while(|line| !line.trim_start().to_lowercase().starts_with("kb  reclen"));
     assert_eq!(lines.next().unwrap().split_whitespace().count(), 15);
@@ -99,7 +96,6 @@ fn a_reader_that_splits_at_blanks_finds_the_thirteen_columns() {
 
 #[test]
 fn the_sizes_of_mapped_and_asynchronous_tables_end_with_the_strided_read() {
-    let _turn = turn();
     for option in ["-B", "-k 4", "-H 2"] {
         let text = done(scratch().path(), &format!("{option} -s 64 -r 4 -f f"));
         let heading = text.lines().find(|line| line.trim_start().starts_with("kB")).unwrap();

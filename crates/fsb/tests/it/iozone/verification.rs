@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::{done, iozone, listing};
-use crate::common::{expect_code, scratch, stderr, stdout, turn};
+use crate::common::{expect_code, scratch, stderr, stdout};
 
 fn flip(path: &Path, offset: u64) -> (u8, u8) {
     let file = File::options().read(true).write(true).open(path).unwrap();
@@ -38,7 +38,6 @@ fn found(options: &str, tests: &str, offset: u64) {
 
 #[test]
 fn a_changed_byte_is_found_by_every_kind_of_reading() {
-    let _turn = turn();
     for tests in ["-i 1", "-i 2", "-i 3", "-i 7"] {
         found("-V 7", tests, 100_001);
         found("-+d", tests, 100_002);
@@ -54,13 +53,11 @@ fn a_changed_byte_is_found_by_every_kind_of_reading() {
 /// As in IOzone, the start of each page is looked at when nothing else was asked for.
 #[test]
 fn a_damaged_page_start_is_found_without_verification() {
-    let _turn = turn();
     found("-W", "-i 1", 4096 * 5 + 3);
 }
 
 #[test]
 fn records_that_changed_places_are_found_in_diagnostic_mode() {
-    let _turn = turn();
     let directory = scratch();
     let path = directory.path().join("f");
     done(directory.path(), "-+d -w -i 0 -s 64 -r 16 -f f");
@@ -75,7 +72,6 @@ fn records_that_changed_places_are_found_in_diagnostic_mode() {
 
 #[test]
 fn processes_tell_what_they_find() {
-    let _turn = turn();
     for threads in ["", "-T"] {
         let directory = scratch();
         done(directory.path(), &format!("-t 2 {threads} -V 7 -w -i 0 -s 256 -r 16 -F a b"));

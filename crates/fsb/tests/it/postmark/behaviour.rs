@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 
 use super::{listing, script};
-use crate::common::{Running, expect_code, needs_root, scratch, stderr, stdout, turn, wait_until};
+use crate::common::{Running, expect_code, needs_root, scratch, stderr, stdout, wait_until};
 
 /// Takes minutes.
 const ENDLESS: &str = "set number 300\nset transactions 2000000000\nset subdirectories 3\nrun\nset number 1\nrun\n";
@@ -23,7 +23,6 @@ fn start(directory: &Path, lines: &str) -> Running {
 
 #[test]
 fn signals_end_it_and_it_cleans_up() {
-    let _turn = turn();
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let directory = scratch();
         let running = start(directory.path(), ENDLESS);
@@ -38,7 +37,6 @@ fn signals_end_it_and_it_cleans_up() {
 
 #[test]
 fn a_killed_run_leaves_no_files() {
-    let _turn = turn();
     let directory = scratch();
     let running = start(directory.path(), ENDLESS);
     running.signal(Signal::KILL);
@@ -48,7 +46,6 @@ fn a_killed_run_leaves_no_files() {
 
 #[test]
 fn a_killed_worker_leaves_no_files_and_is_told() {
-    let _turn = turn();
     let directory = scratch();
     let running = start(directory.path(), &ENDLESS.replace("set number 1\nrun\n", ""));
     let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id())).unwrap();
@@ -63,7 +60,6 @@ fn a_killed_worker_leaves_no_files_and_is_told() {
 
 #[test]
 fn names_that_are_taken_are_refused_and_others_left_alone() {
-    let _turn = turn();
     let directory = scratch();
     let name = |name: &str| directory.path().join(name);
     for other in ["0", "01", "1001", "s", "s3", "note"] {
@@ -84,7 +80,6 @@ fn names_that_are_taken_are_refused_and_others_left_alone() {
 
 #[test]
 fn what_would_not_fit_is_refused_before_anything_is_made() {
-    let _turn = turn();
     let directory = scratch();
     let output = script(directory.path(), "set size 1000000000\nset number 60000\nrun\n");
     expect_code(&output, 3);
@@ -93,7 +88,6 @@ fn what_would_not_fit_is_refused_before_anything_is_made() {
 
 #[test]
 fn a_pool_that_runs_empty_is_a_failed_run_and_the_next_one_follows() {
-    let _turn = turn();
     let directory = scratch();
     let output =
         script(directory.path(), "set number 2\nset bias create 0\nrun\nset bias create 5\nset number 500\nrun\n");
@@ -105,7 +99,6 @@ fn a_pool_that_runs_empty_is_a_failed_run_and_the_next_one_follows() {
 
 #[test]
 fn a_file_that_vanishes_ends_the_run_by_name_and_the_next_one_follows() {
-    let _turn = turn();
     let directory = scratch();
     let lines = "set number 30\nset bias create -1\nset transactions 2000000000\nset bias read 10\nrun\n\
                  set transactions 100\nrun\n";
@@ -122,7 +115,6 @@ fn a_file_that_vanishes_ends_the_run_by_name_and_the_next_one_follows() {
 
 #[test]
 fn a_file_with_other_bytes_is_found_out_where_that_is_asked_for() {
-    let _turn = turn();
     for buffering in [true, false] {
         let directory = scratch();
         let lines = format!(
@@ -147,7 +139,6 @@ fn a_file_with_other_bytes_is_found_out_where_that_is_asked_for() {
 #[test]
 fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
     needs_root();
-    let _turn = turn();
     let directory = scratch();
     let mount = |arguments: &[&str]| assert!(Command::new("mount").args(arguments).status().unwrap().success());
     let point = directory.path().to_str().unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{FSB, needs_program, scratch, turn};
+use crate::common::{FSB, needs_program, scratch};
 
 const TRACED: &str = "trace=open,openat,read,write,lseek,close,unlink,unlinkat,mkdir,mkdirat,rmdir,fsync";
 
@@ -93,7 +93,6 @@ fn of_process(lines: &[String], root: &str) -> Vec<String> {
 fn the_calls_are_those_of_postmark() {
     needs_program("strace");
     needs_program("postmark");
-    let _turn = turn();
     for settings in [
         "set number 20\nset transactions 100",
         "set number 20\nset transactions 100\nset buffering false\nset size 512 4096",

@@ -1,11 +1,10 @@
 //! The workload in plans: suites, and the tables of published runs.
 
-use crate::common::{expect_code, expect_no_traces, fsb, needs_root, scratch, stdout, traces, trials, turn};
+use crate::common::{expect_code, expect_no_traces, fsb, needs_root, scratch, stdout, traces, trials};
 
 /// On the null file system everything but the calls is as on real ones, to the last digit.
 #[test]
 fn the_three_tests_have_the_rows_of_their_tables() {
-    let _turn = turn();
     let directory = scratch();
     let run = |out: &str| {
         // One repetition a trial: how many fit is a matter of this machine.
@@ -49,7 +48,6 @@ fn the_three_tests_have_the_rows_of_their_tables() {
 
 #[test]
 fn parameters_that_make_no_sense_are_refused() {
-    let _turn = turn();
     let directory = scratch();
     let refused = |parameters: &str, said: &str| {
         let plan = format!("targets = ['null']\n[[workload]]\nname = 'postmark'\n{parameters}\n");
@@ -68,7 +66,6 @@ fn parameters_that_make_no_sense_are_refused() {
 #[test]
 fn a_mail_server_runs_on_real_file_systems_and_leaves_nothing() {
     needs_root();
-    let _turn = turn();
     let directory = scratch();
     let before = traces();
     let plan = "targets = ['ext4', 'ext3,data=journal', 'tmpfs']\nsize = '320M'\n[controls]\nguest-memory = 'off'\n\

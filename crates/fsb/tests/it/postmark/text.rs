@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use super::{listing, pipe, script, theirs};
-use crate::common::{command, expect_code, fsb, needs_program, scratch, stderr, stdout, turn};
+use crate::common::{command, expect_code, fsb, needs_program, scratch, stderr, stdout};
 
 /// Without the banner, and with what time decides taken out.
 fn timeless(text: &str) -> Vec<String> {
@@ -24,7 +24,6 @@ fn timeless(text: &str) -> Vec<String> {
 #[test]
 fn everything_but_times_is_as_postmark_prints_it() {
     needs_program("postmark");
-    let _turn = turn();
     for lines in [
         "run\nquit\n",
         "show\nset seed 123\nset size 1 1000\nset number 700\nset transactions 2345\nrun\nset report terse\nquit\n",
@@ -48,7 +47,6 @@ fn everything_but_times_is_as_postmark_prints_it() {
 
 #[test]
 fn reports_and_settings_are_added_to_files_and_read_by_compare() {
-    let _turn = turn();
     let directory = scratch();
     let lines = "set transactions 1000\nrun report\nrun report\nshow settings\nset report terse\nrun terse\nquit\n";
     let output = script(directory.path(), lines);
@@ -65,7 +63,6 @@ fn reports_and_settings_are_added_to_files_and_read_by_compare() {
 
 #[test]
 fn a_usual_file_is_read_and_files_load_each_other() {
-    let _turn = turn();
     let directory = scratch();
     std::fs::write(directory.path().join(".pmrc"), "set number 77\nload more\n").unwrap();
     std::fs::write(directory.path().join("more"), "set transactions 88\n").unwrap();
@@ -78,7 +75,6 @@ fn a_usual_file_is_read_and_files_load_each_other() {
 
 #[test]
 fn what_is_wrong_is_said_with_its_line_before_anything_is_done() {
-    let _turn = turn();
     let directory = scratch();
     let refused = |lines: &str, said: &str| {
         let output = script(directory.path(), lines);

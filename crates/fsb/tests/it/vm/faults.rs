@@ -33,7 +33,6 @@ file_size = "4K"
 #[test]
 fn a_disk_that_fails_costs_its_own_trials_and_says_why() {
     let kernel = needs_kernel();
-    let _turn = turn();
     let scratch = scratch();
     std::fs::write(scratch.path().join("faults.toml"), FAULTS).unwrap();
     let arguments = ["run", "faults.toml", "--kernel", &kernel, "-q", "--seed", "1", "--out", "run"];

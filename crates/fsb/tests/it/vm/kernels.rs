@@ -34,7 +34,6 @@ fn two_kernels_take_turns_and_each_makes_what_it_can() {
     let (other, image) = another(&kernel);
     needs_program("mkfs.xfs");
     needs_program("mkfs.jfs");
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     // The first kernel as one that was built without jfs.

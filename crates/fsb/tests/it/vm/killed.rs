@@ -42,7 +42,6 @@ fn send(pid: i32, signal: Signal) {
 #[test]
 fn a_killed_front_takes_the_guest_and_its_disk_along() {
     let kernel = needs_kernel();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     let mut front = Front(run(scratch.path(), &kernel, &["ext4", "--blocks", "50", "--out", "run"]).spawn().unwrap());
@@ -59,7 +58,6 @@ fn a_killed_front_takes_the_guest_and_its_disk_along() {
 #[test]
 fn where_an_ordinary_user_may_make_no_namespaces_a_guest_runs_and_dies_with_its_front() {
     let kernel = needs_kernel();
-    let _turn = turn();
     let before = traces();
     let (home, binary) = (super::runs::home_of_nobody(), public_copy());
     std::fs::write(home.path().join("tiny.toml"), PLAN).unwrap();
@@ -103,7 +101,6 @@ fn a_guest_that_stands_still_is_ended_and_costs_the_rest_of_its_block() {
 /// Sends QEMU a signal after the first measured trial, and expects the run to go on with another guest.
 fn lose_qemu(signal: Signal, expected: &str) {
     let kernel = needs_kernel();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     let directory = scratch.path().join("run");
@@ -128,7 +125,6 @@ fn lose_qemu(signal: Signal, expected: &str) {
 #[test]
 fn a_guest_that_panics_says_so_and_the_next_block_gets_another() {
     let kernel = needs_kernel();
-    let _turn = turn();
     let before = traces();
     let scratch = scratch();
     let arguments = ["ext4", "--blocks", "2", "--out", "run"];

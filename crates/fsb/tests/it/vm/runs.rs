@@ -34,7 +34,6 @@ fn an_ordinary_user_measures_file_systems_that_this_kernel_lacks_and_goes_on_aft
     let kernel = needs_kernel();
     needs_program("mkfs.jfs");
     needs_program("mkfs.reiserfs");
-    let _turn = turn();
     let before = traces();
     let (home, binary) = (home_of_nobody(), public_copy());
     std::fs::write(home.path().join("tiny.toml"), PLAN).unwrap();
@@ -86,7 +85,6 @@ fn an_ordinary_user_measures_file_systems_that_this_kernel_lacks_and_goes_on_aft
 fn file_systems_of_cards_and_flash_are_measured_and_not_only_mounted() {
     let kernel = needs_kernel();
     ["mkfs.vfat", "mkfs.exfat", "mkfs.minix", "mkfs.f2fs"].into_iter().for_each(needs_program);
-    let _turn = turn();
     let scratch = scratch();
     let sets: String =
         ["create", "delete"].iter().map(|name| format!("[[workload]]\nname = '{name}'\nfiles = 50\n")).collect();
@@ -135,7 +133,6 @@ fn build_tree(kernel: &str) -> tempfile::TempDir {
 #[test]
 fn a_block_device_is_lent_to_the_guest_when_it_was_given_up_and_its_kernel_may_lie_where_it_was_built() {
     let release = needs_kernel();
-    let _turn = turn();
     let (scratch, tree) = (scratch(), build_tree(&release));
     let kernel = tree.path().to_str().unwrap();
     let image = scratch.path().join("disk");
@@ -163,7 +160,6 @@ fn a_block_device_is_lent_to_the_guest_when_it_was_given_up_and_its_kernel_may_l
 #[test(machine)]
 fn a_command_runs_in_the_guest_with_the_programs_of_the_host() {
     let release = needs_kernel();
-    let _turn = turn();
     let (before, scratch) = (traces(), scratch());
     let line =
         "uname -r > release; ! touch /usr/mine 2> /dev/null; test -d /proc/self && ls / | tr '\\n' ' '; cat release";
