@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(at(&[100.0, 190.0, 192.0, 191.0]), Knee { level: 1, lo: 1, hi: 1 });
         assert_eq!(at(&[100.0, 200.0, 300.0, 400.0]).level, 3, "it gains to the last");
         assert_eq!(at(&[100.0, 80.0, 70.0, 60.0]).level, 0, "it never gains");
-        assert_eq!(at(&[100.0, 90.0, 150.0, 150.0]).level, 2, "a dip is no end");
+        assert_eq!(at(&[100.0, 90.0, 150.0, 150.0]).level, 2, "a dip is not an end");
     }
 
     #[test]

@@ -13,7 +13,7 @@ fn oracle(part: &str) -> Vec<Value> {
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 fn numbers(value: &Value) -> Vec<f64> {

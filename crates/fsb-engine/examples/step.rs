@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let task: Task = match serde_json::from_str(&text) {
         Ok(task) => task,
         Err(error) => {
-            eprintln!("this is no task: {error}");
+            eprintln!("this is not a task: {error}");
             return ExitCode::from(2);
         }
     };

@@ -54,7 +54,7 @@ pub fn read_text_or_pipe(path: &Path, most: u64) -> io::Result<String> {
 }
 
 fn text(bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text (UTF-8)"))
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text (UTF-8)"))
 }
 
 fn read_open(file: File, most: u64) -> io::Result<Vec<u8>> {

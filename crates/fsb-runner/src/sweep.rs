@@ -175,7 +175,7 @@ fn range(text: &str, key: &'static str, scope: Scope) -> Result<Vec<Option<u64>>
     let [from, to] = [from, to].map(|end| evaluate(end, scope));
     let (from, to) = from.and_then(|from| Ok((from, to?))).map_err(|message| wrong(key, message))?;
     if from == 0 || from > to {
-        return Err(wrong(key, format!("'{text}' is no range: write the smaller size first, such as 64K..512M")));
+        return Err(wrong(key, format!("'{text}' is not a range: write the smaller size first, such as 64K..512M")));
     }
     let doublings = std::iter::successors(Some(from), |size| size.checked_mul(2));
     Ok(doublings.take_while(|size| *size <= to).map(Some).collect())

@@ -12,7 +12,7 @@ pub fn advice() -> &'static str {
     } else if program::find("sudo").is_some() {
         "run with sudo"
     } else {
-        "run it as root: there is no sudo here"
+        "run it as root: no sudo here"
     }
 }
 

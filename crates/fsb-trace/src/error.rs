@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The first bytes are others.
-    #[error("it is no trace of fsb's; 'fsb trace import' reads those of strace, fio and blkparse")]
+    #[error("it is not a trace of fsb's; 'fsb trace import' reads those of strace, fio and blkparse")]
     NotATrace,
     /// It was written by a newer program.
     #[error("it is a trace of version {0}, and this fsb reads versions 1 to {version}", version = crate::VERSION)]

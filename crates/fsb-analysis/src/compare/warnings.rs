@@ -57,7 +57,7 @@ fn copies(set: &Collected) -> Option<String> {
     let (earlier, later, pairs) = (set.named(earlier), set.named(later), set.copies.pairs);
     let more = if pairs > 1 { format!(" and {} more", pairs - 1) } else { String::new() };
     Some(format!(
-        "{}: {later}{more} has the very values of {earlier}: a copy of a run is no run, and intervals are too narrow",
+        "{}: {later}{more} has the very values of {earlier}: a copy of a run is not a run, and intervals are too narrow",
         set.name
     ))
 }

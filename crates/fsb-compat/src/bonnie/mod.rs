@@ -211,7 +211,7 @@ impl Fields {
 
     fn odd(&mut self, column: usize) {
         let text: String = self.fields[column].chars().take(40).collect();
-        self.draft.remark(self.line, format_args!("column {}: '{text}' is no number; left out", column + 1));
+        self.draft.remark(self.line, format_args!("column {}: '{text}' is not a number; left out", column + 1));
     }
 }
 

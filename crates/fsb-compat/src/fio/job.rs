@@ -94,7 +94,7 @@ fn one(direction: &Direction, text: &str, complain: &mut impl FnMut(usize, Strin
         if raw.get().parse::<f64>().is_err() {
             complain(
                 offset(raw),
-                format!("'{}' is no number; left out", raw.get().chars().take(40).collect::<String>()),
+                format!("'{}' is not a number; left out", raw.get().chars().take(40).collect::<String>()),
             );
         }
     }

@@ -88,7 +88,7 @@ fn throughput(options: &Options, file: bool) -> Result<(), OptionsError> {
         }
     }
     if options.tests.contains(Test::RecordRewrite) {
-        return refuse("-i 4 (record rewrite) is no throughput test of IOzone: leave it out");
+        return refuse("-i 4 (record rewrite) is not a throughput test of IOzone: leave it out");
     }
     mapped_streams(options)
 }
@@ -157,7 +157,7 @@ fn sizes(options: &Options) -> Result<(), OptionsError> {
         && let Some(row) = rows.first()
     {
         return refuse(format!(
-            "a file of {} kB is no multiple of a record of {} kB: the rest of it would never be touched",
+            "a file of {} kB is not a multiple of a record of {} kB: the rest of it would never be touched",
             row.file, row.record
         ));
     }

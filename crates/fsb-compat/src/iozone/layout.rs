@@ -139,7 +139,7 @@ impl Layout {
             let single = [word.bytes];
             let pieces = field.pieces.as_deref().unwrap_or(&single);
             for (cell, digits) in cells[field.column..].iter_mut().zip(pieces) {
-                let bad = || format!("'{}' is no number that fits", String::from_utf8_lossy(word.bytes));
+                let bad = || format!("'{}' is not a number that fits", String::from_utf8_lossy(word.bytes));
                 *cell = Some(whole(digits).ok_or_else(bad)?);
             }
             (next, cursor) = (field.column + pieces.len(), word.end);

@@ -58,5 +58,5 @@ fn each_line_is_a_run_and_a_bad_one_is_said() {
     assert_eq!(runs[1].series[0].points[0].line, 3);
     assert!(remarks(&runs[0])[0].starts_with("2: 49 columns where 48 belong"), "{:?}", remarks(&runs[0]));
     let run = parse("bonnie++", &OLD.replace("107864", "1e9"));
-    assert_eq!(remarks(&run), ["1: column 10: '1e9' is no number; left out"]);
+    assert_eq!(remarks(&run), ["1: column 10: '1e9' is not a number; left out"]);
 }

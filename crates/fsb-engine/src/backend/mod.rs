@@ -120,7 +120,7 @@ pub(crate) fn check(backend: &dyn Backend, demands: Demands) -> Result<(), (&'st
     if demands.appends && !appends {
         return Err(("backend", format!("{name} cannot append")));
     }
-    let odd = |bytes: u64| format!("{bytes} is no multiple of {granule} bytes, as backend {name} needs");
+    let odd = |bytes: u64| format!("{bytes} is not a multiple of {granule} bytes, as backend {name} needs");
     if !record_size.is_multiple_of(granule) {
         return Err(("block_size", odd(record_size)));
     }

@@ -72,7 +72,7 @@ fn serve(parent: &str, task: &str) -> Result<PhaseResult, PhaseError> {
         return Err(PhaseError::Interrupted);
     }
     let phase: Phase =
-        serde_json::from_str(task).map_err(|error| EngineError::new(format!("the request is no phase: {error}")))?;
+        serde_json::from_str(task).map_err(|error| EngineError::new(format!("the request is not a phase: {error}")))?;
     let barrier = SharedStartBarrier::map(std::io::stdin())
         .map_err(|errno| EngineError::call("map", "the memory shared with other processes", errno))?;
     perform_with(&phase, &AtomicBool::new(false), &barrier, false)

@@ -49,7 +49,7 @@ pub fn examine(path: &Path) -> Result<Existing, EngineError> {
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             match std::fs::metadata(parent) {
                 Ok(metadata) if metadata.is_dir() => Ok(Existing::Nothing),
-                Ok(_) => Err(refused(format!("{} is no directory", parent.display()))),
+                Ok(_) => Err(refused(format!("{} is not a directory", parent.display()))),
                 Err(error) => Err(refused(format!("{}: {error}", parent.display()))),
             }
         }

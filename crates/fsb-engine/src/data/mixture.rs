@@ -17,7 +17,7 @@ impl Mixture {
     pub(crate) fn parse(value: &Value) -> Result<Mixture, String> {
         const KEYS: [&str; 2] = ["compressible", "duplicate"];
         let Value::Object(shares) = value else {
-            return Err(format!("{value} is no table such as {{ compressible = \"60%\", duplicate = \"10%\" }}"));
+            return Err(format!("{value} is not a table such as {{ compressible = \"60%\", duplicate = \"10%\" }}"));
         };
         if let Some(key) = shares.keys().find(|key| !KEYS.contains(&key.as_str())) {
             return Err(unknown("share", key, KEYS));
@@ -72,7 +72,7 @@ fn share(key: &str, value: &Value) -> Result<f64, String> {
     };
     match number {
         Some(number) if (0.0..=100.0).contains(&number) => Ok(number / 100.0),
-        _ => Err(format!("{key}: {value} is no share from \"0%\" to \"100%\"")),
+        _ => Err(format!("{key}: {value} is not a share from \"0%\" to \"100%\"")),
     }
 }
 

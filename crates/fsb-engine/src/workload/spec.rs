@@ -226,7 +226,7 @@ impl Spec {
             if reader.is_literal("file_size") && !file_size.is_multiple_of(self.block_size) {
                 let record = Bytes(self.block_size);
                 let message = format!(
-                    "{} is no multiple of a record of {record}: the rest of it would never be touched; choose another one, or another block_size",
+                    "{} is not a multiple of a record of {record}: the rest of it would never be touched; choose another one, or another block_size",
                     Bytes(file_size)
                 );
                 return Err(reader.error("file_size", message));

@@ -134,7 +134,7 @@ fn random_offsets_cover_the_file_exactly() {
         .collect();
     let every: Vec<u64> = (0..100).map(|block| block * 4096).collect();
     for pass in [&offsets[..100], &offsets[100..]] {
-        assert_ne!(pass, every, "that is no random order");
+        assert_ne!(pass, every, "that is not a random order");
         let mut sorted = pass.to_vec();
         sorted.sort_unstable();
         assert_eq!(sorted, every);

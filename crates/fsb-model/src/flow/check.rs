@@ -106,7 +106,7 @@ impl Checker<'_> {
             self.say(&place, "width: its mean is at least 1, its gamma not below 0");
         }
         if !(0.0..=1.0).contains(&set.preallocated) {
-            self.say(&place, format!("preallocated = {} is no share from 0 to 1", set.preallocated));
+            self.say(&place, format!("preallocated = {} is not a share from 0 to 1", set.preallocated));
         }
     }
 
@@ -226,7 +226,7 @@ impl Checker<'_> {
             None => self.say(place, unknown("step", target, among.iter().map(|step| step.title()).collect::<Vec<_>>())),
             Some(found) if !wanted.is_empty() && !wanted.contains(&found.op) => {
                 let wanted: Vec<_> = wanted.iter().map(|op| op.name()).collect();
-                self.say(place, format!("target {target} is no {}", wanted.join(" or ")));
+                self.say(place, format!("target {target} is not a {}", wanted.join(" or ")));
             }
             Some(found) if wanted.is_empty() && !found.op.is_counted() => {
                 self.say(place, format!("target {target} does no work on files"));

@@ -75,7 +75,7 @@ impl PlanFile {
                 }
                 match std::fs::canonicalize(&root) {
                     Ok(path) if path.is_dir() => Ok(Some(path)),
-                    Ok(_) => refuse(format!("root {}: it is no directory", root.display())),
+                    Ok(_) => refuse(format!("root {}: it is not a directory", root.display())),
                     Err(error) => refuse(format!("root {}: {error}", root.display())),
                 }
             }
@@ -192,7 +192,7 @@ mod tests {
     fn a_file_that_is_no_kernel_is_a_wrong_request() {
         let error = resolve("in = 'vm'\ntargets = ['ext4']\nkernel = ['/etc/passwd', '/etc/passwd']").unwrap_err();
         assert!(
-            matches!(&error, PlanError::Known { message, .. } if message.contains("/etc/passwd is no kernel")),
+            matches!(&error, PlanError::Known { message, .. } if message.contains("/etc/passwd is not a kernel")),
             "{error}"
         );
     }

@@ -23,7 +23,7 @@ impl Written {
     fn text<E: de::Error>(self, is_share: bool) -> Result<String, E> {
         match self {
             Written::Text(text) => Ok(text),
-            Written::Flag(flag) => Err(E::custom(format!("{flag} is no quantity"))),
+            Written::Flag(flag) => Err(E::custom(format!("{flag} is not a quantity"))),
             Written::Whole(number) => Ok(number.to_string()),
             Written::Number(number) if is_share && number < 1.0 => Err(E::custom(format!(
                 "{number} may be a share or less than one per cent: write it with its sign, such as \"{}%\"",

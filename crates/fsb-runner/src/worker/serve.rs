@@ -138,7 +138,7 @@ fn serve_task<W: Work>(task: &str, connection: &mut Connection) -> io::Result<()
     }
     let ended = match serde_json::from_str(task) {
         Ok(task) => W::perform(task, &mut Desk { connection, progress: PhantomData }),
-        Err(error) => Err(EngineError::new(format!("the request is no task: {error}"))),
+        Err(error) => Err(EngineError::new(format!("the request is not a task: {error}"))),
     };
     connection.send(&ended.map_or_else(Message::<(), W::Answer>::Error, Message::Result))
 }
@@ -251,7 +251,7 @@ mod tests {
                     other => panic!("{other:?}"),
                 })
                 .collect();
-        assert!(errors[0].starts_with("the request is no task"), "{errors:?}");
+        assert!(errors[0].starts_with("the request is not a task"), "{errors:?}");
         assert_eq!(errors[1], "a worker knows no 'fly'");
         answers(&asked(root.path(), Step::Prepare));
         match &answers(&asked(root.path(), Step::Measure))[..] {

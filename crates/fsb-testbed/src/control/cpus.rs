@@ -29,14 +29,14 @@ pub(super) fn check_list(control: &str, value: &str, roots: &Roots) -> Result<()
         return Ok(());
     }
     let asked = list::parse(value).ok_or_else(|| {
-        TestbedError::request(format!("{control}={value}: that is no list of processors"))
+        TestbedError::request(format!("{control}={value}: that is not a list of processors"))
             .coded(&fsb_model::error::CONTROL_VALUE)
             .advice("write numbers and ranges, such as 0-3,5")
     })?;
     let Some(online) = online(roots) else { return Ok(()) };
     match asked.iter().find(|cpu| !online.contains(cpu)) {
         None => Ok(()),
-        Some(cpu) => Err(TestbedError::request(format!("{control}={value}: there is no processor {cpu}"))
+        Some(cpu) => Err(TestbedError::request(format!("{control}={value}: no processor {cpu}"))
             .coded(&fsb_model::error::CONTROL_VALUE)
             .advice(format!("this machine has {}", list::show(&online)))),
     }

@@ -82,13 +82,13 @@ impl Control for Numa {
             return Ok(());
         }
         let asked = list::parse(value).ok_or_else(|| {
-            TestbedError::request(format!("numa={value}: that is no list of nodes"))
+            TestbedError::request(format!("numa={value}: that is not a list of nodes"))
                 .coded(&fsb_model::error::CONTROL_VALUE)
                 .advice("write a number, such as 0")
         })?;
         let Some(online) = online(roots) else { return Ok(()) };
         if let Some(node) = asked.iter().find(|node| !online.contains(node)) {
-            return Err(TestbedError::request(format!("numa={value}: there is no node {node}"))
+            return Err(TestbedError::request(format!("numa={value}: no node {node}"))
                 .coded(&fsb_model::error::CONTROL_VALUE)
                 .advice(format!("this machine has {}", list::show(&online))));
         }

@@ -76,7 +76,7 @@ impl Control for Scheduler {
         if !value.is_empty() && value.chars().all(plain) {
             return Ok(());
         }
-        Err(TestbedError::request(format!("'{value}' is no name of a scheduler"))
+        Err(TestbedError::request(format!("'{value}' is not a name of a scheduler"))
             .coded(&fsb_model::error::CONTROL_VALUE)
             .advice("choose one that the device knows, such as mq-deadline"))
     }

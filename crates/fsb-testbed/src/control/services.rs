@@ -20,7 +20,7 @@ fn names(value: &str) -> Result<Vec<&str>, TestbedError> {
     let names: Vec<_> = value.split(',').collect();
     match names.iter().find(|name| !is_name(name)) {
         None => Ok(names),
-        Some(wrong) => Err(TestbedError::request(format!("services={value}: '{wrong}' is no name of a unit"))
+        Some(wrong) => Err(TestbedError::request(format!("services={value}: '{wrong}' is not a name of a unit"))
             .coded(&fsb_model::error::CONTROL_VALUE)
             .advice("write names between commas, such as cron,apt-daily.timer")),
     }

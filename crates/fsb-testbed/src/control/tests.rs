@@ -20,7 +20,7 @@ fn members_are_unique_and_described() {
             assert!(!value.about.is_empty() && !value.about.contains('\n'), "{name}={}", value.name);
         }
         let default = &control.values()[0];
-        assert!(!default.stands_for_many(), "the default of {name} is no value");
+        assert!(!default.stands_for_many(), "the default of {name} is not a value");
         check(&asked(&[(name, default.name)]), &roots).unwrap();
         assert_eq!(value_of(*control, &BTreeMap::new()), default.name);
         assert_eq!(value_of(*control, &asked(&[(name, "other")])), "other");

@@ -116,7 +116,7 @@ mod tests {
     const NOW: Minute = Minute { minute: 17, hour: 15, day: 21, month: 11, weekday: 4 };
 
     fn runs(line: &str) -> bool {
-        job(line, false).unwrap_or_else(|| panic!("'{line}' is no job")).runs_at(NOW)
+        job(line, false).unwrap_or_else(|| panic!("'{line}' is not a job")).runs_at(NOW)
     }
 
     #[test]

@@ -149,7 +149,7 @@ fn restore(path: &Path, value: &str, roots: &Roots) -> Result<String, Refusal> {
     }
     // What lies there is the kernel's, but where a test brings a machine of its own.
     if *roots == Roots::default() && path.exists() && !magic::is_pseudo(path) {
-        return Err("it is no file of the kernel".into());
+        return Err("it is not a file of the kernel".into());
     }
     if crate::sys::read_trimmed(path).as_deref() == Some(value.trim()) {
         return Ok(format!("{} holds '{value}' already", path.display()));

@@ -20,7 +20,7 @@ pub(super) fn remove(path: &Path) -> Result<String, Refusal> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(format!("{} is gone", path.display())),
         Err(error) => return Err(describe(&error).into()),
         Ok(metadata) if named && is_cgroup && metadata.is_dir() => {}
-        Ok(_) => return Err("it is no cgroup of fsb".into()),
+        Ok(_) => return Err("it is not a cgroup of fsb".into()),
     }
     let mut answer = Ok(());
     poll_until(PATIENCE, || {
@@ -63,12 +63,12 @@ mod tests {
         let tree = tempfile::tempdir().unwrap();
         let other = tree.path().join("fsb-data");
         std::fs::create_dir(&other).unwrap();
-        assert_eq!(remove(&other).unwrap_err(), "it is no cgroup of fsb".into());
+        assert_eq!(remove(&other).unwrap_err(), "it is not a cgroup of fsb".into());
         std::fs::write(other.join("cgroup.procs"), "").unwrap();
         let foreign = tree.path().join("system");
         std::fs::create_dir(&foreign).unwrap();
         std::fs::write(foreign.join("cgroup.procs"), "").unwrap();
-        assert_eq!(remove(&foreign).unwrap_err(), "it is no cgroup of fsb".into());
+        assert_eq!(remove(&foreign).unwrap_err(), "it is not a cgroup of fsb".into());
         assert!(remove(&tree.path().join("fsb-gone")).unwrap().ends_with("is gone"));
     }
 

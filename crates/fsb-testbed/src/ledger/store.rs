@@ -95,7 +95,7 @@ impl Store {
             FileType::RegularFile if stat.st_nlink != 1 => Some("it has another name elsewhere".to_owned()),
             FileType::RegularFile if stat.st_size as u64 > LARGEST => Some("it is too long for an entry".to_owned()),
             FileType::RegularFile => distrust(&stat, rustix::process::geteuid().as_raw()),
-            _ => Some("it is no regular file".to_owned()),
+            _ => Some("it is not a regular file".to_owned()),
         };
         if let Some(why) = wrong {
             return Err(io::Error::other(why));

@@ -158,7 +158,7 @@ fn check_directory(path: &Path) -> Result<(), TestbedError> {
             Some(number) => advice_on_device(path, number),
             None => "name a directory".to_owned(),
         };
-        return Err(TestbedError::request(format!("{shown} is no directory"))
+        return Err(TestbedError::request(format!("{shown} is not a directory"))
             .coded(&fsb_model::error::NO_DIRECTORY)
             .field("path", shown.to_string())
             .advice(advice));

@@ -223,7 +223,7 @@ impl LocalTestbed {
             return Err(TestbedError::machine(format!("part {part} of {text} has a target, that of seat {seat}")));
         }
         seat::part_of(&mut self.media, text, part)
-            .ok_or_else(|| TestbedError::machine(format!("there is no part {part} of {text}")))
+            .ok_or_else(|| TestbedError::machine(format!("no part {part} of {text}")))
     }
 }
 

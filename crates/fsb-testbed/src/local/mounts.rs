@@ -49,7 +49,7 @@ impl MountRoot {
                 Err(refusal) => refusals.push(refusal.to_string()),
             }
         }
-        Err(TestbedError::machine("there is no place for mount points")
+        Err(TestbedError::machine("no place for mount points")
             .tried(refusals.join("; "))
             .advice("run as root outside a container that forbids mounting, or measure a directory (fsb run /path)"))
     }

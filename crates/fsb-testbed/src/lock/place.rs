@@ -158,7 +158,7 @@ fn file_name(holder: &Holder) -> String {
 /// Refuses what is not of that kind, or could have been written by somebody else than `uid`.
 fn trust(stat: &Stat, kind: FileType, uid: u32) -> io::Result<()> {
     let wrong = if FileType::from_raw_mode(stat.st_mode) != kind {
-        Some("it is no regular file".to_owned())
+        Some("it is not a regular file".to_owned())
     } else if kind == FileType::RegularFile && stat.st_nlink != 1 {
         Some("it has another name elsewhere".to_owned())
     } else {

@@ -76,7 +76,7 @@ impl MediumKind for Device {
 
     fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), Refusal> {
         let path = Path::new(request.medium.argument.as_deref().unwrap_or_default());
-        let number = block::number_of(path).ok_or_else(|| format!("{} is no block device", path.display()))?;
+        let number = block::number_of(path).ok_or_else(|| format!("{} is not a block device", path.display()))?;
         partitions::divisible(number, &Roots::default())
     }
 
@@ -176,7 +176,7 @@ fn examine(request: &MediumRequest<'_>) -> Result<Candidate, TestbedError> {
         Unpinned::Refused(error) => cannot_open(&error),
         Unpinned::Missing(error) if error.raw_os_error() == Some(libc::EACCES) => cannot_open(&error),
         Unpinned::Missing(_) => no_device(&path, "does not exist"),
-        Unpinned::NoBlockDevice => no_device(&path, "is no block device"),
+        Unpinned::NoBlockDevice => no_device(&path, "is not a block device"),
     })?;
     refuse_another(request, &device)?;
     refuse_used(request, &device)?;

@@ -48,7 +48,7 @@ impl MediumKind for LoopImage {
         })?;
         if !metadata.is_dir() {
             return Err(
-                TestbedError::request(format!("{} is no directory", dir.display())).advice("name one with --dir")
+                TestbedError::request(format!("{} is not a directory", dir.display())).advice("name one with --dir")
             );
         }
         if magic::is_memory(dir) {

@@ -87,7 +87,7 @@ mod tests {
         let first = &std::fs::read(file.path()).unwrap()[..4096];
         assert!(first.iter().map(|byte| byte.count_ones()).sum::<u32>() > 15_000, "it was written to");
         file.as_file().set_len(1 << 20).unwrap();
-        assert!(probe(file.path()).is_err(), "there is no room");
+        assert!(probe(file.path()).is_err(), "no room");
         assert!(probe(Path::new("/nonexistent")).is_err());
     }
 }

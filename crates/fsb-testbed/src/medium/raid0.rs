@@ -208,7 +208,7 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
     for member in &array.members {
         let number = block::number_of(member.device());
         member.verify()?;
-        numbers.push(number.ok_or_else(|| fail(format!("{} is no block device", member.shown().display()).into()))?);
+        numbers.push(number.ok_or_else(|| fail(format!("{} is not a block device", member.shown().display()).into()))?);
     }
     let sizes: Vec<Option<u64>> =
         numbers.iter().map(|number| number.directory(&roots).and_then(|directory| block::size(&directory))).collect();

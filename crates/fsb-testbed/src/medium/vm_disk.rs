@@ -104,13 +104,13 @@ fn find(request: &MediumRequest<'_>, roots: &Roots) -> Result<Disk, TestbedError
     let number = request.medium.argument.as_deref().unwrap_or_default();
     let serial = format!("{SERIAL}{number}");
     let directory = with_serial(&serial, &roots.sys.join("block")).ok_or_else(|| {
-        TestbedError::request(format!("there is no disk {number} of a virtual machine"))
+        TestbedError::request(format!("no disk {number} of a virtual machine"))
             .tried(format!("no device in /sys/block has the serial number {serial}"))
             .advice("this medium is for fsb itself: write @loop or @/dev/NAME, with --in vm")
     })?;
     let path = Path::new("/dev").join(directory.file_name().unwrap_or_default());
     let missing = |what: &str| TestbedError::machine(format!("{} {what}", path.display()));
-    let number = block::number_in(&directory).ok_or_else(|| missing("is no block device"))?;
+    let number = block::number_in(&directory).ok_or_else(|| missing("is not a block device"))?;
     let size = block::size(&directory).filter(|size| *size > 0).ok_or_else(|| missing("has no size"))?;
     Ok(Disk { path, number, size })
 }

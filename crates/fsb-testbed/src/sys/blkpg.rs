@@ -141,6 +141,6 @@ mod tests {
         assert!(has_any(&disk));
         assert!(remove().unwrap().contains("left alone"));
         std::fs::write(disk.join("sdz2/size"), "8192\n").unwrap();
-        assert!(remove().unwrap_err().to_string().contains("/dev/sdz"), "there is no such disk to ask");
+        assert!(remove().unwrap_err().to_string().contains("/dev/sdz"), "no such disk to ask");
     }
 }

@@ -28,7 +28,7 @@ impl Node {
                 .tried(tried)
                 .advice("run as root where device nodes can be made (CAP_MKNOD; not in a user namespace)")
         };
-        let directory = directory.ok_or_else(|| fail("there is no place for a private device node".into()))?;
+        let directory = directory.ok_or_else(|| fail("no place for a private device node".into()))?;
         let path = directory.join(name_of(number));
         // One of a medium that is no longer open.
         let _ = std::fs::remove_file(&path);

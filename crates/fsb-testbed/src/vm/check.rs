@@ -120,7 +120,7 @@ pub(super) mod tests {
         let refusal = |targets: &[&str]| check(&setup(targets)).unwrap_err().to_string();
         assert!(refusal(&["/srv"]).contains("does not see the directories"));
         assert!(refusal(&["btfrs"]).contains("did you mean 'btrfs'"));
-        assert!(refusal(&["ext4@/dev/null"]).contains("is no block device"));
+        assert!(refusal(&["ext4@/dev/null"]).contains("is not a block device"));
         assert!(refusal(&[r#"ext4,mkfs="-J device=/dev/null""#]).contains("reaches beyond"));
         let mut small = setup(&["xfs"]);
         small.size = 1 << 20;

@@ -31,7 +31,7 @@ fn read(from: &mut dyn BufRead, _: &[u8], sink: &mut dyn Sink) -> Result<Importe
         let wrong = |message: &str| TraceError::Line { line, message: message.to_owned() };
         match text.is_empty() {
             true => Ok(()),
-            false => log.line(text, &mut sink)?.ok_or_else(|| wrong("it is no line of an iolog")),
+            false => log.line(text, &mut sink)?.ok_or_else(|| wrong("it is not a line of an iolog")),
         }
     })?;
     log.resolver.exit(TASK, log.now, &mut sink)?;

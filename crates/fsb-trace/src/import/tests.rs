@@ -88,7 +88,7 @@ fn fio_logs_are_calls_on_files_below_the_root() {
     let wrong = "fio version 2 iolog\nf open\nf walk 1 2\n";
     let mut writer = Writer::new(Vec::new(), &Header::default()).unwrap();
     let error = (fio::IMPORTER.read)(&mut Cursor::new(wrong), b"/", &mut writer).unwrap_err();
-    assert_eq!(error.to_string(), "line 3: it is no line of an iolog");
+    assert_eq!(error.to_string(), "line 3: it is not a line of an iolog");
 }
 
 #[test]

@@ -82,9 +82,7 @@ pub(super) fn port(name: &str) -> Result<File, VmError> {
                 Err(_) => {}
             }
         } else if start.elapsed() > PORT_LIMIT {
-            return Err(VmError::machine(
-                "there is no virtio port to the host: this kernel lacks virtio_pci or virtio_console",
-            ));
+            return Err(VmError::machine("no virtio port to the host: this kernel lacks virtio_pci or virtio_console"));
         }
         std::thread::sleep(Duration::from_millis(5));
     }

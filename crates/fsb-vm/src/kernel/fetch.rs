@@ -127,7 +127,7 @@ fn check(package: &str) -> Result<(), VmError> {
     let named = |c: char| c.is_ascii_alphanumeric() || "+-._:=~/".contains(c);
     if package.ends_with(".deb") {
         let there = Path::new(package).is_file();
-        there.then_some(()).ok_or_else(|| VmError::request(format!("there is no file {package}")))
+        there.then_some(()).ok_or_else(|| VmError::request(format!("no file {package}")))
     } else if package.is_empty() || package.starts_with('-') || !package.chars().all(named) {
         Err(VmError::request(format!("{package:?} is not the name of a package")))
     } else {
@@ -207,7 +207,7 @@ fn download(
 fn no_apt(package: &str, error: &io::Error) -> VmError {
     let what = VmError::machine(format!("cannot download the package {package}"));
     if error.kind() == io::ErrorKind::NotFound {
-        what.tried("there is no apt-get here").advice("download a kernel's .deb elsewhere and name the file")
+        what.tried("no apt-get here").advice("download a kernel's .deb elsewhere and name the file")
     } else {
         what.tried(format!("apt-get: {error}"))
     }

@@ -18,7 +18,7 @@ pub(super) fn release(image: &Path) -> Result<String, VmError> {
     }
     let named = image.file_name().and_then(|name| in_name(name.to_str()?));
     named.filter(|_| is_arm(&beginning)).ok_or_else(|| {
-        VmError::request(format!("{} is no kernel that can be booted here", image.display()))
+        VmError::request(format!("{} is not a kernel that can be booted here", image.display()))
             .advice("name a bzImage, or an arm64 Image called vmlinuz-RELEASE")
     })
 }

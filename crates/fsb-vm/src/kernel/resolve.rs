@@ -37,7 +37,7 @@ fn default(places: &Places) -> Result<Kernel, VmError> {
         }
     }
     Err(refusal.unwrap_or_else(|| {
-        VmError::machine("there is no kernel for a micro-VM")
+        VmError::machine("no kernel for a micro-VM")
             .tried(format!("looked in {}, in directories of modules and in the cache", places.boot.display()))
             .advice(FETCH)
     }))
@@ -74,7 +74,7 @@ fn by_files(image: &Path, directory: Option<&Path>, places: &Places) -> Result<K
         );
     }
     if !image.is_file() {
-        return Err(VmError::request(format!("there is no kernel image {}", image.display())).advice(NAMES));
+        return Err(VmError::request(format!("no kernel image {}", image.display())).advice(NAMES));
     }
     readable(&image)?;
     let release = header::release(&image)?;
@@ -137,7 +137,7 @@ fn by_release(text: &str, places: &Places) -> Result<Kernel, VmError> {
     }
     let known: Vec<_> = kernels.iter().map(|kernel| kernel.release.as_str()).collect();
     let known = if known.is_empty() { "there are none".to_owned() } else { format!("there are {}", known.join(", ")) };
-    Err(VmError::machine(format!("there is no kernel {text} here")).tried(known).advice(
+    Err(VmError::machine(format!("no kernel {text} here")).tried(known).advice(
         "fetch it (fsb kernel fetch DEBIAN-PACKAGE), or name an image, a .deb or another release (fsb kernel list)",
     ))
 }
@@ -194,7 +194,7 @@ mod tests {
         fs::remove_dir_all(directory.path().join("lib")).unwrap();
         assert!(default(&places).unwrap_err().to_string().contains("fsb kernel fetch linux-image-amd64"));
         fs::remove_dir_all(directory.path().join("boot")).unwrap();
-        assert!(default(&places).unwrap_err().to_string().contains("there is no kernel"));
+        assert!(default(&places).unwrap_err().to_string().contains("no kernel"));
     }
 
     #[test]

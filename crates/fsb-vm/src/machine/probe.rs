@@ -41,7 +41,7 @@ struct Memory {
 /// says how it was found, for the record.
 pub fn probe(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path, cache: &Path) -> (Acceleration, String) {
     if !Path::new(DEVICE).exists() {
-        return (Acceleration::Emulated, format!("there is no {DEVICE}"));
+        return (Acceleration::Emulated, format!("no {DEVICE}"));
     }
     // Who may open it can change any time, and asking costs nothing.
     if let Err(error) = access(DEVICE, Access::READ_OK | Access::WRITE_OK) {

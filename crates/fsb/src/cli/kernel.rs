@@ -84,7 +84,7 @@ pub fn interruptible(get: impl FnOnce(&dyn Fn() -> bool) -> Result<Kernel, fsb_v
 fn list() -> anyhow::Result<()> {
     let kernels = kernel::list();
     if kernels.is_empty() {
-        return print("there is no kernel for a micro-VM here; fetch one: fsb kernel fetch linux-image-amd64\n");
+        return print("no kernel for a micro-VM here; fetch one: fsb kernel fetch linux-image-amd64\n");
     }
     print(&format!("{}\n", table(&kernels)))?;
     for error in kernels.iter().filter_map(|kernel| kernel.usable().err()) {

@@ -57,7 +57,7 @@ fn commands(
     let mut commands = Vec::new();
     match prefix {
         Some(prefix) => commands.push((format!("{prefix} {}", line(&found_by_sudo(typed, program), &[])), "as root")),
-        None => commands.push((line(typed, &[]), "as root: log in as root first, there is no sudo here")),
+        None => commands.push((line(typed, &[]), "as root: log in as root first, no sudo here")),
     }
     if has_vm {
         commands.push((line(typed, &["--in", "vm"]), "in a virtual machine, without root"));

@@ -226,7 +226,7 @@ fn links_lead_to_pages_and_headings() {
             assert!(target.exists(), "{}: {link} leads nowhere", page.display());
             let text = if heading.is_empty() { String::new() } else { fs::read_to_string(target).unwrap() };
             let known = text.lines().filter(|line| line.starts_with('#')).any(|line| anchor(line) == heading);
-            assert!(heading.is_empty() || known, "{}: {link} is no heading there", page.display());
+            assert!(heading.is_empty() || known, "{}: {link} is not a heading there", page.display());
         }
     }
 }

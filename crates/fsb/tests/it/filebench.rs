@@ -106,10 +106,10 @@ fn what_cannot_be_run_is_said_by_line_before_anything_is_touched() {
         (vec!["own.f", "--seconds", "1", "--set", "m=5"], 2, "unknown variable 'm'"),
         (vec!["own.f", "--seconds", "1", "--set", "n"], 2, "write NAME=VALUE"),
         (vec!["own.f", "--seconds", "1", "--dir", "gone"], 2, "the directory gone cannot be used: No such file"),
-        (vec!["own.f", "--seconds", "1", "--dir", "own.f"], 2, "own.f is no directory"),
+        (vec!["own.f", "--seconds", "1", "--dir", "own.f"], 2, "own.f is not a directory"),
         (vec!["own.f", "--seconds", "0"], 2, "0 is not in 1.."),
         (vec!["gone.f"], 2, "cannot read gone.f: No such file"),
-        (vec!["."], 2, "it is no file"),
+        (vec!["."], 2, "it is not a file"),
     ] {
         let output = fsb(directory.path(), &[vec!["filebench"], options].concat());
         expect_code(&output, code);

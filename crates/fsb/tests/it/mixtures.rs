@@ -69,7 +69,7 @@ fn shares_that_make_no_sense_are_refused() {
         expect_code(&output, 2);
         assert!(stderr(&output).contains(said), "{data}: {}", stderr(&output));
     };
-    refused("{ compressible = '160%' }", "data: compressible: \"160%\" is no share from \"0%\" to \"100%\"");
-    refused("'60%'", "data: \"60%\" is no table");
+    refused("{ compressible = '160%' }", "data: compressible: \"160%\" is not a share from \"0%\" to \"100%\"");
+    refused("'60%'", "data: \"60%\" is not a table");
     refused("{ compressable = '60%' }", "did you mean 'compressible'");
 }

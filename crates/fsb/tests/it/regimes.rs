@@ -93,7 +93,7 @@ fn needs_a_memory_controller() {
     let cgroup = Path::new("/sys/fs/cgroup/memory/cgroup.procs").exists()
         || fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").is_ok_and(|text| text.contains("memory"));
     if !cgroup {
-        fsb_testkit::skip_everywhere("there is no memory controller");
+        fsb_testkit::skip_everywhere("no memory controller");
     }
     needs_root();
 }
@@ -164,7 +164,7 @@ fn what_is_in_cache_is_there_before_and_after() {
     for trial in trials(&scratch.path().join("run")).iter().filter(|trial| trial["phase"] == "measured") {
         let whole = trial["params"]["file_size"].as_u64().unwrap();
         assert_eq!(trial["observed"]["resident_bytes_after"], whole, "{trial:#}");
-        assert!(trial["observed"].get("memory_limit").is_none(), "without a limit there is no cgroup");
+        assert!(trial["observed"].get("memory_limit").is_none(), "without a limit no cgroup");
     }
 }
 

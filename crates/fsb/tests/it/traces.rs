@@ -309,7 +309,7 @@ fn a_trace_is_not_lost_to_another_one() {
     assert!(count(&shown(&work), "read") >= 1);
     fs::remove_file(&trace).unwrap();
     expect_code(&record(&work, &[], &["no-such-program"]), 2);
-    assert!(!trace.exists(), "of nothing there is no trace");
+    assert!(!trace.exists(), "of nothing no trace");
 }
 
 #[test]

@@ -72,7 +72,7 @@ impl Scope {
             Written::Sum(left, operator, right) => {
                 let [left, right] = [left, right].map(|side| match self.evaluate(side)? {
                     Value::Number(number) => Ok(number),
-                    other => Err(format!("'{}' is no number that could be reckoned with", shortened(&other.text()))),
+                    other => Err(format!("'{}' is not a number that could be reckoned with", shortened(&other.text()))),
                 });
                 let (left, right) = (left?, right?);
                 let result = match operator {
@@ -81,7 +81,7 @@ impl Scope {
                     '*' => left.checked_mul(right),
                     _ => left.checked_div(right),
                 };
-                result.map(Value::Number).ok_or_else(|| format!("{left} {operator} {right} is no number from 0 up"))
+                result.map(Value::Number).ok_or_else(|| format!("{left} {operator} {right} is not a number from 0 up"))
             }
             Written::Random(attributes) => self.random(attributes).map(Value::Spread),
             Written::Custom(attributes) => self.custom(attributes).map(Value::Spread),
@@ -136,7 +136,7 @@ impl Scope {
             let read = pair.split_once(':').and_then(|(name, value)| Some((name, value.parse::<f64>().ok()?)));
             let (name, value) = read
                 .filter(|(_, value)| value.is_finite() && (0.0..=1e15).contains(value))
-                .ok_or_else(|| format!("'{pair}' is no parameter such as mean:16384"))?;
+                .ok_or_else(|| format!("'{pair}' is not a parameter such as mean:16384"))?;
             parameters.insert(name, value);
         }
         let mut take = |name: &str| parameters.remove(name).ok_or_else(|| format!("{kind} needs a parameter '{name}'"));
@@ -164,7 +164,7 @@ impl Scope {
         match self.attribute(attributes, name)? {
             None => Ok(None),
             Some(Value::Number(number)) => Ok(Some(number)),
-            Some(other) => Err(format!("{name}={} is no number", shortened(&other.text()))),
+            Some(other) => Err(format!("{name}={} is not a number", shortened(&other.text()))),
         }
     }
 
@@ -172,7 +172,7 @@ impl Scope {
         match self.attribute(attributes, name)? {
             None => Ok(None),
             Some(Value::Text(text)) => Ok(Some(text)),
-            Some(other) => Err(format!("{name}={} is no word", other.text())),
+            Some(other) => Err(format!("{name}={} is not a word", other.text())),
         }
     }
 
@@ -245,7 +245,7 @@ impl<'a> Given<'a> {
         let (line, value) = self.value(name)?;
         let read = read(&value).map(|read| (line, read));
         if read.is_none() {
-            self.say(line, format!("{name}={} is no {what}", shortened(&value.text())));
+            self.say(line, format!("{name}={} is not a {what}", shortened(&value.text())));
         }
         read
     }

@@ -295,7 +295,7 @@ fn exits(reader: &mut Reader<'_>) -> Result<Vec<i32>, ParamError> {
     let codes: Option<Vec<i32>> = list.iter().map(code).collect();
     codes
         .filter(|codes| !codes.is_empty())
-        .ok_or_else(|| reader.error("ok_exit", format!("{value} is no list of exit codes, such as [0, 1]")))
+        .ok_or_else(|| reader.error("ok_exit", format!("{value} is not a list of exit codes, such as [0, 1]")))
 }
 
 /// The tables of a list, each of which has no keys but those that are declared.

@@ -30,7 +30,7 @@ pub(super) enum Pattern {
 impl Pattern {
     pub(super) fn expression(text: &str) -> Result<Pattern, String> {
         let expression = regex::RegexBuilder::new(text).multi_line(true).size_limit(1 << 20).build();
-        let expression = expression.map_err(|error| format!("'{text}' is no regular expression: {error}"))?;
+        let expression = expression.map_err(|error| format!("'{text}' is not a regular expression: {error}"))?;
         if expression.captures_len() < 2 {
             return Err(format!("'{text}' has no group: put the number in parentheses, as in 'tps = ([0-9.]+)'"));
         }
@@ -40,7 +40,7 @@ impl Pattern {
     pub(super) fn pointer(text: &str) -> Result<Pattern, String> {
         match text.starts_with('/') {
             true => Ok(Pattern::Pointer(text.to_owned())),
-            false => Err(format!("'{text}' is no JSON pointer: it begins with /, as in '/jobs/0/write/iops'")),
+            false => Err(format!("'{text}' is not a JSON pointer: it begins with /, as in '/jobs/0/write/iops'")),
         }
     }
 

@@ -153,7 +153,7 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
     // SAFETY: see above; nothing is allocated.
     unsafe { command.pre_exec(limit) };
     let mut child = command.spawn().map_err(|error| {
-        let why = if error.kind() == io::ErrorKind::NotFound { "there is no such program" } else { "it cannot be run" };
+        let why = if error.kind() == io::ErrorKind::NotFound { "no such program" } else { "it cannot be run" };
         EngineError::new(format!("{}: {why}: {}", script.shown(), error))
     })?;
     let streams = child.stdout.take().map(Reading::of).into_iter().chain(child.stderr.take().map(Reading::of));

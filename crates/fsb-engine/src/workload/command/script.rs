@@ -36,7 +36,7 @@ impl Script {
                 let words = words.filter(|words| !words[0].is_empty() && !words.iter().any(|word| word.contains('\0')));
                 words.map(Script::Words).ok_or_else(|| format!("{value} is not a list of words"))
             }
-            other => Err(format!("{other} is no command: give a line for the shell, or a list of words")),
+            other => Err(format!("{other} is not a command: give a line for the shell, or a list of words")),
         }
     }
 }

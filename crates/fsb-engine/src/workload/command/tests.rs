@@ -76,7 +76,7 @@ fn a_failure_says_how_and_what_was_said() {
     assert!(of("kill -SEGV $$", &[]).contains("killed by signal 11: it said nothing"));
     assert!(of("true", &[("prepare", "echo oh; false".into())]).contains("echo oh; false: exit status 1: oh"));
     assert!(of("true", &[("verify", "echo wrong sum; false".into())]).contains("exit status 1: wrong sum"));
-    assert!(of("true", &[("setup", json!(["/no/such/program"]))]).contains("there is no such program"));
+    assert!(of("true", &[("setup", json!(["/no/such/program"]))]).contains("no such program"));
     assert!(of("true", &[("input", json!(["/no/such/file"]))]).contains("No such file"));
     let metric = json!([{"name": "tps", "pattern": "tps = ([0-9.]+)", "better": "higher"}]);
     let said = of("echo none today", &[("metric", metric)]);
@@ -154,11 +154,11 @@ fn shared_memory_that_a_command_leaves_is_removed() {
 #[test]
 fn what_cannot_be_meant_is_refused() {
     assert!(refusal(&[]).contains("command: it is missing: give one, such as command = "));
-    assert!(refusal(&[("command", " ".into())]).contains("is no command"));
+    assert!(refusal(&[("command", " ".into())]).contains("is not a command"));
     assert!(refusal(&[("command", json!(["ls", 3]))]).contains("is not a list of words"));
     let with = |key: &'static str, value: serde_json::Value| refusal(&[("command", "true".into()), (key, value)]);
     assert!(with("time_limit", "0s".into()).contains("is not a time from 1s to 168h"));
-    assert!(with("ok_exit", json!([300])).contains("is no list of exit codes"));
+    assert!(with("ok_exit", json!([300])).contains("is not a list of exit codes"));
     assert!(with("metric", json!([{"name": "tps"}])).contains("give a pattern"));
     assert!(with("metric", json!([{"name": "tps", "pattern": "([0-9]+)"}])).contains("say which is better"));
     let twice = json!([{"name": "command_time", "pattern": "([0-9]+)", "better": "lower"}]);

@@ -176,7 +176,7 @@ fn rate(reader: &mut Reader<'_>) -> Result<Option<u64>, ParamError> {
         serde_json::Value::String(text) => text.trim().strip_suffix("/s").unwrap_or(text).trim().parse().ok(),
         value => value.as_u64(),
     };
-    let wrong = format!("{value} is no rate from 1 to {FASTEST} operations a second, such as \"2000/s\"");
+    let wrong = format!("{value} is not a rate from 1 to {FASTEST} operations a second, such as \"2000/s\"");
     rate.filter(|rate| (1..=FASTEST).contains(rate)).map(Some).ok_or_else(|| reader.error("rate", wrong))
 }
 

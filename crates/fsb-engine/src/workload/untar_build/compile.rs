@@ -28,7 +28,7 @@ pub(super) fn object(source: &Item) -> OsString {
 
 /// Compiles all sources below `set`, `jobs` at once: nanoseconds that each took.
 pub(super) fn run(sources: &[&Item], jobs: u32, set: &Path) -> Result<Vec<u64>, EngineError> {
-    let compiler = find().ok_or_else(|| EngineError::new("there is no program cc in PATH, which compiles"))?;
+    let compiler = find().ok_or_else(|| EngineError::new("no program cc in PATH, which compiles"))?;
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let taken = Mutex::new(Ok(Vec::with_capacity(sources.len())));
     let one_job = || {

@@ -68,7 +68,7 @@ impl Index {
         let (mut known, mut seen) = (HashMap::new(), HashSet::new());
         let mut archive = tar::Archive::new(archive);
         let broken =
-            |error: std::io::Error| EngineError::new(format!("it is no tar archive, or a damaged one: {error}"));
+            |error: std::io::Error| EngineError::new(format!("it is not a tar archive, or a damaged one: {error}"));
         for entry in archive.entries_with_seek().map_err(broken)? {
             let entry = entry.map_err(broken)?;
             let written = entry.path().map_err(broken)?.into_owned();
@@ -102,7 +102,7 @@ impl Index {
                 }
                 other => {
                     return Err(refused(format!(
-                        "'{shown}' is no file, directory or link but {other:?}: leave it out"
+                        "'{shown}' is not a file, directory or link but {other:?}: leave it out"
                     )));
                 }
             };
@@ -239,7 +239,7 @@ mod tests {
         for (bytes, said) in [
             (archive(&[("../up", E::Regular, b"", "")]), "leads out"),
             (archive(&[("/etc/x", E::Regular, b"", "")]), "leads out"),
-            (archive(&[("f", E::Fifo, b"", "")]), "'f' is no file"),
+            (archive(&[("f", E::Fifo, b"", "")]), "'f' is not a file"),
             (archive(&[("f", E::Regular, b"", ""), ("f", E::Regular, b"", "")]), "'f' is in it twice"),
             (archive(&[("g", E::Link, b"", "f")]), "does not come before it"),
             (b"\x1f\x8bnonsense".repeat(100), "no tar archive"),

@@ -200,7 +200,7 @@ impl Options {
             return Err(reader.error("compile", "so few files hold no source: take more files"));
         }
         if compile && compile::find().is_none() {
-            let message = "there is no program cc in PATH, which compiles: install a C compiler, or leave it out";
+            let message = "no program cc in PATH, which compiles: install a C compiler, or leave it out";
             return Err(reader.error("compile", message));
         }
         let jobs = if compile { reader.number("jobs")? as u32 } else { 0 };
@@ -323,7 +323,7 @@ fn of_archive(path: &Path) -> Result<Index, EngineError> {
     let shown = path.display();
     let failed = |error: std::io::Error| EngineError::new(format!("{shown} cannot be read: {error}"));
     let file = fsb_input::open(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::IsADirectory => EngineError::new(format!("{shown} is no file: name a tar archive")),
+        std::io::ErrorKind::IsADirectory => EngineError::new(format!("{shown} is not a file: name a tar archive")),
         _ => failed(error),
     })?;
     if let Some(how) = packed(&file) {

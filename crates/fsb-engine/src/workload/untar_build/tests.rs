@@ -150,7 +150,7 @@ fn labels_say_how_and_parameters_that_make_no_sense_are_refused() {
     let packed = packed.to_str().unwrap();
     for (pairs, said) in [
         (vec![("archive", "/gone.tar".into())], "/gone.tar cannot be read: No such file"),
-        (vec![("archive", "/".into())], "/ is no file"),
+        (vec![("archive", "/".into())], "/ is not a file"),
         (vec![("archive", packed.into())], "is compressed: unpack it first, with gunzip"),
         (vec![("archive", packed.into()), ("scale", 0.5.into())], "scale: it does not apply with archive"),
         (vec![("archive", packed.into()), ("compile", true.into())], "compile: it does not apply with archive"),

@@ -98,7 +98,7 @@ mod tests {
         let write =
             || json!({"name": "rewrite", "file_size": "64M", "block_size": "1M", "cache": "out", "durability": "end"});
         assert_eq!(trial(read(), seen((64, 0), 31)), Ok(()));
-        assert_eq!(trial(read(), seen((120, 0), 32)), Ok(()), "what was read ahead in vain is no fault");
+        assert_eq!(trial(read(), seen((120, 0), 32)), Ok(()), "what was read ahead in vain is not a fault");
         assert_eq!(trial(write(), seen((0, 66), 31)), Ok(()));
         let cached = trial(read(), seen((40, 64), 31)).unwrap_err();
         assert_eq!(cached, "not out of cache: the device read 40.0 MiB where 64.0 MiB were asked for");

@@ -39,7 +39,7 @@ fn check_directory(directory: &Path) -> anyhow::Result<()> {
         ));
     }
     if !metadata.is_dir() {
-        return Err(exit::failure(&code::DIRECTORY, format!("{shown} is no directory: name one with --dir DIR")));
+        return Err(exit::failure(&code::DIRECTORY, format!("{shown} is not a directory: name one with --dir DIR")));
     }
     rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
         exit::failure(&code::DIRECTORY_NOT_WRITABLE, format!("the directory {shown} cannot be written to: {errno}"))

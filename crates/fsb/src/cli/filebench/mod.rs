@@ -104,7 +104,7 @@ fn place(remark: &wml::Remark) -> String {
 fn read(path: &Path) -> anyhow::Result<String> {
     fsb_input::read_text(path, LARGEST_SCRIPT).map_err(|error| {
         let why = match error.kind() {
-            std::io::ErrorKind::IsADirectory => "it is no file; name one such as varmail.f".to_owned(),
+            std::io::ErrorKind::IsADirectory => "it is not a file; name one such as varmail.f".to_owned(),
             _ => error.to_string(),
         };
         exit::failure(&code::UNREADABLE, format!("cannot read {}: {why}", path.display()))

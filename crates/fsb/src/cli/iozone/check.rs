@@ -158,7 +158,7 @@ fn processors(options: &Options) -> anyhow::Result<()> {
     let Some(first) = options.first_cpu else { return Ok(()) };
     let next = "'taskset -cp $$' lists those that are";
     classic::processors(first, 1).map(|_| ()).ok_or_else(|| {
-        exit::failure(&code::INVALID_IOZONE, format!("-P {first}: this is no processor for this process; {next}"))
+        exit::failure(&code::INVALID_IOZONE, format!("-P {first}: this is not a processor for this process; {next}"))
     })
 }
 
@@ -205,7 +205,7 @@ fn not_whole(rows: &[Row]) {
         more => format!(" (and {more} more pairs)"),
     };
     say(&format!(
-        "warning: a file of {} kB is no multiple of a record of {} kB{more}: as in IOzone its last bytes are not touched",
+        "warning: a file of {} kB is not a multiple of a record of {} kB{more}: as in IOzone its last bytes are not touched",
         first.file, first.record
     ));
 }

@@ -51,7 +51,7 @@ pub fn report(file: Option<&str>) -> anyhow::Result<()> {
     if !parent.is_dir() {
         return Err(exit::failure(
             &code::UNWRITABLE,
-            format!("cannot add a report to {shown}: there is no directory {}", parent.display()),
+            format!("cannot add a report to {shown}: no directory {}", parent.display()),
         ));
     }
     author::check(path).map_err(|error| {
@@ -68,7 +68,7 @@ fn check_directory(directory: &Path, settings: &Settings) -> anyhow::Result<()> 
     if !directory.is_dir() {
         return Err(exit::failure(
             &code::DIRECTORY,
-            format!("location {shown} is no directory: make it first, or name another one"),
+            format!("location {shown} is not a directory: make it first, or name another one"),
         ));
     }
     rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {

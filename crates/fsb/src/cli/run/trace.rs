@@ -33,8 +33,9 @@ impl TraceArguments {
             };
         };
         let path = std::path::absolute(trace)?;
-        let path =
-            path.to_str().ok_or_else(|| exit::failure(&code::INVALID_VALUE, "--trace: its path is no text (UTF-8)"))?;
+        let path = path
+            .to_str()
+            .ok_or_else(|| exit::failure(&code::INVALID_VALUE, "--trace: its path is not text (UTF-8)"))?;
         let mut params = Params::new();
         params.insert("trace".to_owned(), json!(path));
         if let Some(pace) = &self.pace {

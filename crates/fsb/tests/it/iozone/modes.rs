@@ -92,7 +92,7 @@ fn automatic_mode_goes_over_sizes_that_do_not_fit() {
         });
         assert_eq!(rows.collect::<Vec<_>>(), [(100, 4), (100, 8), (200, 4), (200, 8)], "{means}: {text}");
         let said = crate::common::stderr(&output);
-        assert!(said.contains("100 kB is no multiple of a record of 8 kB: as in IOzone"), "{means}: {said}");
+        assert!(said.contains("100 kB is not a multiple of a record of 8 kB: as in IOzone"), "{means}: {said}");
     }
     let text = done(directory.path(), "-S 0 -L 0 -p -s 64 -i 0 -f f");
     assert!(text.contains("cache size set to 1024 kBytes.") && text.contains("line size set to 32 bytes."), "{text}");

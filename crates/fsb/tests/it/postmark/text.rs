@@ -86,8 +86,8 @@ fn what_is_wrong_is_said_with_its_line_before_anything_is_done() {
     refused("run\n\nset size 10k\n", "script:3: set size: '10k' is not a whole number");
     refused("load missing\n", "script:1: cannot read commands from missing");
     refused("load script\n", "load: files of commands name each other for ever");
-    refused("set location nowhere\nrun\n", "script:2: location nowhere is no directory");
-    refused("run no/where\n", "script:1: cannot add a report to no/where: there is no directory no");
+    refused("set location nowhere\nrun\n", "script:2: location nowhere is not a directory");
+    refused("run no/where\n", "script:1: cannot add a report to no/where: no directory no");
     let missing = fsb(directory.path(), &["postmark", "missing"]);
     expect_code(&missing, 2);
     let piped = pipe(command(directory.path(), &["postmark"]), "set number 3\nrum\nrun\n");

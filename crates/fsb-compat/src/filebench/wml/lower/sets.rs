@@ -44,7 +44,7 @@ impl Lower<'_> {
             Some((_, Value::Flag(true))) => 100,
             Some((_, Value::Number(share @ 0..=100))) => share,
             Some((line, other)) => {
-                given.say(line, format!("prealloc={} is no percentage", other.text()));
+                given.say(line, format!("prealloc={} is not a percentage", other.text()));
                 0
             }
         };

@@ -20,10 +20,10 @@ const NOT_DONE: [(&str, &str); 12] = [
     ("foreach", "loops are not done: write one file for each value, or use the plans of 'fsb run'"),
     ("sleep", "a run lasts as long as 'run' says: leave it out"),
     ("stats", "results are printed after each run: leave it out"),
-    ("domultisync", "there is no run over several machines"),
+    ("domultisync", "no run over several machines"),
     ("fscheck", "file systems are not checked"),
     ("fsflush", "caches are not emptied in between: 'fsb run' has controls for that"),
-    ("log", "there is no log: leave it out"),
+    ("log", "no log: leave it out"),
     ("list", "there is nothing to list: leave it out"),
     ("warmup", "warming up is not done: 'fsb run' warms up by itself"),
     ("vars", "variables are not listed: leave it out"),
@@ -179,7 +179,7 @@ impl Parser<'_> {
                 "lathist" => Command::Nothing,
                 other => {
                     self.next -= 1;
-                    return self.wrong(format!("enable {}: there is no run over several machines", shortened(other)));
+                    return self.wrong(format!("enable {}: no run over several machines", shortened(other)));
                 }
             },
             other => {
