@@ -16,6 +16,7 @@
 mod chart;
 pub mod choice;
 mod compare;
+mod figure;
 mod format;
 mod judged;
 pub mod mark;

@@ -1,6 +1,7 @@
 //! The forms of a report, of a run and of a comparison alike. A new one is a file and a line in [`FORMATS`].
 
 pub mod csv;
+mod figure;
 pub mod html;
 pub mod json;
 pub mod markdown;
@@ -12,8 +13,18 @@ mod xlsx;
 pub use member::Format;
 
 /// Every format.
-pub static FORMATS: &[Format] =
-    &[text::FORMAT, html::FORMAT, markdown::FORMAT, json::FORMAT, csv::FORMAT, summary_csv::FORMAT, xlsx::FORMAT];
+pub static FORMATS: &[Format] = &[
+    text::FORMAT,
+    html::FORMAT,
+    markdown::FORMAT,
+    json::FORMAT,
+    csv::FORMAT,
+    summary_csv::FORMAT,
+    xlsx::FORMAT,
+    figure::SVG,
+    figure::PNG,
+    figure::PDF,
+];
 
 /// The format of that name.
 pub fn find(name: &str) -> Option<&'static Format> {
