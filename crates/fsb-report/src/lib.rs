@@ -15,6 +15,7 @@
 
 mod chart;
 pub mod choice;
+pub mod commands;
 mod compare;
 mod figure;
 mod format;
