@@ -28,5 +28,5 @@ fuzz_target!(|bytes: &[u8]| {
     // Of many inputs each form has some; the page, which is slow, few.
     let choice = bytes.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)) as usize;
     let formats: Vec<_> = FORMATS.iter().filter(|format| format.name != "html" || choice >= 248).collect();
-    let _ = formats[choice % formats.len()].render(&Report::of_comparison(&document, None));
+    let _ = formats[choice % formats.len()].render_bytes(&Report::of_comparison(&document, None));
 });

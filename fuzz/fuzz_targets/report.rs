@@ -13,6 +13,6 @@ fuzz_target!(|bytes: &[u8]| {
     let summary = Summary::of_run(&record, &trials);
     let report = Report::of_run(&summary, &trials);
     for format in fsb_report::FORMATS {
-        let _ = format.render(&report);
+        let _ = format.render_bytes(&report);
     }
 });

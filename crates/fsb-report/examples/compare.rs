@@ -1,5 +1,5 @@
-//! Writes the comparison of made-up sets, to look at: `cargo run --example compare -- FILE [RUNS SET…]`. The extension
-//! of FILE says the format; the first screen goes to standard output.
+//! Writes the comparison of made-up sets, to look at: `cargo run --example compare -- FILE [RUNS SET…]`. The end of
+//! FILE implies the format; the first screen goes to standard output.
 
 #![expect(clippy::print_stdout, reason = "it prints a report")]
 
@@ -8,7 +8,7 @@ mod sample_sets;
 
 use std::path::Path;
 
-use fsb_report::{FORMATS, Report, text};
+use fsb_report::{Report, find_by_file_name, text};
 
 fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -19,8 +19,7 @@ fn main() -> std::io::Result<()> {
     let document = sample_sets::compared(&sample_sets::iozone(&names, runs, 13, 512 << 20));
     let report = Report::of_comparison(&document, None);
     print!("{}", text::screen(&report, 80, false, true));
-    let extension = file.extension().and_then(|extension| extension.to_str());
-    let format = FORMATS.iter().find(|format| Some(format.extension) == extension);
+    let format = file.to_str().and_then(find_by_file_name);
     let format = format.ok_or_else(|| std::io::Error::other("no format has this extension"))?;
-    std::fs::write(file, format.render(&report))
+    std::fs::write(file, format.render_bytes(&report))
 }

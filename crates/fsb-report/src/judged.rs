@@ -45,7 +45,8 @@ impl Judged {
         }
     }
 
-    fn judged_interval(&self) -> Option<Interval> {
+    /// The interval; `None` if nothing is judged.
+    pub(crate) fn judged_interval(&self) -> Option<Interval> {
         self.interval.filter(|_| self.verdict != Verdict::NotJudged)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! record, trials ─▶ run::Summary ─┐
-//!                                 ├─▶ Report ─▶ View, sections, charts ─▶ FORMATS: text, csv, json, markdown, html
+//!                                 ├─▶ Report ─▶ View, sections, charts ─▶ FORMATS: text, csv, json, …
 //! compare::Document of analysis ──┘
 //! ```
 //!
@@ -15,7 +15,9 @@
 
 mod chart;
 pub mod choice;
+pub mod commands;
 mod compare;
+mod figure;
 mod format;
 mod judged;
 pub mod mark;
@@ -28,13 +30,14 @@ pub mod run;
 mod screen;
 pub mod series;
 pub mod show;
+mod summary_line;
 mod tally;
 mod view;
 pub mod visible;
 mod warning;
 
 pub use compare::between::{change_of, condition_text, unjudged_of};
-pub use format::{FORMATS, Format, csv, find, html, json, markdown, text};
+pub use format::{FORMATS, Format, csv, find, find_by_file_name, html, json, markdown, text};
 pub use paragraph::Paragraph;
 pub use record_text::{interference_text, placement_reason_text, stop_reason_text, stopping_rule_text};
 pub use releases::Releases;

@@ -100,7 +100,8 @@ fn forms(text: &str) -> Vec<(&'static str, String)> {
         Report::of_comparison(&document, None),
         Report::of_comparison(&document, Some("write")),
     ];
-    let all = FORMATS.iter().flat_map(|format| reports.iter().map(|report| (format.name, format.render(report))));
+    let formats = FORMATS.iter().filter(|format| !format.binary);
+    let all = formats.flat_map(|format| reports.iter().map(|report| (format.name, format.render(report))));
     all.collect()
 }
 
@@ -159,7 +160,18 @@ fn check_csv(csv: &str) {
     }
 }
 
-const NUMBERS: [&str; 7] = ["file_size", "record_size", "threads", "block", "order", "run", "value"];
+const NUMBERS: [&str; 10] = [
+    "file_size",
+    "record_size",
+    "threads",
+    "block",
+    "order",
+    "run",
+    "value",
+    "change_percent",
+    "change_lo",
+    "change_hi",
+];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
@@ -168,7 +180,7 @@ proptest! {
     fn no_form_lets_a_name_act_or_hide(text in text_from_elsewhere()) {
         for (name, form) in forms(&text) {
             match name {
-                "text" | "markdown" => {
+                "text" | "markdown" | "svg" => {
                     let hidden = form.chars().find(|c| is_hidden(*c) && *c != '\n');
                     prop_assert_eq!(hidden, None, "{}: {}", name, form);
                 }
@@ -182,9 +194,22 @@ proptest! {
             }
             match name {
                 "markdown" => check_markdown(&form),
-                "csv" => check_csv(&form),
+                "csv" | "summary-csv" => check_csv(&form),
                 _ => {}
             }
+        }
+    }
+}
+
+#[test]
+fn binary_formats_take_any_name() {
+    let text = "\u{1b}[31m\u{0}\u{fffe}<&=1+1\u{202e}漢字\n";
+    let (record, trials) = run(text);
+    let summary = Summary::of_run(&record, &trials);
+    let document = document(text);
+    for report in [Report::of_run(&summary, &trials), Report::of_comparison(&document, None)] {
+        for format in FORMATS.iter().filter(|format| format.binary) {
+            assert!(!format.render_bytes(&report).is_empty(), "{}", format.name);
         }
     }
 }

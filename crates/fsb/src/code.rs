@@ -13,6 +13,7 @@ error_codes! {
     CONFLICT = "arguments/conflict", WRONG, "Two arguments exclude each other.", "Leave one of them out.";
     ARGUMENTS = "arguments/invalid", WRONG, "The command line cannot be read.", "Follow the message.";
     UNKNOWN_FORMAT = "output/unknown-format", WRONG, "No report format has that name or file extension.", "Use a name of fsb list formats.";
+    UNKNOWN_TARGET = "report/unknown-target", WRONG, "The run has no target of that name.", "Use a name that the message lists.";
     UNWRITABLE = "output/unwritable", WRONG, "The output file that was named cannot be written.", "Name another file.";
     OUTPUT_EXISTS = "output/exists", WRONG, "The output file exists and would be lost.", "Name another file, or allow it to be replaced.";
     OUTPUT_FAILED = "output/failed", LACKS, "Writing the output failed.", "Follow the kernel's answer in the message.";

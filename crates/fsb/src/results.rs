@@ -8,7 +8,7 @@ use fsb_analysis::compare::all_pairs;
 use fsb_model::{Outcome, RunRecord, Trial, WidestInterval, nearest};
 use fsb_report::choice::{self, Choice};
 use fsb_report::run::{RowNow, ShownTrial, Summary, row_states};
-use fsb_report::{FORMATS, Format, Report, WIDTH, text, visible};
+use fsb_report::{FORMATS, Format, Report, WIDTH, find_by_file_name, text, visible};
 use fsb_store::RunDirectory;
 
 use crate::cli::help::heading;
@@ -90,6 +90,35 @@ pub fn format(name: &str) -> anyhow::Result<&'static Format> {
     })
 }
 
+/// Returns the format that the user names, else the one that the name of the file implies, else text.
+///
+/// # Errors
+///
+/// `output/unknown-format` if no format has that name, or if the file has an extension of no format.
+pub fn format_of(name: Option<&str>, file: Option<&Path>) -> anyhow::Result<&'static Format> {
+    let file_name = file.and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
+    let extension = file.and_then(Path::extension).and_then(|extension| extension.to_str());
+    match (name, find_by_file_name(file_name)) {
+        (Some(name), _) => format(name),
+        (None, Some(found)) => Ok(found),
+        (None, None) => format(extension.unwrap_or("text")),
+    }
+}
+
+/// Checks that standard output may get the format.
+///
+/// # Errors
+///
+/// `arguments/conflict` if the format is binary and standard output is a terminal.
+pub fn check_terminal(format: &Format, file: Option<&Path>) -> anyhow::Result<()> {
+    if format.binary && file.is_none() && std::io::stdout().is_terminal() {
+        let name = format.name;
+        let message = format!("--format {name} is not text: name a file with -o FILE.{}", format.extension);
+        return Err(exit::failure(&code::CONFLICT, message));
+    }
+    Ok(())
+}
+
 /// Writes `trials.csv` and `report.html` into the run directory.
 pub fn write(directory: &RunDirectory, report: &Report<'_>) -> anyhow::Result<PathBuf> {
     let table = format("csv")?;
@@ -113,10 +142,10 @@ fn choice_json(choice: &Choice) -> anyhow::Result<String> {
 /// Destination and format of the report.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Output {
-    /// Format: text, csv, json, markdown or html
+    /// Format, such as html or xlsx: see fsb list formats
     #[arg(long, value_name = "FORMAT", hide_short_help = true, help_heading = heading::OUTPUT)]
     pub format: Option<String>,
-    /// Report file; its extension implies the format
+    /// Report file; the end of its name implies the format
     #[arg(short = 'o', long = "output-file", value_name = "FILE", help_heading = heading::OUTPUT)]
     pub file: Option<PathBuf>,
     /// Print the latencies of the slowest operations
@@ -142,12 +171,9 @@ impl Output {
     }
 
     fn named(&self) -> anyhow::Result<&'static Format> {
-        let extension = self.file.as_deref().and_then(Path::extension).and_then(|extension| extension.to_str());
-        match (&self.format, extension, &self.file) {
-            (Some(name), ..) => format(name),
-            (None, Some(extension), _) => format(extension),
-            (None, None, None) => format("text"),
-            (None, None, Some(file)) => Err(exit::failure(
+        let file = self.file.as_deref();
+        let found = match (&self.format, file) {
+            (None, Some(file)) if file.extension().is_none() => Err(exit::failure(
                 &code::UNKNOWN_FORMAT,
                 format!(
                     "-o {0}: the report file needs an extension, such as {0}.html; a mount option is a part of the \
@@ -155,7 +181,10 @@ impl Output {
                     file.display()
                 ),
             )),
-        }
+            (name, file) => format_of(name.as_deref(), file),
+        }?;
+        check_terminal(found, file)?;
+        Ok(found)
     }
 
     /// Whether standard output gets the first screen.
@@ -222,7 +251,7 @@ pub fn print_data(text: &str) -> anyhow::Result<()> {
 
 /// Prints a report as [`print_data`] does. It is never whole in memory unless a terminal shows it.
 pub fn print_report(format: &Format, report: &Report<'_>) -> anyhow::Result<()> {
-    if std::io::stdout().is_terminal() {
+    if std::io::stdout().is_terminal() && !format.binary {
         return print(&format.render(report));
     }
     let mut output = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());

@@ -9,6 +9,18 @@ use crate::view::View;
 /// Colours; the next column has the first colour again, in another shape and with another dash.
 const COLORS: usize = 8;
 
+/// The colours on white, as in the style sheet. They differ for readers who are colour-blind, too.
+pub(crate) const LIGHT: [[u8; 3]; COLORS] = [
+    [0x00, 0x72, 0xb2],
+    [0xc8, 0x50, 0x0a],
+    [0x00, 0x80, 0x5d],
+    [0xa2, 0x3b, 0x92],
+    [0x80, 0x66, 0x00],
+    [0x3f, 0x34, 0xa6],
+    [0x9b, 0x1f, 0x52],
+    [0x56, 0x61, 0x6b],
+];
+
 /// Shapes: in a figure, and in text. A round is filled, the next one open, the third of other shapes.
 const SHAPES: [(&str, &str); 3 * COLORS] = [
     ("circle", "●"),
@@ -124,6 +136,15 @@ mod tests {
                 (&symbol(place).into(), symbol(place).contains("open"))
             );
         }
+    }
+
+    #[test]
+    fn colours_on_white_are_those_of_the_style_sheet() {
+        let style = include_str!("../../templates/style.css");
+        let colour =
+            |(place, [red, green, blue]): (usize, &[u8; 3])| format!("--t{place}: #{red:02x}{green:02x}{blue:02x};");
+        let colours: Vec<String> = LIGHT.iter().enumerate().map(colour).collect();
+        assert!(style.contains(&colours.join(" ")), "{colours:?}");
     }
 
     #[test]

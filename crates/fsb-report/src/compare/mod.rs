@@ -7,7 +7,7 @@ mod headline;
 mod method;
 pub(crate) mod numbers;
 pub(crate) mod operation;
-mod rows;
+pub(crate) mod rows;
 pub(crate) mod sections;
 pub(crate) mod selection;
 pub(crate) mod short;

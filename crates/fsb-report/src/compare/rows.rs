@@ -9,7 +9,7 @@ use crate::mark;
 use crate::view::{CellView, Row, RowData};
 
 /// The rows of a selection, in the document's order; their sentences are still to be written.
-pub(super) fn rows<'a>(selection: Selection<'a>) -> Vec<Row<'a>> {
+pub(crate) fn rows<'a>(selection: Selection<'a>) -> Vec<Row<'a>> {
     let sets = selection.sets();
     let place = |name: &str| selection.document.sets.iter().position(|other| other.name == name);
     let names: Vec<&str> = sets.iter().map(|set| set.name.as_str()).collect();

@@ -14,6 +14,7 @@ pub(super) const FORMAT: Format = Format {
     name: "json",
     extension: "json",
     about: "everything that the report shows, for programs (schema fsbench/report/1)",
+    binary: false,
     write,
 };
 

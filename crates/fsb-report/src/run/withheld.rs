@@ -43,6 +43,16 @@ pub enum Withheld {
 }
 
 impl Withheld {
+    /// The code of the reason, as in JSON.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Withheld::Concurrent => "concurrent",
+            Withheld::Lost { .. } => "lost",
+            Withheld::Memory { .. } => "memory",
+            Withheld::Spoilt { .. } => "spoilt",
+        }
+    }
+
     /// `of 20 trials 11 affected by interference`, `another run measured at the same time`.
     pub(super) fn to_text(&self) -> String {
         match self {

@@ -1,22 +1,26 @@
 //! `fsb report`: show a run again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fsb_report::Report;
+use fsb_model::nearest;
 use fsb_report::choice::Choice;
+use fsb_report::{Report, commands};
 
 use crate::results::{self, Output};
 use crate::stderr::say;
+use crate::stored::Stored;
 use crate::{code, earlier, exit, stored};
 
 const EXAMPLES: &str = "\
 Examples:
   fsb report            the first screen of the last run
   fsb report --notes    with all notes and warnings
-  fsb report fsb-results/20261120T150405Z-ext4 -o report.html
   fsb report fsb-results/20261120T150405Z-ext4 --tails
-  fsb report fsb-results/20261120T150405Z-ext4 --format csv | column -ts,";
+  fsb report fsb-results/20261120T150405Z-ext4 --format csv | column -ts,
+  fsb report fsb-results/20261120T150405Z-ext4 -o summary.csv
+  fsb report fsb-results/20261120T150405Z-ext4 -o figure.pdf
+  fsb report fsb-results/20261120T150405Z-ext4 --commands";
 
 /// Print the report of a run, finished or not
 #[derive(Debug, Args)]
@@ -28,6 +32,9 @@ pub struct Arguments {
     directory: Option<PathBuf>,
     #[command(flatten)]
     output: Output,
+    /// Print the mkfs, mount and fstab lines of targets
+    #[arg(long, value_name = "TARGET", num_args = 0..=1, conflicts_with_all = ["format", "file", "tails", "notes"])]
+    commands: Option<Option<String>>,
 }
 
 /// Runs the subcommand.
@@ -41,6 +48,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     };
     let run = stored::read(&directory)?;
     run.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    if let Some(only) = &arguments.commands {
+        print_commands(&run, only.as_deref())?;
+        return Ok(exit::DONE);
+    }
     if let Some(choice) = Choice::of(&run.record, &run.trials) {
         arguments.output.of_choice()?;
         arguments.output.emit_choice(&choice)?;
@@ -50,4 +61,23 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let summary = earlier::with_last_run(summary, &run.record, &directory);
     arguments.output.emit(&Report::of_shown(&summary, &run.trials))?;
     Ok(exit::DONE)
+}
+
+/// Prints the commands of all targets, the winner first, or of one.
+fn print_commands(run: &Stored, only: Option<&str>) -> anyhow::Result<()> {
+    let mut targets = match Choice::of(&run.record, &run.trials) {
+        Some(choice) => commands::by_choice(&choice),
+        None => commands::by_wins(&results::summary_of_shown(&run.record, &run.trials)),
+    };
+    if let Some(name) = only {
+        let names: Vec<String> = targets.iter().map(|target| target.name.clone()).collect();
+        targets.retain(|target| target.name == name);
+        if targets.is_empty() {
+            let message = nearest::unknown("target", name, names.iter().map(String::as_str));
+            // The run directory is easily put behind the option.
+            let first = if Path::new(name).is_dir() { "; the run directory comes before --commands" } else { "" };
+            return Err(exit::failure(&code::UNKNOWN_TARGET, format!("--commands: {message}{first}")));
+        }
+    }
+    results::print(&commands::text(&run.record, &targets))
 }

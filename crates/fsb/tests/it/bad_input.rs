@@ -75,7 +75,7 @@ const TABLE: &[(&str, i32, &str)] = &[
     ("run null --control gravity=off --print-plan", 2, "control/unknown"),
     ("run null --control page-cache=lukewarm", 2, "control/invalid-value"),
     ("run null --control =off", 2, "arguments/invalid-value"),
-    ("run null --format pdf", 2, "output/unknown-format"),
+    ("run null --format odt", 2, "output/unknown-format"),
     ("run null -o report.docx", 2, "output/unknown-format"),
     ("run null -o noatime", 2, "output/unknown-format"),
     ("run null --out DIR/full", 2, "store/not-empty"),

@@ -54,6 +54,7 @@ mod recorded_hostile;
 mod records;
 mod regimes;
 mod replays;
+mod report_files;
 mod resume;
 mod run_sets;
 mod schemas;

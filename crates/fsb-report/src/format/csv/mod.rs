@@ -1,8 +1,8 @@
 //! Tables in long form, for R, pandas and a spreadsheet: of a run every trial, of a comparison every statistic.
 
-mod cell;
-mod statistics;
-mod trials;
+pub(super) mod cell;
+pub(super) mod statistics;
+pub(super) mod trials;
 
 use std::io::{self, Write};
 
@@ -14,6 +14,7 @@ pub(super) const FORMAT: Format = Format {
     name: "csv",
     extension: "csv",
     about: "every trial in long form: rates and latencies, one line each (trials.csv)",
+    binary: false,
     write,
 };
 

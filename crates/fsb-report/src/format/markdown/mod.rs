@@ -13,6 +13,7 @@ pub(super) const FORMAT: Format = Format {
     name: "markdown",
     extension: "md",
     about: "the first screen as a table to paste into an issue",
+    binary: false,
     write: |report, output| output.write_all(render(report).as_bytes()),
 };
 

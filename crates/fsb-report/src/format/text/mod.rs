@@ -19,6 +19,7 @@ pub(super) const FORMAT: Format = Format {
     name: "text",
     extension: "txt",
     about: "the first screen and its notes: headline, table, warnings",
+    binary: false,
     write: |report, output| output.write_all(screen(report, WIDTH, false, true).as_bytes()),
 };
 

@@ -63,10 +63,10 @@ pub struct Arguments {
     /// Exit with 1 if a set is slower than the baseline by more than --theta
     #[arg(long, value_name = "slower", hide_possible_values = true)]
     fail_if: Option<FailIf>,
-    /// Format: text, csv, json, markdown or html
+    /// Format, such as html or xlsx: see fsb list formats
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// Report file; its extension implies the format
+    /// Report file; the end of its name implies the format
     #[arg(short = 'o', long = "output-file", value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -143,10 +143,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(gate::slower(&judged))
 }
 
-/// Returns the format that the user names, else that of the file's extension, else text.
+/// Returns the format of the report.
 fn format(arguments: &Arguments) -> anyhow::Result<&'static Format> {
-    let extension = arguments.output.as_deref().and_then(Path::extension).and_then(|extension| extension.to_str());
-    results::format(arguments.format.as_deref().or(extension).unwrap_or(TEXT))
+    let file = arguments.output.as_deref();
+    let found = results::format_of(arguments.format.as_deref(), file)?;
+    results::check_terminal(found, file)?;
+    Ok(found)
 }
 
 /// A slip of the finger must not put a report in the place of results.

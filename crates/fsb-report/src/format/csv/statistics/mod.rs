@@ -13,7 +13,7 @@ use crate::compare::operation::{colour_word, method_name, t_word};
 use lines::{LongTable, Record, Scope};
 
 /// The whole table.
-pub(super) fn render(selection: Selection<'_>) -> String {
+pub(in crate::format) fn render(selection: Selection<'_>) -> String {
     let mut lines = LongTable::new(&selection.document.baseline, selection.document.unjudged.as_deref());
     let mut last = None;
     for operation in selection.operations() {

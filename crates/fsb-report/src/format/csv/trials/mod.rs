@@ -4,6 +4,7 @@
 //! its workload is compared by, with an empty value and the reason as its outcome. Columns are read by name; new ones
 //! come only at the end.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::str::FromStr;
@@ -16,8 +17,11 @@ use crate::format::csv::cell::{UNJUDGED, text};
 use crate::mark;
 use crate::run::{MetricKind, ShownMetric, ShownTrial, Summary};
 
+/// Makes a text harmless in its cell.
+pub(in crate::format) type Escape = fn(&str) -> Cow<'_, str>;
+
 /// The columns.
-const COLUMNS: [&str; 18] = [
+pub(in crate::format) const COLUMNS: [&str; 18] = [
     "target",
     "workload",
     "operation",
@@ -50,6 +54,18 @@ pub(super) fn write(trials: &[ShownTrial], summary: &Summary, output: &mut dyn W
     let unjudged = unjudged.map(text);
     let unjudged = unjudged.as_deref();
     writer.write_record(with(&COLUMNS.map(str::to_owned), UNJUDGED))?;
+    for record in records(trials, summary, text) {
+        writer.write_record(with(&record, unjudged.unwrap_or_default()))?;
+    }
+    writer.flush()
+}
+
+/// Returns the lines, their texts escaped by `escape`.
+pub(in crate::format) fn records<'a>(
+    trials: &'a [ShownTrial],
+    summary: &'a Summary,
+    escape: Escape,
+) -> impl Iterator<Item = [String; 18]> + 'a {
     let counted = || trials.iter().filter(|trial| trial.counts());
     let mut kinds: HashMap<&str, &MetricKind> = HashMap::new();
     for trial in counted() {
@@ -57,13 +73,10 @@ pub(super) fn write(trials: &[ShownTrial], summary: &Summary, output: &mut dyn W
             kinds.entry(&trial.what.workload).or_insert(metric.kind);
         }
     }
-    for trial in counted() {
-        for (metric, value) in lines(trial, &kinds) {
-            let record = record(trial, metric, value, summary);
-            writer.write_record(with(&record, unjudged.unwrap_or_default()))?;
-        }
-    }
-    writer.flush()
+    counted().flat_map(move |trial| {
+        let lines = lines(trial, &kinds).into_iter();
+        lines.map(move |(metric, value)| record(trial, metric, value, summary, escape))
+    })
 }
 
 /// The metrics of a trial that belong here, with their values; for one without a value, what it would have measured.
@@ -80,7 +93,13 @@ fn lines<'a>(
     trial.metrics().enumerate().filter(belongs).map(|(_, metric)| (Some(metric.kind), Some(metric.value))).collect()
 }
 
-fn record(trial: &ShownTrial, metric: Option<&MetricKind>, value: Option<f64>, summary: &Summary) -> [String; 18] {
+fn record(
+    trial: &ShownTrial,
+    metric: Option<&MetricKind>,
+    value: Option<f64>,
+    summary: &Summary,
+    text: Escape,
+) -> [String; 18] {
     let target = summary.targets.iter().find(|target| target.name == trial.what.target);
     let param = |key: &str| match trial.what.params.get(key) {
         Some(Value::String(found)) => text(found).into_owned(),

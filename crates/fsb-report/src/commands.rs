@@ -1,0 +1,254 @@
+//! The commands that make and mount the targets of a run on a device of the reader: `mkfs`, `mount` and the line of
+//! /etc/fstab.
+//!
+//! Everything comes from the record of the run. Arguments that only a benchmark needs are left out and named in a comment.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use fsb_analysis::Outcome;
+use fsb_model::run::TargetRecord;
+use fsb_model::{FileSystemSpec, RunRecord, Target, TargetKind, shell};
+
+use crate::choice::Choice;
+use crate::mark;
+use crate::run::{Summary, risks};
+use crate::show::counted;
+use crate::visible;
+
+/// The placeholder of the device.
+const DEVICE: &str = "/dev/YOUR-DEVICE";
+/// The placeholder of the mount point.
+const POINT: &str = "/your/mountpoint";
+
+/// A target in the order of the output, with its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ranked {
+    /// Its name.
+    pub name: String,
+    /// Its result, in a few words. `None` if it has none worth mentioning.
+    pub result: Option<String>,
+}
+
+/// Returns the targets of a run: first those that win most cases, then the others in the order of the plan.
+pub fn by_wins(summary: &Summary) -> Vec<Ranked> {
+    let total = summary.rows.len();
+    let ranked = |(place, target): (usize, &crate::run::TargetSummary)| {
+        let is_won = |outcome: &Outcome| matches!(outcome, Outcome::Winner(winner) if *winner == place);
+        let wins = summary.rows.iter().filter(|row| is_won(&row.ranking.outcome)).count();
+        let result = (wins > 0).then(|| format!("fastest at {wins} of {}", counted(total, "workload")));
+        (wins, Ranked { name: target.name.clone(), result })
+    };
+    let mut targets: Vec<(usize, Ranked)> = summary.targets.iter().enumerate().map(ranked).collect();
+    targets.sort_by_key(|(wins, _)| std::cmp::Reverse(*wins));
+    targets.into_iter().map(|(_, ranked)| ranked).collect()
+}
+
+/// Returns the candidates of a race, the fastest first.
+pub fn by_choice(choice: &Choice) -> Vec<Ranked> {
+    let result = |name: &String| match choice.answer.iter().position(|answer| answer == name) {
+        Some(0) => Some("fastest of the race".to_owned()),
+        Some(_) => Some("not significantly different from the fastest of the race".to_owned()),
+        None => None,
+    };
+    choice.candidates.iter().map(|found| Ranked { name: found.name.clone(), result: result(&found.name) }).collect()
+}
+
+/// Returns the commands of these targets, a paragraph each.
+pub fn text(record: &RunRecord, targets: &[Ranked]) -> String {
+    let found = |ranked: &Ranked| {
+        let target = record.plan.targets.iter().find(|target| target.name == ranked.name)?;
+        let made = record.targets.get(&target.name).cloned().unwrap_or_default();
+        Some(paragraph(record, target, &made, ranked.result.as_deref()))
+    };
+    targets.iter().filter_map(found).collect::<Vec<_>>().join("\n")
+}
+
+/// The lines of a target.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn comment(&mut self, text: &str) {
+        let text = visible::line(text);
+        writeln!(self.0, "# {text}").expect("writing to a string does not fail");
+    }
+
+    /// Adds a line to be copied, unless it has characters that would do something else than they show.
+    fn line(&mut self, line: &str) {
+        match visible::line(line) == line {
+            true => writeln!(self.0, "{line}").expect("writing to a string does not fail"),
+            false => self.comment(&format!("not printed, because it has control characters: {line}")),
+        }
+    }
+}
+
+fn paragraph(record: &RunRecord, target: &Target, made: &TargetRecord, result: Option<&str>) -> String {
+    let mut lines = Lines::default();
+    let result = result.map(|result| format!(": {result}")).unwrap_or_default();
+    lines.comment(&format!("{}{result}", target.name));
+    let risks = risks::of(record, &target.name);
+    if !risks.is_empty() {
+        lines.comment(&format!("unsafe: {}", mark::reason(risks)));
+    }
+    if let Some(why) = made.failed.as_ref().or(made.unavailable.as_ref()) {
+        lines.comment(&format!("not measured: {why}"));
+    }
+    made.notes.iter().for_each(|note| lines.comment(note));
+    if let Some(kernel) = &target.kernel {
+        lines.comment(&format!("measured on Linux {kernel}"));
+    }
+    for (control, value) in &target.controls {
+        lines.comment(&format!("measured with the control {control}={value}, which these commands do not set"));
+    }
+    match &target.kind {
+        TargetKind::Directory(path) => {
+            lines.comment(&format!("an existing directory, {}: fsb neither made nor mounted it", path.display()));
+            if !made.mount_options.is_empty() {
+                lines.comment(&format!("its file system was mounted with {}", made.mount_options.join(",")));
+            }
+        }
+        TargetKind::FileSystem(spec) if spec.fs == "null" => lines.comment("nothing to make: null only pretends"),
+        TargetKind::FileSystem(spec) if spec.fs == "tmpfs" => tmpfs(&mut lines, spec, made),
+        TargetKind::FileSystem(spec) => on_device(&mut lines, spec, made),
+    }
+    lines.0
+}
+
+/// The words of a command that sets these mount options.
+fn with_options(kind: &str, options: &[String]) -> Vec<String> {
+    let mut words: Vec<String> = ["mount", "-t", kind].map(str::to_owned).into();
+    if !options.is_empty() {
+        words.extend(["-o".to_owned(), options.join(",")]);
+    }
+    words
+}
+
+fn command(words: &[String], more: &[&str]) -> String {
+    shell::line(words.iter().map(String::as_str).chain(more.iter().copied()))
+}
+
+/// A line of /etc/fstab: blanks would end a field (fstab(5)).
+fn fstab(source: &str, kind: &str, options: &[String], pass: u8) -> String {
+    let options = match options {
+        [] => "defaults".to_owned(),
+        options => options.join(",").replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011"),
+    };
+    format!("{source} {POINT} {kind} {options} 0 {pass}")
+}
+
+fn tmpfs(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord) {
+    let is_size = |option: &&String| option.starts_with("size=");
+    if let (None, Some(size)) = (spec.options.iter().find(is_size), made.mount_options.iter().find(is_size)) {
+        lines.comment(&format!("measured with {size}; without it, tmpfs may fill half of the memory"));
+    }
+    lines.line(&command(&with_options("tmpfs", &spec.options), &["tmpfs", POINT]));
+    lines.comment("line for /etc/fstab:");
+    lines.line(&fstab("tmpfs", "tmpfs", &spec.options, 0));
+}
+
+fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord) {
+    if let Some(members) = spec.medium.argument.as_ref().filter(|_| spec.medium.name == "raid0") {
+        lines.comment(&format!("measured on a RAID-0 of {members}: {DEVICE} is the array"));
+    }
+    let program = made.mkfs_command.first().and_then(|path| Path::new(path).file_name()?.to_str());
+    match program {
+        Some(program) => {
+            lines.comment(&format!("as measured: {}", command(&made.mkfs_command, &[])));
+            let only = only_measured(spec, made);
+            if !only.is_empty() {
+                let words = command(&only, &[]);
+                lines.comment(&format!(
+                    "left out here: {words} (quiet, no discard, geometry of a large disk on a slice)"
+                ));
+            }
+            let words: Vec<String> = std::iter::once(program.to_owned()).chain(spec.mkfs.iter().cloned()).collect();
+            lines.line(&command(&words, &[DEVICE]));
+        }
+        None => lines.comment("its mkfs command was not recorded"),
+    }
+    let (kind, pass) = match spec.fs.as_str() {
+        "ntfs" => ("ntfs-3g", 0),
+        kind @ ("ext2" | "ext3" | "ext4" | "jfs" | "reiserfs" | "f2fs" | "minix" | "vfat" | "exfat") => (kind, 2),
+        kind => (kind, 0),
+    };
+    lines.line(&command(&with_options(kind, &spec.options), &[DEVICE, POINT]));
+    lines.comment("line for /etc/fstab:");
+    lines.line(&fstab(DEVICE, kind, &spec.options, pass));
+}
+
+/// The arguments that fsb added to those of the plan.
+fn only_measured(spec: &FileSystemSpec, made: &TargetRecord) -> Vec<String> {
+    let mut requested: Vec<&String> = spec.mkfs.iter().collect();
+    let arguments = made.mkfs_command.iter().skip(1);
+    let mut added: Vec<String> = Vec::new();
+    for word in arguments {
+        match requested.iter().position(|other| *other == word) {
+            Some(place) => drop(requested.remove(place)),
+            None => added.push(word.clone()),
+        }
+    }
+    // The last word is the device.
+    added.pop();
+    added
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::ShownTrial;
+    use crate::sample;
+
+    /// A run of several kinds of targets, as fsb records them.
+    fn run() -> (RunRecord, Vec<Ranked>) {
+        let (mut record, trials) = sample::run(&["ext4", "xfs", "tmpfs"], 6);
+        let trials = ShownTrial::all(&trials);
+        let mut ranked = by_wins(&Summary::of_shown(&record, &trials));
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let targets = ["ext4,noatime,data=ordered,mkfs=\"-O ^has_journal\"", "xfs", "tmpfs", "dir=/srv/with space"];
+        let names: Vec<String> = record.plan.targets.iter().map(|target| target.name.clone()).collect();
+        record.plan.targets = targets.iter().map(|text| text.parse().expect("a target")).collect();
+        for (target, name) in record.plan.targets.iter_mut().zip(&names) {
+            target.name.clone_from(name);
+        }
+        ranked.push(Ranked { name: record.plan.targets[3].name.clone(), result: None });
+        record.targets.clear();
+        let ext4 = words("/usr/sbin/mkfs.ext4 -F -q -E nodiscard -b 4096 -J size=82 -O ^has_journal /dev/loop2");
+        let ext4 = TargetRecord { mkfs_command: ext4, ..TargetRecord::default() };
+        let xfs = words("/usr/sbin/mkfs.xfs -f -q -K -l size=64m /dev/loop3");
+        let xfs = TargetRecord { mkfs_command: xfs, notes: vec!["a note".to_owned()], ..TargetRecord::default() };
+        let tmpfs = TargetRecord { mount_options: words("rw size=2097152k"), ..TargetRecord::default() };
+        record.targets = names.into_iter().zip([ext4, xfs, tmpfs]).collect();
+        (record, ranked)
+    }
+
+    #[test]
+    fn the_winner_is_first_and_what_only_the_benchmark_needs_is_a_comment() {
+        let (record, ranked) = run();
+        insta::assert_snapshot!(text(&record, &ranked));
+    }
+
+    #[test]
+    fn one_target_alone() {
+        let (record, ranked) = run();
+        let xfs: Vec<Ranked> = ranked.into_iter().filter(|ranked| ranked.name == "xfs").collect();
+        let text = text(&record, &xfs);
+        assert!(text.contains("\nmkfs.xfs /dev/YOUR-DEVICE\n") && !text.contains("ext4"), "{text}");
+    }
+
+    #[test]
+    fn a_record_cannot_smuggle_commands_in() {
+        let (mut record, ranked) = run();
+        record.targets.get_mut("xfs").expect("a target").notes = vec!["a\nrm -rf /".to_owned()];
+        let Some(TargetKind::FileSystem(spec)) = record.plan.targets.get_mut(1).map(|target| &mut target.kind) else {
+            panic!("xfs is a file system")
+        };
+        spec.mkfs = vec!["-L".to_owned(), "$(reboot)".to_owned(), "x\nreboot".to_owned()];
+        spec.options = vec!["a;reboot".to_owned(), "b c".to_owned()];
+        let text = text(&record, &ranked);
+        assert!(!text.lines().any(|line| line.starts_with("rm ") || line.starts_with("reboot")), "{text}");
+        assert!(text.contains("mount -t xfs -o 'a;reboot,b c' /dev"), "{text}");
+        assert!(text.contains("xfs a;reboot,b\\040c 0 0"), "{text}");
+        assert!(text.contains("# not printed, because it has control characters: mkfs.xfs"), "{text}");
+    }
+}

@@ -1,0 +1,154 @@
+//! The change of each target against the baseline, with its interval, case by case (a forest plot).
+
+use fsb_analysis::Interval;
+
+use super::marker::color;
+use super::plot::{Area, INK, MUTED, Plot, RADIUS, SMALL, Ticks};
+use super::scene::{Anchor, Color, Item, Scene};
+use crate::chart::axis::ratio_ticks;
+use crate::show::{Change, listed_or_counted, minus, percent};
+use crate::view::{CellView, Row, View};
+
+const BAND: Color = Color([0xe4, 0xe7, 0xea]);
+/// With more columns than this, the changes have no room as text.
+const IN_TEXT: usize = 2;
+
+/// The ratio of speeds, and its interval if it is judged.
+type Speed = (f64, Option<Interval>);
+
+fn speed(row: &Row<'_>, cell: &CellView) -> Option<Speed> {
+    let judged = cell.judged?;
+    let (ratio, interval) = judged.speed(row.better);
+    (ratio.is_finite() && ratio > 0.0).then(|| (ratio, judged.judged_interval().map(|_| interval)))
+}
+
+/// Whether any column is compared with the baseline.
+pub(super) fn applies(view: &View<'_>) -> bool {
+    let mut cells = view.rows.iter().flat_map(|row| row.cells.iter().skip(1).map(move |cell| (row, cell)));
+    view.compares() && cells.any(|(row, cell)| speed(row, cell).is_some())
+}
+
+/// Logarithms of ratios on the axis.
+struct Scale {
+    lo: f64,
+    hi: f64,
+    area: Area,
+}
+
+impl Scale {
+    /// All points are on the axis. Intervals are as far as they are no longer than all points are apart: a wild one
+    /// would squeeze the others.
+    fn of(view: &View<'_>, area: Area) -> Scale {
+        let cells = view.rows.iter().flat_map(|row| row.cells.iter().skip(1).filter_map(|cell| speed(row, cell)));
+        let found: Vec<Speed> = cells.collect();
+        let theta = 1.5 * view.theta.ln_1p();
+        let logs = found.iter().map(|(ratio, _)| ratio.ln());
+        let (lo, hi) = logs.fold((-theta, theta), |(lo, hi), log| (lo.min(log), hi.max(log)));
+        let beyond = (hi - lo).max(0.1);
+        let ends = found.iter().filter_map(|(_, interval)| *interval);
+        let (lo, hi) = ends.fold((lo, hi), |(least, most), end| {
+            (least.min(end.lo.ln().max(lo - beyond)), most.max(end.hi.ln().min(hi + beyond)))
+        });
+        let margin = 0.04 * (hi - lo);
+        Scale { lo: lo - margin, hi: hi + margin, area }
+    }
+
+    fn x(&self, log: f64) -> f64 {
+        let share = ((log - self.lo) / (self.hi - self.lo)).clamp(0.0, 1.0);
+        self.area.left + share * (self.area.right - self.area.left)
+    }
+
+    fn ticks(&self) -> Ticks {
+        let (places, texts) = ratio_ticks(self.lo.exp(), self.hi.exp(), 9);
+        let text = |text: String| if text == "equal" { "0 %".to_owned() } else { text };
+        Ticks(places.into_iter().map(|log| self.x(log)).zip(texts.into_iter().map(text)).collect())
+    }
+}
+
+fn change_text(row: &Row<'_>, cell: &CellView) -> String {
+    match speed(row, cell) {
+        Some((ratio, interval)) => minus(&Change::between(ratio, interval).text()),
+        None => String::new(),
+    }
+}
+
+/// The distance between the points of a case. Many targets at many cases are closer together, to fit a page.
+fn pitch(rows: usize, others: usize) -> f64 {
+    const PAGE: f64 = 620.0;
+    match others {
+        1 => 13.0,
+        2 => 9.5,
+        _ => (PAGE / (rows * others) as f64).clamp(4.5, 7.0),
+    }
+}
+
+pub(super) fn draw(view: &View<'_>) -> Scene {
+    let others = view.names.len() - 1;
+    let with_text = others <= IN_TEXT;
+    let pitch = pitch(view.rows.len(), others);
+    let height = (pitch * others as f64 + 3.0).max(14.0);
+    let texts: Vec<Vec<String>> = view
+        .rows
+        .iter()
+        .map(|row| row.cells[1..].iter().filter(|_| with_text).map(|cell| change_text(row, cell)).collect())
+        .collect();
+    let area = Area::beside(view.rows.iter().map(|row| row.label.as_str()), texts.iter().flatten().map(String::as_str));
+    let scale = Scale::of(view, area);
+    let compared = listed_or_counted(&view.names[1..], view.words.column);
+    let mut plot = Plot::new(&format!("{compared} against {}", view.baseline()));
+    plot.legend(&view.names, 1..view.names.len());
+    let axis = format!("change of speed against {} (right is faster)", view.baseline());
+    let labels = view.rows.iter().map(|row| row.label.as_str());
+    let top = plot.cases(labels, height, area, &scale.ticks(), &axis);
+    let bottom = top + height * view.rows.len() as f64;
+    let theta = view.theta.ln_1p();
+    let (radius, size) = (RADIUS.min(0.42 * pitch), f64::min(6.0, pitch + 0.5));
+    plot.add(Item::rectangle([scale.x(-theta), top], [scale.x(theta), bottom], BAND));
+    plot.line([scale.x(0.0), top], [scale.x(0.0), bottom], 0.8, MUTED);
+    for (place, row) in view.rows.iter().enumerate() {
+        let first = top + height * place as f64 + (height - pitch * others as f64) / 2.0;
+        for (column, cell) in row.cells.iter().enumerate().skip(1) {
+            let y = first + pitch * (column as f64 - 0.5);
+            match speed(row, cell) {
+                Some(speed) => point(&mut plot, &scale, column, [y, radius], speed),
+                None => {
+                    let text = if cell.absence.is_empty() { "not compared" } else { cell.absence };
+                    plot.text([area.left + 3.0, y + 0.35 * size], size, Anchor::Start, color(column), text.to_owned());
+                }
+            }
+            if let Some(text) = texts[place].get(column - 1) {
+                let at = [area.right + 8.0, y + 2.4];
+                plot.text(at, SMALL, Anchor::Start, if others == 1 { INK } else { color(column) }, text.clone());
+            }
+        }
+    }
+    plot.finish(view, &explanation(view))
+}
+
+fn point(plot: &mut Plot, scale: &Scale, column: usize, [y, radius]: [f64; 2], (ratio, interval): Speed) {
+    let color = color(column);
+    if let Some(Interval { lo, hi }) = interval {
+        plot.line([scale.x(lo.ln()), y], [scale.x(hi.ln()), y], 1.1, color);
+        // An interval that goes beyond the axis ends in an arrow.
+        let ends = [(lo.ln() < scale.lo, scale.area.left, 1.0), (hi.ln() > scale.hi, scale.area.right, -1.0)];
+        for (_, x, inwards) in ends.into_iter().filter(|(is_beyond, ..)| *is_beyond) {
+            let points = vec![[x, y], [x + 4.0 * inwards, y - radius], [x + 4.0 * inwards, y + radius]];
+            plot.add(Item::Polygon { points, color, outline: None });
+        }
+    }
+    plot.marker(column, [scale.x(ratio.ln()), y], radius);
+}
+
+fn explanation(view: &View<'_>) -> String {
+    let mut judged = view.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.judged);
+    let intervals = match judged.any(|judged| judged.judged_interval().is_some()) {
+        true if view.names.len() > 2 => "lines: 95 % intervals of all pairs of a case together. ",
+        true => "lines: 95 % intervals. ",
+        false => "there are too few values for intervals. ",
+    };
+    format!(
+        "Points: ratio of geometric means on a logarithmic scale; {intervals}Grey: ±{}, the smallest difference that \
+         matters.",
+        percent(view.theta)
+    )
+}

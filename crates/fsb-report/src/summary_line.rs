@@ -1,0 +1,272 @@
+//! The summary table: one line per case and target, and the columns that the CSV file and the spreadsheet share.
+
+use std::borrow::Cow;
+
+use fsb_analysis::compare::SetSummary;
+use fsb_analysis::{Interval, Outcome, Unjudged, Verdict};
+use fsb_model::{Better, Unit};
+
+use crate::compare::Selection;
+use crate::compare::rows::rows;
+use crate::mark;
+use crate::report::Report;
+use crate::run::{Measured, State, Summary, TargetSummary, Workload};
+use crate::view::Row;
+
+/// One target at one case, or one set at one operation.
+#[derive(Debug, Clone)]
+pub(crate) struct SummaryLine<'a> {
+    label: Cow<'a, str>,
+    operation: &'a str,
+    metric: &'a str,
+    unit: Unit,
+    better: Better,
+    target: &'a str,
+    /// `None` if there is only one target.
+    baseline: Option<&'a str>,
+    n: Option<usize>,
+    estimate: Option<f64>,
+    interval: Option<Interval>,
+    against: Option<Against>,
+    letters: Option<&'a str>,
+    outcome: &'static str,
+    /// Whether the target is the winner, one of the tied targets or a contender.
+    leads: bool,
+    withheld: Option<&'static str>,
+    state: &'static str,
+    causes: String,
+    unjudged: Option<&'a str>,
+}
+
+/// The target against the baseline.
+#[derive(Debug, Clone, Copy)]
+struct Against {
+    ratio: f64,
+    interval: Option<Interval>,
+    level: Option<f64>,
+    verdict: Verdict,
+}
+
+/// The content of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value<'a> {
+    Empty,
+    Text(&'a str),
+    Count(usize),
+    /// In the base unit of the metric.
+    Quantity(f64),
+    Ratio(f64),
+    /// In percent: 12 is 12 %.
+    Percent(f64),
+    Share(f64),
+    Flag(bool),
+}
+
+/// A column of the summary table.
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) value: for<'l> fn(&'l SummaryLine<'_>) -> Value<'l>,
+}
+
+macro_rules! columns {
+    ($($name:literal $about:literal |$line:ident| $value:expr;)*) => {
+        &[$(Column { name: $name, about: $about, value: |$line| $value }),*]
+    };
+}
+
+/// The columns. Readers find them by name; new ones are added at the end.
+pub(crate) static COLUMNS: &[Column] = columns! {
+    "label" "label of the case" |line| Value::Text(&line.label);
+    "operation" "operation on a file" |line| Value::Text(line.operation);
+    "metric" "metric that targets are compared by" |line| Value::Text(line.metric);
+    "unit" "base unit of the metric" |line| Value::Text(if line.metric.is_empty() { "" } else { line.unit.name() });
+    "better" "direction that is better" |line| Value::Text(line.better_name());
+    "target" "target or set" |line| Value::Text(line.target);
+    "baseline" "target that others are compared with" |line| text(line.baseline);
+    "n" "blocks with a value; of a set, its runs or blocks" |line| line.n.map_or(Value::Empty, Value::Count);
+    "estimate" "geometric mean" |line| number(line.estimate, Value::Quantity);
+    "estimate_lo" "lower end of its 95 % interval" |line| number(line.interval.map(|found| found.lo), Value::Quantity);
+    "estimate_hi" "upper end of its 95 % interval" |line| number(line.interval.map(|found| found.hi), Value::Quantity);
+    "ratio" "value over the value of the baseline" |line| line.against(|found| Some(found.ratio), Value::Ratio);
+    "change_percent" "(ratio - 1) in percent" |line| line.against(|found| Some(change(found.ratio)), Value::Percent);
+    "change_lo" "lower end of its interval" |line| line.against(|found| Some(change(found.interval?.lo)), Value::Percent);
+    "change_hi" "upper end of its interval" |line| line.against(|found| Some(change(found.interval?.hi)), Value::Percent);
+    "level" "level of this interval, corrected for all pairs of the case" |line| line.against(|found| found.level.filter(|_| found.interval.is_some()), Value::Share);
+    "verdict" "verdict on the target against the baseline" |line| text(line.against.map(|found| found.verdict.name()));
+    "letters" "ranking letters: targets that share one are not significantly different" |line| text(line.letters);
+    "outcome" "outcome of the case" |line| Value::Text(line.outcome);
+    "leads" "whether the target is the winner, tied for it or a contender" |line| Value::Flag(line.leads);
+    "withheld" "reason why the case is not judged although it has values" |line| text(line.withheld);
+    "state" "whether the target has values, and why not" |line| Value::Text(line.state);
+    "unsafe" "options that may lose synced data" |line| Value::Text(&line.causes);
+    "unjudged" "reason why nothing of the run is judged" |line| text(line.unjudged);
+};
+
+fn text(found: Option<&str>) -> Value<'_> {
+    found.map_or(Value::Empty, Value::Text)
+}
+
+fn number(found: Option<f64>, of: fn(f64) -> Value<'static>) -> Value<'static> {
+    found.filter(|value| value.is_finite()).map_or(Value::Empty, of)
+}
+
+fn change(ratio: f64) -> f64 {
+    (ratio - 1.0) * 100.0
+}
+
+impl SummaryLine<'_> {
+    fn better_name(&self) -> &'static str {
+        match self.better {
+            _ if self.metric.is_empty() => "",
+            Better::Higher => "higher",
+            Better::Lower => "lower",
+        }
+    }
+
+    fn against(&self, value: fn(Against) -> Option<f64>, of: fn(f64) -> Value<'static>) -> Value<'static> {
+        number(self.against.and_then(value), of)
+    }
+
+    /// The unit of the estimate.
+    pub(crate) fn unit(&self) -> Unit {
+        self.unit
+    }
+}
+
+/// Returns the lines of a report, case by case.
+pub(crate) fn lines<'a>(report: &'a Report<'_>) -> Vec<SummaryLine<'a>> {
+    match report {
+        Report::Run { summary, .. } => of_run(summary),
+        Report::Comparison { document, detail } => of_comparison(Selection { document, detail: *detail }),
+    }
+}
+
+fn of_run(summary: &Summary) -> Vec<SummaryLine<'_>> {
+    let targets = || summary.targets.iter().enumerate();
+    let of_row = |row| targets().map(move |(place, target)| of_cell(summary, row, place, target));
+    summary.rows.iter().flat_map(of_row).collect()
+}
+
+fn of_cell<'a>(summary: &'a Summary, row: &'a Workload, place: usize, target: &'a TargetSummary) -> SummaryLine<'a> {
+    let cell: &Measured = &row.cells[place];
+    let estimate = cell.estimate.as_ref();
+    let against = cell.against.as_ref().map(|found| Against {
+        ratio: found.ratio,
+        interval: found.interval.filter(|_| found.verdict != Verdict::NotJudged),
+        level: Some(found.level),
+        verdict: found.verdict,
+    });
+    let baseline = summary.targets.get(summary.reference).filter(|_| summary.is_comparison());
+    SummaryLine {
+        label: Cow::Borrowed(&row.workload),
+        operation: &row.operation,
+        metric: &row.metric,
+        unit: row.unit,
+        better: row.better,
+        target: &target.name,
+        baseline: baseline.map(|target| &*target.name),
+        n: estimate.map(|found| found.n),
+        estimate: estimate.map(|found| found.value),
+        interval: estimate.filter(|found| found.is_judged()).and_then(|found| found.interval),
+        against,
+        letters: row.ranking.letters.get(place).and_then(Option::as_deref),
+        outcome: outcome_name(&row.ranking.outcome),
+        leads: leads(&row.ranking.outcome, place),
+        withheld: row.withheld.as_ref().map(|found| found.name()),
+        state: state_name(&cell.state),
+        causes: mark::causes(&target.risks),
+        unjudged: summary.unjudged.as_deref().or(target.unjudged.as_deref()),
+    }
+}
+
+fn of_comparison(selection: Selection<'_>) -> Vec<SummaryLine<'_>> {
+    let sets = selection.sets();
+    let mut lines = Vec::new();
+    for row in rows(selection) {
+        lines.extend((0..sets.len()).filter_map(|place| of_set(selection, &sets, &row, place)));
+    }
+    lines
+}
+
+fn of_set<'a>(
+    selection: Selection<'a>,
+    sets: &[&'a SetSummary],
+    row: &Row<'a>,
+    place: usize,
+) -> Option<SummaryLine<'a>> {
+    let found = row.operation()?;
+    let (set, operation) = (sets[place], found.operation);
+    let estimate = found.sets[place].pooled.map(|pooled| pooled.geometric_mean);
+    let against = operation.estimate.against.get(&set.name).and_then(Option::as_ref);
+    let level = || Some(operation.ranking.comparison(*found.places.first()?, *found.places.get(place)?)?.level);
+    Some(SummaryLine {
+        label: Cow::Owned(row.label.clone()),
+        operation: &operation.operation,
+        metric: &operation.metric,
+        unit: operation.unit,
+        better: operation.better,
+        target: &set.name,
+        baseline: (sets.len() > 1).then_some(&*selection.document.baseline),
+        n: estimate.map(|_| against.map_or(set.blocks.unwrap_or(set.runs), |against| against.n)),
+        estimate,
+        interval: None,
+        against: against.map(|against| Against {
+            ratio: against.ratio,
+            interval: against
+                .ci95
+                .map(|[lo, hi]| Interval { lo, hi })
+                .filter(|_| against.verdict != Verdict::NotJudged),
+            level: level(),
+            verdict: against.verdict,
+        }),
+        letters: operation.letters.get(&set.name).and_then(Option::as_deref),
+        outcome: outcome_name(&row.outcome),
+        leads: leads(&row.outcome, place),
+        withheld: against.and_then(|against| against.unjudged).map(unjudged_name),
+        state: if estimate.is_some() { "measured" } else { "missing" },
+        causes: String::new(),
+        unjudged: selection.document.unjudged.as_deref(),
+    })
+}
+
+/// The code of the reason why runs are not judged, as in JSON.
+fn unjudged_name(unjudged: Unjudged) -> &'static str {
+    match unjudged {
+        Unjudged::OneRun => "one_run",
+        Unjudged::FewRuns => "few_runs",
+        Unjudged::NoSharedSession => "no_shared_session",
+    }
+}
+
+fn leads(outcome: &Outcome, place: usize) -> bool {
+    match outcome {
+        Outcome::Winner(winner) => *winner == place,
+        Outcome::Tie(places) | Outcome::Undecided(places) => places.contains(&place),
+        Outcome::NotJudged | Outcome::Alone(_) | Outcome::Nothing => false,
+    }
+}
+
+/// The code of an outcome, as in JSON.
+fn outcome_name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Winner(_) => "winner",
+        Outcome::Tie(_) => "tie",
+        Outcome::Undecided(_) => "undecided",
+        Outcome::NotJudged => "not_judged",
+        Outcome::Alone(_) => "alone",
+        Outcome::Nothing => "nothing",
+    }
+}
+
+/// The code of a state, as in JSON.
+fn state_name(state: &State) -> &'static str {
+    match state {
+        State::Measured => "measured",
+        State::NotApplicable(_) => "not_applicable",
+        State::Unavailable(_) => "unavailable",
+        State::Failed(_) => "failed",
+        State::Invalid(_) => "invalid",
+        State::Missing(_) => "missing",
+    }
+}
