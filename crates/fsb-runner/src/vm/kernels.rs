@@ -30,7 +30,7 @@ pub fn releases(texts: &[String]) -> Result<Vec<String>, TestbedError> {
 /// has been fetched since. Files that were named stay what they are.
 pub fn pin(plan: &mut Plan) -> Result<(), TestbedError> {
     if plan.place == Place::Vm {
-        let qemu = machine::find_qemu(machine::Architecture::HERE).map_err(TestbedError::from);
+        let qemu = machine::find_qemu(machine::Architecture::HERE);
         let kernels = match (qemu, resolve(&plan.kernels)) {
             (Err(qemu), Err(kernel)) => return Err(both_missing(&qemu, &kernel)),
             (_, kernels) => kernels?,
