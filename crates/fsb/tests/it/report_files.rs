@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{expect_code, expect_refusals, fails, fast_plan, fsb, scratch, stdout, turn};
+use crate::common::{expect_code, expect_refusals, fails, fast_plan, fsb, scratch, stdout};
 
 /// Runs two targets on the null file system; the second one takes twice as long.
 fn run(directory: &Path) {
@@ -20,7 +20,6 @@ fn lines(table: &str) -> Vec<HashMap<String, String>> {
 
 #[test]
 fn a_report_is_written_in_the_format_that_the_file_name_implies() {
-    let _turn = turn();
     let scratch = scratch();
     let directory = scratch.path();
     run(directory);
@@ -53,7 +52,6 @@ fn a_report_is_written_in_the_format_that_the_file_name_implies() {
 
 #[test]
 fn commands_are_those_of_the_recorded_targets() {
-    let _turn = turn();
     let scratch = scratch();
     let directory = scratch.path();
     run(directory);
@@ -86,7 +84,6 @@ fn commands_are_those_of_the_recorded_targets() {
 
 #[test]
 fn commands_and_formats_that_make_no_sense_are_refused() {
-    let _turn = turn();
     let scratch = scratch();
     run(scratch.path());
     expect_refusals(
