@@ -293,7 +293,7 @@ mod tests {
         for (params, key, message) in [
             (json!({"file_size": []}), FILE, "the list is empty"),
             (json!({"file_size": "1M..64K"}), FILE, "write the smaller size first"),
-            (json!({"file_size": "0..64K"}), FILE, "no range"),
+            (json!({"file_size": "0..64K"}), FILE, "not a range"),
             (json!({"file_size": "64K..x"}), FILE, "'x' is not a size"),
             (json!({"file_size": ["64K", true]}), FILE, "true is not a size"),
             (json!({"file_size": ["4K"], "block_size": ["8K"]}), RECORD, "no record fits"),

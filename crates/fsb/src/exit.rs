@@ -160,6 +160,11 @@ fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
+/// Returns the error code of an error.
+pub fn error_code(error: &anyhow::Error) -> &'static ErrorCode {
+    known(error).code
+}
+
 /// Returns the exit code for an error.
 pub fn code(error: &anyhow::Error) -> u8 {
     known(error).exit

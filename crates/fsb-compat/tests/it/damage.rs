@@ -47,7 +47,7 @@ fn bad_rows_are_left_out_with_their_line_and_the_rest_is_read() {
         (ROW.replace("2444640", "24446x0"), "no row of the table"),
         (ROW.replace("2444640", "2444,64"), "no row of the table"),
         (ROW.replace("  2444640", " -2444640"), "no row of the table"),
-        (ROW.replace("2444640", "99999999999999999999999"), "no number that fits"),
+        (ROW.replace("2444640", "99999999999999999999999"), "not a number that fits"),
         (ROW.replace("      64       8", "       8      64"), "file size 8 kB with record size 64 kB"),
         (format!("{ROW}  1234567"), "15 numbers under 14 headings"),
         (format!("\0\0\0{ROW}"), "no row of the table"),

@@ -135,5 +135,5 @@ fn profiles_tell_the_runner_what_to_restore_and_how_long_to_measure() {
     assert_eq!((odd.operations, odd.file_size, odd.primary.name), (2, 8192, "operation_rate"));
     let odd = with("write", &[("file_size", 10_000.into()), ("block_size", "4K".into())]);
     let refused = parse(&odd, &SIZING).err().unwrap();
-    assert!(refused.message.contains("no multiple of a record of 4K"), "{refused}");
+    assert!(refused.message.contains("not a multiple of a record of 4K"), "{refused}");
 }

@@ -175,7 +175,7 @@ mod tests {
         let label = spec(json!({"compressible": 50, "duplicate": "10%"})).unwrap().profile().label;
         assert!(label.ends_with(", 50% compressible, 10% duplicates"), "{label}");
         let error = spec(json!({"compressible": "160%"})).err().unwrap().to_string();
-        assert!(error.contains("no share from"), "{error}");
+        assert!(error.contains("not a share from"), "{error}");
         let own = json!({"file_size": "1M", "label": "mine", "data": {"duplicate": 10}});
         let own = parse(&WorkloadSpec::new("write", serde_json::from_value(own).unwrap()), &SIZING).unwrap();
         assert_eq!(own.profile().label, "mine");

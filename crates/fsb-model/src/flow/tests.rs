@@ -63,7 +63,7 @@ fn what_is_wrong_is_said_with_its_place() {
         ("size = { mean", "size = { maen", "a size is \"16K\""),
         ("gamma = 1.5 }\nwidth", "gamma = 0 }\nwidth", "gamma = 0 is not above 0"),
         ("threads = 16", "threads = 5000", "from 1 to 1024"),
-        ("preallocated = 0.8", "preallocated = 80", "no share from 0 to 1"),
+        ("preallocated = 0.8", "preallocated = 80", "not a share from 0 to 1"),
         ("op = \"delete\"", "op = \"unlink\"", "unknown variant `unlink`"),
         ("files = 1000", "files = 1000\nfilez = 3", "unknown field `filez`"),
     ] {

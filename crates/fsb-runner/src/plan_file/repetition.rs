@@ -114,7 +114,7 @@ mod tests {
         let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
         assert_eq!(known, super::RepetitionFile::FIELDS);
         let said = plan_file::parse("budget = '5m'\n", "p").unwrap_err().to_string();
-        assert!(said.ends_with("unknown field `budget`: it stands in [repetition]"), "{said}");
+        assert!(said.ends_with("unknown field `budget`: it belongs in [repetition]"), "{said}");
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn what_is_no_lock_of_ours_is_named_and_not_waited_for() {
     let said = disguised(&directory, |path| {
         assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
     });
-    assert!(said.contains("no regular file"), "{said}");
+    assert!(said.contains("not a regular file"), "{said}");
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
     if !fsb_testkit::root_for("a lock of another user") {
         return;

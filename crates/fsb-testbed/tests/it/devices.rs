@@ -179,7 +179,7 @@ fn a_read_only_device_is_refused() {
 fn what_is_no_block_device_is_refused() {
     let dir = directory();
     std::fs::write(dir.path().join("file"), "precious").unwrap();
-    for (path, words) in [("/dev/null", "no block device"), ("/nonexistent", "does not exist")] {
+    for (path, words) in [("/dev/null", "not a block device"), ("/nonexistent", "does not exist")] {
         let refusal = check(&setup(&[&format!("ext4@{path}")], SIZE, dir.path())).unwrap_err();
         if rustix::process::geteuid().is_root() {
             assert!(refusal.to_string().contains(words), "{refusal}");

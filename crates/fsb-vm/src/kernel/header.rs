@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(release(&path).unwrap(), "6.1.0-56-arm64");
         let other = directory.path().join("notes-6.1");
         std::fs::write(&other, "text").unwrap();
-        assert!(release(&other).unwrap_err().to_string().contains("no kernel"));
+        assert!(release(&other).unwrap_err().to_string().contains("is not a kernel"));
     }
 
     proptest! {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::Instant;
 
-use fsb_model::{Coded, Place, Plan, RunRecord, Trial};
+use fsb_model::{Place, Plan, RunRecord, Trial};
 use fsb_report::Report;
 use fsb_runner::agent::Agent;
 use fsb_runner::event::{Journal, Observer};
@@ -86,23 +86,28 @@ fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock>
 
 /// Checks a plan that is only printed. It may be for another machine: what this one lacks is a note, and only a wrong
 /// request is an error.
-pub fn check_plan(mut resolved: Resolved) -> anyhow::Result<()> {
+pub fn check_plan(resolved: Resolved) -> anyhow::Result<()> {
+    /// Requests that are wrong on this machine alone.
+    const OF_MACHINE: [&str; 2] = ["target/no-directory", "device/"];
+    let Err(error) = check_resolved(resolved) else { return Ok(()) };
+    let name = exit::error_code(&error).name;
+    if exit::code(&error) == exit::REQUEST && !OF_MACHINE.iter().any(|area| name.starts_with(area)) {
+        return Err(error);
+    }
+    say(&format!("note: this machine cannot run the plan: {error}"));
+    Ok(())
+}
+
+fn check_resolved(mut resolved: Resolved) -> anyhow::Result<()> {
     make_absolute(&mut resolved.plan)?;
     let (record, work) = new_record(resolved)?;
     run::check_budget(&record, &work)?;
     let setup = run::setup(&record);
-    let checked = match record.plan.place {
-        Place::Host => LocalTestbed::new(Owner::current()).check(&setup),
-        Place::Vm => vm::check(&setup),
+    match record.plan.place {
+        Place::Host => LocalTestbed::new(Owner::current()).check(&setup)?,
+        Place::Vm => vm::check(&setup)?,
     };
-    match checked {
-        Ok(_) => Ok(()),
-        Err(error) if error.code().exit == exit::REQUEST => Err(error.into()),
-        Err(error) => {
-            say(&format!("note: this machine cannot run the plan: {error}"));
-            Ok(())
-        }
-    }
+    Ok(())
 }
 
 /// Starts a run in the new directory `out`.

@@ -278,9 +278,9 @@ fn block_devices_that_are_none_are_refused() {
     needs_root();
     let scratch = scratch();
     for (target, message) in [
-        ("ext4@/dev/null", "no block device"),
+        ("ext4@/dev/null", "not a block device"),
         ("ext4@/dev/no-such-device", "no-such-device"),
-        ("ext4@/etc/passwd", "no block device"),
+        ("ext4@/etc/passwd", "not a block device"),
     ] {
         let output = fsb(scratch.path(), &["run", target]);
         assert_eq!(output.status.code(), Some(2), "{target}: {}", stderr(&output));

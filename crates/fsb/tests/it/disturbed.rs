@@ -352,7 +352,7 @@ fn a_neighbour_that_works_is_seen_from_within_the_run() {
     }
     let screen = stdout(&fsb(scratch.path(), &["report", "run", "--notes"])).replace("\n  ", " ");
     assert!(
-        screen.contains("1 of 1 trial disturbed, 1 of them repeated, 1 disturbed to the end and analysed"),
+        screen.contains("1 of 1 trial affected, 1 of them retried, 1 affected to the end and analysed"),
         "{screen}"
     );
     expect_no_traces(&before);

@@ -57,9 +57,15 @@ fn results_have_filebenchs_form_and_are_compared_as_filebenchs() {
     assert!(*least > 0 && most - least <= 3, "three threads are at most one pass apart each: {counts:?}");
     std::fs::write(directory.path().join("one.txt"), &texts[0]).unwrap();
     std::fs::write(directory.path().join("two.txt"), &texts[1]).unwrap();
-    let compared = fsb(directory.path(), &["compare", "one.txt", "two.txt"]);
-    expect_code(&compared, 0);
-    assert!(stdout(&compared).contains("appendfilerand2"), "{}", stdout(&compared));
+    let compared = |arguments: &[&str]| {
+        let output = fsb(directory.path(), &[&["compare", "one.txt", "two.txt"], arguments].concat());
+        expect_code(&output, 0);
+        stdout(&output)
+    };
+    // The total comes first, and its parts on demand.
+    let totals = compared(&[]);
+    assert!(totals.contains("varmail: total") && !totals.contains("appendfilerand2"), "{totals}");
+    assert!(compared(&["--detail", "varmail"]).contains("appendfilerand2"));
 }
 
 /// The other files, all kinds of operations among them.

@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(tps.find(&printing("nothing\n", "tps = 7\n")), Some(7.0));
         assert_eq!(tps.find(&printing("", "")), None);
         assert!(Pattern::expression("tps = [0-9]+").unwrap_err().contains("parentheses"));
-        assert!(Pattern::expression("(").unwrap_err().contains("no regular expression"));
+        assert!(Pattern::expression("(").unwrap_err().contains("not a regular expression"));
     }
 
     #[test]

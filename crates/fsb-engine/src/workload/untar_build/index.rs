@@ -242,7 +242,7 @@ mod tests {
             (archive(&[("f", E::Fifo, b"", "")]), "'f' is not a file"),
             (archive(&[("f", E::Regular, b"", ""), ("f", E::Regular, b"", "")]), "'f' is in it twice"),
             (archive(&[("g", E::Link, b"", "f")]), "does not come before it"),
-            (b"\x1f\x8bnonsense".repeat(100), "no tar archive"),
+            (b"\x1f\x8bnonsense".repeat(100), "not a tar archive"),
         ] {
             let error = Index::read(Cursor::new(&bytes)).err().unwrap_or_else(|| panic!("{said}"));
             assert!(error.message.contains(said), "{said}: {error}");

@@ -116,6 +116,6 @@ mod tests {
         let unlimited = Seen { limit: Some(1 << 36), ..seen((64, 0), 64) };
         assert!(trial(read(), unlimited).unwrap_err().contains("fit a memory of 64.0 GiB"));
         assert!(trial(read(), Seen { limit: None, ..seen((64, 0), 1) }).is_err());
-        assert!(trial(read(), Seen { device: None, ..seen((64, 0), 1) }).unwrap_err().contains("cannot be proved"));
+        assert!(trial(read(), Seen { device: None, ..seen((64, 0), 1) }).unwrap_err().contains("cannot be verified"));
     }
 }

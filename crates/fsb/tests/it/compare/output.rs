@@ -43,7 +43,7 @@ fn wrong_requests_are_told_and_write_nothing() {
     let sets = two();
     for (more, code) in [
         (&["--format", "jsn"][..], "output/unknown-format"),
-        (&["-o", "report.pdf"], "output/unknown-format"),
+        (&["-o", "report.docx"], "output/unknown-format"),
         (&["--theta", "0"], "arguments/invalid-value"),
         (&["--theta", "lots"], "arguments/invalid-value"),
         (&["--fail-if", "faster"], "arguments/invalid-value"),
@@ -180,7 +180,8 @@ fn rounds_beside_visits_are_told() {
     let output = fsb(scratch.path(), &["compare", "rounds", "visits"]);
     expect_code(&output, 0);
     let said = stdout(&output).replace("\n  ", " ");
-    let told = "measured in short stretches in rounds and in long visits in visits, which is not the same quantity: ";
+    let told =
+        "measured in short samples in rounds and in sequential trials in visits, which is not the same quantity: ";
     assert!(said.contains(told) && !said.contains("other sizes"), "{said}");
 }
 

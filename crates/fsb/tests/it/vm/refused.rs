@@ -49,7 +49,7 @@ fn a_printed_plan_names_the_kernel_that_was_found() {
     let output = printed(begun);
     expect_code(&output, 0);
     assert!(String::from_utf8_lossy(&output.stdout).contains(&format!("kernel = [\"{kernel}\"]")));
-    expect(&printed("/etc/passwd"), 2, &["no kernel that can be booted"]);
+    expect(&printed("/etc/passwd"), 2, &["not a kernel that can be booted"]);
     expect(&printed("/etc"), 2, &["IMAGE:/etc"]);
     expect(&printed(""), 2, &["is empty"]);
     // The image alone, of another place: its modules are those that were fetched.
