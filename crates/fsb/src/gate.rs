@@ -67,13 +67,13 @@ pub fn refused(runs: &[PathBuf]) -> anyhow::Result<Option<u8>> {
 
 /// A gate that could judge nothing has not been passed.
 fn passed(judged: &[Judged<'_>]) -> u8 {
-    let told = |judged: &Judged<'_>| {
+    let count = |judged: &Judged<'_>| {
         let has = |operation: &&Operation| judged.sets.iter().any(|set| is_judged(operation, set));
         primary(judged.document).filter(has).count()
     };
     let all: usize = judged.iter().map(|judged| primary(judged.document).count()).sum();
-    let told: usize = judged.iter().map(told).sum();
-    if told == 0 {
+    let count: usize = judged.iter().map(count).sum();
+    if count == 0 {
         let withheld = judged.iter().any(|judged| judged.document.withheld);
         let reason = judged.iter().find_map(|judged| unjudged_of(judged.document));
         say(&match reason.filter(|_| !withheld) {
@@ -85,8 +85,8 @@ fn passed(judged: &[Judged<'_>]) -> u8 {
         });
         return exit::REQUEST;
     }
-    if told < all {
-        say(&format!("--fail-if slower: {told} of {all} operations could be judged"));
+    if count < all {
+        say(&format!("--fail-if slower: {count} of {all} operations could be judged"));
     }
     exit::DONE
 }

@@ -416,7 +416,7 @@ impl<W: Write> Tracer<W> {
         }
         let seconds = self.now() as f64 * 1e-9;
         let is_root_used = self.resolver.is_root_used();
-        let written_outside = self.resolver.written_outside().map(|path| PathBuf::from(OsStr::from_bytes(path)));
+        let used_outside = self.resolver.used_outside().map(|path| PathBuf::from(OsStr::from_bytes(path)));
         let (incomplete, mut notes) = self.resolver.finish(&mut self.writer)?;
         if self.resolver.tasks() > 1 && !self.watch.as_ref().is_some_and(Watch::sees_wakes) {
             notes.push(NO_WAKES.to_owned());
@@ -441,7 +441,7 @@ impl<W: Write> Tracer<W> {
         Ok(Outcome {
             code: self.code,
             is_root_used,
-            written_outside,
+            used_outside,
             begun: self.running,
             totals,
             bytes,

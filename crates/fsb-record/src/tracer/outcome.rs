@@ -14,8 +14,9 @@ pub struct Outcome {
     pub totals: Totals,
     /// Whether the program used a file or directory below the root.
     pub is_root_used: bool,
-    /// The directory outside the root in which the program opened most files for writing.
-    pub written_outside: Option<PathBuf>,
+    /// The directory outside the root in which the program opened most files, those for writing first. `None` if it used
+    /// files of the system alone.
+    pub used_outside: Option<PathBuf>,
     /// Bytes of the trace.
     pub bytes: u64,
     /// What stopping costs each call that stops.

@@ -52,8 +52,8 @@ pub struct Resolver<W> {
     outside: u64,
     /// Whether a call named anything below the root but the root itself.
     is_root_used: bool,
-    /// Directories outside the root with the number of times that a file in them was opened for writing.
-    written_outside: HashMap<Box<[u8]>, u64>,
+    /// Directories outside the root with the number of times that a file in them was opened for writing, and at all.
+    opened_outside: HashMap<Box<[u8]>, (u64, u64)>,
 }
 
 impl<W: World> Resolver<W> {
@@ -71,7 +71,7 @@ impl<W: World> Resolver<W> {
             mapped: 0,
             outside: 0,
             is_root_used: false,
-            written_outside: HashMap::new(),
+            opened_outside: HashMap::new(),
         }
     }
 
@@ -105,10 +105,11 @@ impl<W: World> Resolver<W> {
         self.is_root_used
     }
 
-    /// Returns the directory outside the root in which files were opened for writing most often. `None` if there is none.
-    pub fn written_outside(&self) -> Option<&[u8]> {
+    /// Returns the directory outside the root in which files were opened for writing most often, else for reading. Directories
+    /// of the system do not count. `None` if there is no other.
+    pub fn used_outside(&self) -> Option<&[u8]> {
         let most =
-            self.written_outside.iter().max_by_key(|(directory, opened)| (**opened, std::cmp::Reverse(*directory)));
+            self.opened_outside.iter().max_by_key(|(directory, opened)| (**opened, std::cmp::Reverse(*directory)));
         most.map(|(directory, _)| &**directory)
     }
 
@@ -248,13 +249,18 @@ impl<W: World> Resolver<W> {
         Ok(Some(begun))
     }
 
-    fn count_written(&mut self, path: &[u8]) {
+    fn count_opened(&mut self, path: &[u8], writes: bool) {
         /// More directories than this are not counted.
         const MOST: usize = 1000;
-        let is_made_up = [&b"/proc"[..], b"/sys", b"/dev"].iter().any(|place| path.starts_with(place));
+        /// Libraries, settings and devices, which every program opens.
+        const SYSTEM: [&[u8]; 9] =
+            [b"/proc/", b"/sys/", b"/dev/", b"/usr/", b"/lib", b"/etc/", b"/bin/", b"/sbin/", b"/run/"];
+        let is_system = SYSTEM.iter().any(|place| path.starts_with(place));
         let directory = parent(path);
-        if !is_made_up && (self.written_outside.len() < MOST || self.written_outside.contains_key(directory)) {
-            *self.written_outside.entry(directory.into()).or_default() += 1;
+        if !is_system && (self.opened_outside.len() < MOST || self.opened_outside.contains_key(directory)) {
+            let (written, opened) = self.opened_outside.entry(directory.into()).or_default();
+            *written += u64::from(writes);
+            *opened += 1;
         }
     }
 
@@ -345,8 +351,8 @@ impl<W: World> Resolver<W> {
             Kind::Open => {
                 let outside = call.handle == u32::MAX;
                 self.outside += u64::from(outside);
-                if outside && result >= 0 && call.flags & flags::WRITE != 0 {
-                    self.count_written(&path);
+                if outside && result >= 0 {
+                    self.count_opened(&path, call.flags & flags::WRITE != 0);
                 }
                 if result >= 0 {
                     if let Some(held) = self.tables.close(task, result as i32) {

@@ -169,13 +169,13 @@ fn what_lies_outside_is_counted_and_left_out() {
     case.call(1, &inside_and_out, 0);
     assert!(case.told.calls.is_empty() && case.told.names.iter().all(|name| name == b"f"), "{:?}", case.told);
     assert_eq!(case.resolver.outside(), 4);
-    assert_eq!(case.resolver.written_outside(), None, "only read");
+    assert_eq!(case.resolver.used_outside(), None, "of the system");
     let write = |path| RawCall { path: Some(path), flags: flags::WRITE | flags::CREATE, ..RawCall::new(Kind::Open) };
     for (path, fd) in [(&b"/srv/db/a"[..], 4), (b"/srv/db/b", 5), (b"/tmp/c", 6), (b"/dev/null", 7), (b"/dev/null", 8)]
     {
         case.call(1, &write(path), fd);
     }
-    assert_eq!(case.resolver.written_outside(), Some(&b"/srv/db"[..]));
+    assert_eq!(case.resolver.used_outside(), Some(&b"/srv/db"[..]));
     // Its number is free for a file of the trace.
     case.open(1, "f", 3);
     assert!(case.resolver.is_root_used());

@@ -122,9 +122,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
             forget(made)?;
             return Ok(exit::REQUEST);
         }
-        Ok(outcome) if outcome.totals.replayed == 0 || !outcome.is_root_used => {
+        // Calls that could not be seen may have used files below the root: such a trace says that it is incomplete.
+        Ok(Outcome { is_root_used: false, used_outside: Some(used), totals, .. }) if totals.incomplete.is_empty() => {
             forget(made)?;
-            return Err(nothing_inside(arguments, &root, &outcome));
+            return Err(nothing_inside(arguments, &root, &used));
         }
         Ok(outcome) => outcome,
         Err(error) => {
@@ -156,20 +157,19 @@ fn default_output(subject: &Subject) -> PathBuf {
     Path::new(&name).with_added_extension("trace")
 }
 
-/// The error for a program that used no file below the root, with the directory that it did write to.
-fn nothing_inside(arguments: &Arguments, root: &Path, outcome: &Outcome) -> anyhow::Error {
-    let calls = outcome.totals.outside;
-    let mut message =
-        format!("no call to replay: the program used no file below {} ({calls} calls elsewhere)", root.display());
-    if let Some(directory) = &outcome.written_outside {
-        let output = arguments.output.iter().map(|output| format!(" -o {}", output.display()));
-        let subject = match arguments.pid {
-            Some(pid) => format!("--pid {pid}"),
-            None => format!("-- {}", shown(&arguments.command)),
-        };
-        let options: String = output.collect();
-        message += &format!("; it wrote to {0}: fsb record --root {0}{options} {subject}", directory.display());
-    }
+/// The error for a program that used no file below the root, with the directory that it did use.
+fn nothing_inside(arguments: &Arguments, root: &Path, used: &Path) -> anyhow::Error {
+    let output: String = arguments.output.iter().map(|output| format!(" -o {}", output.display())).collect();
+    let subject = match arguments.pid {
+        Some(pid) => format!("--pid {pid}"),
+        None => format!("-- {}", shown(&arguments.command)),
+    };
+    let message = format!(
+        "nothing to replay: the program used no file below {}, but files in {1}; record that directory: fsb record --root \
+         {1}{output} {subject}",
+        root.display(),
+        used.display()
+    );
     exit::failure(&code::NOT_RECORDED, message)
 }
 
@@ -254,4 +254,7 @@ fn print(output: &Path, outcome: &Outcome) {
         say(&format!("the program ended with exit code {code}"));
     }
     super::trace::tell(totals);
+    if !outcome.is_root_used {
+        say("note: the program used no file below the root");
+    }
 }

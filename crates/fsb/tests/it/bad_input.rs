@@ -47,6 +47,10 @@ const TABLE: &[(&str, i32, &str)] = &[
     ("run tmpfs@ram", 2, "target/no-mkfs"),
     ("run null,slowdown=often", 2, "target/unknown-option"),
     ("run null,spede=1", 2, "target/unknown-option"),
+    ("run ext4,data=journal,delalloc", 2, "target/unknown-option"),
+    ("run ext4,compress=zstd", 2, "target/unknown-option"),
+    ("run ext4,commit=never", 2, "target/unknown-option"),
+    ("run xfs,allocsize=3G", 2, "target/unknown-option"),
     // Suites and numbers.
     ("run null --suite quik", 2, "plan/unknown-suite"),
     ("run null --suite zzzzzzzz", 2, "plan/unknown-suite"),

@@ -33,7 +33,7 @@ fn what_the_clock_did_not_see_is_counted_until_the_target_is_at_rest() {
         format!("{plan}{reads}[repetition]\nblocks = 2\n[controls]\nguest-memory = \"off\"\n"),
     )
     .unwrap();
-    let run = ["run", "plan.toml", "ext4", "xfs", "btrfs", "--size", "1200M", "--out", "run", "--tails"];
+    let run = ["run", "plan.toml", "ext4", "xfs", "btrfs", "--size", "1200M", "--out", "run", "--tails", "--notes"];
     let output = fsb(scratch.path(), &run);
     expect_code(&output, 0);
     expect_no_traces(&before);

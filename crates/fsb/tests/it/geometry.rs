@@ -48,7 +48,7 @@ fn slices_of_300_mib_have_the_geometry_of_a_large_disk() {
 fn with_the_defaults_of_mkfs_a_small_ext4_is_reported() {
     needs_root();
     let scratch = scratch();
-    let (found, printed) = measure(scratch.path(), &["ext4", "--size", "320M", "--mkfs-defaults"]);
+    let (found, printed) = measure(scratch.path(), &["ext4", "--size", "320M", "--mkfs-defaults", "--notes"]);
     assert_eq!(found["targets"]["ext4"]["geometry"]["block_size"], 1024);
     let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(

@@ -241,7 +241,7 @@ fn who_woke_whom_is_seen_and_kept_in_a_replay() {
     }
     expect_code(&said, 0);
     let shown = shown(&work);
-    if shown.contains("who woke whom was not seen") {
+    if shown.contains("who woke whom was not recorded") {
         fsb_testkit::skip_everywhere("who wakes whom is not told here");
     }
     // Each of two waits for the other a hundred times; a wait that finds its byte there does not sleep.
