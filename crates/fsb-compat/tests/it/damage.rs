@@ -28,7 +28,7 @@ fn lines_may_end_as_on_windows() {
 fn a_repeated_cell_keeps_the_first_and_names_both_lines() {
     let run = parse("iozone", &table().replace(ROW, &format!("{ROW}\n{}", ROW.replace("2444640", "9999999"))));
     assert_eq!(at(series(&run, "write", "throughput"), 64, 8).unwrap().value, 2_444_640.0 * 1024.0);
-    assert_eq!(remarks(&run)[0], "31: file size 64 kB with record size 8 kB stands in line 30 too; the first is kept");
+    assert_eq!(remarks(&run)[0], "31: file size 64 kB with record size 8 kB is in line 30 too; the first is kept");
     assert!(run.series.iter().all(|series| series.points.len() == 81));
 }
 

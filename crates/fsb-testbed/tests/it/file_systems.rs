@@ -176,7 +176,7 @@ fn what_mkfs_and_mount_refuse_is_told_in_their_words() {
     for (target, words) in [
         (r#"ext4,mkfs="-b 7""#, "invalid block size"),
         ("ext4,no_such_option", "no_such_option"),
-        ("xfs,sunit=8,swidth=12", "swidth"),
+        ("xfs,sunit=8,swidth=12", "stripe width (12)"),
         ("ntfs,streams_interface=nonsense", "nonsense"),
         ("ext4,ro", "Read-only file system (EROFS)"),
     ] {

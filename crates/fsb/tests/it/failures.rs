@@ -67,7 +67,7 @@ fn a_refused_mount_and_a_failing_mkfs_mark_the_target() {
     let output = tiny(&targets, "run", scratch.path());
     expect_code(&output, 4);
     let run = scratch.path().join("run");
-    for (target, reason) in [("refused", "dax"), ("bad", "no_such_feature"), ("readonly", "ead-only")] {
+    for (target, reason) in [("refused", "DAX unsupported"), ("bad", "no_such_feature"), ("readonly", "ead-only")] {
         let all = outcomes(&run, target);
         assert_eq!(all.len(), 7, "{target}");
         assert!(
