@@ -162,6 +162,12 @@ impl View<'_> {
         self.names.first().map_or("", String::as_str)
     }
 
+    /// The one remedy that is printed beside the trust. `None` if nothing is judged, whatever is done.
+    pub(crate) fn remedy(&self) -> Option<&str> {
+        let of_trust = || self.trust.as_ref()?.help.as_deref();
+        self.advice.or_else(of_trust).filter(|_| self.unjudged.is_none())
+    }
+
     /// Whether columns are set against each other at all: there are several, and nothing forbids it.
     pub(crate) fn compares(&self) -> bool {
         self.names.len() > 1 && self.unjudged.is_none()

@@ -20,7 +20,7 @@ use crate::page::{PLOTLY, PLOTLY_3D};
 use crate::report::Report;
 use crate::run::{ShownTrial, groups};
 use crate::show::{bound, capital, counted, grouped};
-use crate::view::{Row, TrustView, View, legend_of_marks};
+use crate::view::{Row, View, legend_of_marks};
 
 pub(super) const FORMAT: Format = Format {
     name: "html",
@@ -145,8 +145,8 @@ fn warnings(view: &View<'_>) -> Option<Block> {
     let open: Vec<String> = view.problems.iter().chain(open).map(|warning| bound(warning)).collect();
     let (open, rest) = open.split_at(open.len().min(WARNINGS));
     let more: Vec<String> = rest.iter().cloned().chain(folded.iter().map(|warning| bound(warning))).collect();
-    let help = |trust: &TrustView| view.advice.or(trust.help.as_deref()).map(|help| format!("; {help}"));
-    let trust = view.trust.iter().map(|trust| format!("{}{}", trust.line, help(trust).unwrap_or_default()));
+    let help = view.remedy().map(|help| format!("; {help}")).unwrap_or_default();
+    let trust = view.trust.iter().map(|trust| format!("{}{help}", trust.line));
     let shown: Vec<String> = open.iter().cloned().chain(trust.map(|trust| bound(&capital(&trust)))).collect();
     (!shown.is_empty() || !more.is_empty()).then_some(Block::Warnings { shown, more })
 }

@@ -44,8 +44,8 @@ impl Lines {
         self.lines.push(cut(text, room) + after);
     }
 
-    /// Prints parts as one line, without the longest ones if all are too long. Returns whether all are there.
-    pub(super) fn parts(&mut self, parts: &[String]) -> bool {
+    /// Prints parts as one line, without the longest ones if all are too long.
+    pub(super) fn parts(&mut self, parts: &[String]) {
         const BETWEEN: &str = " · ";
         let mut kept: Vec<&str> = parts.iter().map(String::as_str).collect();
         while kept.len() > 1 && display_width(&kept.join(BETWEEN)) > self.width {
@@ -53,7 +53,6 @@ impl Lines {
             kept.remove(longest);
         }
         self.line(&kept.join(BETWEEN), "");
-        kept.len() == parts.len()
     }
 
     /// Labels down, as many columns across as the rows have cells.

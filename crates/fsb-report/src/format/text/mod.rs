@@ -94,7 +94,7 @@ fn conclusion(screen: &mut Lines, view: &View<'_>, trust: &TrustView, is_single:
         screen.parts(&facts);
     }
     if !is_plain {
-        let help = view.advice.or(trust.help.as_deref()).map(|help| format!("; {help}"));
+        let help = view.remedy().map(|help| format!("; {help}"));
         screen.say(&format!("{}{}", trust.line, help.unwrap_or_default()), "", "  ");
     }
 }
