@@ -38,6 +38,11 @@ impl Lines {
         paragraph(&mut self.lines, self.width, text, first, rest);
     }
 
+    /// Whether a text fits one line.
+    pub(super) fn fits(&self, text: &str) -> bool {
+        display_width(text) <= self.width
+    }
+
     /// Prints one line: a text, cut if it is too long, and what follows it in any case.
     pub(super) fn line(&mut self, text: &str, after: &str) {
         let room = self.width.saturating_sub(display_width(after));

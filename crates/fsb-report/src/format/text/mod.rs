@@ -77,11 +77,13 @@ fn conclusion(screen: &mut Lines, view: &View<'_>, trust: &TrustView, is_single:
         screen.say(&format!("and {more} more without a value: {NOTES}"), "  ", "  ");
     }
     if let Some((first, others)) = view.warnings[..view.urgent].split_first().filter(|_| !notes) {
+        let warning = format!("warning: {first}");
         let more = match others.len() {
-            0 => String::new(),
+            0 if screen.fits(&warning) => String::new(),
+            0 => format!(" ({NOTES})"),
             more => format!(" (+{more} more: {NOTES})"),
         };
-        screen.line(&format!("warning: {first}"), &more);
+        screen.line(&warning, &more);
     }
     let mut facts = view.facts.clone();
     let is_plain = is_single && trust.is_high && view.advice.is_none();
