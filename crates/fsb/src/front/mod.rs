@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::Instant;
 
-use fsb_model::{Place, Plan, RunRecord, Trial};
+use fsb_model::{Place, Plan, RunRecord, Trial, Warning};
 use fsb_report::Report;
 use fsb_runner::agent::Agent;
 use fsb_runner::event::{Journal, Observer};
@@ -25,7 +25,7 @@ use fsb_runner::work::Work;
 use fsb_store::{Claim, RunDirectory};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::lock::RunLock;
-use fsb_testbed::{LocalTestbed, Testbed, control, host, medium};
+use fsb_testbed::{LocalTestbed, Testbed, TestbedError, control, host, medium};
 
 use crate::author::{author, check_cache, command_line, holder};
 use crate::code;
@@ -72,16 +72,24 @@ pub fn fresh_seed() -> u64 {
 /// Checks the request against the machine and takes the lock. Nothing is touched.
 fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock> {
     host::check_memory_limit()?;
-    let setup = run::setup(record);
-    let warnings = match record.plan.place {
-        Place::Host => LocalTestbed::new(Owner::current()).check(&setup).map_err(next::of_refused)?,
-        Place::Vm => vm::check(&setup)?,
-    };
+    let warnings = check_testbed(record).map_err(|error| match record.plan.place {
+        Place::Host => next::of_refused(error),
+        Place::Vm => error.into(),
+    })?;
     for warning in warnings {
         warn(&warning, &say);
     }
     space::check(record, work)?;
     turn.take(&command_line())
+}
+
+/// Checks the targets and controls of a run against the place where it is to be made.
+fn check_testbed(record: &RunRecord) -> Result<Vec<Warning>, TestbedError> {
+    let setup = run::setup(record);
+    match record.plan.place {
+        Place::Host => LocalTestbed::new(Owner::current()).check(&setup),
+        Place::Vm => vm::check(&setup),
+    }
 }
 
 /// Checks a plan that is only printed. It may be for another machine: what this one lacks is a note, and only a wrong
@@ -102,11 +110,7 @@ fn check_resolved(mut resolved: Resolved) -> anyhow::Result<()> {
     make_absolute(&mut resolved.plan)?;
     let (record, work) = new_record(resolved)?;
     run::check_budget(&record, &work)?;
-    let setup = run::setup(&record);
-    match record.plan.place {
-        Place::Host => LocalTestbed::new(Owner::current()).check(&setup)?,
-        Place::Vm => vm::check(&setup)?,
-    };
+    check_testbed(&record)?;
     Ok(())
 }
 
