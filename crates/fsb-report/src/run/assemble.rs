@@ -39,6 +39,7 @@ impl Summary {
             advice: None,
             facts: facts::facts(record, trials, blocks),
             stopped: facts::stopped(record),
+            ended_early: record.stop_reason.as_ref().is_some_and(warnings::is_early),
             earlier: None,
             trust: None,
             warnings: Vec::new(),

@@ -55,6 +55,9 @@ pub struct Summary {
     pub facts: Vec<String>,
     /// How many blocks were made and why no more, where a budget or a precision decided it.
     pub stopped: Option<String>,
+    /// Whether `stopped` is one of the warnings.
+    #[serde(skip)]
+    pub ended_early: bool,
     /// The difference to the last run of the same plan on this machine; absent where none was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<EarlierRun>,

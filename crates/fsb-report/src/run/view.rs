@@ -132,9 +132,7 @@ fn baseline(summary: &Summary, rows: &[Row<'_>], name: &str, marks: Option<Strin
 
 /// Findings that do not change the answer.
 fn notes(summary: &Summary) -> Vec<String> {
-    // A run that ended early has a warning.
-    let is_early = |stopped: &&String| summary.warnings.iter().any(|warning| warning.ends_with(stopped.as_str()));
-    let stopped = summary.stopped.iter().filter(|stopped| !is_early(stopped));
+    let stopped = summary.stopped.iter().filter(|_| !summary.ended_early);
     let stopped = stopped.map(|stopped| format!("The run ended after {stopped}."));
     let earlier = summary.earlier.iter().map(|earlier| format!("{}.", capital(&earlier.line())));
     let mut notes = resolution::lines(summary);

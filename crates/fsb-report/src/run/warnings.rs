@@ -24,7 +24,9 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
     if record.stop_reason.is_none() && summary.blocks > 0 {
         urgent.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
     }
-    urgent.extend(ended_early(record));
+    if let Some(reason) = record.stop_reason.as_ref().filter(|reason| is_early(reason)) {
+        urgent.push(format!("the run ended after {}", stop_reason_text(reason)));
+    }
     urgent.extend(risks::durable(summary).or_else(|| unflushed(record)));
     urgent.extend(geometry::warnings(record));
     urgent.extend(others.into_iter().map(warning_text));
@@ -48,10 +50,9 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
     (urgent, warnings)
 }
 
-/// The reason why a run made fewer blocks than it was to, or missed the precision that was requested.
-pub(super) fn ended_early(record: &RunRecord) -> Option<String> {
-    let reason = record.stop_reason.as_ref()?;
-    let is_early = match reason {
+/// Whether a run made fewer blocks than it was to, or missed the precision that was requested.
+pub(super) fn is_early(reason: &StopReason) -> bool {
+    match reason {
         StopReason::Imprecise { .. }
         | StopReason::BudgetWouldBePassed { .. }
         | StopReason::BudgetCut { .. }
@@ -65,8 +66,7 @@ pub(super) fn ended_early(record: &RunRecord) -> Option<String> {
         | StopReason::Race { .. }
         | StopReason::Text(_)
         | StopReason::Unknown(_) => false,
-    };
-    is_early.then(|| format!("the run ended after {}", stop_reason_text(reason)))
+    }
 }
 
 /// What durable means where the device flushes nothing.

@@ -106,7 +106,7 @@ impl<W: World> Resolver<W> {
     }
 
     /// Returns the directory outside the root in which files were opened for writing most often, else for reading. Directories
-    /// of the system do not count. `None` if there is no other.
+    /// of the system do not count. `None` if the program used those alone.
     pub fn used_outside(&self) -> Option<&[u8]> {
         let most =
             self.opened_outside.iter().max_by_key(|(directory, opened)| (**opened, std::cmp::Reverse(*directory)));
