@@ -3,7 +3,6 @@
 //! The page's Content-Security-Policy forbids every request, and the browser reports what it refused on the console:
 //! a silent console is the proof that nothing was asked for.
 
-// Its `#[test]` instead of libtest's: what cannot run here is shown as ignored.
 #[macro_use]
 extern crate fsb_testkit;
 
@@ -18,12 +17,12 @@ use fsb_report::{Report, html};
 
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// The browser. Without one the test is shown as ignored; on CI that is a failure.
-fn needs_browser() -> PathBuf {
+/// The path of the browser.
+fn browser() -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let candidates = std::env::split_paths(&path).flat_map(|dir| BROWSERS.map(|name| dir.join(name)));
     let found = candidates.into_iter().find(|file| file.is_file());
-    found.unwrap_or_else(|| fsb_testkit::skip("needs chromium (Debian package chromium)"))
+    found.ok_or_else(|| "chromium (Debian package chromium)".to_owned())
 }
 
 /// The document after its scripts ran, and what stood on the console.
@@ -62,7 +61,7 @@ fn attribute<'a>(document: &'a str, name: &str) -> &'a str {
 
 #[test]
 fn a_browser_draws_every_chart_in_silence() {
-    let browser = needs_browser();
+    let browser = needs!(browser());
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (record, trials) = sample::run(&["ext4", "xfs", "btrfs"], 10);
     let page = dir.path().join("report.html");
@@ -108,7 +107,7 @@ document.body.append(found);
 
 #[test]
 fn a_browser_draws_every_chart_of_a_comparison() {
-    let browser = needs_browser();
+    let browser = needs!(browser());
     let dir = tempfile::tempdir().expect("a temporary directory");
     let document = sample_sets::compared(&sample_sets::iozone(&["xfs", "a \"b\" <i>", "btrfs"], 5, 2, 1 << 20));
     let html = html::render(&Report::of_comparison(&document, None));
@@ -154,7 +153,7 @@ document.body.append(found);
 
 #[test]
 fn labels_have_room_on_a_telephone() {
-    let browser = needs_browser();
+    let browser = needs!(browser());
     let dir = tempfile::tempdir().expect("a temporary directory");
     let names =
         ["xfs", "ext4", "btrfs", "jfs", "ext2", "ext3", "reiserfs", "f2fs", "nilfs2", "a-long-name,with=options"];
@@ -208,7 +207,7 @@ const look = (width) => new Promise((done) => {
 /// Whatever the screen, every target's verdict is on it, and nothing lies beyond its edge.
 #[test]
 fn the_answer_fits_a_telephone_and_a_screen() {
-    let browser = needs_browser();
+    let browser = needs!(browser());
     let dir = tempfile::tempdir().expect("a temporary directory");
     let names = ["ext4", "xfs", "btrfs", "ext3,data=journal", "xfs,allocsize=512k,noatime"];
     let (record, trials) = sample::run(&names, 10);
@@ -247,8 +246,4 @@ fn tables_download(all: &str, buttons: &str, document: &fsb_analysis::compare::D
 fn records(text: &str) -> Vec<csv::StringRecord> {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
     reader.records().map(|record| record.expect("lines of the same length")).collect()
-}
-
-fn main() -> std::process::ExitCode {
-    fsb_testkit::main(Some(1))
 }

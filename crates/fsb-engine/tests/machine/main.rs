@@ -1,0 +1,15 @@
+//! The engine's system calls, as strace shows them, and its behaviour on real file systems.
+
+#![expect(unsafe_code, reason = "ioctls")]
+
+#[macro_use]
+extern crate fsb_testkit;
+
+mod backends;
+#[path = "../common/mod.rs"]
+mod common;
+mod disk_full;
+mod extents;
+mod flow;
+mod locks;
+mod syscalls;

@@ -1,0 +1,133 @@
+//! What the kernel is really asked, seen through strace.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use fsb_engine::{Step, Task};
+use serde_json::json;
+
+use crate::common::{perform, task};
+
+/// The example `step`, built if this test was built alone.
+static STEP: LazyLock<PathBuf> = LazyLock::new(|| {
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--package", "fsb-engine", "--example", "step"]);
+    build.args((!cfg!(debug_assertions)).then_some("--release"));
+    assert!(build.status().expect("cargo").success(), "the example 'step' does not build");
+    let this = std::env::current_exe().expect("this binary");
+    this.ancestors().nth(2).expect("the build directory").join("examples/step")
+});
+
+/// The lines of a trace of a step, of the calls that the filter names. The trace lies in `root`.
+pub fn strace(root: &Path, filter: &str, task: &Task) -> Vec<String> {
+    let trace = root.join("trace");
+    let output = Command::new("strace")
+        .args(["-f", "-qq", "-e", &format!("trace={filter}"), "-o"])
+        .arg(&trace)
+        .arg(&*STEP)
+        .arg(serde_json::to_string(task).expect("JSON"))
+        .output()
+        .expect("strace");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(&trace).expect("the trace");
+    std::fs::remove_file(&trace).expect("the trace");
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The lines of a trace of a measure step between its being ready and its report.
+fn trace(root: &Path, operations: u64, workload: &serde_json::Value) -> Vec<String> {
+    perform(Step::Prepare, root, workload).expect("prepared");
+    let measure = task(Step::Measure, root, operations, workload);
+    let lines = strace(root, "%file,%desc,fsync,fdatasync,syncfs", &measure);
+    perform(Step::Cleanup, root, workload).expect("cleaned up");
+    // The example prints what is ready to stderr, and the report to stdout: the timed part lies in between.
+    let after = lines.iter().position(|line| line.contains("write(2, \"Ready")).expect("ready");
+    let before = lines.iter().rposition(|line| line.contains("write(1, ")).expect("the report");
+    lines[after + 1..before].to_vec()
+}
+
+/// The calls of a measure step after it was ready, by name, in order.
+fn calls(root: &Path, operations: u64, workload: &serde_json::Value) -> Vec<String> {
+    trace(root, operations, workload).iter().filter_map(|line| name_of(line)).collect()
+}
+
+/// `123 pwrite64(3, …` is a pwrite64; resumed lines repeat what an unfinished one began.
+pub fn name_of(line: &str) -> Option<String> {
+    let call = line.split_once(' ')?.1.trim_start();
+    (!call.starts_with("<...")).then(|| call.split('(').next().unwrap_or(call).to_owned())
+}
+
+/// Only the calls that matter to durability and data.
+fn of_interest(calls: &[String]) -> Vec<&str> {
+    const ALL: [&str; 8] = ["pwrite64", "pread64", "fdatasync", "fsync", "syncfs", "renameat", "renameat2", "unlinkat"];
+    calls.iter().map(String::as_str).filter(|call| ALL.contains(call)).collect()
+}
+
+/// What a durability must look like for one workload.
+fn expect(workload: &serde_json::Value, operations: u64, expected: &[&str]) {
+    let root = tempfile::tempdir().expect("a directory");
+    let calls = calls(root.path(), operations, workload);
+    assert_eq!(of_interest(&calls), expected, "{workload}");
+}
+
+#[test]
+fn durability_is_what_it_says() {
+    needs!(program "strace");
+    for name in ["write", "append"] {
+        let workload =
+            |durability: &str| json!({"name": name, "file_size": "16K", "block_size": "4K", "durability": durability});
+        expect(&workload("none"), 4, &["pwrite64"; 4]);
+        expect(&workload("end"), 4, &["pwrite64", "pwrite64", "pwrite64", "pwrite64", "fsync"]);
+        expect(&workload("each"), 4, &["pwrite64", "fdatasync"].repeat(4));
+    }
+    let set = |name: &str, durability: &str| json!({"name": name, "files": 3, "durability": durability});
+    expect(&set("create", "none"), 3, &["pwrite64"; 3]);
+    expect(&set("create", "end"), 3, &["pwrite64", "pwrite64", "pwrite64", "syncfs"]);
+    expect(&set("create", "each"), 3, &["pwrite64", "fsync"].repeat(3));
+    expect(&set("write", "end"), 3, &["pwrite64", "pwrite64", "pwrite64", "syncfs"]);
+    expect(&set("delete", "none"), 3, &["unlinkat"; 3]);
+    expect(&set("delete", "end"), 3, &["unlinkat", "unlinkat", "unlinkat", "syncfs"]);
+    expect(&set("delete", "each"), 3, &["unlinkat", "fsync"].repeat(3));
+    expect(&set("rename", "each"), 3, &["renameat", "fsync"].repeat(3));
+    let threads = json!({"name": "write", "file_size": "32K", "block_size": "4K", "durability": "end", "threads": 2});
+    expect(&threads, 8, &[&["pwrite64"; 8][..], &["fsync"]].concat());
+}
+
+#[test]
+fn a_held_file_is_opened_before_the_clock_and_a_set_within() {
+    needs!(program "strace");
+    let root = tempfile::tempdir().expect("a directory");
+    let one = json!({"name": "read", "file_size": "64K", "block_size": "4K", "access": "random"});
+    let calls_of_one = calls(root.path(), 16, &one);
+    assert_eq!(of_interest(&calls_of_one), ["pread64"; 16]);
+    assert!(!calls_of_one.iter().any(|call| call == "lseek"));
+    let set = json!({"name": "read", "files": 20, "file_size": "4K"});
+    let calls_of_set = calls(root.path(), 20, &set);
+    let start: Vec<_> = calls_of_set.iter().map(String::as_str).filter(|call| *call != "close").take(6).collect();
+    assert_eq!(start, ["openat", "pread64", "openat", "pread64", "openat", "pread64"]);
+}
+
+#[test]
+fn random_offsets_cover_the_file_exactly() {
+    needs!(program "strace");
+    let root = tempfile::tempdir().expect("a directory");
+    let workload = json!({"name": "read", "file_size": "400K", "block_size": "4K", "access": "random"});
+    let trace = trace(root.path(), 200, &workload);
+    let offsets: Vec<u64> = trace
+        .iter()
+        .filter(|line| line.contains("pread64("))
+        .map(|line| {
+            let arguments = line.rsplit_once(") = 4096").expect("a whole record").0;
+            arguments.rsplit(", ").next().expect("an offset").parse().expect("a number")
+        })
+        .collect();
+    let every: Vec<u64> = (0..100).map(|block| block * 4096).collect();
+    for pass in [&offsets[..100], &offsets[100..]] {
+        assert_ne!(pass, every, "that is not a random order");
+        let mut sorted = pass.to_vec();
+        sorted.sort_unstable();
+        assert_eq!(sorted, every);
+    }
+    assert_ne!(offsets[..100], offsets[100..]);
+}

@@ -1,0 +1,119 @@
+//! Between the first and the last timed call nothing allocates: four times the operations, not one allocation more.
+//!
+//! The counting needs a process of its own, for other tests allocate too. So the test starts this binary again, with
+//! only the counting in it.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fsb_engine::{Step, backend};
+use serde_json::json;
+
+use crate::common::{measure, perform, scratch};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// Set in the thread that makes the files and encodes the answers, which may allocate.
+    static EXCUSED: Cell<bool> = const { Cell::new(false) };
+}
+
+// SAFETY: every call is handed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !EXCUSED.try_with(Cell::get).unwrap_or(true) {
+            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: the caller keeps to the allocator's contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps to the allocator's contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of the worker threads alone while so many operations are measured.
+fn counted(workload: &serde_json::Value, operations: u64) -> u64 {
+    // Beside the build for those that go past the cache: memory may refuse that.
+    let direct = workload["backend"].as_str().is_some_and(|backend| backend.ends_with("direct"));
+    let beside = || tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let root = if direct { beside() } else { scratch() };
+    perform(Step::Prepare, root.path(), workload).expect("prepared");
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let measured = measure(root.path(), operations, workload).expect("measured");
+    assert_eq!(measured.operations, operations);
+    ALLOCATIONS.load(Ordering::Relaxed) - before
+}
+
+/// Measures a part of the work and all of it.
+fn compare(workload: &serde_json::Value) {
+    let whole = if workload["name"] == "readdir" { 80 } else { 800 };
+    let (few, many) = (counted(workload, whole / 4), counted(workload, whole));
+    assert!(few > 0, "the count works: equipping a thread allocates");
+    assert_eq!(few, many, "{workload}: {few} allocations, then {many} with four times the operations");
+}
+
+#[test]
+#[ignore = "started by the test below, alone in its process"]
+fn count() {
+    EXCUSED.set(true);
+    for workload in [
+        json!({"name": "read", "access": "random", "file_size": "4M", "block_size": "4K"}),
+        json!({"name": "read", "access": "random", "file_size": "4M", "block_size": "4K", "threads": 2}),
+        json!({"name": "write", "access": "random", "file_size": "4M", "block_size": "4K", "durability": "end"}),
+        json!({"name": "write", "file_size": "4M", "block_size": "4K", "durability": "each"}),
+        json!({"name": "append", "file_size": "4M", "block_size": "1K"}),
+        json!({"name": "backward-read", "file_size": "4M", "block_size": "4K"}),
+        json!({"name": "stride-read", "file_size": "4M", "block_size": "4K", "verify": true}),
+        json!({"name": "record-rewrite", "file_size": "4M", "block_size": "4K", "lock": "record"}),
+        json!({"name": "random-mix", "file_size": "4M", "block_size": "4K"}),
+        json!({"name": "preadv", "file_size": "4M", "block_size": "4K"}),
+        json!({"name": "fwrite", "file_size": "4M", "block_size": "4K"}),
+        json!({"name": "read", "files": 800, "file_size": "4K", "files_per_directory": 100}),
+        json!({"name": "create", "files": 800, "files_per_directory": 100, "threads": 2, "durability": "end"}),
+        json!({"name": "stat", "files": 800, "files_per_directory": 100, "access": "random"}),
+        json!({"name": "scan", "files": 800, "files_per_directory": 100, "threads": 2}),
+        json!({"name": "readdir", "files": 800, "files_per_directory": 10}),
+        json!({"name": "rename", "files": 800, "files_per_directory": 10, "durability": "each"}),
+        json!({"name": "delete", "files": 800, "files_per_directory": 100}),
+    ] {
+        compare(&workload);
+    }
+    let mail = |transactions: u64| json!({"name": "postmark", "number": 50, "transactions": transactions, "threads": 2, "subdirectories": 3});
+    let [few, many] = [200, 800].map(|transactions| counted(&mail(transactions), 2 * transactions));
+    assert_eq!(few, many, "a mail server's transactions allocate");
+    for name in ["fileserver", "webserver", "webproxy", "varmail", "oltp", "videoserver"] {
+        let files = if name == "oltp" { 20 } else { 200 };
+        let small = json!({"name": name, "files": files, "file_size": 20_000, "threads": 2, "verify": true});
+        let [few, many] = [2_000, 8_000].map(|operations| counted(&small, operations));
+        assert_eq!(few, many, "{name} allocates");
+    }
+    for backend in backend::REGISTRY.iter().filter(|backend| backend.capabilities().real) {
+        for (name, durability) in [("read", "none"), ("write", "end"), ("write", "each")] {
+            let depth = backend.capabilities().depth.min(8);
+            compare(&json!({
+                "name": name, "backend": backend.name(), "depth": depth, "batch": depth, "access": "random",
+                "file_size": "4M", "block_size": "4K", "cache": "any", "durability": durability,
+            }));
+        }
+    }
+    println!("COUNTED");
+}
+
+#[test]
+fn the_hot_loop_allocates_nothing() {
+    let this = std::env::current_exe().expect("this binary");
+    let arguments = ["--ignored", "--exact", "allocations::count", "--nocapture", "--test-threads=1"];
+    let output = Command::new(this).args(arguments).output().expect("started");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("COUNTED"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,324 @@
+//! A block device is refused for every reason there is, and used only when there is none.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use fsb_model::Warning;
+use fsb_testbed::ledger::Owner;
+use fsb_testbed::{Kind, LocalTestbed, Setup, Testbed, TestbedError, medium};
+use rustix::fs::{Mode, OFlags};
+
+use crate::stage::{TestDevice, directory, find, must, run, setup};
+
+tests! {
+    an_empty_device_is_written_over_and_used_whole,
+    a_signature_needs_consent_by_whatever_name,
+    a_partition_table_is_a_signature,
+    a_mounted_device_is_refused_even_with_consent,
+    a_device_mounted_only_in_another_namespace_is_refused,
+    a_disk_with_a_mounted_partition_is_refused_even_with_consent,
+    a_device_in_use_is_refused_even_with_consent,
+    a_read_only_device_is_refused,
+    what_is_no_block_device_is_refused,
+    two_names_of_one_device_are_refused,
+    a_name_that_leads_elsewhere_since_it_was_resolved_is_refused,
+    consent_to_wipe_is_for_the_device_that_was_named,
+    a_device_under_a_mounted_loop_device_is_refused,
+    an_image_that_is_mounted_through_another_loop_device_is_refused,
+}
+
+const SIZE: u64 = 32 << 20;
+
+fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
+    LocalTestbed::new(Owner::current()).check(setup)
+}
+
+/// A device of our own and a set-up that formats it, with and without consent to wipe.
+fn scene(arguments: &[&str]) -> (tempfile::TempDir, TestDevice, Setup, Setup) {
+    let dir = directory();
+    let device = TestDevice::new(dir.path(), SIZE, arguments);
+    let careful = setup(&[&format!("ext4@{}", device.path.display())], SIZE, dir.path());
+    let mut wiping = careful.clone();
+    wiping.wipe = vec![device.path.clone()];
+    (dir, device, careful, wiping)
+}
+
+fn first_block(device: &TestDevice) -> Vec<u8> {
+    let mut block = vec![0; 4096];
+    let file = std::fs::File::open(&device.path).unwrap();
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut block, 0).unwrap();
+    block
+}
+
+fn an_empty_device_is_written_over_and_used_whole() {
+    needs!(root);
+    let (_dir, device, careful, _) = scene(&[]);
+    check(&careful).unwrap();
+    let lines = run(&careful, |_| {});
+    assert_eq!(find(&lines, "filled"), SIZE);
+    let opened = find(&lines, "opened");
+    let medium = &opened["media"][device.path.to_str().unwrap()];
+    assert_eq!(medium["device"]["size_bytes"], SIZE, "{opened:#}");
+    assert_eq!(find(&lines, "exists"), false, "{lines:#?}");
+    assert!(first_block(&device).iter().any(|byte| *byte != 0));
+    // Now it holds ext4, which nobody gave up.
+    assert!(check(&careful).unwrap_err().to_string().contains("ext4"));
+}
+
+fn a_signature_needs_consent_by_whatever_name() {
+    needs!(root);
+    let (dir, device, careful, wiping) = scene(&[]);
+    for mkfs in [&["mkfs.ext4", "-q", "-F"][..], &["mkswap"]] {
+        must("wipefs", &["-a", device.path.to_str().unwrap()]);
+        check(&careful).unwrap();
+        must(mkfs[0], &[&mkfs[1..], &[device.path.to_str().unwrap()]].concat());
+        let refusal = check(&careful).unwrap_err();
+        assert_eq!(refusal.kind, Kind::Request);
+        assert!(refusal.to_string().contains(&format!("--wipe {}", device.path.display())), "{refusal}");
+        check(&wiping).unwrap();
+    }
+    let alias = dir.path().join("alias");
+    std::os::unix::fs::symlink(&device.path, &alias).unwrap();
+    check(&Setup { wipe: vec![alias], ..careful.clone() }).unwrap();
+    check(&Setup { wipe: vec!["/dev/null".into(), dir.path().join("nothing")], ..careful }).unwrap_err();
+}
+
+/// An MBR with the boot signature, and one Linux partition of 16 MiB that starts at 1 MiB.
+fn write_partition_table(device: &TestDevice) {
+    let mut mbr = [0u8; 512];
+    mbr[446 + 4] = 0x83;
+    mbr[446 + 8..446 + 16].copy_from_slice(&[0, 8, 0, 0, 0, 128, 0, 0]);
+    mbr[510..].copy_from_slice(&[0x55, 0xAA]);
+    let file = std::fs::File::options().write(true).open(&device.path).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &mbr, 0).unwrap();
+    file.sync_all().unwrap();
+}
+
+fn a_disk_with_a_mounted_partition_is_refused_even_with_consent() {
+    needs!(root);
+    let (dir, device, _, wiping) = scene(&[]);
+    // Told to the kernel directly: not every kernel reads partition tables. In sectors.
+    must("addpart", &[device.path.to_str().unwrap(), "1", "2048", "32768"]);
+    let partition = format!("{}p1", device.path.display());
+    must("mkfs.ext4", &["-q", "-F", &partition]);
+    let point = dir.path().join("mounted");
+    std::fs::create_dir(&point).unwrap();
+    must("mount", &[&partition, point.to_str().unwrap()]);
+    let refusal = check(&wiping);
+    must("umount", &[point.to_str().unwrap()]);
+    let refusal = refusal.unwrap_err().to_string();
+    assert!(refusal.contains(&format!("{} is mounted at", partition.trim_start_matches("/dev/"))), "{refusal}");
+    check(&wiping).unwrap();
+    must("delpart", &[device.path.to_str().unwrap(), "1"]);
+}
+
+fn a_partition_table_is_a_signature() {
+    needs!(root);
+    let (_dir, device, careful, wiping) = scene(&[]);
+    write_partition_table(&device);
+    assert!(check(&careful).unwrap_err().to_string().contains("dos"));
+    check(&wiping).unwrap();
+}
+
+fn a_mounted_device_is_refused_even_with_consent() {
+    needs!(root);
+    let (dir, device, careful, wiping) = scene(&[]);
+    must("mkfs.ext4", &["-q", "-F", device.path.to_str().unwrap()]);
+    let point = dir.path().join("mounted");
+    std::fs::create_dir(&point).unwrap();
+    must("mount", &[device.path.to_str().unwrap(), point.to_str().unwrap()]);
+    let refusals = [check(&careful), check(&wiping)].map(Result::unwrap_err);
+    must("umount", &[point.to_str().unwrap()]);
+    for refusal in refusals {
+        assert_eq!(refusal.kind, Kind::Request);
+        assert!(refusal.to_string().contains("mounted at"), "{refusal}");
+    }
+    check(&wiping).unwrap();
+}
+
+fn a_device_mounted_only_in_another_namespace_is_refused() {
+    needs!(root);
+    let (dir, device, _, wiping) = scene(&[]);
+    must("mkfs.ext4", &["-q", "-F", device.path.to_str().unwrap()]);
+    let script = format!("mount {} {} && echo mounted && exec sleep 600", device.path.display(), dir.path().display());
+    let mut other = std::process::Command::new("unshare")
+        .args(["--mount", "--kill-child", "--fork", "sh", "-c", &script])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(other.stdout.take().unwrap()), &mut line).unwrap();
+    let refusal = check(&wiping);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert_eq!(line, "mounted\n");
+    assert!(refusal.unwrap_err().to_string().contains("mounted"));
+    crate::stage::eventually("the other namespace is gone", || check(&wiping).is_ok());
+}
+
+fn a_device_in_use_is_refused_even_with_consent() {
+    needs!(root);
+    let (_dir, device, _, wiping) = scene(&[]);
+    // What swap, md and device mapper do.
+    let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
+    let claim: OwnedFd = rustix::fs::open(&device.path, flags, Mode::empty()).unwrap();
+    let refusal = check(&wiping).unwrap_err();
+    assert_eq!(refusal.kind, Kind::Request);
+    assert!(refusal.to_string().contains("in use"), "{refusal}");
+    drop(claim);
+    check(&wiping).unwrap();
+}
+
+fn a_read_only_device_is_refused() {
+    needs!(root);
+    let (_dir, _device, _, wiping) = scene(&["-r"]);
+    assert!(check(&wiping).unwrap_err().to_string().contains("read-only"));
+}
+
+fn what_is_no_block_device_is_refused() {
+    let dir = directory();
+    std::fs::write(dir.path().join("file"), "precious").unwrap();
+    for (path, words) in [("/dev/null", "not a block device"), ("/nonexistent", "does not exist")] {
+        let refusal = check(&setup(&[&format!("ext4@{path}")], SIZE, dir.path())).unwrap_err();
+        if rustix::process::geteuid().is_root() {
+            assert!(refusal.to_string().contains(words), "{refusal}");
+        }
+        assert!(refusal.kind != Kind::Trial);
+    }
+}
+
+fn two_names_of_one_device_are_refused() {
+    needs!(root);
+    let (dir, device, _, _) = scene(&[]);
+    let alias = dir.path().join("alias");
+    std::os::unix::fs::symlink(&device.path, &alias).unwrap();
+    let targets = [format!("ext4@{}", device.path.display()), format!("ext2@{}", alias.display())];
+    let refusal = check(&setup(&[&targets[0], &targets[1]], SIZE, dir.path())).unwrap_err();
+    assert!(refusal.to_string().contains("the same device"), "{refusal}");
+}
+
+/// Two devices, and a link to the first that somebody else may change.
+struct Links {
+    dir: tempfile::TempDir,
+    first: TestDevice,
+    second: TestDevice,
+    link: PathBuf,
+}
+
+impl Links {
+    fn new() -> Links {
+        let dir = directory();
+        let first = TestDevice::new(dir.path(), SIZE, &[]);
+        let second = TestDevice::new(dir.path(), SIZE, &[]);
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&first.path, &link).unwrap();
+        Links { dir, first, second, link }
+    }
+
+    fn lead_to(&self, device: &TestDevice) {
+        let next = self.dir.path().join("next");
+        std::os::unix::fs::symlink(&device.path, &next).unwrap();
+        std::fs::rename(&next, &self.link).unwrap();
+    }
+
+    /// As the front makes it: each name is resolved now.
+    fn resolved(&self, target: &Path, wipe: &[&Path]) -> Setup {
+        let mut setup = setup(&[&format!("ext4@{}", target.display())], SIZE, self.dir.path());
+        setup.wipe = wipe.iter().map(|path| path.to_path_buf()).collect();
+        setup.devices = medium::named_devices(&setup.targets, &setup.wipe);
+        setup
+    }
+}
+
+fn content(device: &TestDevice) -> Vec<u8> {
+    std::fs::read(&device.path).unwrap()
+}
+
+fn a_name_that_leads_elsewhere_since_it_was_resolved_is_refused() {
+    needs!(root);
+    let links = Links::new();
+    let setup = links.resolved(&links.link, &[]);
+    check(&setup).unwrap();
+    // Empty, so that nothing else would refuse it.
+    links.lead_to(&links.second);
+    let refusal = check(&setup).unwrap_err();
+    assert_eq!(refusal.kind, Kind::Request);
+    assert!(refusal.to_string().contains("leads to another device than when it was named"), "{refusal}");
+    let before = content(&links.second);
+    let lines = run(&setup, |_| {});
+    assert!(find(&lines, "error")["what"].as_str().unwrap().contains("leads to another device"), "{lines:#?}");
+    assert!(content(&links.second) == before, "nothing was written");
+    links.lead_to(&links.first);
+    check(&setup).unwrap();
+
+    // The same name and number, and another file behind it.
+    let path = links.first.path.to_str().unwrap().to_owned();
+    let image = links.dir.path().join("image");
+    std::fs::File::create(&image).and_then(|file| file.set_len(SIZE)).unwrap();
+    must("losetup", &["-d", &path]);
+    crate::stage::eventually("it is free", || {
+        std::process::Command::new("losetup").args([&path, image.to_str().unwrap()]).status().unwrap().success()
+    });
+    assert!(check(&setup).unwrap_err().to_string().contains("leads to another device"));
+}
+
+fn consent_to_wipe_is_for_the_device_that_was_named() {
+    needs!(root);
+    let links = Links::new();
+    for device in [&links.first, &links.second] {
+        must("mkfs.ext4", &["-q", "-F", device.path.to_str().unwrap()]);
+    }
+    let setup = links.resolved(&links.second.path, &[&links.link]);
+    links.lead_to(&links.second);
+    let refusal = check(&setup).unwrap_err();
+    assert!(refusal.to_string().contains("is not empty"), "{refusal}");
+    check(&links.resolved(&links.second.path, &[&links.link])).unwrap();
+    // Nor is consent of then enough, where the name means another one by now.
+    let setup = links.resolved(&links.second.path, &[&links.link]);
+    links.lead_to(&links.first);
+    assert!(check(&setup).unwrap_err().to_string().contains("is not empty"));
+}
+
+fn attach(file: &Path) -> String {
+    let output = std::process::Command::new("losetup").args(["-f", "--show"]).arg(file).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn a_device_under_a_mounted_loop_device_is_refused() {
+    needs!(root);
+    let (_dir, device, _, wiping) = scene(&[]);
+    let above = attach(&device.path);
+    let refusal = check(&wiping);
+    must("losetup", &["-d", &above]);
+    let refusal = refusal.unwrap_err();
+    assert_eq!(refusal.kind, Kind::Request);
+    let says = format!("{} is attached to {}", name(Path::new(&above)), name(&device.path));
+    assert!(refusal.to_string().contains(&says) && refusal.to_string().contains("nothing was changed"), "{refusal}");
+    crate::stage::eventually("the loop device is gone", || check(&wiping).is_ok());
+}
+
+fn name(device: &Path) -> String {
+    device.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+fn an_image_that_is_mounted_through_another_loop_device_is_refused() {
+    needs!(root);
+    let dir = directory();
+    let image = dir.path().join("image");
+    std::fs::File::create(&image).and_then(|file| file.set_len(SIZE)).unwrap();
+    let (one, other) = (attach(&image), attach(&image));
+    must("mkfs.ext4", &["-q", "-F", &one]);
+    let point = dir.path().join("mounted");
+    std::fs::create_dir(&point).unwrap();
+    must("mount", &[&one, point.to_str().unwrap()]);
+    let mut setup = setup(&[&format!("ext4@{other}")], SIZE, dir.path());
+    setup.wipe = vec![other.clone().into()];
+    let refusal = check(&setup);
+    must("umount", &[point.to_str().unwrap()]);
+    let free = check(&setup);
+    must("losetup", &["-d", &one, &other]);
+    let says = format!("{} is mounted at", name(Path::new(&one)));
+    assert!(refusal.as_ref().unwrap_err().to_string().contains(&says), "{refusal:?}");
+    free.unwrap();
+}

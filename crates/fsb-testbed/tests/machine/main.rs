@@ -1,0 +1,41 @@
+//! Tests on the real kernel. Those that need root skip loudly elsewhere, and fail in CI.
+
+#![expect(unsafe_code, reason = "system calls without a safe interface")]
+#![expect(clippy::print_stdout, reason = "actors answer on standard output")]
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+#[macro_use]
+extern crate fsb_testkit;
+
+mod actor;
+mod background;
+mod confinement;
+mod devices;
+mod directories;
+mod file_systems;
+mod killed;
+mod quiet;
+mod side;
+mod side_by_side;
+mod stage;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(code) = actor::play(&arguments) {
+        return code;
+    }
+    let tests = [
+        confinement::tests(),
+        devices::tests(),
+        directories::tests(),
+        file_systems::tests(),
+        killed::tests(),
+        quiet::tests(),
+        side_by_side::tests(),
+    ];
+    let tests = tests.into_iter().flatten().collect();
+    // As with real runs, one at a time: drop_caches empties everybody's caches.
+    fsb_testkit::run(tests)
+}

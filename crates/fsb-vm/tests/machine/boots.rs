@@ -1,0 +1,257 @@
+//! From a kernel to answers, and to every end.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fsb_vm::machine::Patience;
+use fsb_vm::{Acceleration, Contents, Disk, Initramfs, Kernel, Machine, MachineSpec, Stop, initramfs, kernel, machine};
+
+tests! {
+    a_guest_answers,
+    every_driver_loads,
+    a_panic_and_its_reason_reach_the_host,
+    what_dies_is_told_apart,
+    a_guest_that_cannot_begin_says_why,
+    acceleration_is_found_by_a_boot,
+    an_accelerated_guest_that_hangs_is_given_up,
+}
+
+const MIB: u64 = 1 << 20;
+
+/// Less of it than a run has: guests of which nothing is expected are not looked after.
+const PATIENCE: Patience = Patience { silence: Duration::from_secs(1), answer: Duration::from_secs(10) };
+
+/// A kernel to boot.
+fn kernel() -> Result<Kernel, String> {
+    let named = std::env::var("FSB_TEST_KERNEL").ok();
+    let found = machine::find_qemu(machine::Architecture::HERE).and_then(|_| kernel::resolve(named.as_deref()));
+    found.map_err(|error| error.to_string())
+}
+
+fn contents() -> Contents {
+    Contents {
+        init: std::env::current_exe().expect("this test has a name"),
+        programs: vec![PathBuf::from("/bin/cat")],
+        modules: vec!["ext4".into()],
+        optional_modules: vec!["no-such-module".into(), "loop".into()],
+        files: Vec::new(),
+    }
+}
+
+/// A guest with its end of the protocol.
+struct Guest {
+    machine: Machine,
+    answers: BufReader<UnixStream>,
+}
+
+impl Guest {
+    fn boot(kernel: &Kernel, initramfs: &Initramfs, disks: Vec<Disk>) -> Guest {
+        let (ours, protocol) = UnixStream::pair().expect("a pair");
+        ours.set_read_timeout(Some(Duration::from_secs(120))).expect("a limit");
+        let spec = MachineSpec {
+            kernel,
+            initramfs,
+            // So little must do.
+            memory: machine::least_memory(initramfs),
+            cpus: 2,
+            root: None,
+            disks,
+            acceleration: Acceleration::Emulated,
+            protocol,
+            patience: PATIENCE,
+            launcher: PathBuf::from("/proc/self/exe"),
+        };
+        let machine = Machine::boot(spec).expect("QEMU starts");
+        Guest { machine, answers: BufReader::new(ours) }
+    }
+
+    fn ask(&mut self, question: &str) -> String {
+        writeln!(self.answers.get_ref(), "{question}").expect("a question");
+        let mut line = String::new();
+        self.answers
+            .read_line(&mut line)
+            .unwrap_or_else(|error| panic!("{error}: {:?}", self.machine.console_tail(30)));
+        line.trim_end().to_owned()
+    }
+
+    /// Looks after it for longer than one that gives no sign of life would be left to itself.
+    fn is_silent_and_lives(&mut self) {
+        self.machine.heard();
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE.silence + PATIENCE.answer + Duration::from_secs(3) {
+            self.machine.look_after();
+            assert_eq!(self.machine.stopped(), None, "after {:?}", begin.elapsed());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn wait(&mut self) -> Stop {
+        let start = Instant::now();
+        loop {
+            if let Some(stop) = self.machine.stopped() {
+                return stop;
+            }
+            assert!(start.elapsed() < Duration::from_secs(120), "{:?}", self.machine.console_tail(30));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// What a process has cost, in seconds: told, for a busy machine makes any boot slow.
+fn cpu_seconds(pid: u32) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: f64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
+    ticks / rustix::param::clock_ticks_per_second() as f64
+}
+
+fn a_guest_answers() {
+    let kernel = needs!(kernel());
+    let cache = tempfile::tempdir().unwrap();
+    let initramfs = initramfs::build(&kernel, &contents(), cache.path()).unwrap();
+    assert_eq!(initramfs.missing, ["no-such-module"]);
+    assert!(initramfs::build(&kernel, &contents(), cache.path()).unwrap().reused);
+    let image = tempfile::tempfile_in(Path::new("/var/tmp")).unwrap();
+    image.set_len(16 * MIB).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&image, b"abcde", 0).unwrap();
+    let disk = Disk { file: image.try_clone().unwrap().into(), serial: "fsb0".into() };
+    let begin = Instant::now();
+    let mut guest = Guest::boot(&kernel, &initramfs, vec![disk]);
+    assert_eq!(guest.ask("read /proc/sys/kernel/osrelease"), kernel.release);
+    let spent = cpu_seconds(guest.machine.pid());
+    eprintln!("booted in {:.2} s, {spent:.2} s of CPU, {} MiB", begin.elapsed().as_secs_f64(), initramfs.size / MIB);
+    assert!(guest.ask("read /proc/filesystems").contains("ext4"));
+    assert_eq!(guest.ask("disk fsb0"), format!("{} abcde", 16 * MIB));
+    let mut bytes = [0; 5];
+    // Opened anew: our own description reads past the cache since QEMU has it.
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&image));
+    std::io::Read::read_exact(&mut std::fs::File::open(path).unwrap(), &mut bytes).unwrap();
+    assert_eq!(&bytes, b"edcba");
+    assert_eq!(guest.ask("run /bin/cat /etc/hostname"), "exit status: 0 guest");
+    let orphan = guest.ask("orphan");
+    assert_eq!(guest.ask(&format!("gone /proc/{orphan}")), "true");
+    guest.is_silent_and_lives();
+    // Large messages, both ways.
+    let long = "x".repeat(300_000);
+    assert_eq!(guest.ask(&format!("echo {long}")), long);
+    assert_eq!(guest.ask("end"), "good bye");
+    assert_eq!(guest.wait(), Stop::PoweredOff);
+}
+
+/// The file systems of Debian's kernels that hosts often lack, and what RAID and faults need.
+fn every_driver_loads() {
+    let kernel = needs!(kernel());
+    let cache = tempfile::tempdir().unwrap();
+    let systems = ["ext4", "xfs", "btrfs", "jfs", "reiserfs", "f2fs", "nilfs2", "ntfs3"];
+    let others = ["raid0", "dm-flakey", "dm-log-writes", "loop"];
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let contents = Contents { modules: owned(&others), optional_modules: owned(&systems), ..contents() };
+    let initramfs = initramfs::build(&kernel, &contents, cache.path()).unwrap();
+    let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
+    let known = guest.ask("read /proc/filesystems");
+    let known: Vec<_> = known.split_whitespace().collect();
+    // Not every kernel has every one, but some of them are in all.
+    assert!(initramfs.missing.len() <= 2, "{:?}", initramfs.missing);
+    for system in systems.iter().filter(|system| !initramfs.missing.iter().any(|name| name == *system)) {
+        assert!(known.contains(system), "{system} is not in {known:?}");
+    }
+    assert!(guest.ask("read /proc/mdstat").contains("raid0"));
+    // Soft dependencies came along: no driver has to ask for a module that nobody can load.
+    assert!(guest.ask("read /proc/crypto").contains("crc32c"));
+}
+
+fn a_panic_and_its_reason_reach_the_host() {
+    let kernel = needs!(kernel());
+    let cache = tempfile::tempdir().unwrap();
+    let initramfs = initramfs::build(&kernel, &contents(), cache.path()).unwrap();
+    let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
+    assert_eq!(guest.ask("read /etc/hostname"), "guest");
+    writeln!(guest.answers.get_ref(), "write /proc/sysrq-trigger c").unwrap();
+    let Stop::Panicked(why) = guest.wait() else { panic!("{:?}", guest.machine.console_tail(50)) };
+    assert!(why.contains("sysrq triggered crash"), "{why}");
+    assert!(guest.machine.console_tail(50).iter().any(|line| line.contains("Call Trace")));
+    let mut line = String::new();
+    assert_eq!(guest.answers.read_line(&mut line).unwrap_or(0), 0, "the protocol has ended: {line}");
+}
+
+fn what_dies_is_told_apart() {
+    let kernel = needs!(kernel());
+    let cache = tempfile::tempdir().unwrap();
+    let initramfs = initramfs::build(&kernel, &contents(), cache.path()).unwrap();
+    // The agent ends, and was not asked to.
+    let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
+    writeln!(guest.answers.get_ref(), "crash").unwrap();
+    let Stop::Refused(why) = guest.wait() else { panic!("{:?}", guest.machine.console_tail(50)) };
+    assert_eq!(why, "its agent ended: exit status 7");
+    // QEMU is killed by somebody else.
+    let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
+    assert_eq!(guest.ask("read /etc/hostname"), "guest");
+    let pid = rustix::process::Pid::from_raw(i32::try_from(guest.machine.pid()).unwrap()).unwrap();
+    assert_eq!(guest.machine.stopped(), None);
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    assert_eq!(guest.wait(), Stop::Killed(9));
+    // The thread that booted it ends, and QEMU with it.
+    let boots = std::thread::spawn({
+        let (kernel, initramfs) = (kernel.clone(), initramfs.clone());
+        move || {
+            let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
+            guest.ask("read /etc/hostname");
+            guest
+        }
+    });
+    let mut guest = boots.join().unwrap();
+    assert_eq!(guest.wait(), Stop::Killed(9));
+}
+
+fn a_guest_that_cannot_begin_says_why() {
+    let kernel = needs!(kernel());
+    let cache = tempfile::tempdir().unwrap();
+    let missing = Contents { modules: vec!["no-such-driver".into()], ..contents() };
+    let error = initramfs::build(&kernel, &missing, cache.path()).unwrap_err();
+    assert!(error.to_string().contains("no module no_such_driver") && error.to_string().contains(&kernel.release));
+    // A module that is no module: found out in the guest.
+    let broken = cache.path().join("broken");
+    std::fs::write(&broken, "garbage").unwrap();
+    let files = vec![("/usr/lib/modules/ext4.ko".to_owned(), broken)];
+    let initramfs = initramfs::build(&kernel, &Contents { files, ..contents() }, cache.path()).unwrap();
+    let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
+    let Stop::Refused(why) = guest.wait() else { panic!("{:?}", guest.machine.console_tail(50)) };
+    assert!(why.contains("cannot load the module /usr/lib/modules/ext4.ko"), "{why}");
+}
+
+fn acceleration_is_found_by_a_boot() {
+    let kernel = needs!(kernel());
+    let cache = tempfile::tempdir().unwrap();
+    let initramfs = initramfs::build(&kernel, &contents(), cache.path()).unwrap();
+    let own = Path::new("/proc/self/exe");
+    let (acceleration, how) = machine::probe(&kernel, &initramfs, own, cache.path());
+    eprintln!("{acceleration:?}: {how}");
+    assert!(!how.is_empty());
+    // The second time it is remembered, or as cheap to find out.
+    let begin = Instant::now();
+    assert_eq!(machine::probe(&kernel, &initramfs, own, cache.path()), (acceleration, how));
+    assert!(begin.elapsed() < Duration::from_secs(2));
+}
+
+/// On some machines /dev/kvm is there and every guest hangs: here a QEMU that says nothing stands for one. Where there
+/// is no KVM at all, that is said without any boot.
+fn an_accelerated_guest_that_hangs_is_given_up() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["qemu-system-x86_64", "qemu-system-aarch64"] {
+        let path = directory.path().join(name);
+        std::fs::write(&path, "#!/bin/sh\nexec sleep 600\n").unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap_or_default());
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([crate::guest::PROBE_ARGUMENT, directory.path().to_str().unwrap()])
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.starts_with("Emulated: "), "{text}");
+    let kvm = std::fs::File::options().read(true).write(true).open("/dev/kvm").is_ok();
+    assert_eq!(text.contains("a guest did not come up in "), kvm, "{text}");
+}

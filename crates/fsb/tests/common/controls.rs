@@ -1,0 +1,52 @@
+//! Controls in whole runs: set, observed, restored, and refused before anything is changed.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::*;
+
+/// Writes and reads that last long enough to look at.
+pub const PLAN: &str = r#"
+name = "controlled"
+[controls]
+guest-memory = "off"
+[repetition]
+blocks = 50
+stretch = "100ms"
+[[workload]]
+name = "write"
+file_size = "2M"
+block_size = "64K"
+durability = "end"
+[[workload]]
+name = "read"
+file_size = "2M"
+block_size = "64K"
+cache = "cold"
+"#;
+
+pub fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+/// A run of the plan in `directory` on targets, with controls.
+pub fn start(directory: &Path, targets: &[&str], controls: &[&str], wipe: &Path) -> Running {
+    fs::write(directory.join("plan.toml"), PLAN).expect("the plan is written");
+    let wipe = wipe.to_string_lossy();
+    let mut arguments = vec!["run", "plan.toml", "--size", "320M", "--out", "run", "-q", "--wipe", &wipe];
+    arguments.extend(targets);
+    arguments.extend(controls.iter().flat_map(|control| ["--control", control]));
+    Running::start(directory, &arguments)
+}
+
+/// Waits until nothing of the run with this front is there any more: other runs may go on.
+pub fn is_gone(front: u32) {
+    let owner = format!("\"pid\":{front},");
+    wait_until("the run is gone", std::time::Duration::from_secs(20), || {
+        let processes = fs::read_dir("/proc").expect("/proc").flatten();
+        processes.into_iter().all(|entry| {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            !String::from_utf8_lossy(&line).contains(&owner)
+        })
+    });
+}

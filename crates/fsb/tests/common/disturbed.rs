@@ -1,0 +1,19 @@
+//! Disturbed visits are made again, and how many blocks are made: whole runs on the null file system, which pretends
+//! both disturbances and noise. Targets take turns here but where a test says otherwise.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::{fast_plan, fsb};
+
+pub fn run(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Output {
+    fast_plan(directory);
+    let mut all = vec!["run", "fast.toml", "--seed", "42", "--one-at-a-time", "--out", out];
+    all.extend(arguments);
+    fsb(directory, &all)
+}
+
+pub fn text<'a>(trial: &'a Value, key: &str) -> &'a str {
+    trial[key].as_str().unwrap()
+}

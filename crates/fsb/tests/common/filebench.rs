@@ -1,0 +1,43 @@
+//! `fsb filebench`: what a file says is done, printed as filebench prints it, and nothing is left.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::Duration;
+
+use crate::common::{Running, fsb, wait_until};
+
+pub fn shipped(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/filebench/wml").join(name);
+    path.display().to_string()
+}
+
+/// Runs a file of filebench's in a directory, smaller.
+pub fn run(directory: &Path, file: &str, more: &[&str]) -> Output {
+    let file = shipped(file);
+    fsb(directory, &[&["filebench", "--dir", ".", file.as_str()], more].concat())
+}
+
+pub fn listing(directory: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Starts a run that goes on for an hour, and waits until it works on files.
+pub fn start(directory: &Path, more: &[&str]) -> Running {
+    let file = shipped("varmail.f");
+    let options = [&["filebench", "--dir", ".", &file, "--seconds", "3600", "--set", "nfiles=200"], more].concat();
+    let running = Running::start(directory, &options);
+    wait_until("files are there", Duration::from_secs(60), || set(directory).is_some_and(|set| files(&set) > 100));
+    std::thread::sleep(Duration::from_millis(100));
+    running
+}
+
+/// Where a run's files lie.
+pub fn set(directory: &Path) -> Option<PathBuf> {
+    let own = listing(directory).into_iter().find(|path| path.to_string_lossy().contains("/.fsb-"))?;
+    Some(own.join("fsb-set/bigfileset"))
+}
+
+pub fn files(directory: &Path) -> usize {
+    let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
+    entries.flatten().map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { 1 }).sum()
+}

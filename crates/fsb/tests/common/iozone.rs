@@ -1,0 +1,28 @@
+//! `fsb iozone`: the calls, the text and the behaviour of IOzone.
+
+use std::path::Path;
+use std::process::Output;
+
+use crate::common::{expect_code, fsb};
+
+/// Runs `fsb iozone` with the words of a line, in a directory.
+pub fn iozone(directory: &Path, line: &str) -> Output {
+    let mut arguments = vec!["iozone"];
+    arguments.extend(line.split_whitespace());
+    fsb(directory, &arguments)
+}
+
+/// The same, which must succeed: what it printed.
+pub fn done(directory: &Path, line: &str) -> String {
+    let output = iozone(directory, line);
+    expect_code(&output, 0);
+    crate::common::stdout(&output)
+}
+
+/// What lies in a directory, by name.
+pub fn listing(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap().flatten();
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}

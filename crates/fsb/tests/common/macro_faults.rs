@@ -1,0 +1,50 @@
+//! What may go wrong with servers' work on real files: the trial says so, and the rest of the run goes on.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::common::counting;
+
+pub const SHORT: &str = "[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\n";
+/// Small work of three kinds that fits everywhere.
+pub const OTHERS: &str = "[[workload]]\nname = 'postmark'\nnumber = 50\ntransactions = 100\nverify = true\n\
+                      [[workload]]\nname = 'untar-build'\nfiles = 60\nverify = true\n\
+                      [[workload]]\nname = 'filetree'\nset = 'portage'\nscale = 0.005\nverify = true\n";
+
+/// The trials of block 1, by workload.
+pub fn outcomes(out: &Path) -> Vec<(String, String, String)> {
+    let text = |trial: &Value, key: &str| trial[key].as_str().unwrap_or_default().to_owned();
+    let trials = counting(out).into_iter().filter(|trial| trial["block"] == 1);
+    trials.map(|trial| (text(&trial, "workload"), text(&trial, "outcome"), text(&trial, "error"))).collect()
+}
+
+/// The workload that begins so failed for that reason, and all others have values.
+pub fn expect_one_failure(out: &Path, label: &str, said: &str) {
+    let outcomes = outcomes(out);
+    assert_eq!(outcomes.len(), 4, "{outcomes:?}");
+    for (workload, outcome, error) in &outcomes {
+        if workload.starts_with(label) {
+            assert!(outcome == "failed" && error.contains(said), "{workload}: {outcome}: {error}");
+        } else {
+            assert_eq!(outcome, "ok", "{workload}: {error}");
+        }
+    }
+}
+
+/// Files below a directory called after the set.
+pub fn mails(directory: &Path, within: bool) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut found = Vec::new();
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            found.extend(mails(&path, within || path.ends_with(SET)));
+        } else if within {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// What the personality calls its set.
+pub const SET: &str = "bigfileset";

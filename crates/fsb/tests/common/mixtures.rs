@@ -1,0 +1,12 @@
+//! Data of which compression and deduplication save a part that the plan chose.
+
+use std::path::Path;
+
+pub fn plan(directory: &Path, data: &str) {
+    let plan = format!(
+        "[[workload]]\nname = 'write'\nfile_size = '32M'\ndurability = 'end'\ndata = {data}\n\
+         [[workload]]\nname = 'read'\nfile_size = '32M'\ncache = 'cold'\ndata = {data}\n\
+         [repetition]\nblocks = 2\nstretch = '50ms'\n[controls]\nguest-memory = 'off'\n"
+    );
+    std::fs::write(directory.join("plan.toml"), plan).unwrap();
+}

@@ -1,0 +1,360 @@
+//! What the tests share: running the program, small plans, and looking for what it may have left.
+
+#![allow(dead_code, reason = "each of the two test programs uses a part")]
+
+pub mod bad_input;
+pub mod command;
+pub mod compare;
+pub mod controls;
+pub mod controls_concurrent;
+pub mod disturbed;
+pub mod export;
+pub mod failures;
+pub mod filebench;
+pub mod flow;
+pub mod iozone;
+pub mod macro_faults;
+pub mod mixtures;
+pub mod ownership;
+pub mod postmark;
+pub mod postmark_behaviour;
+pub mod regimes;
+pub mod replays;
+pub mod resume;
+pub mod shell;
+pub mod side_by_side;
+pub mod traces;
+pub mod vm;
+pub mod vm_refused;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// The program under test.
+pub const FSB: &str = env!("CARGO_BIN_EXE_fsb");
+
+/// Runs the program in `directory`.
+pub fn fsb(directory: &Path, arguments: &[&str]) -> Output {
+    command(directory, arguments).output().expect("the program starts")
+}
+
+/// The program with `arguments`, to be run in `directory`.
+pub fn command(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(FSB);
+    command.current_dir(directory).args(arguments).env_remove("SUDO_UID").env_remove("SUDO_GID");
+    // Messages are looked for as wholes.
+    command.env_remove("PKEXEC_UID").env_remove("DOAS_USER").env("COLUMNS", "10000");
+    command
+}
+
+/// Runs the program with messages as JSON. It must fail with that exit code and that error code. Returns the error.
+pub fn fails(directory: &Path, arguments: &[&str], exit: i32, code: &str) -> serde_json::Value {
+    let output = command(directory, arguments).env("FSB_MESSAGE_FORMAT", "json").output().expect("the program starts");
+    let error = error_of(&output);
+    let found = (output.status.code(), error["code"].as_str());
+    assert_eq!(found, (Some(exit), Some(code)), "{arguments:?}: {}{}", stderr(&output), stdout(&output));
+    error
+}
+
+/// Runs requests that the program must refuse with exit code 2 and these error codes. The snapshot holds their messages.
+pub fn expect_refusals(snapshot: &str, directory: &Path, requests: &[(&[&str], &str)]) {
+    let mut messages = String::new();
+    for (arguments, code) in requests {
+        let error = fails(directory, arguments, 2, code);
+        let causes = error["cause"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_str);
+        let lines: Vec<&str> = error["message"].as_str().into_iter().chain(causes).collect();
+        messages += &format!("$ fsb {}\n{}\n\n", arguments.join(" "), lines.join("\n"));
+    }
+    insta::assert_snapshot!(snapshot, messages.replace(&directory.display().to_string(), "DIR"));
+}
+
+/// Returns the last error that the program printed as JSON; `null` without one.
+pub fn error_of(output: &Output) -> serde_json::Value {
+    let messages = stderr(output);
+    let mut messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    messages.rfind(|message| message["level"] == "error").unwrap_or_default()
+}
+
+/// Standard output as text.
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Standard error as text.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Asserts the exit code, showing what was said otherwise.
+pub fn expect_code(output: &Output, code: i32) {
+    assert_eq!(output.status.code(), Some(code), "stdout:\n{}\nstderr:\n{}", stdout(output), stderr(output));
+}
+
+/// A new directory on a real disk, for images.
+pub fn scratch() -> TempDir {
+    tempfile::Builder::new().prefix("fsb-test-").tempdir().expect("a temporary directory")
+}
+
+/// A plan with few small workloads, written to `directory`.
+pub fn tiny_plan(directory: &Path) -> PathBuf {
+    let path = directory.join("tiny.toml");
+    fs::write(&path, TINY).expect("the plan is written");
+    path
+}
+
+/// One of each kind of workload, each done in milliseconds.
+pub const TINY: &str = r#"
+name = "tiny"
+[controls]
+guest-memory = "off"
+[repetition]
+blocks = 1
+stretch = "1ms"
+[[workload]]
+name = "write"
+file_size = "2M"
+block_size = "256K"
+durability = "end"
+[[workload]]
+name = "read"
+file_size = "2M"
+block_size = "256K"
+cache = "cold"
+[[workload]]
+name = "read"
+file_size = "2M"
+block_size = "256K"
+cache = "warm"
+[[workload]]
+name = "create"
+files = 50
+file_size = "4K"
+durability = "end"
+[[workload]]
+name = "scan"
+files = 50
+file_size = "4K"
+cache = "cold"
+[[workload]]
+name = "rename"
+files = 50
+[[workload]]
+name = "delete"
+files = 50
+durability = "end"
+"#;
+
+/// Restricts this thread, and what it starts, to two processors: the label of a workload says how many threads it has.
+pub fn on_two_processors() {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let allowed = sched_getaffinity(None).expect("an affinity");
+    let mut two = CpuSet::new();
+    (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).take(2).for_each(|cpu| two.set(cpu));
+    sched_setaffinity(None, &two).expect("processors that were allowed before");
+}
+
+/// The suite `quick` with stretches of a millisecond, written to `directory`: many trials, each of one repetition.
+pub fn fast_plan(directory: &Path) -> PathBuf {
+    on_two_processors();
+    let path = directory.join("fast.toml");
+    fs::write(&path, "suite = 'quick'\n[repetition]\nstretch = '1ms'\n").expect("the plan is written");
+    path
+}
+
+/// Everything of this machine that a run must not leave: mounts, loop devices with a backing file, processes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Traces {
+    mounts: Vec<String>,
+    loops: Vec<String>,
+    processes: Vec<String>,
+}
+
+/// What is there now.
+pub fn traces() -> Traces {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mut loops: Vec<String> = Vec::new();
+    for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+        // Images lie in the directories of tests, or in memory; those elsewhere are another checkout's.
+        let is_ours =
+            |backing: &String| Path::new(backing).starts_with(std::env::temp_dir()) || backing.starts_with("/memfd");
+        if let Some(backing) = fs::read_to_string(entry.path().join("loop/backing_file")).ok().filter(is_ours) {
+            loops.push(format!("{} {}", entry.file_name().to_string_lossy(), backing.trim()));
+        }
+    }
+    loops.sort();
+    Traces {
+        mounts: mounts
+            .lines()
+            .filter(|line| line.contains("fsb") || line.contains("/dev/loop"))
+            .map(str::to_owned)
+            .collect(),
+        loops,
+        processes: processes(),
+    }
+}
+
+/// Processes of the program itself, and FUSE servers and virtual machines that it started.
+fn processes() -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+        // Another checkout's tests may run on this machine, too: its program, and tests that play its roles.
+        let exe = fs::read_link(entry.path().join("exe")).unwrap_or_default();
+        let ours = Path::new(FSB).ancestors().nth(2).expect("the program is in target/PROFILE");
+        if exe.components().any(|part| part.as_os_str() == "target") && !exe.starts_with(ours) {
+            continue;
+        }
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if line.contains("__supervisor")
+            || line.contains("__agent")
+            || line.contains("__worker")
+            || line.contains("__watcher")
+            || line.contains("__vm-")
+            || (line.contains("qemu-system-") && line.contains("chardev=protocol,name=fsb"))
+            || line.starts_with("ntfs-3g")
+        {
+            found.push(format!("{pid} {line}"));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Waits until a run has left nothing: the kernel takes things away asynchronously.
+pub fn expect_no_traces(before: &Traces) {
+    let start = Instant::now();
+    loop {
+        let now = traces();
+        if now == *before {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "left behind: {now:#?}\nbefore: {before:#?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Waits until `done` or panics with `what`.
+pub fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < limit, "waited {limit:?} for: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The process id of the watcher of the run with this front.
+pub fn watcher_of(front: u32) -> Option<i32> {
+    let owner = format!("\"pid\":{front},");
+    let watcher = processes().into_iter().find(|line| line.contains("__watcher") && line.contains(&owner));
+    watcher.and_then(|line| line.split(' ').next()?.parse().ok())
+}
+
+/// Kills the watcher of the run with this front, so that the ledger alone remembers what that run changed.
+pub fn kill_watcher(front: u32) {
+    let pid = watcher_of(front).expect("the run has a watcher");
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(pid).expect("a process id"),
+        rustix::process::Signal::KILL,
+    )
+    .expect("it runs");
+}
+
+/// The trials of a run directory, as JSON.
+pub fn trials(run: &Path) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(run.join("trials.jsonl")).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// The trials that count: a busy machine disturbs some, and those were made again.
+pub fn counting(run: &Path) -> Vec<serde_json::Value> {
+    trials(run).into_iter().filter(|trial| trial["superseded"] != true).collect()
+}
+
+/// The record of a run directory, as JSON.
+pub fn record(run: &Path) -> serde_json::Value {
+    let text = fs::read_to_string(run.join("run.json")).expect("run.json is there");
+    serde_json::from_str(&text).expect("run.json is JSON")
+}
+
+/// A copy of the program where every user may execute it.
+pub fn public_copy() -> tempfile::NamedTempFile {
+    use std::os::unix::fs::PermissionsExt;
+    let copy = tempfile::Builder::new().prefix("fsb-public-").tempfile().unwrap();
+    fs::copy(FSB, copy.path()).unwrap();
+    fs::set_permissions(copy.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    // Executing a file that is open for writing is refused (ETXTBSY): keep only its path open.
+    let (_, path) = copy.into_parts();
+    tempfile::NamedTempFile::from_parts(fs::File::open(&path).unwrap(), path)
+}
+
+/// Runs a copy of the program as the user nobody.
+pub fn as_nobody(binary: &Path, directory: &Path, arguments: &[&str]) -> Output {
+    Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+        .arg(binary)
+        .args(arguments)
+        .current_dir(directory)
+        .env("HOME", directory)
+        .env("COLUMNS", "10000")
+        .env_remove("SUDO_UID")
+        .env_remove("SUDO_GID")
+        .output()
+        .expect("setpriv runs")
+}
+
+/// A program that runs. It is killed when a test panics before it waits for it, for the tests share one machine.
+pub struct Running(Option<std::process::Child>);
+
+impl Running {
+    /// Starts the program with its output kept.
+    pub fn start(directory: &Path, arguments: &[&str]) -> Running {
+        let mut command = command(directory, arguments);
+        let command = command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
+        Running(Some(command.stderr(std::process::Stdio::piped()).spawn().expect("the program starts")))
+    }
+
+    /// A program that was started already.
+    pub fn of(child: std::process::Child) -> Running {
+        Running(Some(child))
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.0.as_ref().expect("not waited for yet").id()
+    }
+
+    /// Whether it has not ended yet.
+    pub fn is_running(&mut self) -> bool {
+        self.0.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(self.id() as i32).expect("a process id");
+        rustix::process::kill_process(pid, signal).expect("our own child");
+    }
+
+    /// Returns its exit status, or `None` while it runs.
+    pub fn ended(&mut self) -> Option<std::process::ExitStatus> {
+        self.0.as_mut().expect("not waited for yet").try_wait().expect("our own child")
+    }
+
+    /// Waits for its end.
+    pub fn wait(mut self) -> Output {
+        self.0.take().expect("not waited for yet").wait_with_output().expect("the program ends")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

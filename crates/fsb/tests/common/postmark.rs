@@ -1,0 +1,38 @@
+//! `fsb postmark`: the calls, the text and the behaviour of PostMark.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::common::command;
+
+/// Runs `fsb postmark` on a file of commands, in a directory.
+pub fn script(directory: &Path, lines: &str) -> Output {
+    std::fs::write(directory.join("script"), lines).unwrap();
+    command(directory, &["postmark", "script"]).stdin(Stdio::null()).output().unwrap()
+}
+
+/// Runs a program with commands from a pipe.
+pub fn pipe(mut program: Command, lines: &str) -> Output {
+    let program = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = program.spawn().unwrap();
+    // Who has read enough closes the pipe.
+    let _ = child.stdin.take().unwrap().write_all(lines.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+/// What lies in a directory beside the file of commands, by name.
+pub fn listing(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap().flatten();
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| name != "script");
+    names.sort();
+    names
+}
+
+/// PostMark itself.
+pub fn theirs(directory: &Path) -> Command {
+    let mut command = Command::new("postmark");
+    command.current_dir(directory);
+    command
+}

@@ -1,0 +1,43 @@
+//! The fastest of many: races on real file systems, and what is refused.
+
+use serde_json::Value;
+
+use crate::common::*;
+
+/// Who is told by its mount options that it is slow, sleeps longer: the truth is known, and the race is not told.
+const SLEEPER: &str = "grep -q ' lazytime\\|,lazytime' /proc/mounts && exec sleep 0.02; exec sleep 0.03";
+
+fn choice(run: &std::path::Path) -> Value {
+    let output = fsb(run, &["report", ".", "--format", "json"]);
+    expect_code(&output, 0);
+    serde_json::from_str(&stdout(&output)).unwrap()
+}
+
+#[test]
+fn the_fastest_of_many_is_found_and_told_how_to_make() {
+    needs!(root);
+    let (before, scratch) = (traces(), scratch());
+    let arguments = ["choose", "ext4", "--budget", "90s", "--size", "1G", "--quiet", "--out", "run", "--", SLEEPER];
+    let output = fsb(scratch.path(), &arguments);
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let text = stdout(&output);
+    assert!(text.starts_with("ext4,lazytime is the fastest of "), "{text}");
+    assert!(text.contains("mount -t ext4 -o lazytime DEVICE DIRECTORY"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let choice = choice(&scratch.path().join("run"));
+    assert_eq!((&choice["decided"], &choice["answer"][0]), (&true.into(), &"ext4,lazytime".into()));
+    // Who surely wins nothing need not be surely slower.
+    assert!(choice["answer"].as_array().unwrap().len() <= 3, "{text}");
+    let candidates = choice["candidates"].as_array().unwrap();
+    let winner = &candidates[0]["ratio"];
+    assert!((winner.as_f64().unwrap() - 1.45).abs() < 0.2, "{winner}");
+    // Losers are given up: they are in no more heats than who may win, but for the last one that was drawn. In all heats is the
+    // reference alone.
+    let heats = |one: &Value| one["heats"].as_u64().unwrap();
+    let slower = |one: &&Value| one["state"] == "slower" && one["name"] != "ext4";
+    let mut losers = candidates.iter().filter(slower);
+    assert!(candidates.iter().filter(|one| one["state"] == "slower").count() > 8, "{text}");
+    assert!(losers.all(|one| heats(one) <= heats(&candidates[0]) + 1), "{text}");
+    assert!(!text.contains("barrier"), "dangerous ones race where that is asked for: {text}");
+}

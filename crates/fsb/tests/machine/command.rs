@@ -1,0 +1,199 @@
+//! A command of the user's as the workload, on real file systems and in directories.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::common::command::*;
+use crate::common::*;
+
+/// It is the worker's user, sees the target and its own temporary directory, and nothing else can be written.
+#[test]
+fn a_short_command_goes_in_rounds_and_stays_in_its_target() {
+    needs!(root);
+    needs!(program "mkfs.xfs");
+    let (before, scratch) = (traces(), scratch());
+    let open = scratch.path().join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    let line = "set -e; test $(id -u) != 0; echo > /dev/null; head -c 9 /dev/urandom > $TMPDIR/random; \
+                ! touch /etc/fsb-mine 2> /dev/null; ! touch /tmp/fsb-mine 2> /dev/null; echo a >> \"$OPEN\"/a; \
+                test $PWD = $FSB_TARGET; head -c 3000000 /dev/zero > big; echo size=$(wc -c < big)";
+    let line = line.replace("\"$OPEN\"", open.to_str().unwrap());
+    let arguments = ["run", "ext4", "xfs", "--blocks", "2", "--control", "guest-memory=off", "--size", "700M", "--out"];
+    let surrounding =
+        ["run", "--prepare", "rm -f big", "--verify=test -f big", "--writable", open.to_str().unwrap(), "--"];
+    let output = fsb(scratch.path(), &[&arguments[..], &surrounding, &[&line]].concat());
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    assert!(fs::metadata(open.join("a")).is_ok() && !Path::new("/tmp/fsb-mine").exists());
+    let (run, trials) = (scratch.path().join("run"), measured(&scratch.path().join("run")));
+    assert!(record(&run)["placement"]["side_by_side"].is_object(), "{}", record(&run)["placement"]);
+    assert_eq!(trials.len(), 4);
+    for trial in &trials {
+        assert_eq!(trial["outcome"], "ok", "{trial:#}");
+        let stretches = trial["stretches"]["timed_ns"].as_array().map_or(0, Vec::len);
+        assert!(stretches >= 3, "rounds: {trial:#}");
+        let time = metric(trial, "command_time");
+        assert!(time > 0.0 && time < 2.0, "{time}");
+        assert!(metric(trial, "space") >= 3e6 && metric(trial, "space") < 4e6, "{trial:#}");
+        assert!(metric(trial, "peak_memory") > 5e5, "{trial:#}");
+        assert!(metric(trial, "device_bytes_per_operation") >= 3e6, "{trial:#}");
+        assert_eq!(trial["observed"]["output"], "size=3000000\n");
+    }
+}
+
+/// What is slower by itself must be: a command that sleeps takes that long, and little more.
+#[test]
+fn time_is_the_commands_own_and_a_printed_number_is_compared_where_one_is_named() {
+    needs!(root);
+    let (before, scratch) = (traces(), scratch());
+    let plan = "\
+        [[workload]]\nname = 'command'\ncommand = ['sleep', '0.2']\ndurability = 'none'\nlabel = 'sleep'\n\
+        [[workload]]\nname = 'command'\ncommand = 'echo {\\\"tps\\\": 12.5}'\nlabel = 'tps'\n\
+        metric = [{ name = 'tps', pointer = '/tps', better = 'higher' }]\n\
+        [[workload]]\nname = 'command'\ncommand = 'cat seen > /dev/null'\ncache = 'cold'\nlabel = 'cold'\n\
+        setup = 'head -c 20000000 /dev/urandom > seen'\n\
+        [[workload]]\nname = 'command'\ncommand = 'cat seen > /dev/null'\ncache = 'warm'\nlabel = 'warm'\n\
+        setup = 'head -c 20000000 /dev/urandom > seen'\n\
+        [repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n";
+    fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(scratch.path(), &["run", "plan.toml", "ext4", "--size", "700M", "--out", "run"]);
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let trials = measured(&scratch.path().join("run"));
+    let of =
+        |label: &str| trials.iter().find(|trial| trial["workload"] == label).unwrap_or_else(|| panic!("{trials:#?}"));
+    let time = metric(of("sleep"), "command_time");
+    assert!((0.2..0.26).contains(&time), "{time}");
+    assert_eq!((&of("tps")["metrics"][0]["name"], metric(of("tps"), "tps")), (&"tps".into(), 12.5));
+    let read = |label: &str| of(label)["observed"]["device_read_bytes"].as_f64().unwrap_or_default();
+    assert!(read("cold") >= 19e6, "{:#}", of("cold"));
+    assert!(read("warm") < 1e6, "{:#}", of("warm"));
+    // Where runs are compared, too.
+    let output = fsb(scratch.path(), &["compare", "run"]);
+    expect_code(&output, 0);
+    let row = stdout(&output).lines().find(|line| line.starts_with("tps")).unwrap_or_default().to_owned();
+    assert!(row.contains("12.5"), "{}", stdout(&output));
+}
+
+/// Each fails in its own way and says how; the others go on, and nothing is left of any.
+#[test]
+fn commands_that_misbehave_fail_alone() {
+    needs!(root);
+    let (before, scratch) = (traces(), scratch());
+    let bad = [
+        ("code", "echo it is broken >&2; exit 3", "exit status 3: it is broken"),
+        ("signal", "kill -KILL $$", "killed by signal 9"),
+        ("stubborn", "trap '' TERM INT HUP; while true; do sleep 0.1; done", "not done after 2 s (time_limit)"),
+        ("full", "cat /dev/zero > big", "the target is full: a larger --size"),
+        ("elsewhere", "echo > /etc/fsb-mine", "Read-only file system; a command may write into the target"),
+        ("bomb", "ulimit -u 300; b() { b | b & }; b; sleep 9", "not done after 2 s (time_limit)"),
+    ];
+    let mut plan = String::new();
+    for (label, command, _) in bad {
+        plan +=
+            &format!("[[workload]]\nname = 'command'\nlabel = '{label}'\ncommand = \"{command}\"\ntime_limit = '2s'\n");
+    }
+    plan += "[[workload]]\nname = 'command'\nlabel = 'metric'\ncommand = 'echo none today'\n\
+             metric = [{ name = 'tps', pattern = 'tps = ([0-9]+)', better = 'higher' }]\n\
+             [[workload]]\nname = 'command'\nlabel = 'service'\ncommand = 'true'\n\
+             service = [{ command = 'echo no port; exit 1', ready = 'false' }]\n\
+             [[workload]]\nname = 'command'\nlabel = 'daemon'\ncommand = 'setsid -f sleep 3571'\n\
+             [[workload]]\nname = 'command'\nlabel = 'good'\ncommand = 'echo > good; test ! -e big'\n\
+             [repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n";
+    fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(scratch.path(), &["run", "plan.toml", "ext4", "--size", "400M", "--out", "run"]);
+    expect_no_traces(&before);
+    let trials = measured(&scratch.path().join("run"));
+    let of =
+        |label: &str| trials.iter().find(|trial| trial["workload"] == label).unwrap_or_else(|| panic!("{trials:#?}"));
+    let others =
+        [("metric", "", "its end: none today"), ("service", "", "the service ended before it was ready: no port")];
+    for (label, _, expected) in bad.iter().chain(&others) {
+        let trial = of(label);
+        assert_eq!(trial["outcome"], "failed", "{trial:#}");
+        assert!(trial["error"].as_str().unwrap().contains(expected), "{label}: {}", trial["error"]);
+        assert!(stdout(&output).contains(expected) || stderr(&output).contains(expected), "{}", stdout(&output));
+    }
+    for label in ["daemon", "good"] {
+        assert_eq!(of(label)["outcome"], "ok", "{:#}", of(label));
+    }
+    let sleeps = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+        fs::read_to_string(entry.path().join("cmdline"))
+            .is_ok_and(|line| line.contains("sleep\0") && line.contains("3571"))
+    });
+    assert_eq!(sleeps.count(), 0, "the daemon is gone");
+    assert!(!Path::new("/etc/fsb-mine").exists());
+}
+
+/// Where warm-up and the first block show that nothing works, the budget is not spent.
+#[test]
+fn a_run_in_which_all_fails_ends_after_a_block() {
+    needs!(root);
+    let scratch = scratch();
+    let arguments = ["run", "ext4", "--size", "400M", "--control", "guest-memory=off", "--out", "run", "--"];
+    let output = fsb(scratch.path(), &[&arguments[..], &["/no/such/program"]].concat());
+    let said = stdout(&output) + &stderr(&output);
+    assert!(said.contains("no such program"), "{said}");
+    assert!(said.contains("every trial failed, in warm-up too"), "{said}");
+    assert_eq!(measured(&scratch.path().join("run")).len(), 1, "{said}");
+}
+
+#[test]
+fn without_root_a_command_runs_in_a_directory_that_is_left_as_it_was() {
+    needs!(root);
+    let (before, scratch) = (traces(), scratch());
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let binary = public_copy();
+    let arguments = ["run", ".", "--blocks", "1", "--out", "run", "--prepare", "rm -rf t", "--"];
+    let line = "mkdir t; echo one > t/one; ! touch ../../mine 2> /dev/null; sleep 0.01; cat t/one";
+    let output = as_nobody(binary.path(), scratch.path(), &[&arguments[..], &[line]].concat());
+    expect_code(&output, 0);
+    let trials = measured(&scratch.path().join("run"));
+    assert!(trials.iter().all(|trial| trial["outcome"] == "ok"), "{trials:#?}");
+    assert_eq!(trials[0]["observed"]["output"], "one\n");
+    // HOME, where fsb keeps what it must undo, is here.
+    let left = fs::read_dir(scratch.path()).unwrap().flatten().map(|entry| entry.file_name());
+    assert_eq!(left.filter(|name| name != ".local").collect::<Vec<_>>(), ["run"]);
+    expect_no_traces(&before);
+}
+
+/// Each recipe with the real program, one block on one file system.
+fn recipe(name: &str, programs: &[&str], rows: usize) {
+    needs!(root);
+    needs!(fsb_testkit::programs(programs));
+    let (before, scratch) = (traces(), scratch());
+    let arguments = ["--blocks", "1", "--size", "800M", "--control", "guest-memory=off", "--out", "run"];
+    let output = fsb(scratch.path(), &[&["run", name, "ext4"][..], &arguments].concat());
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let trials = measured(&scratch.path().join("run"));
+    assert_eq!(trials.len(), rows, "{}", stdout(&output));
+    assert!(trials.iter().all(|trial| trial["outcome"] == "ok"), "{trials:#?}");
+}
+
+#[test]
+fn the_recipe_for_sqlite_works() {
+    recipe("sqlite.toml", &["sqlite3"], 3);
+}
+
+#[test]
+fn the_recipe_for_git_works() {
+    recipe("git.toml", &["git"], 3);
+}
+
+#[test]
+fn the_recipe_for_copies_works() {
+    recipe("copies.toml", &["tar", "rsync"], 4);
+}
+
+#[test]
+fn the_recipe_for_a_build_works() {
+    recipe("build.toml", &["make", "cc"], 2);
+}
+
+#[test]
+fn the_recipe_for_postgresql_works() {
+    recipe("postgresql.toml", &["pgbench"], 3);
+}

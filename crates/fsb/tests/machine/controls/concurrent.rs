@@ -1,0 +1,26 @@
+//! Two runs at once: the second refuses, unless it insists; then both say so.
+
+use std::time::Duration;
+
+use super::*;
+
+#[test]
+fn what_one_run_set_the_other_leaves_alone() {
+    needs!(root);
+    let (scratch, before) = (scratch(), vm("dirty_expire_centisecs"));
+    let directory = scratch.path();
+    let plan = ["run", "plan.toml", "tmpfs", "--size", "64M", "-q", "--out"];
+    fs::write(directory.join("plan.toml"), PLAN).unwrap();
+    let first = Running::start(directory, &[plan.as_slice(), &["first", "--control", "dirty-expire=7s"]].concat());
+    wait_until("the first run's control", Duration::from_secs(60), || vm("dirty_expire_centisecs") == "700");
+    let second = ["second", "--blocks", "1", "--control", "dirty-expire=9s", "--allow-concurrent"];
+    fsb(directory, &[plan.as_slice(), &second].concat());
+    let record = record(&directory.join("second"));
+    let seen = &record["controls"]["dirty-expire"];
+    assert_eq!(seen["effective"], false);
+    assert!(seen["observed"].as_str().unwrap().contains("another run of fsb holds it"), "{seen}");
+    assert_eq!(vm("dirty_expire_centisecs"), "700");
+    first.signal(rustix::process::Signal::INT);
+    first.wait();
+    assert_eq!(vm("dirty_expire_centisecs"), before);
+}

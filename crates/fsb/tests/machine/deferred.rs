@@ -1,0 +1,71 @@
+//! What a target does between the clock's stop and the moment at which it is at rest.
+
+use serde_json::Value;
+
+use crate::common::{expect_code, expect_no_traces, fsb, scratch, stdout, traces, trials};
+
+fn metric(trial: &Value, name: &str) -> f64 {
+    let metrics = trial["metrics"].as_array().unwrap();
+    let found = metrics.iter().find(|metric| metric["name"] == name).unwrap_or_else(|| panic!("no {name}: {trial}"));
+    found["value"].as_f64().unwrap()
+}
+
+/// In stretches and in visits: what is written without a flush is written later, and what is flushed was written before.
+#[test]
+fn what_the_clock_did_not_see_is_counted_until_the_target_is_at_rest() {
+    needs!(root);
+    for program in ["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"] {
+        needs!(program program);
+    }
+    let before = traces();
+    let scratch = scratch();
+    let row = |durability: &str, stretch: &str| {
+        format!(
+            "[[workload]]\nname = 'write'\nfile_size = '16M'\ndurability = '{durability}'\nstretch = '{stretch}'\n\
+             label = '{durability} {stretch}'\n"
+        )
+    };
+    let rows = [("none", "20ms"), ("end", "20ms"), ("none", "1s")];
+    let plan: String = rows.iter().map(|(durability, stretch)| row(durability, stretch)).collect();
+    let reads = "[[workload]]\nname = 'read'\nfile_size = '16M'\ncache = 'warm'\n";
+    std::fs::write(
+        scratch.path().join("plan.toml"),
+        format!("{plan}{reads}[repetition]\nblocks = 2\n[controls]\nguest-memory = \"off\"\n"),
+    )
+    .unwrap();
+    let run = ["run", "plan.toml", "ext4", "xfs", "btrfs", "--size", "1200M", "--out", "run", "--tails", "--notes"];
+    let output = fsb(scratch.path(), &run);
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let text = stdout(&output);
+    assert!(!text.contains("Including deferred work:"), "two blocks show no significant change: {text}");
+    assert!(text.contains("longest") && text.contains("In memory inside the clock, no device did anything:"), "{text}");
+    let mut seen = 0;
+    for trial in trials(&scratch.path().join("run")).iter().filter(|trial| {
+        // A disturbed trial is made again.
+        trial["phase"] == "measured" && trial["superseded"] != true
+    }) {
+        assert_eq!(trial["outcome"], "ok", "{trial}");
+        let label = trial["workload"].as_str().unwrap();
+        if trial["operation"] == "read" {
+            assert!(trial["observed"].get("deferred").is_none(), "a read leaves nothing: {trial}");
+            continue;
+        }
+        let (left, times) = (metric(trial, "deferred_bytes_per_operation"), metric(trial, "write_amplification"));
+        let said = format!("{label} on {}: {left} bytes an operation, {times} times", trial["target"]);
+        let (rate, until_rest) = (metric(trial, "throughput"), metric(trial, "throughput_with_deferred"));
+        assert!(until_rest <= rate, "{trial}");
+        match label {
+            // Each byte is written once, whenever; metadata and logs beside it are little.
+            "none 20ms" => assert!(left > 0.8e6 && (0.99..1.6).contains(&times) && until_rest < rate * 0.9, "{said}"),
+            // What is written over again in memory is written out at most once.
+            "none 1s" => assert!(left > 0.0 && times < 1.6 && until_rest < rate, "{said}"),
+            _ => {
+                assert!(left < 0.3e6 && (0.99..1.6).contains(&times), "{said}");
+                assert!(trial["latency"].get("sync-at-end").is_some(), "the flush at the end has a duration: {trial}");
+            }
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 3 * 3 * 2);
+}

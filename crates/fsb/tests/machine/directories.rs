@@ -1,0 +1,143 @@
+//! Existing directories are measured as they are: only fsb's own sub-directory is touched, and it is removed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use crate::common::*;
+
+#[test]
+fn a_directory_is_measured_and_left_as_it_was() {
+    needs!(root);
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let data = scratch.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("precious"), "mine").unwrap();
+    let output = fsb(scratch.path(), &["run", "tiny.toml", "./data", "--out", "run", "-q"]);
+    expect_code(&output, 0);
+    let left: Vec<_> = fs::read_dir(&data).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["precious"]);
+    assert_eq!(fs::read_to_string(data.join("precious")).unwrap(), "mine");
+    let outcomes: Vec<_> = trials(&scratch.path().join("run"));
+    assert!(outcomes.iter().all(|trial| trial["outcome"] == "ok"), "{outcomes:#?}");
+    expect_no_traces(&before);
+}
+
+#[test]
+fn without_root_a_directory_is_measured_and_cold_is_proved_or_not_claimed() {
+    needs!(root);
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let binary = public_copy();
+    let output = as_nobody(binary.path(), scratch.path(), &["run", "tiny.toml", ".", "--out", "run", "-q"]);
+    expect_code(&output, 0);
+    for trial in trials(&scratch.path().join("run")) {
+        let metadata = trial["operation"] == "scan";
+        let expected = if metadata { "not_applicable" } else { "ok" };
+        assert_eq!(trial["outcome"], expected, "{}: {}", trial["workload"], trial["error"]);
+        if trial["params"]["cache"] == "cold" && !metadata {
+            assert_eq!(trial["observed"]["resident_bytes_before"], 0, "{trial:#}");
+        }
+    }
+    expect_no_traces(&before);
+}
+
+/// What a budget will not hold is said before anything is touched, and again when it is known how long a block takes.
+#[test]
+fn a_run_that_its_budget_will_not_hold_says_so_before_it_starts() {
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    fs::create_dir(scratch.path().join("data")).unwrap();
+    let output = fsb(scratch.path(), &["run", "tiny.toml", "./data", "--budget", "3s", "--out", "run"]);
+    let said = stderr(&output).replace("\n  ", " ");
+    if output.status.code() == Some(2) {
+        // A machine that takes three seconds for the first of them.
+        assert!(said.contains("3.0 s hold no workload of this plan"), "{said}");
+        return expect_no_traces(&before);
+    }
+    // One that slows down to a third after warm-up ends within the first block, which may hold nothing whole then.
+    if output.status.code() == Some(4) {
+        assert!(stdout(&output).contains("the budget ended"), "{}", stdout(&output));
+    } else {
+        expect_code(&output, 0);
+    }
+    let estimate = said.find("3.0 s hold fewer than can be judged: ").expect(&said);
+    assert!(estimate < said.find("warm-up").expect(&said), "{said}");
+    let left_out = said.contains("left out: ");
+    let too_few = said.contains("fewer than can be judged: the numbers are described only");
+    assert!(left_out || too_few, "{said}");
+    let screen = stdout(&output).replace("\n  ", " ");
+    assert!(output.status.code() == Some(4) || screen.contains(" would hold and judge all"), "{screen}");
+    expect_no_traces(&before);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_refused() {
+    needs!(root);
+    let scratch = scratch();
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let binary = public_copy();
+    let output = as_nobody(binary.path(), std::path::Path::new("/"), &["run", scratch.path().to_str().unwrap()]);
+    assert!(matches!(output.status.code(), Some(2 | 3)), "{}", stderr(&output));
+    assert!(stderr(&output).contains("writ") || stderr(&output).contains("Permission denied"), "{}", stderr(&output));
+}
+
+/// The kernel cannot take a sub-directory away: the run's watcher does.
+#[test]
+fn the_directory_of_a_killed_run_goes_for_root_and_for_others() {
+    needs!(root);
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let data = scratch.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let binary = public_copy();
+    for (user, out) in [("0", "roots"), ("65534", "theirs")] {
+        let uid = user.parse().ok();
+        for path in [scratch.path(), &data] {
+            std::os::unix::fs::chown(path, uid, uid).unwrap();
+        }
+        let ids = [format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned(), "--".to_owned()];
+        let mut command = std::process::Command::new("setpriv");
+        command.args(ids).arg(binary.path()).args(["run", "tiny.toml", "./data", "--blocks", "50", "-q", "--out", out]);
+        command.current_dir(scratch.path()).env("HOME", scratch.path()).env_remove("SUDO_UID").env_remove("SUDO_GID");
+        let mut child = command.spawn().unwrap();
+        wait_until("trials", Duration::from_secs(60), || trials(&scratch.path().join(out)).len() > 2);
+        assert!(fs::read_dir(&data).unwrap().count() > 0);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        wait_until("the directory is empty", Duration::from_secs(30), || fs::read_dir(&data).unwrap().count() == 0);
+        expect_no_traces(&before);
+    }
+}
+
+/// Where the watcher was killed, too, the ledger remembers it, and `fsb clean` removes it.
+#[test]
+fn what_a_killed_run_left_in_a_directory_is_cleaned() {
+    needs!(root);
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let data = scratch.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let child = Running::start(scratch.path(), &["run", "tiny.toml", "./data", "--blocks", "50", "--out", "run", "-q"]);
+    wait_until("trials", Duration::from_secs(30), || trials(&scratch.path().join("run")).len() > 8);
+    kill_watcher(child.id());
+    child.signal(rustix::process::Signal::KILL);
+    child.wait();
+    expect_no_traces(&before);
+    let listed = fsb(scratch.path(), &["clean", "--list"]);
+    expect_code(&listed, 0);
+    assert!(stdout(&listed).contains("data"), "{}", stdout(&listed));
+    let cleaned = fsb(scratch.path(), &["clean"]);
+    expect_code(&cleaned, 0);
+    assert_eq!(fs::read_dir(&data).unwrap().count(), 0);
+    let again = fsb(scratch.path(), &["clean"]);
+    assert!(stdout(&again).contains("nothing to undo"), "{}", stdout(&again));
+}

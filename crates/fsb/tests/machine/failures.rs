@@ -1,0 +1,220 @@
+//! Full, failing, read-only, missing: one trial or target is marked, the others go on.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::failures::*;
+use crate::common::*;
+
+#[test]
+fn a_full_file_system_costs_its_trials_and_no_others() {
+    needs!(root);
+    let before = traces();
+    let scratch = scratch();
+    // Too few inodes for five hundred files, which is not predicted where mkfs chooses their number.
+    let plan = TINY.replace("files = 50", "files = 500");
+    fs::write(scratch.path().join("files.toml"), plan).unwrap();
+    let targets = [
+        "run",
+        "files.toml",
+        "few=ext4,mkfs=\"-T largefile\"",
+        "ext4",
+        "--size",
+        "64M",
+        "--mkfs-defaults",
+        "-q",
+        "--out",
+        "run",
+    ];
+    let output = fsb(scratch.path(), &targets);
+    expect_code(&output, 4);
+    let run = scratch.path().join("run");
+    let few = outcomes(&run, "few");
+    assert!(few.iter().any(|(workload, outcome, _)| workload.contains("write") && outcome == "ok"), "{few:#?}");
+    let delete = few.iter().find(|(workload, _, _)| workload.contains("delete")).unwrap();
+    assert_eq!(delete.1, "failed");
+    assert!(delete.2.contains("files and directories"), "{delete:?}");
+    assert!(outcomes(&run, "ext4").iter().all(|(_, outcome, _)| outcome == "ok"));
+    assert!(stdout(&output).contains("few"), "{}", stdout(&output));
+    assert!(run.join("report.html").exists());
+    expect_no_traces(&before);
+}
+
+#[test]
+fn a_refused_mount_and_a_failing_mkfs_mark_the_target() {
+    needs!(root);
+    let before = traces();
+    let scratch = scratch();
+    // An option that the driver knows and refuses on this device.
+    let targets = ["refused=ext4,dax", "bad=ext4,mkfs=\"-O no_such_feature\"", "readonly=ext4,ro", "ext4"];
+    let output = tiny(&targets, "run", scratch.path());
+    expect_code(&output, 4);
+    let run = scratch.path().join("run");
+    for (target, reason) in [("refused", "DAX unsupported"), ("bad", "no_such_feature"), ("readonly", "ead-only")] {
+        let all = outcomes(&run, target);
+        assert_eq!(all.len(), 7, "{target}");
+        assert!(
+            all.iter().all(|(_, outcome, error)| outcome == "failed" && error.contains(reason)),
+            "{target}: {all:#?}"
+        );
+    }
+    assert!(outcomes(&run, "ext4").iter().all(|(_, outcome, _)| outcome == "ok"));
+    expect_no_traces(&before);
+}
+
+#[test]
+fn a_missing_tool_names_its_package() {
+    needs!(root);
+    let scratch = scratch();
+    // An empty directory over the places where mkfs programs live, in a mount namespace of its own.
+    let script = format!("mount -t tmpfs none /usr/sbin && exec {FSB} run xfs --out run");
+    let output = Command::new("unshare")
+        .args(["--mount", "/bin/sh", "-c", &script])
+        .current_dir(scratch.path())
+        .output()
+        .unwrap();
+    expect_code(&output, 3);
+    assert!(stderr(&output).contains("apt-get install xfsprogs"), "{}", stderr(&output));
+    assert!(!scratch.path().join("run").exists());
+}
+
+#[test]
+fn without_root_the_message_says_what_can_be_done() {
+    needs!(root);
+    let scratch = scratch();
+    fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let binary = public_copy();
+    let output = as_nobody(binary.path(), scratch.path(), &["run", "ext4"]);
+    expect_code(&output, 3);
+    let said = stderr(&output);
+    assert_eq!(said.contains("  sudo "), Path::new("/usr/bin/sudo").exists(), "{said}");
+    // The last command needs no root.
+    let next = said.lines().last().expect(&said).trim().split("  ").next().unwrap().to_owned();
+    let arguments: Vec<&str> = next.split(' ').skip(1).collect();
+    assert_eq!(arguments, ["run", "."], "{said}");
+    let planned = [&arguments[..], &["--print-plan"]].concat();
+    expect_code(&as_nobody(binary.path(), scratch.path(), &planned), 0);
+}
+
+/// A service has neither root nor a home.
+#[test]
+fn without_root_and_without_a_home_each_refusal_names_what_would_do() {
+    needs!(root);
+    needs!(program "setpriv");
+    let scratch = scratch();
+    fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let binary = public_copy();
+    let run = |directory: &Path, before: &str, arguments: &str| {
+        let script = format!("{before} {} {arguments}", binary.path().display());
+        let output = Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--", "/bin/sh", "-c", &script])
+            .current_dir(directory)
+            .env_remove("HOME")
+            .env_remove("XDG_STATE_HOME")
+            .env_remove("XDG_RUNTIME_DIR")
+            .env_remove("XDG_CACHE_HOME")
+            .env("COLUMNS", "10000")
+            .env("TMPDIR", scratch.path())
+            .output()
+            .unwrap();
+        (output.status.code(), stderr(&output))
+    };
+    let clean = run(scratch.path(), "", "clean");
+    let advice = clean.1.trim_end().rsplit_once("say where it may be: ").expect(&clean.1).1.to_owned();
+    assert_eq!(clean.0, Some(3), "{clean:?}");
+    assert_eq!(run(scratch.path(), &format!("{advice};"), "clean").0, Some(0));
+    // Results have no place in a directory of root's.
+    fs::write(scratch.path().join("tiny.toml"), "targets = ['null']\n[[workload]]\nname = 'rename'\nfiles = 10\n")
+        .unwrap();
+    let tiny = format!("run {}/tiny.toml --blocks 1 -q", scratch.path().display());
+    let refused = run(Path::new("/"), "", &tiny);
+    assert_eq!(refused.0, Some(3), "{refused:?}");
+    let add = refused.1.trim_end().rsplit_once("say where results go: add ").expect(&refused.1).1.to_owned();
+    let done = run(Path::new("/"), "", &format!("{tiny} {add}"));
+    assert_eq!(done.0, Some(0), "{done:?}");
+    assert_eq!(refused.1.matches("Permission denied").count(), 1, "{}", refused.1);
+}
+
+#[test]
+fn too_little_space_is_said_before_anything_starts() {
+    needs!(root);
+    let before = traces();
+    let scratch = scratch();
+    let huge = fsb(scratch.path(), &["run", "ext4", "--size", "900T", "--out", "run"]);
+    expect_code(&huge, 3);
+    assert!(stderr(&huge).contains("space") || stderr(&huge).contains("free"), "{}", stderr(&huge));
+    fs::write(
+        scratch.path().join("big.toml"),
+        "targets=['ext4']\nsize='64M'\n[[workload]]\nname='read'\nfile_size='1G'\n",
+    )
+    .unwrap();
+    let suite = fsb(scratch.path(), &["run", "big.toml", "--out", "run"]);
+    expect_code(&suite, 3);
+    assert!(stderr(&suite).contains("--size"), "{}", stderr(&suite));
+    let small = fsb(scratch.path(), &["run", "xfs", "--size", "16M", "--out", "run"]);
+    assert!(matches!(small.status.code(), Some(2 | 3)), "{}", stderr(&small));
+    assert!(stderr(&small).contains("xfs"), "{}", stderr(&small));
+    assert!(!scratch.path().join("run").exists());
+    assert_eq!(traces(), before);
+}
+
+#[test]
+fn a_run_directory_that_fills_up_stops_the_run() {
+    needs!(root);
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let script = format!(
+        "mkdir small && mount -t tmpfs -o size=64k none small && \
+         {FSB} run tiny.toml null --blocks 500 -q --out small/run; code=$?; umount small; exit $code"
+    );
+    let output = Command::new("unshare")
+        .args(["--mount", "/bin/sh", "-c", &script])
+        .current_dir(scratch.path())
+        .output()
+        .unwrap();
+    expect_code(&output, 3);
+    assert!(stderr(&output).contains("could not be saved"), "{}", stderr(&output));
+    expect_no_traces(&before);
+}
+
+#[test]
+fn in_a_chroot_to_a_plain_directory_it_says_what_to_do() {
+    needs!(root);
+    let scratch = scratch();
+    let chrooted = |prepared: &str| {
+        let script = format!(
+            "set -e; mkdir -p proc; for file in $(ldd {FSB} | grep -o '/[^ ]*'); do \
+             mkdir -p .$(dirname $file); cp -L $file .$file; done; cp {FSB} fsb; \
+             {prepared}; mount -t proc proc proc; exec chroot . /fsb run null --blocks 1 --out /run"
+        );
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--mount", "--pid", "--fork", "/bin/sh", "-c", &script]).current_dir(scratch.path());
+        unshare.env("COLUMNS", "10000").output().unwrap()
+    };
+    let refused = chrooted(":");
+    expect_code(&refused, 3);
+    assert!(stderr(&refused).contains("mount --bind DIR DIR"), "{}", stderr(&refused));
+    let measured = chrooted("mount --bind . . && cd $PWD");
+    assert!(!stderr(&measured).contains("supervisor"), "{}", stderr(&measured));
+}
+
+#[test]
+fn sets_are_compared_without_a_second_thread() {
+    needs!(root);
+    needs!(program "setpriv");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/iozone-2010");
+    let (scratch, binary) = (scratch(), public_copy());
+    fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for (name, source) in [("a.iozone", "xfs/xfs1.iozone"), ("b.iozone", "ext4/ext4_1.iozone")] {
+        fs::write(scratch.path().join(name), fs::read(data.join(source)).unwrap()).unwrap();
+    }
+    // The limit counts the threads of all processes of a user: no other process is this user's.
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=64111", "--regid=64111", "--clear-groups", "--", "/bin/sh", "-c"]);
+    command.arg("ulimit -u 1; exec \"$0\" \"$@\"").arg(binary.path()).args(["compare", "a.iozone", "b.iozone"]);
+    let output = command.current_dir(scratch.path()).output().unwrap();
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("read"), "{}", stdout(&output));
+}

@@ -1,0 +1,29 @@
+//! `fsb filebench`: what a file says is done, printed as filebench prints it, and nothing is left.
+
+use std::process::Command;
+
+use crate::common::filebench::*;
+use crate::common::{expect_code, scratch, stderr};
+
+/// Somebody else takes the space after it was looked at.
+#[test]
+fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
+    needs!(root);
+    let directory = scratch();
+    let point = directory.path().to_str().unwrap();
+    let mount = ["-t", "tmpfs", "-o", "size=48m", "none", point];
+    assert!(Command::new("mount").args(mount).status().unwrap().success());
+    let run = || {
+        let running = start(directory.path(), &[]);
+        // The rest of the space, so that the next file that grows finds none.
+        assert!(std::fs::write(directory.path().join("other"), vec![7; 48 << 20]).is_err());
+        running.wait()
+    };
+    let output = std::panic::catch_unwind(run);
+    let left = listing(directory.path());
+    assert!(Command::new("umount").arg(point).status().unwrap().success());
+    let output = output.unwrap();
+    expect_code(&output, 4);
+    assert!(stderr(&output).contains("No space left on device (ENOSPC)"), "{}", stderr(&output));
+    assert_eq!(left, [directory.path().join("other")]);
+}

@@ -1,0 +1,281 @@
+//! The system calls are those of real IOzone 3.471: phases, sizes, places, flags, and where fsync and close stand.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::testdata;
+use super::trace::{Call, Event, in_time, parse, sort_random};
+use crate::common::{FSB, scratch};
+
+const TRACED: &str = "trace=open,openat,creat,read,write,pread64,pwrite64,lseek,fsync,fdatasync,ftruncate,close,unlink,\
+                      unlinkat,mmap,munmap,msync";
+
+/// The directory in the traces of the real tool.
+const THEIRS: &str = "/mnt/test";
+
+/// The command of a trace and what it recorded.
+fn theirs(name: &str) -> (String, String) {
+    let text = std::fs::read_to_string(testdata("iozone-strace").join(name)).unwrap();
+    let command = text.lines().next().unwrap().strip_prefix("# iozone ").unwrap().to_owned();
+    (command, text)
+}
+
+/// Runs the same command, on files in `directory`, under strace.
+fn ours(directory: &Path, command: &str) -> String {
+    let root = directory.to_str().unwrap();
+    let log = directory.with_extension("strace");
+    let output = Command::new("strace")
+        .args(["-f", "-s", "0", "-e", "signal=none", "-e", TRACED, "-o"])
+        .arg(&log)
+        .args([FSB, "iozone"])
+        .args(command.replace(THEIRS, root).split_whitespace())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(&log).unwrap();
+    std::fs::remove_file(log).unwrap();
+    text
+}
+
+fn agree(name: &str) {
+    needs!(program "strace");
+    let (command, text) = theirs(name);
+    let directory = scratch();
+    let mut theirs = in_time(&text, THEIRS);
+    let mut ours = in_time(&ours(directory.path(), &command), directory.path().to_str().unwrap());
+    sort_random(&mut theirs);
+    sort_random(&mut ours);
+    assert!(theirs.len() > 10, "{name}: the trace of the real tool was not understood");
+    if let Some(at) = theirs.iter().zip(&ours).position(|(theirs, ours)| theirs != ours) {
+        let around = |events: &[Event]| format!("{:#?}", &events[at.saturating_sub(2)..events.len().min(at + 3)]);
+        panic!("{name}, call {at}: IOzone\n{}\nfsb\n{}", around(&theirs), around(&ours));
+    }
+    assert_eq!(
+        theirs.len(),
+        ours.len(),
+        "{name}: one goes on: {:?}",
+        theirs.get(ours.len()).or(ours.get(theirs.len()))
+    );
+}
+
+macro_rules! same_calls {
+    ($($test:ident $file:literal)*) => { $(#[test] fn $test() { agree($file); })* };
+}
+
+same_calls! {
+    write_and_rewrite "00-write-rewrite.strace"
+    read_and_reread "01-read-reread.strace"
+    random_read_and_write "02-random-read-write.strace"
+    backward_read "03-backward-read.strace"
+    record_rewrite "04-record-rewrite.strace"
+    stride_read "05-stride-read.strace"
+    fwrite_and_frewrite "06-fwrite-frewrite.strace"
+    fread_and_freread "07-fread-freread.strace"
+    automatic_mode "auto-4k-16k.strace"
+    direct "direct.strace"
+    flush_and_close "flush-and-close.strace"
+    mapping "mmap.strace"
+    mapping_with_msync "mmap-msync.strace"
+    o_sync "osync.strace"
+}
+
+/// What a process of throughput mode does, however soon it was stopped: how it opened its file, whether the records were
+/// read or written from the start on, how many, and what came after.
+#[derive(Debug, PartialEq)]
+struct Member {
+    file: String,
+    open: Call,
+    reads: bool,
+    records: usize,
+    after: Vec<Call>,
+}
+
+fn member(events: &[Event]) -> Option<Member> {
+    let (first, rest) = events.split_first()?;
+    let moved = rest.iter().take_while(|event| matches!(event.call, Call::Read { .. } | Call::Write { .. })).count();
+    for (at, event) in rest[..moved].iter().enumerate() {
+        let (Call::Read { offset, length } | Call::Write { offset, length }) = event.call else { unreachable!() };
+        assert_eq!((offset, length), (at as u64 * 65_536, 65_536), "{event:?}");
+    }
+    matches!(first.call, Call::Open(..)).then(|| Member {
+        file: first.file.clone(),
+        open: first.call.clone(),
+        reads: matches!(rest.first(), Some(Event { call: Call::Read { .. }, .. })),
+        records: moved,
+        after: rest[moved..].iter().map(|event| event.call.clone()).collect(),
+    })
+}
+
+/// Each phase of each file, and the removals at the end.
+fn members(text: &str, root: &str) -> (Vec<Member>, Vec<String>) {
+    let processes = parse(text, root);
+    let mut members: Vec<Member> = processes.iter().filter_map(|events| member(events)).collect();
+    // Stable: phases of one file stay in order, whichever process of a phase was seen first.
+    members.sort_by(|a, b| a.file.cmp(&b.file));
+    let removed = processes.concat().into_iter().filter(|event| event.call == Call::Unlink).map(|event| event.file);
+    (members, removed.collect())
+}
+
+/// What no trace was recorded of is held against the tool itself, where it is installed.
+#[test]
+fn options_without_a_trace_agree_with_the_tool_itself() {
+    let tool = Path::new("/usr/bin/iozone");
+    needs!(program "strace");
+    if !tool.exists() {
+        skip!("IOzone is not installed");
+    }
+    for line in [
+        "-e -s 64 -r 16 -f DIR/f -i 0 -i 1 -i 2 -i 4 -i 6 -i 7",
+        "-c -s 64 -r 16 -f DIR/f -i 0 -i 1 -i 2 -i 4 -i 6 -i 7",
+        "-N -s 64 -r 16 -f DIR/f -i 0 -i 1",
+        "-j 3 -s 256 -r 16 -f DIR/f -i 0 -i 5",
+        "-W -s 64 -r 16 -f DIR/f -i 0 -i 1 -i 2 -i 3 -i 4 -i 5",
+        "-t 1 -s 64 -r 16 -F DIR/a -i 0 -i 6 -i 7",
+        "-t 1 -T -s 64 -r 16 -F DIR/a -i 6 -i 7 -i 9 -i 10",
+    ] {
+        let directory = scratch();
+        let root = directory.path().to_str().unwrap();
+        let command = line.replace("DIR", root);
+        let calls = |program: &Path, first: &[&str]| {
+            let log = directory.path().with_extension("strace");
+            let strace = Command::new("timeout")
+                .args(["60", "strace", "-f", "-s", "0", "-e", "signal=none", "-e", &format!("{TRACED},fcntl"), "-o"])
+                .arg(&log)
+                .arg(program)
+                .args(first)
+                .args(command.split_whitespace())
+                .output()
+                .unwrap();
+            assert!(strace.status.success(), "{line}: {strace:?}");
+            let text = std::fs::read_to_string(&log).unwrap();
+            std::fs::remove_file(log).unwrap();
+            let mut events = in_time(&text, root);
+            sort_random(&mut events);
+            if line.starts_with("-t") {
+                // Other processes remove the files, which the order of lists does not show.
+                events.retain(|event| event.call != Call::Unlink);
+            }
+            (events, text.matches("F_SETLKW").count())
+        };
+        let (theirs, ours) = (calls(tool, &[]), calls(Path::new(FSB), &["iozone"]));
+        assert!(theirs.0.len() > 10, "{line}: the trace of the real tool was not understood");
+        assert_eq!(ours, theirs, "{line}");
+    }
+}
+
+/// The transfers of asynchronous modes, which threads of the C library make in an order of their own: what was moved,
+/// from or to where.
+fn transfers(log: &str, record: &str) -> Vec<(bool, u64)> {
+    let before = format!(", {record}, ");
+    let mut found: Vec<(bool, u64)> = log
+        .lines()
+        .filter_map(|line| {
+            let reads = line.contains("pread64");
+            // Before each reading operation the first record is read once, by the tool with a plain call.
+            if line.contains(&format!(", {record})")) && line.contains(" read(") {
+                return Some((true, 0));
+            }
+            let (_, rest) = line.split_once(&before).filter(|_| reads || line.contains("pwrite64"))?;
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            Some((reads, rest[..digits].parse().ok()?))
+        })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn asynchronous_modes_move_what_the_tool_itself_moves() {
+    let tool = Path::new("/usr/bin/iozone");
+    needs!(program "strace");
+    for mode in ["-H 4", "-k 4"] {
+        let directory = scratch();
+        let file = directory.path().join("f");
+        let moved = |program: &Path, first: &[&str]| {
+            let log = directory.path().with_extension("strace");
+            let strace = Command::new("timeout")
+                .args(["60", "strace", "-f", "-s", "0", "-e", "signal=none", "-e", "trace=read,pread64,pwrite64", "-o"])
+                .arg(&log)
+                .arg(program)
+                .args(first)
+                .args(mode.split_whitespace())
+                .args(["-s", "256", "-r", "16", "-i", "0", "-i", "1", "-f"])
+                .arg(&file)
+                .output()
+                .unwrap();
+            assert!(strace.status.success(), "{mode}: {strace:?}");
+            let text = std::fs::read_to_string(&log).unwrap();
+            std::fs::remove_file(log).unwrap();
+            transfers(&text, "16384")
+        };
+        let ours = moved(Path::new(FSB), &["iozone"]);
+        // Each of four operations visits each of sixteen records once, and two read the first one before.
+        let mut expected: Vec<_> = [false, true]
+            .into_iter()
+            .flat_map(|reads| (0..16).flat_map(move |record| [(reads, record * 16_384); 2]))
+            .chain([(true, 0); 2])
+            .collect();
+        expected.sort_unstable();
+        assert_eq!(ours, expected, "{mode}");
+        if tool.exists() {
+            assert_eq!(ours, moved(tool, &[]), "{mode}");
+        }
+    }
+    if !tool.exists() {
+        skip!("the calls of fsb agree; IOzone is not installed, and its calls were not compared");
+    }
+}
+
+#[test]
+fn throughput_mode() {
+    needs!(program "strace");
+    let (command, text) = theirs("throughput.strace");
+    let directory = scratch();
+    let (theirs, their_removals) = members(&text, THEIRS);
+    let (ours, our_removals) = members(&ours(directory.path(), &command), directory.path().to_str().unwrap());
+    assert_eq!(theirs.len(), 8);
+    assert_eq!(our_removals, their_removals);
+    assert_eq!(ours.len(), theirs.len());
+    for (theirs, ours) in theirs.iter().zip(ours) {
+        let creates = matches!(&ours.open, Call::Open(flags, _) if flags.contains("O_CREAT"));
+        // The file must be whole for the others; every other phase ends for all when the first one is done.
+        if creates {
+            assert_eq!((ours.records, theirs.records), (4, 4));
+        }
+        // One that was stopped before its first record shows nothing of its direction.
+        let reads = if ours.records == 0 { theirs.reads } else { ours.reads };
+        let expected = Member {
+            file: theirs.file.clone(),
+            open: theirs.open.clone(),
+            reads: theirs.reads,
+            records: ours.records,
+            after: theirs.after.clone(),
+        };
+        assert_eq!(Member { reads, ..ours }, expected);
+    }
+}
+
+#[test]
+fn a_random_order_visits_each_record_once_and_is_not_the_order_of_the_file() {
+    needs!(program "strace");
+    let (command, _) = theirs("02-random-read-write.strace");
+    let directory = scratch();
+    let events = in_time(&ours(directory.path(), &command), directory.path().to_str().unwrap());
+    let start = events.iter().position(
+        |event| matches!(&event.call, Call::Open(flags, _) if flags.contains("O_CREAT") && flags.contains("O_RDWR")),
+    );
+    let offsets = |events: &[Event]| -> Vec<u64> {
+        let transfers = events.iter().filter_map(|event| match event.call {
+            Call::Read { offset, .. } | Call::Write { offset, .. } => Some(offset / 65_536),
+            _ => None,
+        });
+        transfers.collect()
+    };
+    let visited = offsets(&events[start.unwrap()..]);
+    let (reads, writes) = visited.split_at(16);
+    assert_eq!(reads, writes);
+    let mut sorted = reads.to_vec();
+    sorted.sort_unstable();
+    assert_eq!(sorted, (0..16).collect::<Vec<_>>());
+    assert_ne!(sorted, reads);
+}

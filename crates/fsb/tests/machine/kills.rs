@@ -1,0 +1,379 @@
+//! Runs that are killed anywhere, at any time: whatever plays whatever role, nothing is left, and the next run works.
+//!
+//! A few cases by default. `FSB_KILLS=1000` makes so many; `FSB_KILLS_SEED=N` begins with case N, so that one that
+//! failed can be made again: `FSB_KILLS=1 FSB_KILLS_SEED=N`. `FSB_KILLS_VM=1` has guests among them, which take minutes
+//! each where they are emulated. `FSB_KILLS_ONLY=ntfs-3g` makes only cases in which that role is killed, or of that target.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::*;
+use crate::controls::Disk;
+
+/// So many cases where nobody asks for more.
+const FEW: u64 = 4;
+
+const SETTING: &str = "/proc/sys/vm/dirty_expire_centisecs";
+
+/// Of how many cases it is expected that most find whom they kill.
+const MANY: u64 = 20;
+
+/// Who is killed, by the hidden argument of the role, or by a part of the program's name. The watcher has work only where
+/// a setting was changed.
+const ROLES: [&str; 6] = ["front", "__supervisor", "__agent", "__worker", "__watcher", "mkfs"];
+/// A file system that a process serves, which is killed as often as all others together.
+const SERVED: [&str; 6] = ["front", "__supervisor", "__agent", "ntfs-3g", "ntfs-3g", "ntfs-3g"];
+/// What a run in a virtual machine consists of.
+const OF_GUESTS: [&str; 4] = ["front", "__supervisor", "__vm-agent", "qemu-system-"];
+
+/// Roles while a command is measured: a worker is below its monitor, which has the same words, and the command below both.
+const OF_COMMANDS: [&str; 7] = ["front", "__supervisor", "__agent", "__worker", BELOW_MONITOR, "sleep", "__watcher"];
+const BELOW_MONITOR: &str = "the worker below its monitor";
+
+/// A command that leaves a daemon, shared memory and files.
+const COMMAND: &str = r#"
+name = "command"
+[controls]
+guest-memory = "off"
+[[workload]]
+name = "command"
+command = "mkdir d; for i in 1 2 3 4 5 6 7 8; do echo $i > d/$i; done; ipcmk -M 65536; setsid -f sleep 3671; sleep 0.1"
+prepare = "rm -rf d"
+[[workload]]
+name = "command"
+label = "with a service"
+command = "sleep 0.1"
+service = [{ command = "sleep 3672" }]
+"#;
+
+/// A sequence that a seed determines (splitmix64).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((x ^ (x >> 31)) % limit as u64) as usize
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
+    }
+}
+
+/// What is killed when.
+#[derive(Debug)]
+struct Case {
+    target: &'static str,
+    role: &'static str,
+    /// With a setting that the kernel does not take back.
+    control: bool,
+    /// After the start.
+    delay: Duration,
+    /// A command is measured, not the workloads of the engine.
+    command: bool,
+    /// Where the run goes on without its victim, its front is killed, too; else it is interrupted.
+    then_kill: bool,
+}
+
+const DEVICE: &str = "ext4@DEVICE";
+const GUEST: &str = "ext4 in a guest";
+
+fn case(seed: u64, guests: bool) -> Case {
+    let mut dice = Dice(seed);
+    let targets = ["ext4", "xfs", "btrfs", "ntfs", "ext4@ram", "tmpfs", DEVICE, "./data", GUEST];
+    let target = dice.of(&targets[..targets.len() - usize::from(!guests)]);
+    let command = ["ext4", "xfs", "btrfs", DEVICE].contains(&target) && dice.below(2) == 0;
+    let role = match target {
+        _ if command => dice.of(&OF_COMMANDS),
+        "ntfs" => dice.of(&SERVED),
+        // Nothing is made for them.
+        "tmpfs" | "./data" => dice.of(&ROLES[..5]),
+        GUEST => dice.of(&OF_GUESTS),
+        _ => dice.of(&ROLES),
+    };
+    let longest = if target == GUEST { 40_000 } else { 3000 };
+    let delay = Duration::from_millis(dice.below(longest) as u64);
+    let control = (dice.below(2) == 0 || role == "__watcher") && target != GUEST;
+    Case { target, role, control, delay, command, then_kill: dice.below(2) == 0 }
+}
+
+/// The process and all below it, with what stands in their command lines.
+pub(crate) fn family(front: u32) -> Vec<(i32, Vec<String>)> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let parent = |pid: i32| -> Option<i32> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let parents: Vec<(i32, i32)> = pids.into_iter().filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let mut found = vec![front as i32];
+    let mut next = 0;
+    while let Some(one) = found.get(next).copied() {
+        found.extend(parents.iter().filter(|(_, parent)| *parent == one).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    let words = |pid: i32| -> Vec<String> {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    };
+    found.into_iter().map(|pid| (pid, words(pid))).collect()
+}
+
+/// Who plays the role; absent where nobody does (any more, or yet).
+fn victim(front: u32, role: &str) -> Option<i32> {
+    let plays = |words: &[String]| match role {
+        "mkfs" => words.first().is_some_and(|program| program.contains("mkfs") || program.contains("mke2fs")),
+        "sleep" => words.first().is_some_and(|program| program == role),
+        "ntfs-3g" | "qemu-system-" => words.first().is_some_and(|program| program.contains(role)),
+        _ => words.get(1).is_some_and(|word| word == role),
+    };
+    if role == "front" {
+        return Some(front as i32);
+    }
+    // Parents come first.
+    let mut family = family(front).into_iter();
+    let found = match role {
+        BELOW_MONITOR => family.rfind(|(_, words)| words.get(1).is_some_and(|word| word == "__worker")),
+        _ => family.find(|(_, words)| plays(words)),
+    };
+    found.map(|(pid, _)| pid)
+}
+
+fn send(pid: i32, signal: Signal) {
+    // It may have ended since it was found.
+    let _ = kill_process(Pid::from_raw(pid).unwrap(), signal);
+}
+
+/// A front in a process group of its own, which does not outlive a test that failed.
+struct Front(Child);
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+struct Bench {
+    directory: tempfile::TempDir,
+    disk: Option<Disk>,
+    kernel: Option<String>,
+}
+
+impl Bench {
+    fn new(case: &Case, kernel: Option<&String>) -> Bench {
+        let directory = scratch();
+        match case.command {
+            true => fs::write(directory.path().join("tiny.toml"), COMMAND).unwrap(),
+            false => drop(tiny_plan(directory.path())),
+        }
+        fs::create_dir(directory.path().join("data")).unwrap();
+        let disk = (case.target == DEVICE).then(|| Disk::new(96));
+        Bench { directory, disk, kernel: kernel.filter(|_| case.target == GUEST).cloned() }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn run(&self) -> PathBuf {
+        self.path().join("run")
+    }
+
+    /// `fsb` in the bench's directory; a device of its own may be written, and a guest boots the kernel of the tests.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = command(self.path(), arguments);
+        if let Some(disk) = &self.disk {
+            command.arg("--wipe").arg(&disk.path);
+        }
+        if self.kernel.is_some() {
+            command.env("XDG_CACHE_HOME", crate::common::vm::cache());
+        }
+        command
+    }
+
+    fn start(&self, case: &Case) -> Front {
+        let device = self.disk.as_ref().map(|disk| format!("ext4@{}", disk.path.display()));
+        let target = if case.target == GUEST { "ext4" } else { device.as_deref().unwrap_or(case.target) };
+        // What xfs needs at least.
+        let size = match target {
+            "xfs" => "320M",
+            "btrfs" => "128M",
+            _ => "64M",
+        };
+        let mut command =
+            self.command(&["run", "tiny.toml", target, "--size", size, "--blocks", "50", "--out", "run", "-q"]);
+        if case.control {
+            command.args(["--control", "dirty-expire=7s"]);
+        }
+        if let Some(kernel) = &self.kernel {
+            command.args(["--in", "vm", "--memory", "512M", "--kernel", kernel]);
+        }
+        let command = command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Front(command.spawn().expect("the program starts"))
+    }
+
+    /// What is on disk is whole, and the run goes on; a run that had not begun is begun.
+    fn goes_on(&self) {
+        let run = self.run();
+        let saved = fs::read_to_string(run.join("trials.jsonl")).unwrap_or_default();
+        let lines: Vec<&str> = saved.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
+        for line in &lines {
+            serde_json::from_str::<serde_json::Value>(line).expect("a whole line is a whole trial");
+        }
+        let last = trials(&run).iter().filter_map(|trial| trial["block"].as_u64()).max();
+        let (Some(last), true) = (last, run.join("run.json").exists()) else {
+            let output =
+                self.command(&["run", "tiny.toml", "null", "--blocks", "1", "--out", "next", "-q"]).output().unwrap();
+            expect_code(&output, 0);
+            return;
+        };
+        let mut record = record(&run);
+        record["blocks_planned"] = last.max(1).into();
+        // Where warm-up is not over it is planned anew, from what was asked for.
+        let asked = serde_json::to_string(&record["plan"]["repetition"]).unwrap();
+        let fewer = asked.replace(":50", &format!(":{}", last.max(1)));
+        record["plan"]["repetition"] = serde_json::from_str(&fewer).unwrap();
+        fs::write(run.join("run.json"), record.to_string()).unwrap();
+        let output = self.command(&["run", "--resume", "run", "-q"]).output().unwrap();
+        // Interrupted or killed on a whole block, there may be nothing left to do; and a killed worker cost its trial.
+        let code = output.status.code();
+        let complete = stderr(&output).contains("the run is complete");
+        assert!(matches!(code, Some(0 | 4)) || complete, "{code:?}\n{}", stderr(&output));
+        let all = fs::read_to_string(run.join("trials.jsonl")).unwrap();
+        assert!(all.ends_with('\n') && trials(&run).len() == all.lines().count(), "a damaged line");
+    }
+}
+
+/// Cgroups of fsb, and System V shared memory of the user that workers run as.
+pub(crate) fn shared() -> (Vec<String>, Vec<String>) {
+    let hierarchies = ["/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory"];
+    let entries = hierarchies.into_iter().filter_map(|path| fs::read_dir(path).ok()).flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut cgroups: Vec<String> = names.filter(|name| name.starts_with("fsb-")).collect();
+    cgroups.sort();
+    let segments = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    let of_workers = |line: &&str| line.split_whitespace().nth(7) == Some("65534");
+    (cgroups, segments.lines().filter(of_workers).map(str::to_owned).collect())
+}
+
+fn wait_for_end(front: &mut Front, limit: Duration) -> bool {
+    let start = Instant::now();
+    loop {
+        if front.0.try_wait().unwrap().is_some() {
+            return true;
+        }
+        if start.elapsed() > limit {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Makes a case: whether there was anybody to kill in that role, and how it went, in a line.
+fn make(case: &Case, kernel: Option<&String>) -> (bool, String) {
+    let (was, before) = (fs::read_to_string(SETTING).unwrap(), traces());
+    let shared_before = shared();
+    let bench = Bench::new(case, kernel);
+    // A device of the test's own is no trace.
+    let before = if bench.disk.is_some() { traces() } else { before };
+    let mut front = bench.start(case);
+    let pid = front.0.id();
+    std::thread::sleep(case.delay);
+    let patience = if case.target == GUEST { Duration::from_secs(120) } else { Duration::from_secs(5) };
+    let start = Instant::now();
+    let found = loop {
+        match victim(pid, case.role) {
+            None if start.elapsed() < patience && front.0.try_wait().unwrap().is_none() => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            found => break found.filter(|_| front.0.try_wait().unwrap().is_none()),
+        }
+    };
+    let saved = trials(&bench.run()).len();
+    let set = fs::read_to_string(SETTING).unwrap() != was;
+    // The number of a front that was waited for may be another process's by now.
+    if found.is_some() || front.0.try_wait().unwrap().is_none() {
+        send(found.unwrap_or(pid as i32), Signal::KILL);
+    }
+    // Without its watcher, a killed front leaves its changes to the next fsb.
+    let unwatched = case.role == "__watcher" && found.is_some();
+    let mut killed = case.role == "front" || found.is_none();
+    if !wait_for_end(&mut front, Duration::from_secs(1)) {
+        killed |= case.then_kill;
+        send(pid as i32, if case.then_kill { Signal::KILL } else { Signal::INT });
+        assert!(wait_for_end(&mut front, Duration::from_secs(60)), "the front does not end");
+    }
+    expect_no_traces(&before);
+    if unwatched && killed {
+        expect_code(&fsb(bench.path(), &["clean"]), 0);
+    }
+    let restored = || fs::read_to_string(SETTING).unwrap() == was;
+    let restored_in = Instant::now();
+    wait_until("the setting is as it was", Duration::from_secs(20), restored);
+    let names = |path: &Path| -> Vec<String> {
+        let entries = fs::read_dir(path).unwrap().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    };
+    wait_until("the directory is as it was", Duration::from_secs(20), || names(&bench.path().join("data")).is_empty());
+    let left = names(bench.path());
+    assert!(left.iter().all(|name| ["tiny.toml", "run", "data"].contains(&name.as_str())), "left behind: {left:?}");
+    wait_until("cgroups and shared memory are as before", Duration::from_secs(20), || shared() == shared_before);
+    let clean = fsb(bench.path(), &["clean"]);
+    assert_eq!(stdout(&clean), "nothing to undo\n");
+    if let Some(disk) = &bench.disk {
+        disk.wait_until_free();
+    }
+    bench.goes_on();
+    expect_no_traces(&before);
+    assert!(restored(), "a run that was resumed left a setting");
+    let took = restored_in.elapsed().as_millis();
+    let whom = if found.is_some() { case.role } else { "the front, for nobody was that role" };
+    let set = if set { "" } else { "not " };
+    let said = format!("killed {whom}: {saved} trials saved, setting {set}changed, all as before in {took} ms");
+    (found.is_some(), said)
+}
+
+#[test]
+fn whatever_is_killed_whenever_leaves_nothing() {
+    needs!(root);
+    needs!(program "mkntfs", "losetup");
+    let asked = |name: &str| std::env::var(name).ok();
+    let number = |name: &str| asked(name).and_then(|text| text.parse::<u64>().ok());
+    let count = number("FSB_KILLS").unwrap_or(FEW);
+    let fresh = || std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_millis() as u64 % 1_000_000);
+    let first = number("FSB_KILLS_SEED").unwrap_or_else(fresh);
+    let kernel = match asked("FSB_KILLS_VM") {
+        Some(_) => Some(needs!(crate::common::vm::kernel())),
+        None => None,
+    };
+    let only = asked("FSB_KILLS_ONLY");
+    // There are roles only in some, and those of guests only where guests are asked for.
+    let cases = (first..first + 1000 * count).map(|seed| (seed, case(seed, kernel.is_some())));
+    let cases = cases.filter(|(_, case)| only.as_ref().is_none_or(|only| [case.role, case.target].contains(&&**only)));
+    let mut found = 0;
+    for (seed, case) in cases.take(count as usize) {
+        eprintln!("FSB_KILLS_SEED={seed}: {case:?}");
+        let went = std::panic::catch_unwind(|| make(&case, kernel.as_ref()));
+        match went {
+            Ok((was_there, said)) => {
+                found += u64::from(was_there);
+                eprintln!("FSB_KILLS_SEED={seed}: {said}");
+            }
+            Err(why) => {
+                eprintln!("to make it again: FSB_KILLS=1 FSB_KILLS_SEED={seed}");
+                std::panic::resume_unwind(why);
+            }
+        }
+    }
+    eprintln!("{found} of {count} cases killed whom they named");
+    assert!(count < MANY || found * 2 > count, "most cases have nobody to kill: they test nothing");
+}

@@ -1,0 +1,25 @@
+//! What may go wrong with servers' work on real files: the trial says so, and the rest of the run goes on.
+
+use crate::common::macro_faults::*;
+use crate::common::{expect_code, fsb, scratch, stderr, stdout};
+
+#[test]
+fn a_disk_that_fills_up_in_the_middle_fails_one_trial() {
+    needs!(root);
+    let directory = scratch();
+    // More files are made than there are inodes, which is not predicted where mkfs chooses their number.
+    let creates = "{ op = 'create', set = 'mails', fd = 1 }, { op = 'close', fd = 1 }, ".repeat(500);
+    let grows = format!(
+        "[[workload]]\nname = 'flow'\nlabel = 'grows'\nflow = '''\nname = 'grows'\n\
+         [[fileset]]\nname = 'mails'\nfiles = 1000\nsize = '1K'\npreallocated = 0.1\n\
+         [[thread]]\nname = 'writer'\nsteps = [ {creates}]\n'''\n"
+    );
+    let plan = format!(
+        "targets = ['few=ext4,mkfs=\"-T largefile\"']\nsize = '320M'\nmkfs_defaults = true\n{SHORT}stretch = '2s'\n{grows}{OTHERS}"
+    );
+    std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
+    expect_code(&output, 4);
+    expect_one_failure(&directory.path().join("out"), "grows", "No space left on device (ENOSPC)");
+    assert!(stdout(&output).contains("ENOSPC") && stderr(&output).contains("ENOSPC"), "{}", stdout(&output));
+}

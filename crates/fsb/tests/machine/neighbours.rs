@@ -1,0 +1,264 @@
+//! Other users of the machine, who would have fsb write, wait or give up.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::common::*;
+
+const NOBODY: u32 = 65534;
+/// Who plants things.
+const OTHER: u32 = 65533;
+
+/// A command of a user whose environment names no directory.
+fn without_a_home(uid: u32, binary: &Path, directory: &Path, arguments: &[&str]) -> Command {
+    let ids = [format!("--reuid={uid}"), format!("--regid={uid}"), "--clear-groups".to_owned(), "--".to_owned()];
+    let mut command = Command::new("setpriv");
+    command.args(ids).arg(binary).args(arguments).current_dir(directory);
+    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("COLUMNS", "10000");
+    command
+}
+
+fn home_of(uid: u32) -> TempDir {
+    let home = bench();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    chown(home.path(), Some(uid), Some(uid)).unwrap();
+    home
+}
+
+/// Removes what a test made where everybody can write, and nothing that was there before.
+struct Planted(PathBuf);
+
+impl Planted {
+    /// Nothing where somebody else has the name.
+    fn at(path: &str) -> Option<Planted> {
+        let path = PathBuf::from(path);
+        let free = fs::symlink_metadata(&path).is_err();
+        if !free {
+            eprintln!("SKIPPED: {} is there already", path.display());
+        }
+        free.then_some(Planted(path))
+    }
+}
+
+impl Drop for Planted {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0).or_else(|_| fs::remove_dir_all(&self.0));
+    }
+}
+
+fn entry(path: &Path) -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    serde_json::json!({
+        "boot_id": boot.trim(),
+        "owner": { "pid": 1, "start_time": 1 },
+        "control": "dirty-expire",
+        "action": { "do": "write_file", "path": path, "value": "theirs" },
+    })
+    .to_string()
+}
+
+/// A run that ends soon, where [`bench`] or [`home_of`] left its plan.
+fn quick(out: &str) -> [&str; 7] {
+    ["run", "tiny.toml", "null", "--blocks", "1", "--out", out]
+}
+
+fn bench() -> TempDir {
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    scratch
+}
+
+#[test]
+fn no_ledger_of_the_temporary_directory_is_believed() {
+    needs!(root);
+    let (binary, home) = (public_copy(), home_of(NOBODY));
+    let temporary = std::env::temp_dir().join("fsb");
+    let Some(planted) = Planted::at(temporary.to_str().unwrap()) else { return };
+    let mine = home.path().join("mine");
+    fs::write(&mine, "mine").unwrap();
+    chown(&mine, Some(NOBODY), Some(NOBODY)).unwrap();
+    fs::create_dir_all(planted.0.join("undo")).unwrap();
+    fs::write(planted.0.join("undo/1-1-0000.json"), entry(&mine)).unwrap();
+    for path in [planted.0.clone(), planted.0.join("undo"), planted.0.join("undo/1-1-0000.json")] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        chown(path, Some(OTHER), Some(OTHER)).unwrap();
+    }
+    let fsb = |arguments: &[&str]| without_a_home(NOBODY, binary.path(), home.path(), arguments).output().unwrap();
+    let cleaned = fsb(&["clean"]);
+    expect_code(&cleaned, 3);
+    assert!(stderr(&cleaned).contains("export HOME=$(mktemp -d)"), "{}", stderr(&cleaned));
+    assert_eq!(fs::read_to_string(&mine).unwrap(), "mine");
+    // What leaves nothing behind needs no ledger; it says that no other run would notice it.
+    let run = fsb(&quick("run"));
+    expect_code(&run, 0);
+    assert!(stderr(&run).contains("no lock is held"), "{}", stderr(&run));
+    assert!(record(&home.path().join("run"))["warnings"].to_string().contains("no_lock"));
+    let needs_one = fsb(&["run", "tiny.toml", ".", "--out", "another", "-q"]);
+    expect_code(&needs_one, 3);
+    assert!(stderr(&needs_one).contains("export HOME=$(mktemp -d)"), "{}", stderr(&needs_one));
+    assert_eq!(fs::read_to_string(&mine).unwrap(), "mine");
+}
+
+#[test]
+fn a_planted_entry_is_refused_and_told() {
+    needs!(root);
+    let scratch = bench();
+    let victim = scratch.path().join("authorized_keys");
+    fs::write(&victim, "mine").unwrap();
+    fs::create_dir_all("/var/lib/fsb/undo").unwrap();
+    let file = Planted::at("/var/lib/fsb/undo/1-1-0000.json").expect("an empty ledger");
+    fs::write(&file.0, entry(&victim)).unwrap();
+    for change in [(0o644, 0), (0o666, 0), (0o644, OTHER)] {
+        fs::set_permissions(&file.0, fs::Permissions::from_mode(change.0)).unwrap();
+        chown(&file.0, Some(change.1), None).unwrap();
+        let listed = fsb(scratch.path(), &["clean", "--list"]);
+        assert!(stdout(&listed).contains("would refuse: /var/lib/fsb/undo/1-1-0000.json"), "{}", stdout(&listed));
+        let cleaned = fsb(scratch.path(), &["clean"]);
+        expect_code(&cleaned, 3);
+        assert!(
+            stdout(&cleaned).contains("refused, not undone: /var/lib/fsb/undo/1-1-0000.json"),
+            "{}",
+            stdout(&cleaned)
+        );
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+    }
+    // It keeps nobody from measuring.
+    let run = fsb(scratch.path(), &quick("run"));
+    expect_code(&run, 0);
+    assert!(stderr(&run).contains("refused, not undone"), "{}", stderr(&run));
+}
+
+/// Runs to its end, or is killed: what waits for ever must not take the tests with it.
+fn in_time(mut command: Command) -> Output {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = Pid::from_child(&child);
+    let waiting = std::thread::spawn(move || child.wait_with_output().unwrap());
+    let start = std::time::Instant::now();
+    while !waiting.is_finished() {
+        if start.elapsed() > Duration::from_secs(120) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    waiting.join().unwrap()
+}
+
+/// In /run/lock everybody can write: fsb once had its lock there.
+#[test]
+fn nobody_else_holds_roots_lock_up() {
+    needs!(root);
+    needs!(program "flock");
+    let scratch = bench();
+    let runs = |out: &str| {
+        for more in [None, Some("--allow-concurrent")] {
+            let out = format!("{out}{}", more.unwrap_or_default());
+            let mut run = command(scratch.path(), &quick(&out));
+            run.args(more);
+            expect_code(&in_time(run), 0);
+        }
+    };
+    if fs::create_dir_all("/run/lock").is_ok()
+        && let Some(place) = Planted::at("/run/lock/fsb.lock")
+    {
+        assert!(Command::new("mkfifo").arg(&place.0).status().unwrap().success());
+        chown(&place.0, Some(OTHER), Some(OTHER)).unwrap();
+        runs("fifo");
+        fs::remove_file(&place.0).unwrap();
+        symlink("/etc/passwd", &place.0).unwrap();
+        runs("link");
+        fs::remove_file(&place.0).unwrap();
+        fs::write(&place.0, "").unwrap();
+        let mut held = Command::new("flock").arg("--no-fork").arg(&place.0).args(["sleep", "600"]).spawn().unwrap();
+        runs("flock");
+        held.kill().unwrap();
+        held.wait().unwrap();
+    }
+    // Nor can anybody lock root's own, for nobody else can open it.
+    runs("own");
+    for name in ["/run/fsb/lock", "/run/fsb/concurrent"] {
+        let mut flock = Command::new("setpriv");
+        flock.args([format!("--reuid={OTHER}"), format!("--regid={OTHER}"), "--clear-groups".to_owned()]);
+        let output = in_time({
+            flock.args(["flock", "--nonblock", name, "true"]);
+            flock
+        });
+        assert!(!output.status.success() && stderr(&output).contains("denied"), "{name}: {}", stderr(&output));
+    }
+}
+
+/// Long enough to be looked at.
+fn long_run(mut command: Command, run: &Path) -> std::process::Child {
+    command.args(["--blocks", "10000", "-q", "--out"]).arg(run).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = command.spawn().unwrap();
+    wait_until("trials", Duration::from_secs(120), || trials(run).len() > 2);
+    child
+}
+
+fn interrupt(mut child: std::process::Child) {
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_user_is_told_of_roots_run_and_gives_way() {
+    needs!(root);
+    let (scratch, binary, home) = (bench(), public_copy(), home_of(NOBODY));
+    let roots = long_run(command(scratch.path(), &["run", "null"]), &scratch.path().join("run"));
+    let process = format!("process {} ", roots.id());
+    let refused = as_nobody(binary.path(), home.path(), &quick("refused"));
+    expect_code(&refused, 3);
+    let said = stderr(&refused);
+    assert!(said.contains(&process) && said.contains("--allow-concurrent"), "{said}");
+    let insisting = [quick("second").as_slice(), &["--allow-concurrent"]].concat();
+    let second = as_nobody(binary.path(), home.path(), &insisting);
+    expect_code(&second, 0);
+    assert!(record(&home.path().join("second"))["warnings"].to_string().contains(&process), "{}", stderr(&second));
+    interrupt(roots);
+    expect_code(&as_nobody(binary.path(), home.path(), &quick("after")), 0);
+}
+
+#[test]
+fn root_is_told_of_a_users_run_and_not_stopped_by_it() {
+    needs!(root);
+    let (scratch, binary, home) = (bench(), public_copy(), home_of(NOBODY));
+    let mut theirs = without_a_home(NOBODY, binary.path(), home.path(), &["run", "null"]);
+    theirs.env("HOME", home.path());
+    let theirs = long_run(theirs, &home.path().join("run"));
+    let process = format!("process {} of user {NOBODY}", theirs.id());
+    let run = fsb(scratch.path(), &quick("run"));
+    expect_code(&run, 0);
+    assert!(stderr(&run).contains(&process), "{}", stderr(&run));
+    assert!(record(&scratch.path().join("run"))["warnings"].to_string().contains(&process));
+    // The user's own runs do wait for each other.
+    let refused = as_nobody(binary.path(), home.path(), &quick("refused"));
+    expect_code(&refused, 3);
+    assert!(stderr(&refused).contains(&format!("process {} (", theirs.id())), "{}", stderr(&refused));
+    interrupt(theirs);
+}
+
+#[test]
+fn a_users_lock_lies_in_no_directory_of_others() {
+    needs!(root);
+    let (binary, home, theirs) = (public_copy(), home_of(NOBODY), home_of(OTHER));
+    fs::create_dir(theirs.path().join("fsb")).unwrap();
+    for path in [theirs.path().to_owned(), theirs.path().join("fsb")] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        chown(path, Some(OTHER), Some(OTHER)).unwrap();
+    }
+    let mut run = without_a_home(NOBODY, binary.path(), home.path(), &quick("first"));
+    let first = run.env("XDG_RUNTIME_DIR", theirs.path()).output().unwrap();
+    expect_code(&first, 0);
+    let said = stderr(&first);
+    assert!(said.contains(theirs.path().join("fsb").to_str().unwrap()) && said.contains("user 65533"), "{said}");
+    let mut run = without_a_home(NOBODY, binary.path(), home.path(), &quick("second"));
+    let second = run.env("XDG_RUNTIME_DIR", theirs.path()).env("HOME", home.path()).output().unwrap();
+    expect_code(&second, 0);
+    assert!(home.path().join(".local/state/fsb/lock").exists(), "{}", stderr(&second));
+    assert_eq!(fs::read_dir(theirs.path().join("fsb")).unwrap().count(), 0);
+}

@@ -1,0 +1,53 @@
+//! Loads that do not wait for the target, and the course of what lasts.
+
+use serde_json::Value;
+
+use crate::common::{expect_code, expect_no_traces, fsb, scratch, stdout, traces, trials};
+
+/// A rate that the page cache keeps up easily, one that nothing does, and writes that reach the device.
+#[test]
+fn a_rate_is_kept_or_the_row_says_that_it_was_not_and_what_lasts_has_a_course() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let before = traces();
+    let scratch = scratch();
+    let plan = "\
+        [[workload]]\nname = 'read'\nfile_size = '16M'\nblock_size = '4K'\naccess = 'random'\nrate = '5000/s'\n\
+        [[workload]]\nname = 'read'\nfile_size = '16M'\nblock_size = '4K'\naccess = 'random'\nrate = '10000000/s'\n\
+        [[workload]]\nname = 'write'\nfile_size = '16M'\nblock_size = '4K'\noverwrite = true\ndurability = 'each'\n\
+        stretch = '1s'\nlabel = 'writes'\n\
+        [repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n";
+    std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(scratch.path(), &["run", "plan.toml", "ext4", "--size", "1G", "--out", "run"]);
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{output:?}");
+    expect_no_traces(&before);
+    let text = stdout(&output).replace("\n  ", " ");
+    assert!(text.contains("not sustained: "), "{text}");
+    let all = trials(&scratch.path().join("run"));
+    let of = |label: &str| -> &Value {
+        let found = all.iter().find(|trial| trial["phase"] == "measured" && trial["workload"] == label);
+        found.unwrap_or_else(|| panic!("no {label}: {text}"))
+    };
+    let kept = of("random read 4K, warm, p99 at 5000/s");
+    assert_eq!((&kept["outcome"], &kept["metrics"][0]["name"]), (&"ok".into(), &"latency_p99".into()), "{kept}");
+    assert!(of("random read 4K, warm, p99 at 10000000/s")["error"].as_str().unwrap().starts_with("not sustained: "));
+
+    // 10,000 operations at 5000 a second, none of them lost.
+    let course = &kept["timelines"][0];
+    let (bin, rates) = (course["bin_ns"].as_f64().unwrap() * 1e-9, course["rates"].as_array().unwrap());
+    let done: f64 = rates.iter().filter_map(Value::as_f64).sum::<f64>() * bin;
+    assert!((9_000.0..11_500.0).contains(&done) && rates.len() > 90, "{done} {course}");
+    // What the device wrote meanwhile is that of the writes at least.
+    let writes = of("writes");
+    let written = |trial: &Value| -> f64 {
+        let bins = trial["timelines"][0]["device"]["written_kib"].as_array().unwrap();
+        bins.iter().filter_map(Value::as_f64).sum::<f64>() * 1024.0
+    };
+    let operations = writes["workers"][0]["operations"].as_f64().unwrap();
+    assert!(written(writes) > operations * 4096.0 * 0.9, "{} {operations}", written(writes));
+    assert!(written(kept) < 1e6, "reads in memory write nothing: {}", written(kept));
+    let page = fsb(scratch.path(), &["report", "run", "--format", "html", "-o", "page.html"]);
+    expect_code(&page, 0);
+    let page = std::fs::read_to_string(scratch.path().join("page.html")).unwrap();
+    assert!(page.contains("One trial over time"), "the page has the table of courses");
+}

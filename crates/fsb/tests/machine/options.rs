@@ -1,0 +1,57 @@
+//! Options of `fsb run` do what their line in the help says: each changes something that is looked at here.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::common::{Running, expect_code, expect_no_traces, fsb, scratch, stderr, tiny_plan, traces, wait_until};
+
+/// In memory no image can be measured: whoever reads the option refuses such a directory.
+#[test]
+fn dir_is_where_the_image_would_be() {
+    needs!(root);
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let refused = fsb(scratch.path(), &["run", "tiny.toml", "ext4", "--dir", "/dev/shm", "-q"]);
+    expect_code(&refused, 3);
+    assert!(stderr(&refused).contains("/dev/shm"), "{}", stderr(&refused));
+    let nowhere = fsb(scratch.path(), &["run", "tiny.toml", "ext4", "--dir", "no/such", "-q"]);
+    assert!(matches!(nowhere.status.code(), Some(2 | 3)), "{}", stderr(&nowhere));
+    assert!(stderr(&nowhere).contains("no/such"), "{}", stderr(&nowhere));
+}
+
+/// Some file below a directory.
+fn some_file(directory: &Path) -> Option<PathBuf> {
+    fs::read_dir(directory).ok()?.flatten().find_map(|entry| {
+        let path = entry.path();
+        if path.is_dir() { some_file(&path) } else { Some(path) }
+    })
+}
+
+#[test]
+fn workers_run_as_the_user_and_group_that_were_asked_for() {
+    needs!(root);
+    let before = traces();
+    for (options, expected) in
+        [(&["--uid", "12345", "--gid", "23456"][..], (12345, 23456)), (&["--force-root-user"], (0, 0))]
+    {
+        let scratch = scratch();
+        tiny_plan(scratch.path());
+        let data = scratch.path().join("data");
+        fs::create_dir(&data).unwrap();
+        let line = [&["run", "tiny.toml", "./data", "--out", "run", "-q"], options].concat();
+        let running = Running::start(scratch.path(), &line);
+        let mut seen = None;
+        wait_until("a file of a worker is there", Duration::from_secs(30), || {
+            let owner = some_file(&data).and_then(|file| fs::metadata(file).ok());
+            seen = owner.map(|file| (file.uid(), file.gid()));
+            seen.is_some()
+        });
+        // All is known.
+        running.signal(rustix::process::Signal::INT);
+        expect_code(&running.wait(), 130);
+        assert_eq!(seen, Some(expected), "{options:?}");
+    }
+    expect_no_traces(&before);
+}

@@ -1,0 +1,250 @@
+//! Others on the machine, who own directories that results are to be written to, and put things in the way.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, symlink};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::Signal;
+
+use crate::common::ownership::*;
+use crate::common::{
+    Running, command, expect_code, expect_no_traces, fast_plan, fsb, scratch, stderr, stdout, tiny_plan, traces,
+    trials, wait_until,
+};
+
+pub const NOBODY: u32 = 65534;
+
+/// A directory of nobody's, with a fast plan in it, below one that everybody may walk through.
+pub fn home(scratch: &Path) -> std::path::PathBuf {
+    fs::set_permissions(scratch, fs::Permissions::from_mode(0o755)).unwrap();
+    let home = scratch.join("home");
+    fs::create_dir(&home).unwrap();
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o700)).unwrap();
+    fast_plan(&home);
+    chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
+    home
+}
+
+/// As `sudo` starts the program for nobody.
+pub fn sudo(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = command(directory, arguments);
+    command.env("SUDO_UID", NOBODY.to_string()).env("SUDO_GID", NOBODY.to_string());
+    command
+}
+
+#[test]
+fn root_by_itself_writes_nothing_where_another_user_could_exchange_it() {
+    needs!(root);
+    let scratch = scratch();
+    let home = home(scratch.path());
+    let before = below(&home);
+    let inner = home.join("inner");
+    let refused = fsb(&home, &["run", "null", "fast.toml", "--blocks", "1", "-q"]);
+    expect_code(&refused, 2);
+    let said = stderr(&refused);
+    assert!(said.contains(&home.display().to_string()) && said.contains("user 65534"), "{said}");
+    assert!(said.contains("--out") && said.contains("sudo"), "{said}");
+    // A directory of root's own, but below another's.
+    fs::create_dir(&inner).unwrap();
+    expect_code(&fsb(&home, &["run", "null", "fast.toml", "--blocks", "1", "-q", "--out", "inner"]), 2);
+    fs::remove_dir(&inner).unwrap();
+    assert_eq!(below(&home), before);
+    // A shared directory that is sticky: a new directory in it is root's.
+    let shared = scratch.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let plan = home.join("fast.toml").display().to_string();
+    expect_code(&fsb(&shared, &["run", "null", &plan, "--blocks", "1", "-q"]), 0);
+    chown(shared.join("fsb-results"), Some(NOBODY), Some(NOBODY)).unwrap();
+    expect_code(&fsb(&shared, &["run", "null", &plan, "--blocks", "1", "-q"]), 2);
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o777)).unwrap();
+    let refused = fsb(&shared, &["run", "null", &plan, "--blocks", "1", "-q", "--out", "new"]);
+    expect_code(&refused, 2);
+    assert!(stderr(&refused).contains("chmod go-w"), "{}", stderr(&refused));
+}
+
+#[test]
+fn under_sudo_results_are_the_callers_and_what_was_planted_stays() {
+    needs!(root);
+    let scratch = scratch();
+    let home = home(scratch.path());
+    for who in ["SUDO_UID", "PKEXEC_UID"] {
+        let mut run = command(&home, &["run", "null", "fast.toml", "--blocks", "1", "-q"]);
+        expect_code(&run.env(who, NOBODY.to_string()).output().unwrap(), 0);
+    }
+    let made = below(&home.join("fsb-results"));
+    assert!(made.len() >= 5, "{made:?}");
+    for path in made {
+        assert_eq!(fs::metadata(&path).unwrap().uid(), NOBODY, "{}", path.display());
+    }
+    // Files of all names, planted while a run goes on.
+    let secret = scratch.path().join("secret");
+    fs::write(&secret, "root's own").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let out = home.join("planted");
+    let run = sudo(&home, &["run", "null", "fast.toml", "--blocks", "3000", "-q", "--out", "planted"]).spawn().unwrap();
+    let run = Running::of(run);
+    wait_until("trials", WAIT, || !trials(&out).is_empty());
+    fs::hard_link(&secret, out.join("report.html")).unwrap();
+    symlink(&secret, out.join("trials.csv")).unwrap();
+    run.signal(Signal::INT);
+    expect_code(&run.wait(), 130);
+    let found = fs::metadata(&secret).unwrap();
+    assert_eq!(
+        (found.uid(), found.mode() & 0o777, fs::read_to_string(&secret).unwrap().as_str()),
+        (0, 0o600, "root's own")
+    );
+    for name in ["report.html", "trials.csv", "run.json", "trials.jsonl"] {
+        let found = fs::symlink_metadata(out.join(name)).unwrap();
+        assert!(found.is_file() && found.uid() == NOBODY, "{name}");
+    }
+    // The same before a resume.
+    for name in ["trials.jsonl", "report.html", "run.json.new", ".lock"] {
+        let _ = fs::remove_file(out.join(name));
+        fs::hard_link(&secret, out.join(name)).unwrap();
+    }
+    let resumed = sudo(&home, &["run", "--resume", "planted", "-q"]).output().unwrap();
+    assert!(!resumed.status.success(), "root's file was read or used: {}", stderr(&resumed));
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "root's own");
+    assert_eq!(fs::metadata(&secret).unwrap().uid(), 0);
+}
+
+#[test]
+fn a_results_directory_that_is_exchanged_all_the_time_leads_nowhere() {
+    needs!(root);
+    let scratch = scratch();
+    let home = home(scratch.path());
+    let victim = scratch.path().join("victim");
+    fs::create_dir(&victim).unwrap();
+    fs::set_permissions(&victim, fs::Permissions::from_mode(0o700)).unwrap();
+    let (results, away) = (home.join("fsb-results"), home.join("away"));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let _ = fs::rename(&results, &away).and_then(|()| symlink(&victim, &results));
+                let _ = symlink(&victim, &results);
+                let _ = fs::remove_file(&results);
+                let _ = fs::rename(&away, &results);
+            }
+        });
+        for _ in 0..4 {
+            // It may fail; it must not write elsewhere.
+            let _ = sudo(&home, &["run", "null", "fast.toml", "--blocks", "1", "-q"]).output().unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(below(&victim), Vec::<std::path::PathBuf>::new());
+    assert_eq!(fs::metadata(&victim).unwrap().uid(), 0);
+}
+
+#[test]
+fn a_real_run_under_sudo_in_a_users_home() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let before = traces();
+    let scratch = scratch();
+    let home = home(scratch.path());
+    tiny_plan(&home);
+    let output = sudo(&home, &["run", "ext4", "tiny.toml", "--size", "128M", "-q"]).output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", stderr(&output));
+    let made = below(&home.join("fsb-results"));
+    assert!(made.iter().any(|path| path.ends_with("report.html")), "{made:?}");
+    assert!(made.iter().all(|path| fs::metadata(path).unwrap().uid() == NOBODY));
+    expect_no_traces(&before);
+}
+
+#[test]
+fn reports_follow_nothing_that_others_planted() {
+    needs!(root);
+    let scratch = scratch();
+    fast_plan(scratch.path());
+    expect_code(&fsb(scratch.path(), &["run", "fast.toml", "null", "--blocks", "1", "--out", "one", "-q"]), 0);
+    let shared = scratch.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let secret = scratch.path().join("secret");
+    fs::write(&secret, "root's own").unwrap();
+    let report = |path: &str| fsb(scratch.path(), &["report", "one", "--format", "csv", "-o", path]);
+    symlink(&secret, shared.join("link")).unwrap();
+    std::os::unix::fs::lchown(shared.join("link"), Some(NOBODY), Some(NOBODY)).unwrap();
+    expect_code(&Command::new("mkfifo").arg(shared.join("pipe")).output().unwrap(), 0);
+    chown(shared.join("pipe"), Some(NOBODY), Some(NOBODY)).unwrap();
+    for name in ["shared/link", "shared/pipe"] {
+        expect_code(&report(name), 2);
+    }
+    fs::hard_link(&secret, shared.join("hard")).unwrap();
+    expect_code(&report("shared/hard"), 0);
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "root's own");
+    assert!(fs::symlink_metadata(shared.join("pipe")).unwrap().file_type().is_fifo());
+    let printed = report("/dev/stdout");
+    expect_code(&printed, 0);
+    assert_eq!(stdout(&printed), fs::read_to_string(scratch.path().join("one/trials.csv")).unwrap());
+}
+
+#[test]
+fn front_ends_work_in_anothers_directory_with_that_users_rights_alone() {
+    needs!(root);
+    let scratch = scratch();
+    let home = home(scratch.path());
+    fs::write(home.join("mail"), "set number 5\nset transactions 5\nset location .\nrun report\nquit\n").unwrap();
+    fs::write(
+        home.join("one.f"),
+        "define fileset name=s,path=.,size=4k,entries=4,prealloc=100\ndefine process name=p{thread name=t{\
+         flowop openfile name=o,filesetname=s,fd=1\nflowop closefile name=c,fd=1}}\nrun 1\n",
+    )
+    .unwrap();
+    let shared = scratch.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let iozone = ["iozone", "-s", "64k", "-r", "4k", "-i", "0", "-w", "-f", "file", "-Q", "-Rb", "sheet.xls"];
+    for arguments in [&iozone[..], &["postmark", "mail"], &["filebench", "one.f", "--dir", ".", "-q"]] {
+        let refused = fsb(&home, arguments);
+        expect_code(&refused, 2);
+        assert!(stderr(&refused).contains("user 65534"), "{}", stderr(&refused));
+        let done = sudo(&home, arguments).output().unwrap();
+        expect_code(&done, 0);
+    }
+    for name in ["file", "wol.dat", "sheet.xls", "report"] {
+        assert_eq!(fs::metadata(home.join(name)).unwrap().uid(), NOBODY, "{name}");
+    }
+    // Where everybody may make links, and the kernel does not protect from them.
+    let protected = |what: &str| fs::read_to_string(format!("/proc/sys/fs/protected_{what}")).unwrap().trim() == "1";
+    if !protected("symlinks") || !protected("hardlinks") {
+        expect_code(&fsb(&shared, &iozone), 2);
+    }
+    fs::write(shared.join("file"), "theirs").unwrap();
+    chown(shared.join("file"), Some(NOBODY), Some(NOBODY)).unwrap();
+    expect_code(&fsb(&shared, &iozone), 2);
+    assert_eq!(fs::read_to_string(shared.join("file")).unwrap(), "theirs");
+    // Several processes have the caller's rights as well.
+    let many = ["iozone", "-s", "64k", "-r", "4k", "-i", "0", "-t", "2", "-w", "-F", "one", "two"];
+    expect_code(&sudo(&home, &many).output().unwrap(), 0);
+    for name in ["one", "two"] {
+        assert_eq!(fs::metadata(home.join(name)).unwrap().uid(), NOBODY, "{name}");
+    }
+    let secret = scratch.path().join("secret");
+    fs::write(&secret, "root's own").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::remove_file(home.join("wol.dat")).unwrap();
+    symlink(&secret, home.join("wol.dat")).unwrap();
+    assert!(!sudo(&home, &iozone).output().unwrap().status.success());
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "root's own");
+}
+
+#[test]
+fn root_uses_no_kernels_that_another_user_may_change() {
+    needs!(root);
+    let scratch = scratch();
+    let home = home(scratch.path());
+    let cache = |directory: &Path| {
+        command(scratch.path(), &["kernel", "list"]).env("XDG_CACHE_HOME", directory).output().unwrap()
+    };
+    let refused = cache(&home.join(".cache"));
+    expect_code(&refused, 2);
+    assert!(stderr(&refused).contains("without sudo"), "{}", stderr(&refused));
+    assert!(!home.join(".cache").exists());
+    expect_code(&cache(&scratch.path().join("own")), 0);
+}

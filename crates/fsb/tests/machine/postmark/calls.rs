@@ -1,0 +1,115 @@
+//! The system calls are those of PostMark itself: files, flags, sizes, and their order.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::common::{FSB, scratch};
+
+const TRACED: &str = "trace=open,openat,read,write,lseek,close,unlink,unlinkat,mkdir,mkdirat,rmdir,fsync";
+
+/// The calls of a command on files below `files`, each with what it returned.
+fn calls(command: &[&str], directory: &Path, files: &Path) -> Vec<String> {
+    let log = directory.join("strace");
+    let output = Command::new("strace")
+        .args(["-f", "-s", "8", "-e", "signal=none", "-e", TRACED, "-o"])
+        .arg(&log)
+        .args(command)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(&log).unwrap();
+    std::fs::remove_file(log).unwrap();
+    let root = format!("\"{}/", files.display());
+    // Of fsb a worker makes them, and its front only reads what the worker tells.
+    let each = by_process(&text).into_values().map(|lines| of_process(&lines, &root));
+    let found = each.max_by_key(Vec::len).unwrap_or_default();
+    // What is looked at before the run: PostMark looks at nothing.
+    let first = found.iter().position(|call| call.starts_with("mkdir(") || call.contains("O_CREAT")).unwrap();
+    found[first..].to_vec()
+}
+
+/// The lines of each process, calls that others interrupted put together again.
+fn by_process(text: &str) -> BTreeMap<&str, Vec<String>> {
+    let mut processes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut begun: BTreeMap<&str, &str> = BTreeMap::new();
+    for line in text.lines() {
+        let (id, call) = line.split_once(' ').unwrap_or_default();
+        let call = call.trim();
+        if let Some((first, _)) = call.split_once(" <unfinished ...>") {
+            begun.insert(id, first);
+            continue;
+        }
+        let resumed = call.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>"));
+        let whole = resumed
+            .map_or_else(|| call.to_owned(), |(_, rest)| format!("{}{rest}", begun.remove(id).unwrap_or_default()));
+        processes.entry(id).or_default().push(whole);
+    }
+    processes
+}
+
+/// The calls of one process on files whose names begin with `root`.
+fn of_process(lines: &[String], root: &str) -> Vec<String> {
+    let mut open = Vec::new();
+    let mut found = Vec::new();
+    for line in lines {
+        let Some((call, result)) = line.rsplit_once(" = ") else { continue };
+        let call = call.trim_end();
+        // A directory that is named as two locations is made twice by PostMark, and the second time refused.
+        if result.starts_with('-') {
+            continue;
+        }
+        if call.contains(root) {
+            // Opening is by path, with what the C library adds for large files; removing has two names.
+            let call = call.replace("|O_LARGEFILE", "").replace("mkdirat(AT_FDCWD, ", "mkdir(");
+            let call = match call.strip_prefix("unlinkat(AT_FDCWD, ") {
+                Some(rest) if rest.ends_with(", AT_REMOVEDIR)") => {
+                    format!("rmdir({}", rest.replace(", AT_REMOVEDIR", ""))
+                }
+                Some(rest) => format!("unlink({}", rest.replace(", 0)", ")")),
+                None => call,
+            };
+            if call.starts_with("open") && !call.contains("O_DIRECTORY") {
+                open.push(result.to_owned());
+            }
+            found.push(call.replace(root, "\""));
+        } else if let Some((name, arguments)) = call.split_once('(')
+            && ["read", "write", "lseek", "close", "fsync"].contains(&name)
+        {
+            let (descriptor, rest) = arguments.split_once([',', ')']).unwrap();
+            let Some(at) = open.iter().position(|known| known == descriptor) else { continue };
+            if name == "close" {
+                open.remove(at);
+            }
+            found.push(format!("{name}({rest} = {result}"));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_calls_are_those_of_postmark() {
+    needs!(program "strace");
+    needs!(program "postmark");
+    for settings in [
+        "set number 20\nset transactions 100",
+        "set number 20\nset transactions 100\nset buffering false\nset size 512 4096",
+        "set number 10\nset transactions 60\nset size 1 20000\nset read 4096\nset write 8192\nset subdirectories 3",
+        "set number 10\nset transactions 60\nset size 100 9000\nset read 3000\nset write 700\nset buffering false",
+        "set number 30\nset transactions 50\nset size 1024 1024\nset bias create 8\nset seed 5",
+    ] {
+        let (directory, files) = (scratch(), scratch());
+        let place = files.path().display();
+        let script = format!("{settings}\nset location {place}\nset location +{place}/. 2\nrun\nquit\n");
+        std::fs::write(directory.path().join("script"), script).unwrap();
+        let theirs = calls(&["postmark", "script"], directory.path(), files.path());
+        let ours = calls(&[FSB, "postmark", "script"], directory.path(), files.path());
+        assert!(theirs.len() > 300, "{settings}: the trace of PostMark was not understood");
+        if let Some(at) = theirs.iter().zip(&ours).position(|(theirs, ours)| theirs != ours) {
+            panic!("{settings}, call {at}: PostMark {}, fsb {}", theirs[at], ours[at]);
+        }
+        assert_eq!(theirs.len(), ours.len(), "{settings}");
+    }
+}

@@ -1,0 +1,144 @@
+//! Each file system is formatted, mounted, measured with a tiny plan, and gone afterwards.
+
+use crate::common::*;
+
+/// Runs the tiny plan on `target` and returns its trials; `code` is the exit code wanted.
+fn tiny_run(target: &str, extra: &[&str], code: i32) -> (tempfile::TempDir, Vec<serde_json::Value>) {
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let arguments = [&["run", "tiny.toml", target, "--out", "run", "-q"][..], extra].concat();
+    let output = fsb(scratch.path(), &arguments);
+    expect_code(&output, code);
+    expect_no_traces(&before);
+    let trials = counting(&scratch.path().join("run"));
+    (scratch, trials)
+}
+
+/// All measured trials ended well, and what should be known of the target is known.
+fn expect_measured(target: &str, size: &str, driver: Option<&str>) {
+    let (scratch, trials) = tiny_run(target, &["--size", size], 0);
+    let measured: Vec<_> = trials.iter().filter(|trial| trial["phase"] == "measured").collect();
+    assert_eq!(measured.len(), 7, "{trials:#?}");
+    for trial in &measured {
+        assert_eq!(trial["outcome"], "ok", "{target}: {}: {}", trial["workload"], trial["error"]);
+        assert!(trial["metrics"][0]["value"].as_f64().unwrap() > 0.0);
+        assert!(trial["observed"]["device_read_bytes"].is_u64(), "{trial:#}");
+    }
+    let record = record(&scratch.path().join("run"));
+    let made = &record["targets"][target];
+    assert!(made["mkfs_version"].as_str().is_some_and(|text| text.chars().any(|c| c.is_ascii_digit())), "{made:#}");
+    assert!(made["block_size"].as_u64().is_some_and(|size| size >= 512), "{made:#}");
+    assert!(!made["mount_options"].as_array().unwrap().is_empty(), "{made:#}");
+    if let Some(driver) = driver {
+        assert!(made["driver"].as_str().is_some_and(|text| text.contains(driver)), "{made:#}");
+    }
+}
+
+macro_rules! real {
+    ($name:ident, $target:literal, $size:literal, $driver:expr, [$($program:literal),*]) => {
+        #[test]
+        fn $name() {
+            needs!(root);
+            $(needs!(program $program);)*
+            expect_measured($target, $size, $driver);
+        }
+    };
+}
+
+real!(ext2_is_measured_and_gone, "ext2", "64M", None, ["mkfs.ext2"]);
+real!(ext3_with_a_full_journal_is_measured_and_gone, "ext3,data=journal", "64M", None, ["mkfs.ext3"]);
+real!(ext3_with_an_ordered_journal_is_measured_and_gone, "ext3,data=ordered", "64M", None, ["mkfs.ext3"]);
+real!(ext3_with_a_writeback_journal_is_measured_and_gone, "ext3,data=writeback", "64M", None, ["mkfs.ext3"]);
+real!(ext4_is_measured_and_gone, "ext4", "64M", None, ["mkfs.ext4"]);
+real!(xfs_is_measured_and_gone, "xfs", "320M", None, ["mkfs.xfs"]);
+real!(btrfs_is_measured_and_gone, "btrfs", "160M", None, ["mkfs.btrfs"]);
+real!(ntfs_is_measured_and_gone, "ntfs", "64M", Some("ntfs-3g"), ["mkntfs"]);
+real!(an_image_in_memory_is_measured_and_gone, "ext4@ram", "64M", None, ["mkfs.ext4"]);
+
+#[test]
+fn tmpfs_is_measured_where_it_makes_sense_and_says_so_where_not() {
+    needs!(root);
+    let (_scratch, trials) = tiny_run("tmpfs", &["--size", "64M"], 0);
+    let outcome = |needle: &str| {
+        let trial = trials
+            .iter()
+            .find(|trial| trial["phase"] == "measured" && trial["workload"].as_str().unwrap().contains(needle));
+        trial.unwrap_or_else(|| panic!("{needle}"))["outcome"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(outcome("cold"), "not_applicable");
+    assert_eq!(outcome("durable"), "not_applicable");
+    assert_eq!(outcome("warm"), "ok");
+    assert_eq!(outcome("rename"), "ok");
+}
+
+#[test]
+fn mkfs_arguments_and_mount_options_reach_the_file_system() {
+    needs!(root);
+    let (scratch, _) = tiny_run("small=ext4,noatime,mkfs=\"-b 1024 -O ^has_journal\"", &["--size", "64M"], 0);
+    let record = record(&scratch.path().join("run"));
+    let made = &record["targets"]["small"];
+    assert_eq!(made["block_size"], 1024);
+    let list =
+        |key: &str| made[key].as_array().unwrap().iter().map(|v| v.as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    assert!(list("mount_options").contains(&"noatime".to_owned()), "{made:#}");
+    assert!(!list("features").contains(&"has_journal".to_owned()), "{made:#}");
+    assert!(list("mkfs_command").contains(&"^has_journal".to_owned()), "{made:#}");
+}
+
+/// A loop device that the test attaches stands for a disk.
+struct Disk {
+    device: String,
+    _image: tempfile::NamedTempFile,
+}
+
+impl Disk {
+    fn new(bytes: u64) -> Disk {
+        let image = tempfile::NamedTempFile::new().unwrap();
+        image.as_file().set_len(bytes).unwrap();
+        let output =
+            std::process::Command::new("losetup").args(["--find", "--show"]).arg(image.path()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Disk { device: String::from_utf8(output.stdout).unwrap().trim().to_owned(), _image: image }
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) {
+        let output = std::process::Command::new(program).args(arguments).arg(&self.device).output().unwrap();
+        assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("losetup").args(["--detach", &self.device]).status();
+    }
+}
+
+#[test]
+fn a_block_device_is_measured_only_when_it_is_empty_or_given_up() {
+    needs!(root);
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let disk = Disk::new(64 << 20);
+    let target = format!("disk=ext4@{}", disk.device);
+    let run = |out: &str, extra: &[&str]| {
+        fsb(scratch.path(), &[&["run", "tiny.toml", &target, "--size", "64M", "--out", out, "-q"][..], extra].concat())
+    };
+    expect_code(&run("empty", &[]), 0);
+    // It now holds an ext4.
+    let refused = run("full", &[]);
+    expect_code(&refused, 2);
+    assert!(stderr(&refused).contains("ext4") && stderr(&refused).contains("--wipe"), "{}", stderr(&refused));
+    expect_code(&run("wiped", &["--wipe", &disk.device]), 0);
+
+    let mount = scratch.path().join("mounted");
+    std::fs::create_dir(&mount).unwrap();
+    disk.run("mkfs.ext4", &["-q", "-F"]);
+    let mounted = std::process::Command::new("mount").args([&disk.device, mount.to_str().unwrap()]).status().unwrap();
+    assert!(mounted.success());
+    let refused = run("mounted-run", &["--wipe", &disk.device]);
+    let unmounted = std::process::Command::new("umount").arg(&mount).status().unwrap();
+    assert!(unmounted.success());
+    expect_code(&refused, 2);
+    assert!(stderr(&refused).contains("mounted"), "{}", stderr(&refused));
+}

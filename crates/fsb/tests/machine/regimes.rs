@@ -1,0 +1,140 @@
+//! In cache, out of cache, past it: limits that hold, proofs, scales, and what a matrix ends in.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::common::regimes::*;
+use crate::common::*;
+
+/// Cgroups of runs that live, or were left behind.
+fn cgroups() -> Vec<PathBuf> {
+    fn below(directory: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let ours = name.strip_prefix("fsb-").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
+                if ours {
+                    found.push(entry.path());
+                }
+                below(&entry.path(), found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].iter().for_each(|root| below(Path::new(root), &mut found));
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// The cgroup of one run, by the process id of its front.
+fn cgroup_of(front: u32) -> Option<PathBuf> {
+    cgroups().into_iter().find(|path| path.file_name().is_some_and(|name| *name == *format!("fsb-{front}")))
+}
+
+fn number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+fn memory_controller() -> bool {
+    Path::new("/sys/fs/cgroup/memory/cgroup.procs").exists()
+        || fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").is_ok_and(|text| text.contains("memory"))
+}
+
+#[test]
+fn out_of_cache_is_held_seen_from_outside_and_proved() {
+    needs!(root);
+    if !memory_controller() {
+        skip!("no memory controller");
+    }
+    let before = traces();
+    needs!(program "mkntfs");
+    for target in ["ext4", "xfs", "btrfs", "ntfs"] {
+        let scratch = scratch();
+        fs::write(scratch.path().join("out.toml"), OUT).unwrap();
+        let running = Running::start(scratch.path(), &["run", "out.toml", target, "--out", "run", "-q"]);
+        let front = running.id();
+        // From outside: what is charged never passes the limit, and page cache is charged at all.
+        let (mut most, mut cached, mut served) = (0, 0, false);
+        let run = scratch.path().join("run");
+        wait_until("the run is over", Duration::from_secs(120), || {
+            if let Some(cgroup) = cgroup_of(front) {
+                let usage = number(&cgroup.join("memory.usage_in_bytes")).or(number(&cgroup.join("memory.current")));
+                most = most.max(usage.unwrap_or(0));
+                let inside = fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
+                let name = |pid: &str| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+                served |= inside.lines().any(|pid| name(pid).trim() == "ntfs-3g");
+                let stat = fs::read_to_string(cgroup.join("memory.stat")).unwrap_or_default();
+                let of = |word: &str| stat.lines().find_map(|line| line.strip_prefix(word)?.trim().parse::<u64>().ok());
+                cached = cached.max(of("total_cache ").or(of("file ")).unwrap_or(0));
+            }
+            run.join("report.html").exists()
+        });
+        let output = running.wait();
+        expect_code(&output, 0);
+        assert!(most > 24 << 20 && most <= 32 << 20, "{target}: {most}");
+        assert!(cached > 16 << 20, "{target}: {cached}");
+        assert_eq!(served, target == "ntfs", "a FUSE server is held like those whom it serves");
+        assert_eq!(cgroup_of(front), None, "the cgroup goes with the run");
+        let measured: Vec<_> = counting(&run).into_iter().filter(|trial| trial["phase"] == "measured").collect();
+        assert_eq!(measured.len(), 6);
+        for trial in &measured {
+            assert_eq!(trial["outcome"], "ok", "{target}: {trial:#}");
+            let observed = &trial["observed"];
+            let memory = &observed["memory_limit"];
+            assert!(memory["mechanism"].as_str().unwrap().starts_with("cgroup v"), "{memory}");
+            assert_eq!((&memory["limit_bytes"], &memory["reached"]), (&(32 << 20).into(), &true.into()), "{memory}");
+            assert!(memory["peak_bytes"].as_u64().unwrap() <= 32 << 20);
+            assert!(observed["resident_bytes_after"].as_u64().unwrap() <= 32 << 20, "{observed}");
+            assert_eq!(trial["requested"]["controls"]["memory-limit"], "32M");
+            let moved = if trial["operation"].as_str().unwrap().ends_with("read") { "read" } else { "write" };
+            let moved = observed[format!("device_{moved}_bytes")].as_u64().unwrap();
+            assert!(moved as f64 >= 0.9 * trial["params"]["file_size"].as_f64().unwrap(), "{trial:#}");
+        }
+        let record = record(&run);
+        let control = &record["targets"][target]["controls"]["memory-limit"];
+        assert_eq!((&control["requested"], &control["effective"]), (&"32M".into(), &true.into()), "{control}");
+    }
+    expect_no_traces(&before);
+}
+
+#[test]
+fn what_is_in_cache_is_there_before_and_after() {
+    needs!(root);
+    let scratch = scratch();
+    let plan =
+        WARM.replace("blocks = 5", "blocks = 1") + "[[workload]]\nname = 'write'\nfile_size = ['1M']\ncache = 'warm'\n";
+    fs::write(scratch.path().join("warm.toml"), plan).unwrap();
+    let output = fsb(scratch.path(), &["run", "warm.toml", "ext4", "--size", "64M", "--out", "run", "-q"]);
+    expect_code(&output, 0);
+    for trial in trials(&scratch.path().join("run")).iter().filter(|trial| trial["phase"] == "measured") {
+        let whole = trial["params"]["file_size"].as_u64().unwrap();
+        assert_eq!(trial["observed"]["resident_bytes_after"], whole, "{trial:#}");
+        assert!(trial["observed"].get("memory_limit").is_none(), "without a limit no cgroup");
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_its_cgroup_to_the_next_one() {
+    needs!(root);
+    if !memory_controller() {
+        skip!("no memory controller");
+    }
+    let before = traces();
+    let scratch = scratch();
+    fs::write(scratch.path().join("out.toml"), OUT.replace("blocks = 1", "blocks = 50")).unwrap();
+    let running = Running::start(scratch.path(), &["run", "out.toml", "ext4", "--out", "run", "-q"]);
+    let front = running.id();
+    wait_until("a trial in the cgroup", Duration::from_secs(60), || !trials(&scratch.path().join("run")).is_empty());
+    assert!(cgroup_of(front).is_some());
+    kill_watcher(front);
+    running.signal(rustix::process::Signal::KILL);
+    running.wait();
+    expect_no_traces(&before);
+    assert!(cgroup_of(front).is_some(), "the kernel does not take it away");
+    let cleaned = fsb(scratch.path(), &["clean"]);
+    expect_code(&cleaned, 0);
+    assert!(stdout(&cleaned).contains("removed the cgroup"), "{}", stdout(&cleaned));
+    assert_eq!(cgroup_of(front), None);
+}

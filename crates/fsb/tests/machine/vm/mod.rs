@@ -1,0 +1,55 @@
+//! Runs in a virtual machine. CI has no hardware acceleration: guests are emulated here, so plans are tiny.
+
+mod faults;
+mod kernels;
+mod killed;
+mod refused;
+mod runs;
+mod unpacking;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use crate::common::vm::*;
+use crate::common::*;
+
+/// How long anything in an emulated guest may take on a busy machine.
+const LONG: Duration = Duration::from_secs(300);
+
+/// Where a kernel lies that only one test asks for: the others are to boot the same one, whether or not it was here first.
+fn other_cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("vm-cache-other")
+}
+
+/// Runs the program where `hidden` is no program, whether or not it was installed.
+fn without(hidden: &str, directory: &Path, arguments: &[&str]) -> Output {
+    let shell =
+        "if program=$(command -v \"$1\"); then mount --bind /dev/null \"$program\" || exit 9; fi; shift; exec \"$@\"";
+    Command::new("unshare")
+        .args(["-m", "sh", "-c", shell, "sh", hidden, FSB])
+        .args(arguments)
+        .current_dir(directory)
+        .env("XDG_CACHE_HOME", cache())
+        .output()
+        .expect("unshare runs")
+}
+
+/// A fetched kernel's modules, in `place`, with an index that lacks those that lie at `gone`.
+fn modules_without(gone: &str, kernel: &Path, place: &Path) -> PathBuf {
+    std::fs::create_dir_all(place).unwrap();
+    std::os::unix::fs::symlink(kernel.join("modules/kernel"), place.join("kernel")).unwrap();
+    for name in ["modules.builtin", "modules.softdep", "modules.alias"] {
+        let _ = std::fs::copy(kernel.join("modules").join(name), place.join(name));
+    }
+    let all = std::fs::read_to_string(kernel.join("modules/modules.dep")).unwrap();
+    let kept: String = all.lines().filter(|line| !line.contains(gone)).map(|line| format!("{line}\n")).collect();
+    assert!(kept.len() < all.len(), "{gone} was there");
+    std::fs::write(place.join("modules.dep"), kept).unwrap();
+    place.to_owned()
+}
+
+/// Trials of a run by target and outcome.
+fn outcomes(run: &Path) -> Vec<(String, String)> {
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    trials(run).iter().map(|trial| (text(&trial["target"]), text(&trial["outcome"]))).collect()
+}

@@ -1,0 +1,63 @@
+//! What stands in a virtual machine's way is said before anything starts, with the next step.
+
+use super::*;
+use crate::common::vm_refused::*;
+
+#[test]
+fn a_missing_program_names_its_package() {
+    let kernel = needs!(kernel());
+    let scratch = scratch();
+    let arguments = ["run", "ext4", "--in", "vm", "--kernel", &kernel, "--size", "64M", "--out", "run"];
+    let refused = without("qemu-system-x86_64", scratch.path(), &arguments);
+    expect(&refused, 3, &["qemu-system-x86_64", "apt-get install qemu-system-x86"]);
+    let refused = without("mkfs.ext4", scratch.path(), &arguments);
+    expect(&refused, 3, &["mkfs.ext4", "apt-get install e2fsprogs"]);
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "nothing was begun");
+}
+
+#[test]
+fn a_kernel_that_cannot_serve_is_refused() {
+    let kernel = needs!(kernel());
+    let scratch = scratch();
+    let refused = |kernel: &str, targets: &[&str]| {
+        run(scratch.path(), kernel, &[targets, &["--out", "run"]].concat()).output().unwrap()
+    };
+    expect(&refused("99.9", &["ext4"]), 3, &["99.9", "fsb kernel"]);
+    let own = cache().join("fsb/kernels").join(&kernel);
+    // The same kernel without some of its modules.
+    for (gone, words) in [("/jfs.ko", ["jfs", "--kernel"]), ("/virtio_blk.ko", ["virtio", "--kernel"])] {
+        let modules = modules_without(gone, &own, &scratch.path().join(gone.trim_matches('/')));
+        let named = format!("{}:{}", own.join("vmlinuz").display(), modules.display());
+        expect(&refused(&named, &["jfs"]), 3, &words);
+    }
+    assert!(!scratch.path().join("run").exists(), "nothing was begun");
+}
+
+#[test]
+fn a_printed_plan_names_the_kernel_that_was_found() {
+    let kernel = needs!(kernel());
+    let scratch = scratch();
+    let printed = |kernel: &str| run(scratch.path(), kernel, &["ext4", "--print-plan"]).output().unwrap();
+    let begun = kernel.split('-').next().unwrap();
+    let output = printed(begun);
+    expect_code(&output, 0);
+    assert!(String::from_utf8_lossy(&output.stdout).contains(&format!("kernel = [\"{kernel}\"]")));
+    expect(&printed("/etc/passwd"), 2, &["not a kernel that can be booted"]);
+    expect(&printed("/etc"), 2, &["IMAGE:/etc"]);
+    expect(&printed(""), 2, &["is empty"]);
+    // The image alone, of another place: its modules are those that were fetched.
+    let image = scratch.path().join("bzImage");
+    std::fs::copy(cache().join("fsb/kernels").join(&kernel).join("vmlinuz"), &image).unwrap();
+    expect_code(&printed(image.to_str().unwrap()), 0);
+    std::fs::File::options().write(true).open(&image).unwrap().set_len(1 << 20).unwrap();
+    expect(&printed(image.to_str().unwrap()), 3, &["cut short"]);
+}
+
+#[test]
+fn memory_that_is_not_there_or_not_enough_is_refused() {
+    let kernel = needs!(kernel());
+    let scratch = scratch();
+    let refused = |memory: &str| run(scratch.path(), &kernel, &["ext4", "--out", "run", "--memory", memory]).output();
+    expect(&refused("1P").unwrap(), 3, &["too little memory", "smaller --memory"]);
+    expect(&refused("32M").unwrap(), 3, &["too little memory", "give --memory"]);
+}

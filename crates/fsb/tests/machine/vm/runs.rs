@@ -1,0 +1,182 @@
+//! What comes of runs in guests.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use super::*;
+
+/// A directory of nobody's with a cache of its own.
+pub fn home_of_nobody() -> tempfile::TempDir {
+    let home = tempfile::Builder::new().prefix("fsb-nobody-").tempdir_in("/var/tmp").unwrap();
+    std::fs::create_dir_all(home.path().join("cache/fsb")).unwrap();
+    let shell = "cp -r \"$1\" \"$2\"/cache/fsb/ && chown -R 65534:65534 \"$2\"";
+    let mut copy = Command::new("sh");
+    copy.args(["-c", shell, "sh"]).arg(cache().join("fsb/kernels")).arg(home.path());
+    assert!(copy.status().unwrap().success());
+    home
+}
+
+fn as_nobody(home: &Path, binary: &Path, arguments: &[&str]) -> std::process::Output {
+    Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+        .arg(binary)
+        .args(arguments)
+        .current_dir(home)
+        .env("HOME", home)
+        .env("XDG_CACHE_HOME", home.join("cache"))
+        .output()
+        .expect("setpriv runs")
+}
+
+#[test]
+fn an_ordinary_user_measures_file_systems_that_this_kernel_lacks_and_goes_on_after_an_interruption() {
+    let kernel = needs!(kernel());
+    needs!(program "mkfs.jfs");
+    needs!(program "mkfs.reiserfs");
+    let before = traces();
+    let (home, binary) = (home_of_nobody(), public_copy());
+    std::fs::write(home.path().join("tiny.toml"), PLAN).unwrap();
+    let targets = ["ext4", "jfs", "reiserfs", "reiserfs@raid0:loop+loop"];
+    let arguments = ["run", "tiny.toml", "--kernel", &kernel, "--out", "run"];
+    let output = as_nobody(home.path(), binary.path(), &[&arguments[..], &targets].concat());
+    expect_code(&output, 0);
+    let run = home.path().join("run");
+    assert_eq!(run.metadata().unwrap().uid(), 65534);
+    let record = record(&run);
+    let emulated = record["vm"]["accelerator"] == "tcg";
+    assert_eq!(record["emulated"] == true, emulated);
+    assert_eq!(stdout(&output).contains("mulated"), emulated, "{}", stdout(&output));
+    assert!(stderr(&output).contains(&format!("booting Linux {kernel}")), "{}", stderr(&output));
+    assert_eq!(
+        (&record["host"]["kernel"], &record["segments"][0]["kernel"]),
+        (&kernel.clone().into(), &kernel.clone().into())
+    );
+    assert!(record["vm"]["kernels"][&kernel]["initramfs"].as_str().unwrap().len() > 8);
+    assert_eq!(record["controls"]["guest-memory"]["requested"], "backed");
+    assert_eq!(record["media"]["loop"]["direct"], true, "{}", record["media"]);
+    assert!(record["media"]["raid0:loop+loop"].is_object());
+    let made = trials(&run);
+    assert_eq!(made.len(), 16, "warm-up and one block");
+    for trial in &made {
+        assert_eq!(trial["outcome"], "ok", "{trial:#}");
+        assert_eq!(trial["kernel"], kernel.as_str());
+    }
+    let cold = made.iter().find(|trial| trial["target"] == "jfs" && trial["operation"] == "read").unwrap();
+    assert!(cold["observed"]["device_read_bytes"].as_u64().unwrap() >= 256 << 10, "{cold:#}");
+    let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left.len(), 4, "cache, plan, run directory and .local with the lock: {left:?}");
+
+    // As if it had been killed within the block.
+    let text = std::fs::read_to_string(run.join("trials.jsonl")).unwrap();
+    let cut: String = text.lines().take(11).map(|line| format!("{line}\n")).collect();
+    std::fs::write(run.join("trials.jsonl"), cut).unwrap();
+    let mut again = record;
+    again["stop_reason"] = serde_json::Value::Null;
+    std::fs::write(run.join("run.json"), again.to_string()).unwrap();
+    let output = as_nobody(home.path(), binary.path(), &["run", "--resume", "run"]);
+    expect_code(&output, 0);
+    assert!(stderr(&output).contains("3 trials of the unfinished block"), "{}", stderr(&output));
+    assert_eq!(counting(&run).iter().filter(|trial| trial["phase"] == "measured").count(), 8);
+    expect_no_traces(&before);
+}
+
+#[test]
+fn file_systems_of_cards_and_flash_are_measured_and_not_only_mounted() {
+    let kernel = needs!(kernel());
+    needs!(program "mkfs.vfat", "mkfs.exfat", "mkfs.minix", "mkfs.f2fs");
+    let scratch = scratch();
+    let sets: String =
+        ["create", "delete"].iter().map(|name| format!("[[workload]]\nname = '{name}'\nfiles = 50\n")).collect();
+    std::fs::write(scratch.path().join("cards.toml"), format!("{PLAN}{sets}")).unwrap();
+    let f2fs = r#"f2fs,mkfs="-O extra_attr,inode_checksum,compression",noinline_data,compress_algorithm=lz4"#;
+    let mut command = command(scratch.path(), &["run", "cards.toml", "vfat", "exfat", "minix", f2fs]);
+    let output = command
+        .args(["--kernel", &kernel, "--size", "240M", "--out", "run"])
+        .env("XDG_CACHE_HOME", cache())
+        .output()
+        .unwrap();
+    expect_code(&output, 0);
+    let run = scratch.path().join("run");
+    let (record, made) = (record(&run), trials(&run));
+    assert_eq!(made.len(), 4 * 2 * 4, "warm-up and one block");
+    for trial in &made {
+        assert_eq!(trial["outcome"], "ok", "{trial:#}");
+        let proved = trial["operation"] != "read" || trial["observed"]["device_read_bytes"].as_u64() >= Some(256 << 10);
+        assert!(proved, "{trial:#}");
+    }
+    let found = &record["targets"][f2fs];
+    let holds = |list: &str, word: &str| found[list].as_array().unwrap().iter().any(|entry| entry == word);
+    assert!(holds("features", "extra_attr") && holds("mount_options", "noinline_data"), "{found:#}");
+    assert!(holds("mount_options", "compress_algorithm=lz4"), "{found:#}");
+    for fs in ["vfat", "exfat", "minix"] {
+        assert!(record["targets"][fs]["mkfs_version"].as_str().is_some_and(|text| !text.is_empty()), "{record:#}");
+    }
+}
+
+/// The fetched kernel as a build would leave it: nothing installed, no index of modules.
+fn build_tree(kernel: &str) -> tempfile::TempDir {
+    let fetched = cache().join("fsb/kernels").join(kernel);
+    let tree = scratch();
+    for directory in ["arch/x86/boot", "include/config"] {
+        std::fs::create_dir_all(tree.path().join(directory)).unwrap();
+    }
+    std::os::unix::fs::symlink(fetched.join("vmlinuz"), tree.path().join("arch/x86/boot/bzImage")).unwrap();
+    std::os::unix::fs::symlink(fetched.join("modules/kernel"), tree.path().join("kernel")).unwrap();
+    std::fs::write(tree.path().join("include/config/kernel.release"), format!("{kernel}\n")).unwrap();
+    let order = std::fs::read_to_string(fetched.join("modules/modules.order")).unwrap();
+    std::fs::write(tree.path().join("modules.order"), order.replace(".ko\n", ".o\n")).unwrap();
+    std::fs::copy(fetched.join("modules/modules.builtin"), tree.path().join("modules.builtin")).unwrap();
+    tree
+}
+
+#[test]
+fn a_block_device_is_lent_to_the_guest_when_it_was_given_up_and_its_kernel_may_lie_where_it_was_built() {
+    let release = needs!(kernel());
+    let (scratch, tree) = (scratch(), build_tree(&release));
+    let kernel = tree.path().to_str().unwrap();
+    let image = scratch.path().join("disk");
+    std::fs::File::create(&image).unwrap().set_len(96 << 20).unwrap();
+    let shell = |text: &str, argument: &Path| {
+        let output = Command::new("sh").args(["-c", text, "sh"]).arg(argument).output().unwrap();
+        assert!(output.status.success(), "{text}: {}", stderr(&output));
+        stdout(&output).trim().to_owned()
+    };
+    let device = shell("mkfs.ext4 -q -F \"$1\" && losetup -f --show \"$1\"", &image);
+    let target = format!("ext4@{device}");
+    let refused = run(scratch.path(), kernel, &[&target, "--out", "run"]).output().unwrap();
+    let made = run(scratch.path(), kernel, &[&target, "--out", "run", "--wipe", &device]).output().unwrap();
+    shell("losetup -d \"$1\"", Path::new(&device));
+    expect_code(&refused, 2);
+    assert!(stderr(&refused).contains("--wipe"), "{}", stderr(&refused));
+    expect_code(&made, 0);
+    let record = record(&scratch.path().join("run"));
+    assert_eq!(record["targets"][&target]["medium"], device.as_str());
+    assert_eq!(record["targets"][&target]["kernel"], release.as_str());
+    assert!(record["media"][&device]["summary"].as_str().unwrap().starts_with(&device), "{}", record["media"]);
+}
+
+/// A command runs on the guest's kernel, from this machine's files, and can write none of them.
+#[test]
+fn a_command_runs_in_the_guest_with_the_programs_of_the_host() {
+    let release = needs!(kernel());
+    let (before, scratch) = (traces(), scratch());
+    let line =
+        "uname -r > release; ! touch /usr/mine 2> /dev/null; test -d /proc/self && ls / | tr '\\n' ' '; cat release";
+    let plan = format!(
+        "in = 'vm'\nsize = '96M'\nmemory = '512M'\ncpus = 2\n[repetition]\nblocks = 1\n[[workload]]\nname = 'command'\n\
+         command = \"{line}\"\n"
+    );
+    std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    let run =
+        command(scratch.path(), &["run", "plan.toml", "ext4", "--out", "run"]).env("XDG_CACHE_HOME", cache()).output();
+    let output = run.expect("the program starts");
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let all = counting(&scratch.path().join("run"));
+    let trial = all.iter().find(|trial| trial["phase"] == "measured").unwrap();
+    assert_eq!(trial["outcome"], "ok", "{trial:#}");
+    let said = trial["observed"]["output"].as_str().unwrap();
+    assert!(said.contains("usr ") && said.ends_with(&format!("{release}\n")), "{said}");
+    assert!(!Path::new("/usr/mine").exists());
+}

@@ -1,0 +1,115 @@
+//! The arrows of the house: who may depend on whom.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// Crate by crate: the crates of this workspace that it may depend on.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("fsb-model", &[]),
+    ("fsb-input", &[]),
+    ("fsb-testbed", &["fsb-model", "fsb-input"]),
+    ("fsb-trace", &["fsb-model"]),
+    ("fsb-record", &["fsb-trace", "fsb-testbed"]),
+    ("fsb-engine", &["fsb-model", "fsb-input", "fsb-trace"]),
+    ("fsb-store", &["fsb-model", "fsb-input"]),
+    ("fsb-compat", &["fsb-model", "fsb-input"]),
+    ("fsb-analysis", &["fsb-model"]),
+    ("fsb-vm", &["fsb-model", "fsb-input"]),
+    ("fsb-runner", &["fsb-model", "fsb-testbed", "fsb-engine", "fsb-vm"]),
+    ("fsb-report", &["fsb-model", "fsb-analysis"]),
+    (
+        "fsb",
+        &[
+            "fsb-model",
+            "fsb-input",
+            "fsb-testbed",
+            "fsb-engine",
+            "fsb-store",
+            "fsb-compat",
+            "fsb-analysis",
+            "fsb-runner",
+            "fsb-report",
+            "fsb-vm",
+            "fsb-trace",
+            "fsb-record",
+        ],
+    ),
+    ("xtask", &["fsb", "fsb-model", "fsb-engine", "fsb-runner", "fsb-testbed", "fsb-analysis", "fsb-report"]),
+    // It serves tests alone: the others know it as a dev-dependency.
+    ("fsb-testkit", &[]),
+];
+
+#[test]
+fn dependencies_point_down() {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline", "--manifest-path"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .output()
+        .expect("cargo metadata runs");
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("metadata is JSON");
+    let allowed: BTreeMap<_, _> = ALLOWED.iter().copied().collect();
+    let packages = metadata["packages"].as_array().expect("packages");
+    assert_eq!(packages.len(), ALLOWED.len(), "a crate is missing from the list above, or from the workspace");
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        let may = allowed.get(name).unwrap_or_else(|| panic!("{name} is not in the list"));
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let on = dependency["name"].as_str().unwrap();
+            let ours = allowed.contains_key(on) && dependency["kind"].is_null();
+            assert!(!ours || may.contains(&on), "{name} must not depend on {on}");
+        }
+    }
+}
+
+/// The lines of code of each source file, by its path below `crates`: no comments, no tests.
+fn sources() -> Vec<(String, Vec<String>)> {
+    let crates = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let mut files = vec![std::path::PathBuf::from(crates)];
+    let mut found = Vec::new();
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            files.extend(std::fs::read_dir(&path).unwrap().flatten().map(|entry| entry.path()));
+            continue;
+        }
+        let name = path.strip_prefix(crates).unwrap().display().to_string();
+        if !name.ends_with(".rs") || !name.contains("/src/") || name.ends_with("/tests.rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let body = text.split("#[cfg(test)]").next().unwrap();
+        let code = body.lines().filter(|line| !line.trim_start().starts_with("//"));
+        found.push((name, code.map(str::to_owned).collect()));
+    }
+    assert!(found.len() > 50, "only {} files found", found.len());
+    found
+}
+
+/// A file system is one file and one line: no other module of the testbed compares names of file systems. No lint looks for
+/// the content of string literals.
+#[test]
+fn file_systems_are_named_in_their_family_alone() {
+    // Of tmpfs the testbed mounts one of its own.
+    let members = fsb_testbed::fs::REGISTRY.iter().map(|member| member.name()).filter(|name| *name != "tmpfs");
+    let names: Vec<String> = members.map(|name| format!("\"{name}\"")).collect();
+    let rooms =
+        sources().into_iter().filter(|(path, _)| path.starts_with("fsb-testbed/src/") && !path.contains("/fs/"));
+    for (path, code) in rooms {
+        let named = code.iter().find(|line| names.iter().any(|name| line.contains(name)));
+        assert_eq!(named, None, "{path}");
+    }
+}
+
+/// An error that passes between modules of the testbed is a `Refusal`, which says whether the kernel gave the reason. No lint
+/// forbids a type in one position only: `String` is allowed elsewhere.
+#[test]
+fn reasons_have_a_type_in_the_testbed() {
+    for (path, code) in sources().into_iter().filter(|(path, _)| path.starts_with("fsb-testbed/src/")) {
+        // Why targets take turns is told as it is, and nobody tried anything.
+        if path.ends_with("local/side_by_side.rs") {
+            continue;
+        }
+        let answers = code.iter().filter_map(|line| line.split_once("-> Result<"));
+        let plain = answers.map(|(_, answer)| answer).find(|answer| answer.contains(", String>"));
+        assert_eq!(plain, None, "{path}: a `Refusal` is meant");
+    }
+}

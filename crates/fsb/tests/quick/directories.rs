@@ -1,0 +1,19 @@
+//! Existing directories are measured as they are: only fsb's own sub-directory is touched, and it is removed.
+
+use std::fs;
+
+use crate::common::*;
+
+/// A budget that surely holds nothing is refused before anything is made.
+#[test]
+fn a_budget_that_holds_nothing_is_refused() {
+    let scratch = scratch();
+    fs::create_dir(scratch.path().join("data")).unwrap();
+    let plan = "[[workload]]\nname = 'read'\nfile_size = '4G'\ncache = 'any'\nstretch = '10s'\n";
+    fs::write(scratch.path().join("huge.toml"), plan).unwrap();
+    let output = fsb(scratch.path(), &["run", "huge.toml", "./data", "--budget", "1s", "--out", "run"]);
+    expect_code(&output, 2);
+    let said = stderr(&output).replace("\n  ", " ");
+    assert!(said.contains("1.0 s hold none of these workloads: the shortest takes about "), "{said}");
+    assert!(!scratch.path().join("run").exists());
+}

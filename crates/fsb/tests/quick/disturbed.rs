@@ -1,0 +1,277 @@
+//! Disturbed visits are made again, and how many blocks are made: whole runs on the null file system, which pretends
+//! both disturbances and noise. Targets take turns here but where a test says otherwise.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::disturbed::*;
+use crate::common::{expect_code, fast_plan, fsb, record, scratch, stderr, stdout, trials};
+
+/// The table of measured trials without the column that says when each was made.
+fn table(run: &Path) -> Vec<String> {
+    let text = fs::read_to_string(run.join("trials.csv")).unwrap();
+    let without_order = |line: &str| {
+        let mut fields: Vec<&str> = line.split(',').collect();
+        // Labels hold commas: the order is the eleventh from the end.
+        let place = fields.len() - 11;
+        fields.remove(place);
+        fields.join(",")
+    };
+    text.lines().map(without_order).collect()
+}
+
+#[test]
+fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
+    let scratch = scratch();
+    let quiet = run(scratch.path(), "quiet", &["a=null", "b=null,slowdown=10%", "--blocks", "6"]);
+    expect_code(&quiet, 0);
+    let loud =
+        run(scratch.path(), "loud", &["a=null,disturbed=35%", "b=null,slowdown=10%,disturbed=5%", "--blocks", "6"]);
+    expect_code(&loud, 0);
+    let all = trials(&scratch.path().join("loud"));
+    let mut by_place: BTreeMap<(u64, &str, &str), Vec<&Value>> = BTreeMap::new();
+    for trial in &all {
+        let place = (trial["block"].as_u64().unwrap(), text(trial, "target"), text(trial, "workload"));
+        by_place.entry(place).or_default().push(trial);
+    }
+    let mut repeated = 0;
+    let mut disturbed_to_the_end = 0;
+    for ((block, ..), attempts) in &by_place {
+        let is_disturbed = |trial: &Value| !trial["interference"].as_array().unwrap().is_empty();
+        let (last, earlier) = attempts.split_last().unwrap();
+        assert!(attempts.len() <= if *block == 0 { 1 } else { 3 }, "warm-up is not repeated, and others at most twice");
+        for (number, trial) in (1..).zip(attempts) {
+            assert_eq!(trial["attempt"], number);
+        }
+        let ids: BTreeSet<&str> = attempts.iter().map(|trial| text(trial, "id")).collect();
+        assert_eq!(ids.len(), attempts.len());
+        assert!(earlier.iter().all(|trial| trial["superseded"] == true && is_disturbed(trial)), "{earlier:?}");
+        assert!(last["superseded"].is_null(), "{last}");
+        assert!(
+            *block == 0 || attempts.len() == 3 || !is_disturbed(last),
+            "a disturbed trial that was left so: {last}"
+        );
+        for pair in attempts.windows(2) {
+            assert_eq!(
+                pair[0]["order"].as_u64().unwrap() + 1,
+                pair[1]["order"].as_u64().unwrap(),
+                "made again at once"
+            );
+        }
+        repeated += u32::from(attempts.len() > 1);
+        disturbed_to_the_end += u32::from(*block > 0 && is_disturbed(last));
+    }
+    assert!(repeated > 5 && disturbed_to_the_end > 0, "{repeated} repeated, {disturbed_to_the_end} in vain");
+    // Every number but those of trials that stayed disturbed is that of the quiet run.
+    let loud_lines: BTreeSet<String> = table(&scratch.path().join("loud")).into_iter().collect();
+    let quiet_lines = table(&scratch.path().join("quiet"));
+    let differ: BTreeSet<&str> = quiet_lines
+        .iter()
+        .filter(|line| !loud_lines.contains(*line))
+        .map(|line| line.rsplitn(11, ',').last().unwrap())
+        .collect();
+    assert_eq!(differ.len() as u32, disturbed_to_the_end, "{differ:?}");
+    // The first screen sums it up; the report says it.
+    assert!(!stdout(&loud).contains("warning: ") && stdout(&loud).contains("trust: "), "{}", stdout(&loud));
+    let said = stdout(&fsb(scratch.path(), &["report", "loud", "--notes"])).replace("\n  ", " ");
+    let expected = format!(
+        "CPU steal 3 %: {repeated} of 144 trials affected, {repeated} of them retried, {disturbed_to_the_end} affected to the end"
+    );
+    assert!(said.contains(&expected), "{expected} in {said}");
+    assert!(stderr(&loud).contains("affected by interference (CPU steal 3 %), retried"), "{}", stderr(&loud));
+    // The report is made of the same trials: those that count.
+    let report = fsb(scratch.path(), &["report", "loud", "--format", "json"]);
+    let view: Value = serde_json::from_str(&stdout(&report)).unwrap();
+    for row in view["rows"].as_array().unwrap() {
+        for cell in row["cells"].as_array().unwrap() {
+            assert_eq!(cell["trials"].as_array().unwrap().len(), 6, "one value a block");
+        }
+    }
+    let page = fs::read_to_string(scratch.path().join("loud/report.html")).unwrap();
+    assert!(page.replace('\u{a0}', " ").contains("CPU steal 3 %"), "the report says so too");
+}
+
+#[test]
+fn a_disturbed_row_is_marked_and_not_made_again() {
+    let scratch = scratch();
+    fast_plan(scratch.path());
+    let targets = ["a=null,disturbed=35%", "b=null"];
+    let arguments = ["run", "fast.toml", "--seed", "42", "--blocks", "3", "--out", "run", "-q"];
+    expect_code(&fsb(scratch.path(), &[&arguments[..], &targets].concat()), 0);
+    let all = trials(&scratch.path().join("run"));
+    assert!(all.iter().all(|trial| trial["attempt"] == 1 && trial["superseded"].is_null()));
+    let disturbed = |target: &str| {
+        all.iter().filter(|trial| trial["target"] == target && trial["interference"][0].is_object()).count()
+    };
+    assert!(disturbed("a") > 3 && disturbed("b") == 0, "{} and {}", disturbed("a"), disturbed("b"));
+}
+
+#[test]
+fn where_most_trials_are_disturbed_that_is_the_machine_and_none_is_made_again() {
+    let scratch = scratch();
+    expect_code(&run(scratch.path(), "run", &["a=null,disturbed=80%", "--blocks", "4", "-q"]), 0);
+    let all = trials(&scratch.path().join("run"));
+    let attempts = |blocks: std::ops::RangeInclusive<u64>| {
+        all.iter().filter(|trial| blocks.contains(&trial["block"].as_u64().unwrap())).count()
+    };
+    let (in_first, in_others) = (attempts(1..=1), attempts(2..=4));
+    assert!(in_first > 12, "the first ones are made again, for who knows: {in_first}");
+    assert_eq!(in_others, 36, "one attempt a cell and block");
+}
+
+/// In turn, what happens during a visit falls on one target alone.
+#[test]
+fn verdicts_of_visits_that_were_mostly_disturbed_are_withheld() {
+    let scratch = scratch();
+    let targets = ["a=null,disturbed=80%", "b=null,slowdown=50%,disturbed=80%", "--blocks", "6", "-q"];
+    let output = run(scratch.path(), "run", &targets);
+    expect_code(&output, 0);
+    let screen = stdout(&output);
+    assert!(screen.starts_with("With interference in "), "{screen}");
+    assert!(
+        !screen.contains("fastest")
+            && screen.replace('\n', " ").contains(": not judged: most trials were affected by interference"),
+        "{screen}"
+    );
+    assert!(screen.contains("trust: low, because "), "{screen}");
+    let compared = stdout(&fsb(scratch.path(), &["compare", "run"]));
+    assert!(
+        !compared.contains("faster at") && compared.contains(": not judged, as in the report of run"),
+        "{compared}"
+    );
+}
+
+#[test]
+fn a_run_whose_repetitions_all_succeed_is_the_quiet_run() {
+    let scratch = scratch();
+    expect_code(&run(scratch.path(), "quiet", &["a=null", "--blocks", "5", "-q"]), 0);
+    let loud = run(scratch.path(), "loud", &["a=null,disturbed=8%", "--blocks", "5", "-q"]);
+    expect_code(&loud, 0);
+    assert!(
+        table(&scratch.path().join("quiet")) == table(&scratch.path().join("loud")),
+        "a disturbed number is analysed"
+    );
+    let screen = stdout(&fsb(scratch.path(), &["report", "loud", "--notes"]));
+    let line = screen.lines().find(|line| line.contains("CPU steal")).unwrap();
+    insta::assert_snapshot!("disturbed_warning", line);
+}
+
+#[test]
+fn an_interrupted_run_with_repetitions_is_resumed_to_the_same_numbers() {
+    let scratch = scratch();
+    let targets = ["a=null,disturbed=15%", "--blocks", "4", "-q"];
+    expect_code(&run(scratch.path(), "whole", &targets), 0);
+    expect_code(&run(scratch.path(), "cut", &targets), 0);
+    // As if it had been killed after the first attempt of a trial of block 3 that was to be made again.
+    let cut = scratch.path().join("cut");
+    let lines = fs::read_to_string(cut.join("trials.jsonl")).unwrap();
+    let all = trials(&cut);
+    let place =
+        all.iter().position(|trial| trial["block"] == 3 && trial["superseded"] == true).expect("one is repeated");
+    let kept: String = lines.lines().take(place + 1).map(|line| format!("{line}\n")).collect();
+    fs::write(cut.join("trials.jsonl"), kept).unwrap();
+    let mut run: Value = record(&cut);
+    run["stop_reason"] = Value::Null;
+    fs::write(cut.join("run.json"), run.to_string()).unwrap();
+    expect_code(&fsb(scratch.path(), &["run", "--resume", "cut", "-q"]), 0);
+    assert!(table(&scratch.path().join("whole")) == table(&cut), "another table after the resume");
+}
+
+#[test]
+fn precision_adds_blocks_until_every_cell_is_narrow() {
+    let scratch = scratch();
+    fs::write(
+        scratch.path().join("two.toml"),
+        "[repetition]\nstretch = '20ms'\n[[workload]]\nname = 'rename'\nfiles = 200\n\
+         [[workload]]\nname = 'delete'\nfiles = 200\ndurability = 'each'\n",
+    )
+    .unwrap();
+    let measure = |out: &str, target: &str, precision: &str, budget: &str| {
+        let arguments =
+            ["run", "two.toml", target, "--seed", "7", "--precision", precision, "--budget", budget, "--out", out];
+        let output = fsb(scratch.path(), &[&arguments[..], &["--one-at-a-time"]].concat());
+        expect_code(&output, 0);
+        output
+    };
+    let blocks = |out: &str| {
+        let all = trials(&scratch.path().join(out));
+        all.iter().map(|trial| trial["block"].as_u64().unwrap()).max().unwrap()
+    };
+    let widest = |out: &str| {
+        let report = fsb(scratch.path(), &["report", out, "--format", "json"]);
+        let view: Value = serde_json::from_str(&stdout(&report)).unwrap();
+        let cells: Vec<&Value> =
+            view["rows"].as_array().unwrap().iter().flat_map(|row| row["cells"].as_array().unwrap()).collect();
+        let half = |cell: &&Value| {
+            let interval = &cell["estimate"]["interval"];
+            (interval["hi"].as_f64().unwrap() / interval["lo"].as_f64().unwrap()).sqrt() - 1.0
+        };
+        cells.iter().map(half).fold(0.0, f64::max)
+    };
+    let quiet = measure("quiet", "null,noise=0.1%", "10%", "60s");
+    assert_eq!(blocks("quiet"), 5, "cells that are narrow from the start take no more than five blocks");
+    let noisy = measure("noisy", "null,noise=20%", "10%", "60s");
+    let made = blocks("noisy");
+    assert!(made > 5, "noisy cells take more");
+    assert!(widest("noisy") <= 0.1 && widest("quiet") <= 0.1);
+    // One block fewer would not have been enough: it looked after every block.
+    let noisy_record = record(&scratch.path().join("noisy"));
+    let rule = &noisy_record["stopping_rule"];
+    assert_eq!(
+        (&rule["kind"], &rule["fewest_blocks"], &rule["half_width"], &rule["of_ratios"]),
+        (&"precision".into(), &5.into(), &0.1.into(), &false.into())
+    );
+    let reason = &noisy_record["stop_reason"];
+    assert_eq!((&reason["kind"], &reason["blocks"]), (&"precise".into(), &made.into()), "{reason}");
+    assert!(reason["reached"].as_f64().unwrap() <= 0.1, "{reason}");
+    assert!(stderr(&noisy).contains("stopping rule: from 5 blocks on, one more each time"), "{}", stderr(&noisy));
+    assert!(stderr(&quiet).contains("stopping rule: "));
+    let screen = stdout(&fsb(scratch.path(), &["report", "noisy", "--notes"]));
+    assert!(screen.contains(&format!("ended after {made} blocks: every cell's")), "{screen}");
+    let page = fs::read_to_string(scratch.path().join("noisy/report.html")).unwrap();
+    assert!(
+        page.contains("The rule: from 5 blocks on, one more") && page.contains("The run ended after"),
+        "both stand in the report"
+    );
+    // Of several targets it is asked of their ratios.
+    let pair = ["run", "two.toml", "null,noise=0.1%", "null,noise=0.1%", "--seed", "7", "--precision", "10%"];
+    let two = fsb(scratch.path(), &[&pair[..], &["--one-at-a-time", "--out", "2", "-q"]].concat());
+    expect_code(&two, 0);
+    let reason = record(&scratch.path().join("2"))["stop_reason"].clone();
+    assert_eq!(
+        (&reason["kind"], &reason["blocks"], &reason["of_ratios"]),
+        (&"precise".into(), &5.into(), &true.into()),
+        "{reason}"
+    );
+    // What cannot be reached within the budget is said, with the workload that is the widest.
+    let hopeless = measure("hopeless", "null,noise=40%", "0.1%", "1s");
+    assert!(stdout(&hopeless).contains("warning: the run ended after "), "{}", stdout(&hopeless));
+    let screen = stdout(&fsb(scratch.path(), &["report", "hopeless", "--notes"])).replace("\n  ", " ");
+    assert!(screen.contains("(requested: ±0.1 %)") && screen.contains("is still within ±"), "{screen}");
+    assert!(blocks("hopeless") >= 5);
+}
+
+#[test]
+fn a_precision_that_no_cell_can_have_ends_after_a_block() {
+    let scratch = scratch();
+    let output = run(scratch.path(), "run", &["null,fail=eio", "--precision", "3%", "--budget", "60s", "-q"]);
+    expect_code(&output, 4);
+    let said = stdout(&output).replace("\n  ", " ");
+    assert!(said.contains("1 block: every trial failed, in warm-up too"), "{said}");
+}
+
+#[test]
+fn a_budget_says_its_rule_and_what_it_did() {
+    let scratch = scratch();
+    let output = run(scratch.path(), "run", &["null", "--budget", "4s"]);
+    expect_code(&output, 0);
+    let record = record(&scratch.path().join("run"));
+    let rule = &record["stopping_rule"];
+    assert_eq!((&rule["kind"], &rule["budget_seconds"]), (&"budget".into(), &4.0.into()), "{rule}");
+    assert!(stderr(&output).contains("as many blocks as 4.0 s hold, at most 30"), "{}", stderr(&output));
+    let notes = stdout(&fsb(scratch.path(), &["report", "run", "--notes"]));
+    assert!(notes.contains("ended after "), "{notes}");
+}

@@ -1,0 +1,199 @@
+//! `fsb filebench`: what a file says is done, printed as filebench prints it, and nothing is left.
+
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::common::filebench::*;
+use crate::common::{expect_code, expect_no_traces, fsb, kill_watcher, scratch, stderr, stdout, traces, wait_until};
+
+#[test]
+fn results_have_filebenchs_form_and_are_compared_as_filebenchs() {
+    let directory = scratch();
+    let mut texts = Vec::new();
+    for seed in ["1", "2"] {
+        let small = ["--set", "nfiles=100", "--set", "nthreads=3", "--seconds", "1", "--verify", "--seed", seed];
+        let output = run(directory.path(), "varmail.f", &small);
+        expect_code(&output, 0);
+        texts.push(stdout(&output));
+    }
+    assert_eq!(listing(directory.path()), Vec::<PathBuf>::new());
+    let text = &texts[0];
+    let parts = [
+        "Filebench Version 1.5 (fsb ",
+        ": Varmail Version 3.0 personality successfully loaded\n",
+        ": Running...\n",
+        ": Run took 1 seconds...\n",
+        ": Per-Operation Breakdown\nclosefile4 ",
+        ": IO Summary: ",
+        ": Shutting down processes\n",
+    ]
+    .map(|part| text.find(part).unwrap_or_else(|| panic!("{part}: {text}")));
+    assert!(parts.is_sorted(), "{text}");
+    // Each operation that the file names has a line; each pass through it does all of them but for the last.
+    let counts: Vec<u64> =
+        text.lines().filter_map(|line| line.split_once("ops ")?.0.split_once(' ')?.1.trim().parse().ok()).collect();
+    assert_eq!(counts.len(), 13, "{text}");
+    let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+    assert!(*least > 0 && most - least <= 3, "three threads are at most one pass apart each: {counts:?}");
+    std::fs::write(directory.path().join("one.txt"), &texts[0]).unwrap();
+    std::fs::write(directory.path().join("two.txt"), &texts[1]).unwrap();
+    let compared = |arguments: &[&str]| {
+        let output = fsb(directory.path(), &[&["compare", "one.txt", "two.txt"], arguments].concat());
+        expect_code(&output, 0);
+        stdout(&output)
+    };
+    // The total comes first, and its parts on demand.
+    let totals = compared(&[]);
+    assert!(totals.contains("varmail: total") && !totals.contains("appendfilerand2"), "{totals}");
+    assert!(compared(&["--detail", "varmail"]).contains("appendfilerand2"));
+}
+
+/// The other files, all kinds of operations among them.
+#[test]
+fn other_files_of_filebenchs_run_to_their_end() {
+    let directory = scratch();
+    for (file, values, operation) in [
+        ("makedirs.f", vec!["ndirs=50"], "dirmakedir"),
+        ("removedirs.f", vec!["ndirs=50"], "dirremovedir"),
+        ("copyfiles.f", vec!["nfiles=30"], "writefile2"),
+        ("randomrw.f", vec!["filesize=64k"], "rand-write1"),
+        ("ratelimcopyfiles.f", vec!["nfiles=30", "eventrate=1000"], "createfile2"),
+        ("oltp.f", vec!["filesize=256k", "logfilesize=512k", "nshadows=5", "ndbwriters=2", "usermode=10"], "lg-write"),
+        ("compflow.f", vec!["nfiles=40", "nthreads=2"], "openfile5"),
+    ] {
+        let mut more = vec!["--verify", "--seconds", "1", "--quiet"];
+        values.iter().for_each(|value| more.extend(["--set", *value]));
+        let output = run(directory.path(), file, &more);
+        expect_code(&output, 0);
+        let text = stdout(&output);
+        let line = text.lines().find(|line| line.starts_with(operation)).unwrap_or_else(|| panic!("{file}: {text}"));
+        assert!(!line.contains(" 0ops"), "{file}: {line}");
+        assert_eq!(listing(directory.path()), Vec::<PathBuf>::new(), "{file}");
+    }
+    // fifty directories are made once, and then the work is done.
+    let output = run(directory.path(), "makedirs.f", &["--set", "ndirs=50", "--seconds", "60"]);
+    assert!(stdout(&output).contains("dirmakedir           50ops "), "{}", stdout(&output));
+}
+
+#[test]
+fn what_cannot_be_run_is_said_by_line_before_anything_is_touched() {
+    let directory = scratch();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    let refused = fsb(directory.path(), &["filebench", &shipped("refused/netsfs.f")]);
+    expect_code(&refused, 2);
+    assert!(stderr(&refused).contains("netsfs.f:4: $wrtiosize: type=tabular") && refused.stdout.is_empty());
+    write(
+        "own.f",
+        "set $dir=.\nset $n=5\ndefine file name=f,path=$dir,size=4k,prealloc\ndefine process name=p {\n\
+                    thread name=t { flowop read name=r,filename=f,iosize=4k }\n}\n",
+    );
+    for (options, code, said) in [
+        (vec!["own.f"], 2, "own.f:6: nothing is run: end the file with 'run 60'"),
+        (vec!["own.f", "--seconds", "1", "--set", "m=5"], 2, "unknown variable 'm'"),
+        (vec!["own.f", "--seconds", "1", "--set", "n"], 2, "write NAME=VALUE"),
+        (vec!["own.f", "--seconds", "1", "--dir", "gone"], 2, "the directory gone cannot be used: No such file"),
+        (vec!["own.f", "--seconds", "1", "--dir", "own.f"], 2, "own.f is not a directory"),
+        (vec!["own.f", "--seconds", "0"], 2, "0 is not in 1.."),
+        (vec!["gone.f"], 2, "cannot read gone.f: No such file"),
+        (vec!["."], 2, "it is not a file"),
+    ] {
+        let output = fsb(directory.path(), &[vec!["filebench"], options].concat());
+        expect_code(&output, code);
+        assert!(stderr(&output).contains(said), "{said}: {}", stderr(&output));
+    }
+    // As large as it is written, it would not fit.
+    let large = fsb(directory.path(), &["filebench", "--dir", ".", "--set", "filesize=1t", &shipped("videoserver.f")]);
+    expect_code(&large, 3);
+    assert!(stderr(&large).contains("this workload needs"), "{}", stderr(&large));
+    if let Some(device) = ["/dev/vda", "/dev/sda", "/dev/loop0"].into_iter().find(|path| Path::new(path).exists()) {
+        let output = fsb(directory.path(), &["filebench", "--seconds", "1", "--dir", device, "own.f"]);
+        expect_code(&output, 2);
+        assert!(stderr(&output).contains(&format!("{device} is a block device")), "{}", stderr(&output));
+    }
+    assert_eq!(listing(directory.path()), [directory.path().join("own.f")]);
+}
+
+#[test]
+fn signals_end_it_and_it_leaves_nothing() {
+    let before = traces();
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let directory = scratch();
+        std::fs::write(directory.path().join("mine"), "mine").unwrap();
+        let running = start(directory.path(), &[]);
+        running.signal(signal);
+        let output = running.wait();
+        expect_code(&output, code);
+        assert!(stderr(&output).contains("interrupted: the files of this run are removed"), "{}", stderr(&output));
+        assert_eq!(listing(directory.path()), [directory.path().join("mine")]);
+        expect_no_traces(&before);
+    }
+    // After a kill nothing goes on, and the run's watcher removes the files.
+    let directory = scratch();
+    let running = start(directory.path(), &[]);
+    running.signal(Signal::KILL);
+    running.wait();
+    wait_until("the files are gone", Duration::from_secs(60), || listing(directory.path()).is_empty());
+    expect_no_traces(&before);
+    // Where that was killed, too, the next fsb does.
+    let running = start(directory.path(), &[]);
+    kill_watcher(running.id());
+    running.signal(Signal::KILL);
+    running.wait();
+    expect_no_traces(&before);
+    assert_eq!(listing(directory.path()).len(), 1);
+    expect_code(&fsb(directory.path(), &["clean"]), 0);
+    assert_eq!(listing(directory.path()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn files_that_vanish_or_change_end_the_run_by_name_and_the_rest_goes() {
+    type Harm = fn(&Path);
+    let vanish: Harm = |path| drop(std::fs::remove_file(path));
+    let change: Harm = |path| {
+        if let Ok(length) = std::fs::metadata(path).map(|metadata| metadata.len()) {
+            // Not emptied first: what is read meanwhile would have ended early.
+            let open = std::fs::OpenOptions::new().write(true).open(path);
+            drop(open.and_then(|file| file.write_all_at(&vec![0x55; length as usize], 0)));
+        }
+    };
+    for (harm, said) in [(vanish, "(ENOENT)"), (change, "corrupted: ")] {
+        let directory = scratch();
+        let running = start(directory.path(), &["--verify"]);
+        let set = set(directory.path()).unwrap();
+        // Files come and go; of all of them some are hit between two of the run's own calls.
+        for path in leaves(&set) {
+            harm(&path);
+        }
+        let output = running.wait();
+        expect_code(&output, 4);
+        let text = stderr(&output);
+        assert!(text.contains(said) && text.contains("bigfileset"), "{said}: {text}");
+        assert!(text.contains("line ") && text.contains("The files of this run are removed"), "{text}");
+        assert_eq!(listing(directory.path()), Vec::<PathBuf>::new());
+    }
+}
+
+fn leaves(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let paths = entries.flatten().map(|entry| entry.path());
+    paths.flat_map(|path| if path.is_dir() { leaves(&path) } else { vec![path] }).collect()
+}
+
+/// A thread that takes files and gives none back finds none at last.
+#[test]
+fn too_few_files_are_a_failed_run_and_the_next_one_follows() {
+    let directory = scratch();
+    let text = "set $dir=.\nset $n=3\ndefine fileset name=s,path=$dir,size=1k,entries=$n,prealloc=100\n\
+                define process name=p {\nthread name=t {\nflowop deletefile name=d,filesetname=s\n}\n}\n\
+                run 30\nset mode quit firstdone\nrun 30\n";
+    std::fs::write(directory.path().join("few.f"), text).unwrap();
+    let output = fsb(directory.path(), &["filebench", "few.f"]);
+    expect_code(&output, 4);
+    let said = stderr(&output);
+    assert!(said.contains("line 9: run: too few files: delete finds none among the 3 files of the set s"), "{said}");
+    assert_eq!(stdout(&output).matches("d                    3ops").count(), 1, "{}", stdout(&output));
+    assert_eq!(listing(directory.path()), [directory.path().join("few.f")]);
+}

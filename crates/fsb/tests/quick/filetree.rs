@@ -1,0 +1,123 @@
+//! Trees of files: copied into a target, within it, deleted, on nothing and on real file systems.
+
+use crate::common::{counting, expect_code, expect_refusals, fails, fsb, scratch, stdout, trials};
+
+/// On the null file system everything but the calls is as on real ones, to the last digit.
+#[test]
+fn the_sets_of_2008_have_the_table_that_was_printed() {
+    let directory = scratch();
+    let run = |out: &str| {
+        let plan = "targets = ['ext2=null', 'ext3-journal=null']\nsuite = 'fedorchuk'\n\
+                    [repetition]\nblocks = 2\nstretch = '1ms'\n";
+        std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+        let options = ["run", "plan.toml", "--scale", "1/64", "--seed", "1", "--out", out];
+        let output = fsb(directory.path(), &options);
+        expect_code(&output, 0);
+        stdout(&output)
+    };
+    let text = run("one");
+    assert!(text.contains("Beside the published results (Fedorchuk 2008)"), "{text}");
+    let row = |text: &str, name: &str| -> Vec<Vec<String>> {
+        let rows = text.lines().filter(|line| line.starts_with(name));
+        rows.map(|line| line[name.len()..].split_whitespace().map(str::to_owned).collect()).collect()
+    };
+    let printed = [("ext3, ordered", "04:37"), ("XFS, defaults 1", "14:38"), ("ext2, RAID", "03:22")];
+    for (configuration, copy_all) in printed {
+        let rows = row(&text, configuration);
+        assert_eq!(rows[0][0], copy_all, "{configuration}: {text}");
+        // Seven columns are more than fit: five, then the first one again beside the others.
+        assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [5, 3], "{configuration}: {text}");
+    }
+    assert!(text.contains("00:00."), "ours are told to a hundredth of a second: {text}");
+    let markdown = fsb(directory.path(), &["report", "one", "--format", "markdown"]);
+    let markdown = stdout(&markdown);
+    let head = "| copy all | copy music | copy portage | copy avi | copy iso | delete portage | delete all |";
+    assert!(markdown.contains(head), "the columns of the table, in its order: {markdown}");
+    let published = "| ext3, ordered, published | 04:37 | 00:06 | 01:41 | 02:36 | 00:25 | 00:17 | 00:43 |";
+    assert!(markdown.contains(published), "{markdown}");
+    let html = std::fs::read_to_string(directory.path().join("one/report.html")).unwrap();
+    assert!(html.contains("ext3-journal, here") && html.contains("XFS, defaults 2, published"));
+    let trials = trials(&directory.path().join("one"));
+    let values = |out: &str| -> Vec<_> {
+        counting(&directory.path().join(out)).into_iter().map(|trial| trial["metrics"].clone()).collect()
+    };
+    run("two");
+    assert_eq!(values("one"), values("two"), "the same seed gives the same run");
+    for (label, files) in [("copy music", 16), ("copy avi", 1)] {
+        let trial = trials.iter().find(|trial| trial["workload"] == label).unwrap();
+        let counts = &trial["observed"]["counts"];
+        // Of each repetition, of which a short one has several.
+        let repetitions = counts["directories_made"].as_u64().unwrap();
+        assert_eq!(counts["files_copied"].as_u64().unwrap(), files * repetitions, "{label}: {counts}");
+        for metric in ["tree_time", "operation_rate", "throughput", "latency_mean"] {
+            assert!(trial["metrics"].as_array().unwrap().iter().any(|found| found["name"] == metric), "{metric}");
+        }
+    }
+}
+
+#[test]
+fn parameters_that_make_no_sense_are_refused_before_anything_is_touched() {
+    let directory = scratch();
+    for (parameters, line) in [
+        ("set = 'films'", 4),
+        ("copy = 'reflink'", 4),
+        ("operation = 'delete'\ncopy = 'read-write'", 5),
+        ("shape = '-:5;3:1'", 4),
+        ("opration = 'delete'", 4),
+    ] {
+        let plan = format!("targets = ['null']\n[[workload]]\nname = 'filetree'\n{parameters}\n");
+        std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+        let error = fails(directory.path(), &["run", "plan.toml"], 2, "plan/invalid-value");
+        assert_eq!(error["fields"]["line"], line, "{parameters}: {error}");
+    }
+}
+
+/// The shape of a directory is in the record of the run, from which it can be measured again when the directory is gone.
+#[test]
+fn the_shape_of_a_directory_is_recorded_and_replayed_without_it() {
+    let directory = scratch();
+    let tree = directory.path().join("linux");
+    std::fs::create_dir_all(tree.join("b/empty")).unwrap();
+    std::fs::create_dir_all(tree.join("a")).unwrap();
+    std::fs::write(tree.join("README"), [1; 300]).unwrap();
+    std::fs::write(tree.join("a/first"), [2; 5000]).unwrap();
+    std::fs::write(tree.join("a/none"), []).unwrap();
+    std::fs::hard_link(tree.join("a/first"), tree.join("b/first")).unwrap();
+    std::os::unix::fs::symlink("/", tree.join("b/everything")).unwrap();
+    std::fs::write(tree.join("b/third"), [3; 70]).unwrap();
+    std::fs::write(directory.path().join("short.toml"), "targets = ['null']\n[repetition]\nstretch = '1ms'\n").unwrap();
+    let run = |tree: &str, out: &str| {
+        let options = ["run", "short.toml", "--tree", tree, "--blocks", "1", "--seed", "1", "--out", out];
+        let output = fsb(directory.path(), &options);
+        expect_code(&output, 0);
+        crate::common::record(&directory.path().join(out))["cells"].clone()
+    };
+    let cells = run("linux", "one");
+    let labels: Vec<_> = cells.as_array().unwrap().iter().map(|cell| cell["label"].as_str().unwrap()).collect();
+    let name = "linux (4 files, 5.24 KiB)";
+    let expected = [
+        format!("copy {name} into, read-write, durable"),
+        format!("copy {name} within, read-write, durable"),
+        format!("copy {name} within, copy_file_range, durable"),
+        format!("copy {name} within, reflink, durable"),
+        format!("delete {name}, durable"),
+    ];
+    assert_eq!(labels, expected);
+    let shape = "-:300;0:5000,0;0:70;2:";
+    assert!(cells.as_array().unwrap().iter().all(|cell| cell["workload"]["shape"] == shape), "{cells}");
+    let trials = trials(&directory.path().join("one"));
+    assert!(trials.iter().all(|trial| trial["params"].get("shape").is_none()), "trials are not as long as the tree");
+    std::fs::remove_dir_all(&tree).unwrap();
+    assert_eq!(run("one/run.json", "two"), cells);
+
+    std::fs::create_dir(directory.path().join("bare")).unwrap();
+    std::fs::write(directory.path().join("plan.toml"), "suite = 'quick'\n").unwrap();
+    let requests: &[(&[&str], &str)] = &[
+        (&["run", "null", "--tree", "gone"], "input/invalid"),
+        (&["run", "null", "--tree", "bare"], "input/invalid"),
+        (&["run", "null", "--tree", "plan.toml"], "input/invalid"),
+        (&["run", "null", "plan.toml", "--tree", "one/run.json"], "arguments/conflict"),
+        (&["run", "null", "--tree", "one/run.json", "--suite", "quick"], "arguments/conflict"),
+    ];
+    expect_refusals("tree", directory.path(), requests);
+}

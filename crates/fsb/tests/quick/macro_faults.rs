@@ -1,0 +1,97 @@
+//! What may go wrong with servers' work on real files: the trial says so, and the rest of the run goes on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::common::macro_faults::*;
+use crate::common::{Running, expect_code, fsb, scratch, stderr, stdout};
+
+#[test]
+fn what_needs_more_than_there_is_is_refused_beforehand_and_says_how_much() {
+    let directory = scratch();
+    let large = "[[workload]]\nname = 'fileserver'\nfiles = 40000\n";
+    let plan =
+        format!("targets = ['ext4']\nsize = '320M'\nmkfs_defaults = true\n{SHORT}stretch = '1ms'\n{large}{OTHERS}");
+    std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
+    expect_code(&output, 3);
+    let said = stderr(&output);
+    assert!(said.contains("'fileserver, 40000 files") && said.contains(" needs 4.") || said.contains("root"), "{said}");
+    assert!(!directory.path().join("out").exists());
+}
+
+#[test]
+fn too_few_files_fail_one_trial() {
+    let directory = scratch();
+    std::fs::create_dir(directory.path().join("target")).unwrap();
+    let few = "[[workload]]\nname = 'flow'\nlabel = 'few'\nflow = '''\nname = 'few'\n\
+               [[fileset]]\nname = 'mails'\nfiles = 3\nsize = '1K'\n\
+               [[thread]]\nname = 'reader'\nsteps = [ { op = 'delete', set = 'mails', iterations = 10 } ]\n'''\n";
+    // Long enough for more than three deletions on the busiest machine.
+    let plan = format!("targets = ['./target']\n{SHORT}stretch = '300ms'\n{few}{OTHERS}");
+    std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
+    expect_code(&output, 4);
+    expect_one_failure(&directory.path().join("out"), "few", "too few files: delete finds none among the 3 files");
+    assert_eq!(std::fs::read_dir(directory.path().join("target")).unwrap().count(), 0);
+}
+
+/// Somebody deletes the mails of the mail server, and nobody else's files.
+#[test]
+fn files_that_vanish_fail_one_trial() {
+    let directory = scratch();
+    let target = directory.path().join("target");
+    std::fs::create_dir(&target).unwrap();
+    let mail = "[[workload]]\nname = 'varmail'\nfiles = 300\n";
+    let plan = format!("targets = ['./target']\n{SHORT}stretch = '500ms'\n{mail}{OTHERS}");
+    std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+    let running = Running::start(directory.path(), &["run", "plan.toml", "--out", "out"]);
+    let over = AtomicBool::new(false);
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                mails(&target, false).iter().for_each(|path| drop(std::fs::remove_file(path)));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let output = running.wait();
+        over.store(true, Ordering::Relaxed);
+        output
+    });
+    expect_code(&output, 4);
+    expect_one_failure(&directory.path().join("out"), "varmail", "");
+    let failed = outcomes(&directory.path().join("out"));
+    let (_, _, why) = failed.iter().find(|(workload, ..)| workload.starts_with("varmail")).unwrap();
+    assert!(why.contains("(ENOENT)") || why.contains("instead of"), "{why}");
+    assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
+}
+
+/// `--verify` reaches every kind of work on many files.
+#[test]
+fn all_that_can_compare_does_where_it_is_asked_for() {
+    let directory = scratch();
+    let run = |suite: &str, more: &[&str]| {
+        let options =
+            [&["run", "null", "--suite", suite, "--scale", "1/64", "--verify", "--print-plan"], more].concat();
+        fsb(directory.path(), &options)
+    };
+    for (suite, verified) in [
+        ("postmark", 4),
+        ("filetree", 7),
+        ("untar-build", 2),
+        ("varmail", 1),
+        ("fileserver", 1),
+        ("webserver", 1),
+        ("webproxy", 1),
+        ("oltp", 1),
+        ("videoserver", 1),
+    ] {
+        let output = run(suite, &[]);
+        expect_code(&output, 0);
+        let found = stdout(&output).matches("verify = true").count();
+        assert!(found >= verified, "{suite}: {found}\n{}", stdout(&output));
+    }
+    let refused = run("fsbench", &[]);
+    expect_code(&refused, 2);
+    assert!(stderr(&refused).contains("--verify: nothing that could be compared is read by micro-create"));
+}

@@ -1,0 +1,105 @@
+//! Matrices of sizes: sweeps, estimates, what a budget leaves out, and workers that share the work.
+
+use std::fs;
+
+use crate::common::{expect_code, fsb, on_two_processors, record, scratch, stderr, stdout, trials};
+
+/// A matrix of seven combinations, each trial done in milliseconds.
+const PLAN: &str = r#"
+[repetition]
+stretch = "1ms"
+[[workload]]
+name = "rewrite"
+file_size = "64K..256K"
+block_size = ["64K", "128K", "256K"]
+cache = "warm"
+[[workload]]
+name = "backward-read"
+file_size = "1M"
+block_size = "64K"
+processes = 3
+"#;
+
+#[test]
+fn a_sweep_is_a_cell_for_each_combination_and_its_grid_is_in_the_records() {
+    let scratch = scratch();
+    fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
+    let output = fsb(scratch.path(), &["run", "plan.toml", "null", "--blocks", "2", "--seed", "1", "--out", "run"]);
+    expect_code(&output, 0);
+    let record = record(&scratch.path().join("run"));
+    let labels: Vec<&str> =
+        record["cells"].as_array().unwrap().iter().map(|cell| cell["label"].as_str().unwrap()).collect();
+    let expected = [
+        "rewrite 64K, 64K file, warm",
+        "rewrite 64K, 128K file, warm",
+        "rewrite 128K, 128K file, warm",
+        "rewrite 64K, 256K file, warm",
+        "rewrite 128K, 256K file, warm",
+        "rewrite 256K, 256K file, warm",
+        "backward read 64K, warm, 3 processes",
+    ];
+    assert_eq!(labels, expected);
+    assert!(stderr(&output).contains("estimate: 2 blocks of 7 workloads take about"), "{}", stderr(&output));
+    let trials = trials(&scratch.path().join("run"));
+    assert_eq!(trials.len(), 7 * 3);
+    for trial in &trials {
+        assert_eq!(trial["outcome"], "ok", "{trial}");
+        let metric = |name: &str| {
+            let all = trial["metrics"].as_array().unwrap();
+            all.iter().find(|metric| metric["name"] == name).map(|metric| metric["value"].as_f64().unwrap())
+        };
+        assert_eq!(metric("stonewall_rate").is_some(), trial["operation"] == "backward_read");
+        if trial["operation"] == "backward_read" {
+            let [least, mean, most] =
+                ["min", "mean", "max"].map(|which| metric(&format!("worker_rate_{which}")).unwrap());
+            assert!(least <= mean && mean <= most, "{least} {mean} {most}");
+            assert!(metric("throughput").unwrap() <= 3.0 * most);
+            assert_eq!(trial["workers"].as_array().unwrap().len(), 3);
+        }
+    }
+    // The plan that was resolved is a plan.
+    let printed = fsb(scratch.path(), &["run", "plan.toml", "null", "--print-plan"]);
+    fs::write(scratch.path().join("printed.toml"), &printed.stdout).unwrap();
+    let again = fsb(scratch.path(), &["run", "printed.toml", "--print-plan", "--seed", "1"]);
+    let without_seed =
+        |text: String| text.lines().filter(|line| !line.starts_with("seed")).collect::<Vec<_>>().join("\n");
+    assert_eq!(without_seed(stdout(&again)), without_seed(stdout(&printed)));
+}
+
+#[test]
+fn a_budget_leaves_out_sizes_and_says_which() {
+    on_two_processors();
+    let scratch = scratch();
+    let arguments = ["run", "null", "--suite", "iozone", "--budget", "20s", "--out", "run"];
+    let output = fsb(scratch.path(), &arguments);
+    expect_code(&output, 0);
+    let record = record(&scratch.path().join("run"));
+    let warnings = record["warnings"].as_array().unwrap();
+    let left_out = warnings.iter().find(|warning| warning["kind"] == "sizes_left_out").expect("it is recorded");
+    assert_eq!(left_out["planned"], 126, "{left_out}");
+    assert!(left_out["needed_seconds"].as_f64().unwrap() > 20.0, "{left_out}");
+    assert!(stdout(&output).contains("the budget left out"), "the first screen says so too");
+    assert!(stderr(&output).contains("estimate: 5 blocks of 1638 workloads"), "{}", stderr(&output));
+    let cells = record["cells"].as_array().unwrap();
+    assert!(cells.len() >= 26 && cells.len() < 1638, "{}", cells.len());
+    assert_eq!(cells.len() % 13, 0, "all operations on all sizes that stay");
+    for extreme in ["write 4K, 64K file", "write 16M, 512M file"] {
+        assert!(cells.iter().any(|cell| cell["label"] == extreme), "{extreme}");
+    }
+    // A machine that is busy with other things holds fewer blocks than are judged, and is told so.
+    let judged = !warnings.iter().any(|warning| warning["kind"] == "too_few_blocks");
+    assert_eq!(record["blocks_planned"].as_u64().unwrap() >= 5, judged, "{warnings:?}");
+    let order = record["order"].as_array().unwrap();
+    assert_eq!(order[0]["cells"].as_array().unwrap().len(), 13 * 8, "warm-up visits a few sizes only");
+}
+
+#[test]
+fn senseless_sweeps_are_placed_in_the_plan() {
+    let scratch = scratch();
+    let plan = "[[workload]]\nname = \"read\"\nfile_size = \"1M..64K\"\n";
+    fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(scratch.path(), &["run", "plan.toml", "null"]);
+    expect_code(&output, 2);
+    let said = stderr(&output);
+    assert!(said.contains("plan.toml, line 3, column 1") && said.contains("write the smaller size first"), "{said}");
+}

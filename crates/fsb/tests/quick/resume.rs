@@ -1,0 +1,73 @@
+//! `--resume`: the unfinished block is made again whole, nothing else is.
+
+use std::fs;
+
+use crate::common::resume::*;
+use crate::common::*;
+
+/// A run on the null file system whose last trials are cut off, as a kill would.
+fn interrupted(keep: usize) -> tempfile::TempDir {
+    let scratch = scratch();
+    fast_plan(scratch.path());
+    let arguments = ["run", "fast.toml", "a=null", "b=null", "--blocks", "3", "--seed", "5", "--out", "run", "-q"];
+    expect_code(&fsb(scratch.path(), &arguments), 0);
+    cut(&scratch.path().join("run"), keep);
+    scratch
+}
+
+#[test]
+fn a_resumed_run_has_the_numbers_of_one_that_was_never_interrupted() {
+    let whole = interrupted(10_000);
+    let table = fs::read_to_string(whole.path().join("run/trials.csv")).unwrap();
+    // Twelve cells on two targets: warm-up, block 1, and half of block 2.
+    let cut = interrupted(24 * 2 + 11);
+    let output = fsb(cut.path(), &["run", "--resume", "run"]);
+    expect_code(&output, 0);
+    assert!(stderr(&output).contains("11 trials of the unfinished block"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the last line is cut off"), "{}", stderr(&output));
+    let without_order = |table: &str| {
+        let mut reader = csv::Reader::from_reader(table.as_bytes());
+        let mut rows: Vec<Vec<String>> = reader
+            .records()
+            .flatten()
+            .map(|row| {
+                row.iter().enumerate().filter(|(column, _)| *column != 7).map(|(_, field)| field.to_owned()).collect()
+            })
+            .collect();
+        rows.sort();
+        rows
+    };
+    let resumed = fs::read_to_string(cut.path().join("run/trials.csv")).unwrap();
+    assert_eq!(without_order(&resumed), without_order(&table));
+    let trials = trials(&cut.path().join("run"));
+    assert_eq!(trials.iter().filter(|trial| trial["superseded"] == true).count(), 11);
+    assert_eq!(record(&cut.path().join("run"))["segments"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn an_interrupted_warm_up_is_made_again() {
+    let cut = interrupted(7);
+    let run = cut.path().join("run");
+    let mut record = record(&run);
+    record["amounts"] = serde_json::json!({});
+    record["blocks_planned"] = serde_json::Value::Null;
+    fs::write(run.join("run.json"), record.to_string()).unwrap();
+    expect_code(&fsb(cut.path(), &["run", "--resume", "run", "-q"]), 0);
+    let counting = trials(&run).iter().filter(|trial| trial["superseded"] != true).count();
+    assert_eq!(counting, 24 * 4);
+}
+
+#[test]
+fn a_complete_run_and_another_kernel_are_refused() {
+    let scratch = scratch();
+    fast_plan(scratch.path());
+    expect_code(&fsb(scratch.path(), &["run", "fast.toml", "null", "--blocks", "1", "--out", "run", "-q"]), 0);
+    fails(scratch.path(), &["run", "--resume", "run"], 2, "run/complete");
+
+    let cut = interrupted(30);
+    let run = cut.path().join("run");
+    let mut record = record(&run);
+    record["segments"][0]["kernel"] = "2.6.18".into();
+    fs::write(run.join("run.json"), record.to_string()).unwrap();
+    fails(cut.path(), &["run", "--resume", "run"], 2, "run/other-kernel");
+}

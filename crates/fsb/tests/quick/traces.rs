@@ -1,0 +1,141 @@
+//! Recorded programs: what is written down of them, and what a replay does.
+
+use std::fs;
+
+use crate::common::traces::*;
+use crate::common::*;
+
+/// Two processes: one makes files, the other one reads what it made.
+const PROGRAM: &str = "mkdir d; echo hello > d/one; cp d/one d/two; (sleep 0.05; mv d/two d/three; cat d/three >/dev/null) & \
+    wait; ls d >/dev/null; sync d/one; rm d/one; ln -s three d/link; cat d/link > /dev/null";
+
+/// The trace of such a program could not be replayed.
+#[test]
+fn a_program_that_uses_no_file_below_the_root_is_refused_with_the_directory_it_wrote_to() {
+    let scratch = scratch();
+    let (root, elsewhere) = (scratch.path().join("root"), scratch.path().join("elsewhere"));
+    fs::create_dir(&root).unwrap();
+    fs::create_dir(&elsewhere).unwrap();
+    let line = format!("echo 1 > {0}/a; echo 2 > {0}/b", elsewhere.display());
+    let output = fsb(&root, &["record", "--message-format", "json", "--", "sh", "-c", &line]);
+    expect_code(&output, 3);
+    let error = error_of(&output);
+    assert_eq!(error["code"], "record/refused");
+    let command = format!("fsb record --root {} -- sh -c", elsewhere.display());
+    assert!(error["message"].as_str().unwrap().contains(&command), "{error}");
+    assert!(!root.join("sh.trace").exists(), "nothing is left");
+    let inside = fsb(&root, &["record", "--root", "../elsewhere", "--", "sh", "-c", &line]);
+    expect_code(&inside, 0);
+    assert!(root.join("sh.trace").is_file());
+}
+
+#[test]
+fn a_program_is_recorded_shown_and_replayed() {
+    let scratch = scratch();
+    let work = scratch.path().join("work");
+    fs::create_dir(&work).unwrap();
+    fs::write(work.join("before"), vec![7; 10_000]).unwrap();
+    let said = record_program(&work, &[], &["sh", "-c", &format!("{PROGRAM}; cat before > after")]);
+    expect_code(&said, 0);
+    assert!(stderr(&said).contains(" calls outside the root left out"), "{}", stderr(&said));
+    let shown = shown(&work);
+    for (call, at_least) in
+        [("mkdir", 1), ("open", 8), ("rename", 1), ("unlink", 1), ("symlink", 1), ("fsync", 1), ("getdents", 2)]
+    {
+        assert!(count(&shown, call) >= at_least, "{call}\n{shown}");
+    }
+    assert!(shown.contains("Before it: 1 files of 9.77 KiB"), "{shown}");
+    let target = scratch.path().join("target");
+    fs::create_dir(&target).unwrap();
+    let trace = scratch.path().join("app.trace");
+    let run = [
+        "run",
+        "./target",
+        "--control",
+        "guest-memory=off",
+        "--trace",
+        trace.to_str().unwrap(),
+        "--blocks",
+        "1",
+        "--quiet",
+        "--out",
+        "run",
+    ];
+    let output = fsb(scratch.path(), &run);
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("replay of app"), "{}", stdout(&output));
+    let trial = counting(&scratch.path().join("run")).pop().expect("a trial");
+    assert_eq!(trial["outcome"], "ok", "{trial}");
+    assert_eq!(trial["observed"]["counts"]["other_results"], 0, "{trial}");
+    assert_eq!(fs::read_dir(&target).unwrap().count(), 0, "nothing is left");
+}
+
+#[test]
+fn names_can_be_hidden() {
+    let scratch = scratch();
+    let work = scratch.path().join("work");
+    fs::create_dir(&work).unwrap();
+    expect_code(
+        &record_program(&work, &["--anonymous"], &["sh", "-c", "echo x > customer-list; cat customer-list"]),
+        0,
+    );
+    let bytes = fs::read(scratch.path().join("app.trace")).unwrap();
+    let shown = shown(&work);
+    assert!(!shown.contains("customer") && !shown.contains("work") && !shown.contains("echo"), "{shown}");
+    assert!(shown.contains("a program: ") && count(&shown, "read") >= 1, "{shown}");
+    assert!(!bytes.windows(8).any(|part| part == b"customer"));
+}
+
+#[test]
+fn logs_of_others_are_imported_and_reduced() {
+    let scratch = scratch();
+    let log = "fio version 2 iolog\ndata add\ndata open\ndata read 0 8192\ndata write 8192 4096\ndata datasync 0 0\ndata close\n";
+    fs::write(scratch.path().join("fio.log"), log).unwrap();
+    let output = fsb(scratch.path(), &["trace", "import", "fio.log", "-o", "fio.trace"]);
+    expect_code(&output, 0);
+    let run = ["run", "null", "--trace", "fio.trace", "--pace", "none", "--blocks", "1", "--quiet", "--out", "run"];
+    let output = fsb(scratch.path(), &run);
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("replay of fio, without think times"), "{}", stdout(&output));
+    let reduced = fsb(scratch.path(), &["trace", "reduce", "fio.trace"]);
+    expect_code(&reduced, 0);
+    assert!(stdout(&reduced).contains("[[fileset]]"), "{}", stdout(&reduced));
+    fs::write(scratch.path().join("none.log"), "hello\n").unwrap();
+    fails(scratch.path(), &["trace", "import", "none.log", "-o", "none.trace"], 2, "trace/unfit");
+}
+
+/// A trace may be all that is left of a day of work.
+#[test]
+fn a_trace_is_not_lost_to_another_one() {
+    let scratch = scratch();
+    let work = scratch.path().join("work");
+    fs::create_dir(&work).unwrap();
+    expect_code(&record_program(&work, &[], &["sh", "-c", "echo x > f; cat f"]), 0);
+    let trace = scratch.path().join("app.trace");
+    let first = fs::read(&trace).unwrap();
+    let refused = record_program(&work, &[], &["true"]);
+    expect_code(&refused, 2);
+    assert!(stderr(&refused).contains("--overwrite"), "{}", stderr(&refused));
+    assert_eq!(fs::read(&trace).unwrap(), first);
+    // The program's failure is told, and its trace is there.
+    expect_code(&record_program(&work, &["--overwrite"], &["sh", "-c", "cat f; exit 3"]), 4);
+    assert!(count(&shown(&work), "read") >= 1);
+    fs::remove_file(&trace).unwrap();
+    expect_code(&record_program(&work, &[], &["no-such-program"]), 2);
+    assert!(!trace.exists(), "of nothing no trace");
+}
+
+#[test]
+fn wrong_requests_are_refused() {
+    let scratch = scratch();
+    let requests: &[(&[&str], &str)] = &[
+        (&["record", "-o", "x"], "arguments/missing"),
+        (&["record", "-o", "x", "--root", "/none", "--", "true"], "input/unreadable"),
+        (&["run", "null", "--pace", "none"], "arguments/missing"),
+        (&["run", "null", "--trace", "none.trace"], "plan/invalid"),
+        (&["trace", "show", "none.trace"], "input/unreadable"),
+    ];
+    expect_refusals("trace", scratch.path(), requests);
+    let none = fsb(scratch.path(), &["record", "-o", "x", "--pid", "2147483000"]);
+    assert_ne!(none.status.code(), Some(0));
+}
