@@ -227,11 +227,17 @@ mod tests {
         left.send(&"one").unwrap();
         left.send_raw(b"\"tw").unwrap();
         assert_eq!(right.receive::<String>(None, &|| false).unwrap(), "one");
+        let (waiting, waits) = std::sync::mpsc::channel();
         let late = std::thread::spawn(move || {
-            std::thread::sleep(SLICE * 2);
+            // Asked when it begins, with half of the line, and after a wait for more.
+            (0..3).for_each(|_| waits.recv().unwrap());
             left.send_raw(b"o\"\n").unwrap();
         });
-        assert_eq!(right.receive::<String>(None, &|| false).unwrap(), "two");
+        let interrupted = || {
+            let _ = waiting.send(());
+            false
+        };
+        assert_eq!(right.receive::<String>(None, &interrupted).unwrap(), "two");
         late.join().unwrap();
         assert!(matches!(right.receive::<String>(None, &|| false), Err(LineError::Closed)));
     }

@@ -229,10 +229,7 @@ fn acceleration_is_found_by_a_boot() {
     let (acceleration, how) = machine::probe(&kernel, &initramfs, own, cache.path());
     eprintln!("{acceleration:?}: {how}");
     assert!(!how.is_empty());
-    // The second time it is remembered, or as cheap to find out.
-    let begin = Instant::now();
     assert_eq!(machine::probe(&kernel, &initramfs, own, cache.path()), (acceleration, how));
-    assert!(begin.elapsed() < Duration::from_secs(2));
 }
 
 /// On some machines /dev/kvm is there and every guest hangs: here a QEMU that says nothing stands for one. Where there

@@ -27,7 +27,6 @@ pub fn start(directory: &Path, more: &[&str]) -> Running {
     let options = [&["filebench", "--dir", ".", &file, "--seconds", "3600", "--set", "nfiles=200"], more].concat();
     let running = Running::start(directory, &options);
     wait_until("files are there", Duration::from_secs(60), || set(directory).is_some_and(|set| files(&set) > 100));
-    std::thread::sleep(Duration::from_millis(100));
     running
 }
 

@@ -11,6 +11,5 @@ pub fn start(directory: &Path, lines: &str) -> Running {
     std::fs::write(directory.join("script"), lines).unwrap();
     let running = Running::start(directory, &["postmark", "script"]);
     wait_until("files are there", Duration::from_secs(30), || listing(directory).len() > 2);
-    std::thread::sleep(Duration::from_millis(50));
     running
 }

@@ -13,7 +13,6 @@ fn stopped_by(signal: Signal, code: i32, line: &str, file: &str) {
     arguments.extend(line.split_whitespace());
     let running = Running::start(directory.path(), &arguments);
     wait_until("the file is there", Duration::from_secs(20), || directory.path().join(file).exists());
-    std::thread::sleep(Duration::from_millis(30));
     running.signal(signal);
     let output = running.wait();
     expect_code(&output, code);

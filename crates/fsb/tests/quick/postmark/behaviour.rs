@@ -20,7 +20,8 @@ fn signals_end_it_and_it_cleans_up() {
         let output = running.wait();
         expect_code(&output, code);
         assert!(stderr(&output).contains("the files of this run are removed"));
-        assert_eq!(stdout(&output).matches("Creating files").count(), 1, "nothing follows");
+        // Of two runs, the second does not begin.
+        assert!(stdout(&output).matches("Creating files").count() <= 1, "{}", stdout(&output));
         assert_eq!(listing(directory.path()), Vec::<String>::new());
     }
 }
@@ -113,8 +114,11 @@ fn a_file_with_other_bytes_is_found_out_where_that_is_asked_for() {
         );
         std::fs::write(directory.path().join("script"), lines).unwrap();
         let running = Running::start(directory.path(), &["postmark", "--verify", "script"]);
-        wait_until("files are there", Duration::from_secs(30), || listing(directory.path()).len() == 30);
-        std::thread::sleep(Duration::from_millis(100));
+        let whole = |name: &String| std::fs::metadata(directory.path().join(name)).is_ok_and(|file| file.len() == 3000);
+        wait_until("all files are written", Duration::from_secs(30), || {
+            let files = listing(directory.path());
+            files.len() == 30 && files.iter().all(whole)
+        });
         let file = std::fs::OpenOptions::new().write(true).open(directory.path().join("7")).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, &[0; 4], 1234).unwrap();
         let output = running.wait();
