@@ -4,22 +4,35 @@
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::Duration;
 
-use fsb_model::Target;
-use fsb_runner::agent::{Agent, RowRequest, SeatTrial, TrialRequest, VERSION};
+use fsb_engine::Sizing;
+use fsb_model::{Amount, Target, WorkloadSpec};
+use fsb_runner::agent::{Agent, MeasureRequest, Method, SeatTrial, VERSION};
 use fsb_testbed::Setup;
 use libfuzzer_sys::fuzz_target;
 
 const SETUP: &str = r#"{"targets": [], "size": 1, "dir": "/", "wipe": [], "controls": {}, "identity": {}, "seed": 1}"#;
-const TRIAL: &str = r#"{"seat": 0, "workload": {"name": "read"}, "sizing": {"size": 1, "cpus": 1}, "seed": 1, "trial_seed": 1,
-    "attempt": 1, "amount": {"repetitions": 1, "operations": 1}, "until_seconds": null,
-    "deadline": {"secs": 1, "nanos": 0}}"#;
-
 /// A request built from its type, so that a new field is a compile error here.
-fn row(trial: &TrialRequest) -> RowRequest {
-    RowRequest {
-        workload: trial.workload.clone(),
-        sizing: trial.sizing,
+fn request(method: Method) -> MeasureRequest {
+    MeasureRequest {
+        seats: vec![SeatTrial { seat: 0, trial_seed: 1 }],
+        workload: WorkloadSpec::new("read", Default::default()),
+        sizing: Sizing { size: 1, cpus: 1 },
+        method,
+        seed: 1,
+        attempt: 1,
+        deadline: Duration::from_secs(1),
+        limit: None,
+    }
+}
+
+fn whole() -> Method {
+    Method::Whole { amount: Amount::of(1, 1), until_seconds: None, sustain: None }
+}
+
+fn rounds() -> Method {
+    Method::Rounds {
         own_files: true,
         revisit: false,
         operations: 1,
@@ -28,11 +41,6 @@ fn row(trial: &TrialRequest) -> RowRequest {
         lead_in: true,
         until_seconds: None,
         spares: 1,
-        seed: 1,
-        seats: vec![SeatTrial { seat: 0, trial_seed: 1 }],
-        attempt: 1,
-        deadline: trial.deadline,
-        limit: None,
     }
 }
 
@@ -47,12 +55,10 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(mut agent) = Agent::connect(host, Arc::default()) else { return };
     let target: Target = "ext4".parse().expect("a target");
     let setup: Setup = serde_json::from_str(SETUP).expect("a setup");
-    let trial: TrialRequest = serde_json::from_str(TRIAL).expect("a request");
     let _ = agent.open(&setup, &mut |_| {});
     let _ = agent.provision((0, 0), &target, &mut |_| {});
-    let row = row(&trial);
-    let _ = agent.trial(trial, &mut |_| {});
-    let _ = agent.row(row, &mut |_| {});
+    let _ = agent.measure(request(whole()), &mut |_| {});
+    let _ = agent.measure(request(rounds()), &mut |_| {});
     let _ = agent.release(0);
     let _ = agent.close();
 });

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::Repetition;
+use crate::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
+
 /// The rule by which a run ends. It is fixed after warm-up, before the first measured block.
 ///
 /// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence instead.
@@ -67,6 +70,37 @@ pub enum StoppingRule {
     /// A kind of a newer minor version, kept as found.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
+}
+
+impl StoppingRule {
+    /// Returns the rule by which a run of this number of targets ends, once the number of blocks is planned. `analyses` are the
+    /// numbers of blocks after which results are analysed.
+    pub fn of(repetition: Repetition, targets: usize, planned: u32, analyses: &[u32]) -> StoppingRule {
+        if !analyses.is_empty() {
+            return StoppingRule::InterimAnalyses {
+                planned,
+                budget_seconds: repetition.budget().unwrap_or_default().as_secs_f64(),
+                after: analyses.to_vec(),
+                half_width: match repetition {
+                    Repetition::Precision { half_width, .. } => Some(half_width),
+                    _ => None,
+                },
+            };
+        }
+        match repetition {
+            Repetition::Blocks { blocks, seconds } => StoppingRule::Blocks { blocks, budget_seconds: seconds },
+            Repetition::Budget { seconds } => {
+                StoppingRule::Budget { budget_seconds: seconds, most_blocks: MOST_BLOCKS, planned }
+            }
+            Repetition::Precision { half_width, seconds } => StoppingRule::Precision {
+                half_width,
+                of_ratios: targets > 1,
+                fewest_blocks: FEWEST_BLOCKS_JUDGED,
+                budget_seconds: seconds,
+                planned,
+            },
+        }
+    }
 }
 
 /// The workload whose interval is the widest.

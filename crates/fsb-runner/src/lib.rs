@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
-pub mod calibrate;
 pub mod event;
 mod injected;
 pub mod matrix;
@@ -16,9 +15,8 @@ pub(crate) mod placement;
 pub mod plan_file;
 mod regime;
 pub mod resume;
-mod rounds;
-pub mod run;
 pub mod scale;
+pub mod schedule;
 mod setup;
 pub mod shipped_plan;
 pub mod suite;
@@ -34,5 +32,5 @@ pub(crate) use placement::placement;
 
 /// Returns the error codes of this crate.
 pub fn codes() -> impl Iterator<Item = &'static fsb_model::ErrorCode> {
-    plan_file::CODES.iter().chain(run::CODES).copied()
+    plan_file::CODES.iter().chain(schedule::CODES).copied()
 }

@@ -4,7 +4,7 @@ use fsb_engine::{Profile, backend};
 use fsb_model::run::Placement;
 use fsb_model::{CacheState, Plan};
 
-use crate::rounds;
+use crate::schedule::planner;
 use crate::work::{CellUnit, ParsedCell, Work};
 
 /// Bytes for workers, tables of file systems, inodes and directories.
@@ -37,7 +37,7 @@ pub(crate) fn cells(work: &Work) -> Vec<String> {
 
 /// Bytes of page cache that one cell may fill on one target.
 fn cached(profile: &Profile, unit: Option<&CellUnit>, slice: u64) -> u64 {
-    let room = (slice as f64 * rounds::FILLED) as u64;
+    let room = (slice as f64 * planner::FILLED) as u64;
     if profile.program.is_some() {
         return room;
     }

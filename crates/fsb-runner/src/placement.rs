@@ -6,7 +6,7 @@ use fsb_engine::Sizing;
 use fsb_model::run::{Placement, PlacementReason};
 use fsb_model::{Cell, Plan, RunRecord};
 
-use crate::rounds::LONGEST;
+use crate::schedule::planner::LONGEST;
 use crate::setup::setup_of;
 
 /// Where the targets of a plan are, as far as it is known before anything is touched; `has_units` is whether any of its cells

@@ -1,10 +1,8 @@
 //! What a run measures: its cells, with what their workloads say of themselves. A request's parameters are parsed here, and
 //! what follows from them is handed on.
 
-use std::collections::BTreeMap;
-
 use fsb_engine::{ParamError, Profile, Sizing, Unit, workload};
-use fsb_model::{CacheState, Cell, Durability, Plan, RunRecord, WorkloadSpec, metric};
+use fsb_model::{CacheState, Cell, Durability, RunRecord, WorkloadSpec, metric};
 
 use crate::placement;
 
@@ -110,19 +108,8 @@ impl Work {
         self.cells.iter().map(|parsed| parsed.cell.clone()).collect()
     }
 
-    /// Seconds that a timed stretch of a cell was asked to last, by the cell's label.
-    pub(crate) fn stretches(&self, plan: &Plan) -> BTreeMap<String, f64> {
-        let asked = |cell: &Cell| Some((cell.label.clone(), plan.stretch_of(&cell.workload)?));
-        self.cells.iter().filter_map(|parsed| asked(&parsed.cell)).collect()
-    }
-
-    pub(crate) fn profiles(&self) -> BTreeMap<String, Profile> {
-        self.cells.iter().map(|parsed| (parsed.cell.label.clone(), parsed.profile.clone())).collect()
-    }
-
-    /// The units of all cells that are measured in rounds.
-    pub(crate) fn units(&self, record: &RunRecord) -> BTreeMap<String, CellUnit> {
-        let cells = self.cells.iter().filter(|parsed| placement::in_rounds(record, &parsed.cell));
-        cells.filter_map(|parsed| Some((parsed.cell.label.clone(), parsed.unit.clone()?))).collect()
+    /// The unit of a cell, if the cell is measured in rounds.
+    pub(crate) fn unit_in_rounds<'p>(&self, record: &RunRecord, parsed: &'p ParsedCell) -> Option<&'p CellUnit> {
+        parsed.unit.as_ref().filter(|_| placement::in_rounds(record, &parsed.cell))
     }
 }

@@ -8,7 +8,7 @@ pub use fsb_model::code::{GATE, INTERRUPTED, MACHINE, REQUEST, TRIALS};
 use fsb_model::target::TargetError;
 use fsb_model::{Coded, ErrorCode, errno};
 use fsb_runner::plan_file::PlanError;
-use fsb_runner::run::RunError;
+use fsb_runner::schedule::RunError;
 use fsb_store::StoreError;
 use fsb_testbed::TestbedError;
 use fsb_trace::TraceError;

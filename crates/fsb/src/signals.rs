@@ -80,7 +80,7 @@ impl Signals {
 
     /// The end of a run that was interrupted.
     pub fn failure(&self, message: &str) -> anyhow::Error {
-        Failure { exit: self.code(), ..Failure::new(&fsb_runner::run::INTERRUPTED, message) }.into()
+        Failure { exit: self.code(), ..Failure::new(&fsb_runner::schedule::INTERRUPTED, message) }.into()
     }
 }
 

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use fsb_model::Target;
 use fsb_testbed::host;
-use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
+use fsb_testbed::{Opened, Progress, Provisioned, Seat, Setup, TestbedError};
 
+use super::failure::{Failure, refused};
 use super::lines::{LineError, Lines};
-use super::protocol::{Reply, Request, RowRequest, TrialReply, TrialRequest, VERSION};
+use super::protocol::{MeasureRequest, Reply, Request, TrialReply, VERSION};
 use super::refused_lost;
 
 /// Why an agent has no answer.
@@ -91,30 +92,24 @@ impl Agent {
         }
     }
 
-    /// Conducts a trial; `progress` is told now and then how far it has come.
-    pub fn trial(
+    /// Measures a cell; `progress` is told now and then how far it has come. Returns one reply for each seat that was asked for:
+    /// the agent may be in a guest, and nobody else has an answer.
+    pub fn measure(
         &mut self,
-        request: TrialRequest,
+        request: MeasureRequest,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<TrialReply, AgentError> {
-        // Each step of each repetition has the worker's deadline; the agent itself needs a remount between them.
-        let steps = 3 * request.amount.repetitions.max(1) + 2;
-        let deadline = request.deadline * steps + RELEASE;
-        match self.ask(&Request::Trial(Box::new(request)), deadline, progress)? {
-            Reply::Trial(reply) => Ok(possible(*reply)),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    /// Conducts a row; `progress` is told now and then how far it has come. The answer holds a reply a seat.
-    pub fn row(
-        &mut self,
-        request: RowRequest,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Vec<(u32, TrialReply)>, AgentError> {
+    ) -> Result<Vec<(Seat, TrialReply)>, AgentError> {
         let silence = request.silence() + RELEASE;
-        match self.ask(&Request::Row(Box::new(request)), silence, progress)? {
-            Reply::Row(replies) => Ok(replies.into_iter().map(|(seat, reply)| (seat, possible(reply))).collect()),
+        let seats: Vec<Seat> = request.seats.iter().map(|trial| trial.seat).collect();
+        match self.ask(&Request::Measure(Box::new(request)), silence, progress)? {
+            Reply::Measured(mut replies) => {
+                let mut reply_of = |seat| {
+                    let at = replies.iter().position(|(answered, _)| *answered == seat);
+                    let lacks = || refused(Failure::Failed("the agent gave no answer for it".to_owned()));
+                    (seat, at.map_or_else(lacks, |at| possible(replies.swap_remove(at).1)))
+                };
+                Ok(seats.into_iter().map(&mut reply_of).collect())
+            }
             other => Err(unexpected(&other)),
         }
     }

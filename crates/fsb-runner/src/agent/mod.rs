@@ -1,13 +1,12 @@
 //! The agent: it owns the testbed and conducts trials on it, told by the runner.
 
 pub(crate) mod client;
-mod conduct;
 mod deferred;
 mod failure;
 pub(crate) mod lines;
+mod measure;
 mod proof;
 pub(crate) mod protocol;
-mod row;
 mod tally;
 
 use std::collections::BTreeMap;
@@ -21,12 +20,11 @@ use fsb_testbed::sandbox::{Confinement, OWN_PROCESSES, Programs};
 use fsb_testbed::{Progress, Provisioned, Seat, Setup, Testbed, TestbedError, worker_identity};
 
 pub use client::{Agent, AgentError};
-pub use conduct::{OPERATIONS, deadline};
-use conduct::{Stage, conduct};
 use lines::{LineError, Lines};
-pub use protocol::{Measured, RowRequest, SeatTrial, TimeLimit, TrialReply, TrialRequest, VERSION};
+pub use measure::{OPERATIONS, deadline};
+use measure::{SeatPost, measure_case};
+pub use protocol::{MeasureRequest, Measured, Method, SeatTrial, TimeLimit, TrialReply, VERSION};
 use protocol::{Reply, Request};
-use row::{SeatPost, conduct_row};
 
 use crate::worker::Post;
 
@@ -85,8 +83,7 @@ impl Server<'_> {
                 self.targets.insert(seat, provisioned.clone());
                 Ok(Reply::Provisioned(Box::new(provisioned)))
             }
-            Request::Trial(request) => self.trial(&request, lines),
-            Request::Row(request) => self.row(&request, lines),
+            Request::Measure(request) => self.measure(&request, lines),
             Request::Release(seat) => {
                 self.targets.remove(&seat);
                 self.testbed.release(seat).map(|()| Reply::Done)
@@ -112,18 +109,7 @@ impl Server<'_> {
         Ok(Reply::Opened(Box::new(opened)))
     }
 
-    fn trial(&mut self, request: &TrialRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
-        let target = self.targets.get(&request.seat).ok_or_else(not_ready)?;
-        let programs = programs(&request.workload, &request.sizing, self.targets.len());
-        let mut post = post(self.setup.as_ref(), target, programs, request.deadline)?;
-        post.processes = counted(self.testbed, request.seat, &post);
-        // A runner that is gone is noticed at the answer; progress is nobody's reason to stop.
-        let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
-        let mut stage = Stage { testbed: self.testbed, target, post, tell: &mut tell };
-        Ok(Reply::Trial(Box::new(conduct(&mut stage, request))))
-    }
-
-    fn row(&mut self, request: &RowRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
+    fn measure(&mut self, request: &MeasureRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
         let programs = programs(&request.workload, &request.sizing, self.targets.len());
         let posts = request.seats.iter().map(|trial| {
             let target = self.targets.get(&trial.seat).ok_or_else(not_ready)?;
@@ -132,8 +118,9 @@ impl Server<'_> {
             Ok(SeatPost { seat: trial.seat, target, post })
         });
         let posts = posts.collect::<Result<Vec<_>, TestbedError>>()?;
+        // A runner that is gone is noticed at the answer; progress is nobody's reason to stop.
         let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
-        Ok(Reply::Row(conduct_row(self.testbed, &posts, request, &mut tell)))
+        Ok(Reply::Measured(measure_case(self.testbed, &posts, request, &mut tell)))
     }
 }
 

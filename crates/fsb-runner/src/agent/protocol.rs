@@ -16,10 +16,10 @@ use fsb_model::{Amount, Outcome, Target, WorkloadSpec};
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
 use serde::{Deserialize, Serialize};
 
-use crate::rounds;
+use crate::schedule::planner;
 
 /// The version of the protocol that this program speaks.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// From the runner.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -41,17 +41,15 @@ pub enum Request {
         /// The target.
         target: Box<Target>,
     },
-    /// Conduct a trial on the target that is ready.
-    Trial(Box<TrialRequest>),
-    /// Conduct a row on targets that are ready.
-    Row(Box<RowRequest>),
+    /// Measure a cell on targets that are ready.
+    Measure(Box<MeasureRequest>),
     /// Take the target of a seat down.
     Release(u32),
     /// Undo everything and end.
     Close,
 }
 
-/// The time that a budget leaves for a trial or a row, from the moment that the agent reads the request.
+/// The time that a budget leaves for a request, from the moment that the agent reads the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeLimit {
     /// No further repetition or round begins after it. The first one always does.
@@ -62,63 +60,20 @@ pub struct TimeLimit {
     pub idle: Duration,
 }
 
-/// A trial to conduct.
+/// A cell to measure on targets that are ready.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct TrialRequest {
-    /// The seat of the target.
-    pub seat: u32,
-    /// The cell's workload, resolved.
-    pub workload: WorkloadSpec,
-    /// What its sizes were resolved against.
-    pub sizing: Sizing,
-    /// The run's seed with the block mixed in: data and offsets differ between blocks, not between targets.
-    pub seed: u64,
-    /// Differs between all trials: seeds the pretend clock of the null file system.
-    pub trial_seed: u64,
-    /// From 1; a disturbed trial is made again.
-    pub attempt: u32,
-    /// How much to do.
-    pub amount: Amount,
-    /// Stop a repetition early after this time: how calibration finds out how much to do.
-    pub until_seconds: Option<f64>,
-    /// How often the target's journal is to be written meanwhile, where the steady state is what counts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sustain: Option<f64>,
-    /// The time after which a worker that says nothing is killed.
-    pub deadline: Duration,
-    /// The time that the budget leaves; absent without a budget.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<TimeLimit>,
-}
-
-/// A cell to conduct on several targets, in rounds.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct RowRequest {
-    /// The workload of a unit.
-    pub workload: WorkloadSpec,
-    /// What its sizes were resolved against.
-    pub sizing: Sizing,
-    /// Each unit has files of its own.
-    pub own_files: bool,
-    /// Each round visits the same units again, because caches are emptied between rounds.
-    pub revisit: bool,
-    /// Operations of a unit.
-    pub operations: u64,
-    /// Units of a stretch.
-    pub units: u32,
-    /// The order of seats in each round.
-    pub orders: Vec<Vec<u32>>,
-    /// The first round leads in: it has one unit and does not count.
-    pub lead_in: bool,
-    /// Seconds after which no further round begins; absent where all rounds are made.
-    pub until_seconds: Option<f64>,
-    /// Rounds that may be made again because a neighbour was not at rest.
-    pub spares: u32,
-    /// The run's seed with the block mixed in: data and offsets differ between blocks, not between targets.
-    pub seed: u64,
-    /// The targets, by their seats.
+pub struct MeasureRequest {
+    /// The targets, by their seats. A whole has one.
     pub seats: Vec<SeatTrial>,
-    /// From 1; a disturbed row is made again. 0 in the warm-up.
+    /// The workload, resolved; in rounds, that of a unit.
+    pub workload: WorkloadSpec,
+    /// What its sizes were resolved against.
+    pub sizing: Sizing,
+    /// How samples are taken.
+    pub method: Method,
+    /// The run's seed with the block mixed in: data and offsets differ between blocks, not between targets.
+    pub seed: u64,
+    /// From 1; a disturbed trial is made again. 0 in the warm-up of a case in rounds.
     pub attempt: u32,
     /// The time after which a worker that says nothing is killed.
     pub deadline: Duration,
@@ -127,20 +82,64 @@ pub struct RowRequest {
     pub limit: Option<TimeLimit>,
 }
 
-impl RowRequest {
+/// How samples are taken.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// The whole workload on one target, while all others are at rest.
+    Whole {
+        /// How much to do.
+        amount: Amount,
+        /// Stop a repetition early after this time: how warm-up finds out how much to do.
+        until_seconds: Option<f64>,
+        /// How often the target's journal is to be written meanwhile, where the steady state is what counts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sustain: Option<f64>,
+    },
+    /// Rounds of short samples on all targets, each of some units of the workload.
+    Rounds {
+        /// Each unit has files of its own.
+        own_files: bool,
+        /// Each round visits the same units again, because caches are emptied between rounds.
+        revisit: bool,
+        /// Operations of a unit.
+        operations: u64,
+        /// Units of a sample.
+        units: u32,
+        /// The order of seats in each round.
+        orders: Vec<Vec<u32>>,
+        /// The first round leads in: it has one unit and does not count.
+        lead_in: bool,
+        /// Seconds after which no further round begins; absent where all rounds are made.
+        until_seconds: Option<f64>,
+        /// Rounds that may be made again because a neighbour was not at rest.
+        spares: u32,
+    },
+}
+
+impl MeasureRequest {
     /// Units whose files are made.
     pub fn units_made(&self) -> u32 {
-        rounds::sets(self.revisit, self.orders.len() as u32 - u32::from(self.lead_in), self.spares, self.units)
+        match &self.method {
+            Method::Whole { .. } => 1,
+            Method::Rounds { revisit, orders, lead_in, spares, units, .. } => {
+                planner::sets(*revisit, orders.len() as u32 - u32::from(*lead_in), *spares, *units)
+            }
+        }
     }
 
-    /// How long an agent may say nothing while it conducts this: each step of each target has the worker's deadline.
+    /// How long an agent may say nothing while it measures this: each step of each target has the worker's deadline, and between
+    /// repetitions the agent needs a remount.
     pub fn silence(&self) -> Duration {
-        let stretches = self.orders.len() as u32 + self.spares;
-        self.deadline * (stretches + 3) * self.seats.len().max(1) as u32
+        let steps = match &self.method {
+            Method::Whole { amount, .. } => 3 * amount.repetitions.max(1) + 2,
+            Method::Rounds { orders, spares, .. } => orders.len() as u32 + spares + 3,
+        };
+        self.deadline * steps * self.seats.len().max(1) as u32
     }
 }
 
-/// One target's trial of a row.
+/// One target's trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeatTrial {
     /// Where the target is ready.
@@ -164,10 +163,8 @@ pub enum Reply {
     Opened(Box<Opened>),
     /// The target is ready.
     Provisioned(Box<Provisioned>),
-    /// How the trial ended.
-    Trial(Box<TrialReply>),
-    /// How the trials of a row ended, by seat.
-    Row(Vec<(u32, TrialReply)>),
+    /// How the trials ended, by seat.
+    Measured(Vec<(u32, TrialReply)>),
     /// Done.
     Done,
     /// The request failed.

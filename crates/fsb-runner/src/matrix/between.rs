@@ -5,41 +5,41 @@
 //! last two goes on, and with a single record time goes with bytes. What is done around the clock goes with the bytes of
 //! the file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_model::observed::Spent;
 
 use super::Grid;
 use super::grid::Spot;
-use crate::calibrate::Sample;
+use crate::schedule::planner::WholeCost;
 
-/// A visited file of one work on one target: its samples by record.
-type ByRecord<'a> = BTreeMap<u64, &'a Sample>;
+/// A visited file of one work on one target: its costs by record.
+type ByRecord<'a> = BTreeMap<u64, &'a WholeCost>;
 
-/// Samples of the cells that have none, for each target that has some of the same work.
-pub fn fill(grid: &Grid, samples: &[Sample]) -> Vec<Sample> {
-    let mut found: BTreeMap<(&str, &str), &Sample> = BTreeMap::new();
-    for sample in samples.iter().filter(|sample| sample.seconds > 0.0 && sample.operations > 0) {
-        found.insert((&sample.target, &sample.label), sample);
-    }
-    let targets: std::collections::BTreeSet<&str> = samples.iter().map(|sample| sample.target.as_str()).collect();
+/// Costs of the cells that have none, for each target that has some of the same work. `costs` are those that warm-up measured, by
+/// cell.
+pub(crate) fn fill(grid: &Grid, costs: &[&[WholeCost]]) -> Vec<(usize, WholeCost)> {
+    let known = |cell: usize, target: usize| {
+        costs[cell].iter().rfind(|cost| cost.target == target && cost.seconds > 0.0 && cost.operations > 0)
+    };
+    let targets: BTreeSet<usize> = costs.iter().flat_map(|costs| costs.iter()).map(|cost| cost.target).collect();
     let mut filled = Vec::new();
     for spots in grid.by_work().values() {
         for target in &targets {
             let mut visited: BTreeMap<u64, ByRecord<'_>> = BTreeMap::new();
             for spot in spots {
-                if let Some(sample) = found.get(&(*target, spot.label.as_str())) {
-                    visited.entry(spot.file).or_default().insert(spot.record, sample);
+                if let Some(cost) = known(spot.cell, *target) {
+                    visited.entry(spot.file).or_default().insert(spot.record, cost);
                 }
             }
-            let missing = spots.iter().filter(|spot| !found.contains_key(&(*target, spot.label.as_str())));
-            filled.extend(missing.filter_map(|spot| sample(spot, target, &visited)));
+            let missing = spots.iter().filter(|spot| known(spot.cell, *target).is_none());
+            filled.extend(missing.filter_map(|spot| Some((spot.cell, cost(spot, *target, &visited)?))));
         }
     }
     filled
 }
 
-fn sample(spot: &Spot, target: &str, visited: &BTreeMap<u64, ByRecord<'_>>) -> Option<Sample> {
+fn cost(spot: &Spot, target: usize, visited: &BTreeMap<u64, ByRecord<'_>>) -> Option<WholeCost> {
     let below = visited.range(..=spot.file).next_back().or_else(|| visited.iter().next())?;
     let above = visited.range(spot.file..).next().or_else(|| visited.iter().next_back())?;
     let place = log_place(spot.file, *below.0, *above.0);
@@ -50,18 +50,17 @@ fn sample(spot: &Spot, target: &str, visited: &BTreeMap<u64, ByRecord<'_>>) -> O
     let seconds = each * operations;
     let (low, high) = (below.1.values().next()?, above.1.values().next()?);
     let place = linear_place(spot.file, *below.0, *above.0);
-    let mix = |of: fn(&Sample) -> f64| (of(low) * (1.0 - place) + of(high) * place).max(0.0);
-    let around = mix(|sample| (sample.spent.measure / sample.seconds).max(1.0));
-    Some(Sample {
-        target: target.to_owned(),
-        label: spot.label.clone(),
+    let mix = |of: fn(&WholeCost) -> f64| (of(low) * (1.0 - place) + of(high) * place).max(0.0);
+    let around = mix(|cost| (cost.spent.measure / cost.seconds).max(1.0));
+    Some(WholeCost {
+        target,
         operations: operations as u64,
         seconds,
         spent: Spent {
-            prepare: mix(|sample| sample.spent.prepare),
-            settle: mix(|sample| sample.spent.settle),
+            prepare: mix(|cost| cost.spent.prepare),
+            settle: mix(|cost| cost.spent.settle),
             measure: seconds * around,
-            cleanup: mix(|sample| sample.spent.cleanup),
+            cleanup: mix(|cost| cost.spent.cleanup),
         },
         journal_turns: None,
         between: true,
@@ -70,7 +69,7 @@ fn sample(spot: &Spot, target: &str, visited: &BTreeMap<u64, ByRecord<'_>>) -> O
 
 /// The logarithm of the seconds of one operation on this record, in one visited file.
 fn ln_seconds(records: &ByRecord<'_>, record: u64) -> Option<f64> {
-    let of = |(size, sample): (&u64, &&Sample)| (ln(*size), (sample.seconds / sample.operations as f64).ln());
+    let of = |(size, cost): (&u64, &&WholeCost)| (ln(*size), (cost.seconds / cost.operations as f64).ln());
     let points: Vec<(f64, f64)> = records.iter().map(of).collect();
     let x = ln(record);
     // The pair around it, or the outermost one.
@@ -106,9 +105,9 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// A matrix of reads on files of 64 KiB to 512 MiB, and its cells with their sizes.
-    fn grid() -> (Grid, Vec<(String, u64, u64)>) {
-        let (mut cells, mut profiles, mut sizes) = (Vec::new(), BTreeMap::new(), Vec::new());
+    /// A matrix of reads on files of 64 KiB to 512 MiB, and the records of its cells.
+    fn grid() -> (Grid, Vec<u64>) {
+        let (mut cells, mut records) = (Vec::new(), Vec::new());
         for file in (16..30).map(|power| 1u64 << power) {
             let least = if file < 32 << 20 { 4 << 10 } else { 64 << 10 };
             for record in (12..25).map(|power| 1u64 << power).filter(|record| (least..=file).contains(record)) {
@@ -116,57 +115,51 @@ mod tests {
                 let spec = WorkloadSpec::new("read", serde_json::from_value(params).unwrap());
                 let job = workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap();
                 let profile = job.profile();
-                sizes.push((profile.label.clone(), file, record));
                 let workload = WorkloadSpec::new(spec.name, job.params());
-                cells.push(Cell { label: profile.label.clone(), workload });
-                profiles.insert(profile.label.clone(), profile);
+                cells.push((Cell { label: profile.label.clone(), workload }, profile));
+                records.push(record);
             }
         }
-        (Grid::of(&cells, &profiles), sizes)
+        (Grid::of(cells.iter().map(|(cell, profile)| (cell, profile))), records)
     }
 
-    fn sample(label: &str, each: f64) -> Sample {
+    fn cost_of(each: f64) -> WholeCost {
         let spent = Spent { prepare: 0.1, settle: 0.0, measure: 0.2, cleanup: 0.0 };
-        Sample {
-            target: "a".into(),
-            label: label.into(),
-            operations: 1000,
-            seconds: each * 1000.0,
-            spent,
-            journal_turns: None,
-            between: false,
-        }
+        WholeCost { target: 0, operations: 1000, seconds: each * 1000.0, spent, journal_turns: None, between: false }
     }
 
     proptest! {
         /// A call that costs something, and bytes that cost something: within a factor of two, the margin that is kept.
         #[test]
         fn rates_between_visited_cells_are_close(call in 1e-7f64..3e-6, byte in 2e-11f64..1e-9) {
-            let (grid, sizes) = grid();
+            let (grid, records) = grid();
             let unvisited = grid.unvisited();
             let time = |record: u64| call + byte * record as f64;
-            let visited = sizes.iter().filter(|(label, ..)| !unvisited.contains(label.as_str()));
-            let seen: Vec<Sample> = visited.map(|(label, _, record)| sample(label, time(*record))).collect();
+            let seen = |(cell, record): (usize, &u64)| match unvisited.contains(&cell) {
+                true => Vec::new(),
+                false => vec![cost_of(time(*record))],
+            };
+            let seen: Vec<Vec<WholeCost>> = records.iter().enumerate().map(seen).collect();
+            let seen: Vec<&[WholeCost]> = seen.iter().map(Vec::as_slice).collect();
             let filled = fill(&grid, &seen);
-            prop_assert_eq!(filled.len() + seen.len(), sizes.len());
-            for sample in filled {
-                let (_, _, record) = sizes.iter().find(|(label, ..)| *label == sample.label).unwrap();
-                let ratio = sample.seconds / sample.operations as f64 / time(*record);
-                prop_assert!((0.5..2.0).contains(&ratio), "{}: {ratio}", sample.label);
-                prop_assert!(sample.between && sample.spent.measure >= sample.seconds);
+            prop_assert_eq!(filled.len(), unvisited.len());
+            for (cell, cost) in filled {
+                let ratio = cost.seconds / cost.operations as f64 / time(records[cell]);
+                prop_assert!((0.5..2.0).contains(&ratio), "{cell}: {ratio}");
+                prop_assert!(cost.between && cost.spent.measure >= cost.seconds);
             }
         }
     }
 
     #[test]
     fn warm_up_visits_eight_sizes_of_a_large_matrix() {
-        let (grid, sizes) = grid();
-        assert_eq!(sizes.len() - grid.unvisited().len(), 8);
+        let (grid, records) = grid();
+        assert_eq!(records.len() - grid.unvisited().len(), 8);
     }
 
     #[test]
     fn one_record_tells_of_others_by_its_bytes() {
-        let seen = sample("x", 1e-6);
+        let seen = cost_of(1e-6);
         let records = ByRecord::from([(4096, &seen)]);
         let double = ln_seconds(&records, 8192).unwrap().exp();
         assert!((double / 2e-6 - 1.0).abs() < 1e-9, "{double}");
@@ -174,6 +167,7 @@ mod tests {
 
     #[test]
     fn what_no_target_has_seen_stays_unknown() {
-        assert!(fill(&grid().0, &[]).is_empty());
+        let (grid, records) = grid();
+        assert!(fill(&grid, &vec![&[][..]; records.len()]).is_empty());
     }
 }

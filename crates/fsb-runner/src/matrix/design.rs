@@ -22,10 +22,10 @@ pub struct Design {
 
 /// The largest part whose cells take at most `time` seconds a block; the smallest one where none does. `seconds` is what
 /// each cell takes.
-pub fn largest(grid: &Grid, seconds: &BTreeMap<&str, f64>, time: f64) -> Design {
+pub fn largest(grid: &Grid, seconds: &[f64], time: f64) -> Design {
     let mut cost: BTreeMap<(u64, u64), f64> = BTreeMap::new();
     for spot in grid.spots() {
-        *cost.entry((spot.file, spot.record)).or_default() += seconds.get(spot.label.as_str()).copied().unwrap_or(0.0);
+        *cost.entry((spot.file, spot.record)).or_default() += seconds[spot.cell];
     }
     let (files, records) = (grid.files(), grid.records());
     let designs = (files.len().min(2)..=files.len())
@@ -54,11 +54,11 @@ impl Design {
         (Design { files: files.to_vec(), records: records.to_vec(), seconds }, inside().count())
     }
 
-    /// Labels of the cells that do not belong to it.
-    pub fn left_out(&self, grid: &Grid) -> BTreeSet<String> {
+    /// Indexes of the cells that do not belong to it.
+    pub fn left_out(&self, grid: &Grid) -> BTreeSet<usize> {
         let outside = |file: &u64, record: &u64| !self.files.contains(file) || !self.records.contains(record);
         let spots = grid.spots().iter().filter(|spot| outside(&spot.file, &spot.record));
-        spots.map(|spot| spot.label.clone()).collect()
+        spots.map(|spot| spot.cell).collect()
     }
 
     /// The sizes that are left out and the seconds that would hold all. Returns `None` if none is left out.
@@ -95,19 +95,13 @@ mod tests {
     use crate::matrix::grid::Spot;
 
     /// A square matrix whose records are no larger than its files, each cell as long as its file is large.
-    fn grid(sizes: u32) -> (Grid, BTreeMap<String, f64>) {
-        let mut spots = Vec::new();
-        let mut seconds = BTreeMap::new();
+    fn grid(sizes: u32) -> (Grid, Vec<f64>) {
+        let (mut spots, mut seconds) = (Vec::new(), Vec::new());
         for (file, record) in (0..sizes).flat_map(|file| (0..=file).map(move |record| (1u64 << file, 1u64 << record))) {
-            let label = format!("{record} in {file}");
-            seconds.insert(label.clone(), file as f64);
-            spots.push(Spot { label, work: "read".into(), file, record });
+            spots.push(Spot { cell: seconds.len(), work: "read".into(), file, record });
+            seconds.push(file as f64);
         }
         (Grid::from_spots(spots), seconds)
-    }
-
-    fn by_label(seconds: &BTreeMap<String, f64>) -> BTreeMap<&str, f64> {
-        seconds.iter().map(|(label, seconds)| (label.as_str(), *seconds)).collect()
     }
 
     proptest! {
@@ -116,7 +110,6 @@ mod tests {
             sizes in 2u32..14, time in 1.0f64..1e6, more in 1.0f64..1e6,
         ) {
             let (grid, seconds) = grid(sizes);
-            let seconds = by_label(&seconds);
             let (little, much) = (largest(&grid, &seconds, time), largest(&grid, &seconds, time + more));
             let kept = |design: &Design| grid.spots().len() - design.left_out(&grid).len();
             prop_assert!(kept(&much) >= kept(&little));
@@ -124,8 +117,8 @@ mod tests {
                 let largest_size = 1u64 << (sizes - 1);
                 prop_assert!(design.files.starts_with(&[1]) && design.files.ends_with(&[largest_size]));
                 prop_assert!(design.records.starts_with(&[1]) && design.records.ends_with(&[largest_size]));
-                let left: f64 = grid.spots().iter().map(|spot| seconds[spot.label.as_str()]).sum::<f64>()
-                    - design.left_out(&grid).iter().map(|label| seconds[label.as_str()]).sum::<f64>();
+                let left: f64 = seconds.iter().sum::<f64>()
+                    - design.left_out(&grid).iter().map(|cell| seconds[*cell]).sum::<f64>();
                 prop_assert!((left - design.seconds).abs() < 1e-6);
             }
             prop_assert!(much.seconds <= time + more || much == largest(&grid, &seconds, 0.0));
@@ -144,14 +137,14 @@ mod tests {
     #[test]
     fn nothing_is_left_out_where_all_of_it_fits() {
         let (grid, seconds) = grid(5);
-        let design = largest(&grid, &by_label(&seconds), f64::INFINITY);
+        let design = largest(&grid, &seconds, f64::INFINITY);
         assert_eq!((design.warning(&grid, 1.0), design.left_out(&grid).len()), (None, 0));
     }
 
     #[test]
     fn what_is_left_out_is_named() {
         let (grid, seconds) = grid(4);
-        let design = largest(&grid, &by_label(&seconds), 0.0);
+        let design = largest(&grid, &seconds, 0.0);
         let sizes = vec![2, 4];
         let expected = Warning::SizesLeftOut {
             left_out: 7,

@@ -19,8 +19,8 @@ pub struct Grid {
 /// One cell of a matrix.
 #[derive(Debug)]
 pub struct Spot {
-    /// The cell.
-    pub label: String,
+    /// Index of the cell in the plan.
+    pub cell: usize,
     /// All that it shares with the other cells of its matrix.
     pub work: String,
     /// Bytes of a file.
@@ -31,8 +31,8 @@ pub struct Spot {
 
 impl Grid {
     /// Finds the matrices among the cells.
-    pub fn of(cells: &[Cell], profiles: &BTreeMap<String, Profile>) -> Grid {
-        let spots = cells.iter().filter_map(|cell| Spot::of(cell, profiles.get(&cell.label)?));
+    pub fn of<'c>(cells: impl Iterator<Item = (&'c Cell, &'c Profile)>) -> Grid {
+        let spots = cells.enumerate().filter_map(|(index, (cell, profile))| Spot::of(index, cell, profile));
         Grid { spots: spots.collect() }
     }
 
@@ -78,7 +78,7 @@ impl Grid {
 
     /// The cells that warm-up need not visit: all but those with the smallest, the middle and the largest record in the
     /// smallest and the middle file, and with the smallest and the largest in the largest file, which costs most.
-    pub(crate) fn unvisited(&self) -> BTreeSet<&str> {
+    pub(crate) fn unvisited(&self) -> BTreeSet<usize> {
         let mut unvisited = BTreeSet::new();
         for spots in self.by_work().values().filter(|spots| spots.len() > FEW) {
             let files = ends_and_middle(spots.iter().map(|spot| spot.file));
@@ -90,7 +90,7 @@ impl Grid {
                     records = [records.first(), records.last()].into_iter().flatten().copied().collect();
                 }
                 if !(files.contains(&spot.file) && records.contains(&spot.record)) {
-                    unvisited.insert(spot.label.as_str());
+                    unvisited.insert(spot.cell);
                 }
             }
         }
@@ -106,11 +106,11 @@ fn ends_and_middle(sizes: impl Iterator<Item = u64>) -> BTreeSet<u64> {
 }
 
 impl Spot {
-    fn of(cell: &Cell, profile: &Profile) -> Option<Spot> {
+    fn of(index: usize, cell: &Cell, profile: &Profile) -> Option<Spot> {
         let shared = cell.workload.params.iter().filter(|(key, _)| !SIZES.contains(&key.as_str()));
         let shared: Vec<String> = shared.map(|(key, value)| format!("{key}={value}")).collect();
         profile.matrix.then(|| Spot {
-            label: cell.label.clone(),
+            cell: index,
             work: format!("{} {}", cell.workload.name, shared.join(" ")),
             file: profile.file_size,
             record: profile.record_size,

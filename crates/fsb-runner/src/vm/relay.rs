@@ -14,7 +14,7 @@ use super::fault::Fault;
 use super::guests::{Booted, Guest, Guests, step};
 use crate::agent::client::{CHATTER, said};
 use crate::agent::lines::{LONGEST_REPLY, LineError, Lines};
-use crate::agent::protocol::{Reply, Request, RowRequest, TrialReply, TrialRequest, VERSION};
+use crate::agent::protocol::{MeasureRequest, Reply, Request, TrialReply, VERSION};
 use crate::agent::{machine, refused_lost};
 
 /// A guest that is emulated on a busy machine boots in half a minute.
@@ -100,8 +100,7 @@ impl<'a> Relay<'a> {
             )),
             Request::Open(setup) => self.open(&setup, front).map(|opened| Reply::Opened(Box::new(opened))),
             Request::Provision { seat, part, target } => self.provision((seat, part), &target, front),
-            Request::Trial(request) => Ok(Reply::Trial(Box::new(self.trial(*request, front)))),
-            Request::Row(request) => Ok(Reply::Row(self.row(*request, front))),
+            Request::Measure(request) => Ok(Reply::Measured(self.measure(*request, front))),
             Request::Release(seat) => self.release(seat, front),
             Request::Close => {
                 if let Some(mut running) = self.running.take() {
@@ -216,22 +215,11 @@ impl<'a> Relay<'a> {
         }
     }
 
-    fn trial(&mut self, request: TrialRequest, front: &mut Lines) -> TrialReply {
-        let steps = 3 * request.amount.repetitions.max(1) + 2;
-        let deadline = request.deadline * steps + self.patience;
-        match self.ask(&Request::Trial(Box::new(request)), deadline, front) {
-            Ok(Reply::Trial(reply)) => *reply,
-            Ok(Reply::Failed(error)) => refused_lost(excerpt(&error.to_string())),
-            Ok(other) => refused_lost(format!("the guest answered {}", said(&other))),
-            Err(why) => refused_lost(why),
-        }
-    }
-
-    fn row(&mut self, request: RowRequest, front: &mut Lines) -> Vec<(u32, TrialReply)> {
+    fn measure(&mut self, request: MeasureRequest, front: &mut Lines) -> Vec<(u32, TrialReply)> {
         let seats: Vec<u32> = request.seats.iter().map(|trial| trial.seat).collect();
         let deadline = request.silence() + self.patience;
-        let why = match self.ask(&Request::Row(Box::new(request)), deadline, front) {
-            Ok(Reply::Row(mut replies)) => {
+        let why = match self.ask(&Request::Measure(Box::new(request)), deadline, front) {
+            Ok(Reply::Measured(mut replies)) => {
                 let mut open = seats;
                 replies.retain(|(seat, _)| {
                     open.iter().position(|asked| asked == seat).map(|at| open.remove(at)).is_some()
@@ -310,9 +298,8 @@ fn short_enough(reply: Reply) -> Reply {
     }
     let why = LineError::TooLong(LONGEST_REPLY).to_string();
     match reply {
-        Reply::Trial(_) => Reply::Trial(Box::new(refused_lost(why))),
-        Reply::Row(replies) => {
-            Reply::Row(replies.into_iter().map(|(seat, _)| (seat, refused_lost(why.clone()))).collect())
+        Reply::Measured(replies) => {
+            Reply::Measured(replies.into_iter().map(|(seat, _)| (seat, refused_lost(why.clone()))).collect())
         }
         _ => Reply::Failed(TestbedError::trial(why)),
     }

@@ -20,7 +20,7 @@ use super::guests::{Booted, Guest, Guests, Prepared, step};
 use super::relay::Relay;
 use crate::agent::lines::{Lines, SLICE};
 use crate::agent::protocol::{Reply, Request};
-use crate::agent::{Agent, AgentError, Measured, RowRequest, SeatTrial, TrialReply, TrialRequest};
+use crate::agent::{Agent, AgentError, MeasureRequest, Measured, Method, SeatTrial, TrialReply};
 
 /// What a guest does when a trial comes.
 #[derive(Clone, Copy, PartialEq)]
@@ -144,9 +144,9 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
                 }))
             }
             Request::Provision { .. } => Reply::Provisioned(Box::new(provisioned())),
-            Request::Trial(_) => match fate {
+            Request::Measure(request) if matches!(request.method, Method::Whole { .. }) => match fate {
                 Fate::Answers | Fate::BootsSlowly => {
-                    Reply::Trial(Box::new(crate::agent::refused_lost("as scripted".to_owned())))
+                    Reply::Measured(vec![(0, crate::agent::refused_lost("as scripted".to_owned()))])
                 }
                 Fate::Panics => return,
                 Fate::Hangs => continue,
@@ -159,33 +159,33 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
                     return;
                 }
                 Fate::SendsBytes => {
-                    let _ = lines.send_raw(b"{\"trial\": \"\xff\xfe\"}\n");
+                    let _ = lines.send_raw(b"{\"measured\": \"\xff\xfe\"}\n");
                     continue;
                 }
                 Fate::DiesInLine => {
-                    let _ = lines.send_raw(b"{\"trial\":{\"outcome\":\"o");
+                    let _ = lines.send_raw(b"{\"measured\":[[0,{\"outcome\":\"o");
                     return;
                 }
                 Fate::AnswersOtherwise => Reply::Provisioned(Box::new(provisioned())),
                 Fate::Swells => {
                     let measured = Measured { samples: vec![1.0], ..Measured::default() };
                     let reply = TrialReply { measured: Some(measured), ..crate::agent::refused_lost(String::new()) };
-                    let line = serde_json::to_string(&Reply::Trial(Box::new(reply))).unwrap() + "\n";
+                    let line = serde_json::to_string(&Reply::Measured(vec![(0, reply)])).unwrap() + "\n";
                     let numbers = format!("\"samples\":[{}1]", "1e15,".repeat(2 << 20));
                     assert!(line.contains("\"samples\":[1.0]"), "{line}");
                     let _ = lines.send_raw(line.replace("\"samples\":[1.0]", &numbers).as_bytes());
                     continue;
                 }
                 Fate::FailsAtLength => Reply::Failed(TestbedError::trial("x".repeat((16 << 20) - 200))),
-                Fate::HasOtherClocks => Reply::Trial(Box::new(impossible())),
+                Fate::HasOtherClocks => Reply::Measured(vec![(0, impossible())]),
                 Fate::IsOlder | Fate::DiesBooting | Fate::IsNotBooted => unreachable!("it never was up"),
             },
-            Request::Row(_) if fate == Fate::AnswersOtherwise => {
+            Request::Measure(_) if fate == Fate::AnswersOtherwise => {
                 let of = |seat| (seat, crate::agent::refused_lost(format!("of seat {seat}")));
-                Reply::Row((0..10_000).map(of).chain([of(1), of(1), of(u32::MAX)]).collect())
+                Reply::Measured((0..10_000).map(of).chain([of(1), of(1), of(u32::MAX)]).collect())
             }
-            Request::Row(_) if fate == Fate::HasOtherClocks => Reply::Row(vec![(1, impossible())]),
-            Request::Release(_) | Request::Row(_) | Request::Close => Reply::Done,
+            Request::Measure(_) if fate == Fate::HasOtherClocks => Reply::Measured(vec![(1, impossible())]),
+            Request::Release(_) | Request::Measure(_) | Request::Close => Reply::Done,
         };
         lines.send(&reply).unwrap();
     }
@@ -237,20 +237,24 @@ fn setup() -> Setup {
     .unwrap()
 }
 
-fn trial() -> TrialRequest {
-    TrialRequest {
-        seat: 0,
+fn request() -> MeasureRequest {
+    MeasureRequest {
+        seats: vec![SeatTrial { seat: 0, trial_seed: 1 }],
         workload: WorkloadSpec::new("read", Default::default()),
         sizing: Sizing { size: 1, cpus: 1 },
+        method: Method::Whole { amount: Amount::of(1, 1), until_seconds: None, sustain: None },
         seed: 1,
-        trial_seed: 1,
         attempt: 1,
-        amount: Amount::of(1, 1),
-        until_seconds: None,
-        sustain: None,
         deadline: Duration::from_millis(30),
         limit: None,
     }
+}
+
+/// Has a trial made on seat 0.
+fn trial(agent: &mut Agent, deadline: Duration) -> TrialReply {
+    let mut replies = agent.measure(MeasureRequest { deadline, ..request() }, &mut |_| {}).unwrap();
+    assert_eq!(replies.len(), 1);
+    replies.remove(0).1
 }
 
 /// Plays `act` against guests with these fates; the kernels that were booted.
@@ -291,7 +295,7 @@ fn a_target_is_made_in_a_guest_with_its_kernel() {
             let made = provision(agent, asked);
             assert_eq!(made.record.kernel.as_deref(), Some(runs));
             assert!(made.record.notes[0].contains("not watched") && made.warnings.is_empty());
-            let TrialReply { error, target_lost, .. } = agent.trial(trial(), &mut |_| {}).unwrap();
+            let TrialReply { error, target_lost, .. } = trial(agent, request().deadline);
             assert!(error.as_deref() == Some("as scripted") && target_lost);
             agent.release(0).unwrap();
         }
@@ -327,18 +331,18 @@ fn a_guest_that_does_not_come_up_is_a_failure_and_no_lack_of_this_machine() {
 fn a_guest_that_panics_costs_its_trial_and_the_next_target_gets_another() {
     let booted = play(&[Fate::Panics, Fate::Answers], |agent| {
         provision(agent, None);
-        let reply = agent.trial(trial(), &mut |_| {}).unwrap();
+        let reply = trial(agent, request().deadline);
         assert!(reply.outcome == Outcome::Failed && reply.target_lost);
         assert_eq!(
             reply.error.unwrap(),
             "guest stopped: kernel panic: sysrq triggered crash; the last lines of its console: Call Trace: | ---[ end \
              Kernel panic ]---"
         );
-        let again = agent.trial(trial(), &mut |_| {}).unwrap();
+        let again = trial(agent, request().deadline);
         assert!(again.target_lost && again.error.unwrap().starts_with("guest stopped"));
         agent.release(0).unwrap();
         provision(agent, None);
-        assert_eq!(agent.trial(trial(), &mut |_| {}).unwrap().error.as_deref(), Some("as scripted"));
+        assert_eq!(trial(agent, request().deadline).error.as_deref(), Some("as scripted"));
     });
     assert_eq!(booted.len(), 2);
 }
@@ -347,7 +351,7 @@ fn a_guest_that_panics_costs_its_trial_and_the_next_target_gets_another() {
 fn a_guest_that_hangs_is_ended_by_its_deadline() {
     let (_, looked) = play_and_count(&[Fate::Hangs, Fate::Answers], |agent| {
         provision(agent, None);
-        let error = agent.trial(trial(), &mut |_| {}).unwrap().error.unwrap();
+        let error = trial(agent, request().deadline).error.unwrap();
         assert!(error.starts_with("guest stopped: it did not answer within 0 s, and was killed"), "{error}");
         agent.release(0).unwrap();
         provision(agent, None);
@@ -384,7 +388,7 @@ fn without_a_virtual_machine_nothing_is_booted() {
 fn a_guest_that_rants_is_ended_and_fills_no_memory() {
     let booted = play(&[Fate::Rants, Fate::Answers], |agent| {
         provision(agent, None);
-        let TrialReply { error, target_lost, .. } = agent.trial(trial(), &mut |_| {}).unwrap();
+        let TrialReply { error, target_lost, .. } = trial(agent, request().deadline);
         let error = error.unwrap();
         // On a slow machine its deadline may come first.
         assert!(error.contains("a message longer than 16 MiB") || error.contains("did not answer"), "{error}");
@@ -399,12 +403,12 @@ fn error_of_trial(fate: Fate) -> String {
     let mut error = String::new();
     let booted = play(&[fate, Fate::Answers], |agent| {
         provision(agent, None);
-        let reply = agent.trial(TrialRequest { deadline: Duration::from_secs(60), ..trial() }, &mut |_| {}).unwrap();
+        let reply = trial(agent, Duration::from_secs(60));
         assert!(reply.outcome == Outcome::Failed && reply.target_lost, "{reply:?}");
         error = reply.error.unwrap();
         agent.release(0).unwrap();
         provision(agent, None);
-        assert!(agent.trial(trial(), &mut |_| {}).unwrap().error.is_some());
+        assert!(trial(agent, request().deadline).error.is_some());
     });
     assert!(booted.len() <= 2, "{booted:?}");
     error
@@ -461,10 +465,7 @@ fn a_guest_with_another_protocol_version_does_not_start() {
 
 #[test]
 fn replies_for_seats_that_were_not_asked_for_are_dropped() {
-    let TrialRequest { workload, sizing, .. } = trial();
-    let row = RowRequest {
-        workload,
-        sizing,
+    let method = Method::Rounds {
         own_files: false,
         revisit: false,
         operations: 1,
@@ -473,18 +474,15 @@ fn replies_for_seats_that_were_not_asked_for_are_dropped() {
         lead_in: false,
         until_seconds: None,
         spares: 0,
-        seed: 1,
-        seats: vec![SeatTrial { seat: 1, trial_seed: 1 }],
-        attempt: 1,
-        deadline: Duration::from_secs(60),
-        limit: None,
     };
+    let seats = vec![SeatTrial { seat: 1, trial_seed: 1 }];
+    let rounds = MeasureRequest { seats, method, deadline: Duration::from_secs(60), ..request() };
     for (fate, expected) in
         [(Fate::AnswersOtherwise, "of seat 1"), (Fate::HasOtherClocks, "the agent reported impossible times")]
     {
         play(&[fate], |agent| {
             agent.provision((1, 0), &target(None), &mut |_| {}).unwrap();
-            let replies = agent.row(row.clone(), &mut |_| {}).unwrap();
+            let replies = agent.measure(rounds.clone(), &mut |_| {}).unwrap();
             let found: Vec<_> = replies.iter().map(|(seat, reply)| (*seat, reply.error.as_deref())).collect();
             assert_eq!(found, [(1, Some(expected))]);
         });

@@ -5,14 +5,14 @@ use std::path::Path;
 use fsb_model::race::Refused;
 use fsb_model::{Place, RunRecord};
 use fsb_runner::plan_file::Resolved;
-use fsb_runner::run;
+use fsb_runner::schedule;
 use fsb_runner::work::Work;
 use fsb_store::RunDirectory;
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::{LocalTestbed, Testbed};
 
 use super::stage::Stage;
-use super::{Turn, check, make, make_absolute, new_record, next, space};
+use super::{Turn, check, make_absolute, new_record, next, run_and_show, space};
 use crate::author::{author, holder};
 use crate::progress::Verbosity;
 use crate::results::Output;
@@ -38,11 +38,11 @@ pub fn choose(
     }
     record.name = format!("choose · {}", record.plan.name);
     leave_out_refused(&mut record, &work)?;
-    run::check_budget(&record, &work)?;
+    schedule::check_budget(&record, &work)?;
     let lock = check(&record, &work, turn)?;
     let directory = RunDirectory::create(out, &record, author(), &holder()).map_err(next::of_unwritable)?;
     let (stage, agent) = Stage::set(lock, &record)?;
-    make(stage, agent, directory, (record, work, Vec::new()), output, verbosity)
+    run_and_show(stage, agent, directory, (record, work, Vec::new()), output, verbosity)
 }
 
 /// Asks of every candidate alone whether it can be raced. What is wrong with the reference is wrong with the request.
@@ -55,7 +55,7 @@ pub(super) fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::
     let ask = |at: usize| -> anyhow::Result<()> {
         let record = alone(at);
         if record.plan.place == Place::Host {
-            LocalTestbed::new(Owner::current()).check(&run::setup(&record)).map_err(next::of_refused)?;
+            LocalTestbed::new(Owner::current()).check(&schedule::setup(&record)).map_err(next::of_refused)?;
         }
         space::check(&record, work)
     };

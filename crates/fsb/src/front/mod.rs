@@ -1,6 +1,7 @@
 //! The front process: checks a request whole, starts the supervisor, and makes the run.
 
 pub mod choose;
+mod judge;
 mod leftovers;
 mod next;
 mod race;
@@ -19,7 +20,7 @@ use fsb_report::Report;
 use fsb_runner::agent::Agent;
 use fsb_runner::event::{Journal, Observer};
 use fsb_runner::plan_file::Resolved;
-use fsb_runner::run::{self, Run, RunError};
+use fsb_runner::schedule::{self, Run, RunError};
 use fsb_runner::vm;
 use fsb_runner::work::Work;
 use fsb_store::{Claim, RunDirectory};
@@ -85,7 +86,7 @@ fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock>
 
 /// Checks the targets and controls of a run against the place where it is to be made.
 fn check_testbed(record: &RunRecord) -> Result<Vec<Warning>, TestbedError> {
-    let setup = run::setup(record);
+    let setup = schedule::setup(record);
     match record.plan.place {
         Place::Host => LocalTestbed::new(Owner::current()).check(&setup),
         Place::Vm => vm::check(&setup),
@@ -109,7 +110,7 @@ pub fn check_plan(resolved: Resolved) -> anyhow::Result<()> {
 fn check_resolved(mut resolved: Resolved) -> anyhow::Result<()> {
     make_absolute(&mut resolved.plan)?;
     let (record, work) = new_record(resolved)?;
-    run::check_budget(&record, &work)?;
+    schedule::check_budget(&record, &work)?;
     check_testbed(&record)?;
     Ok(())
 }
@@ -131,12 +132,12 @@ pub fn start_in_set(
     fsb_store::check_new(out, &author()).map_err(next::of_unwritable)?;
     make_absolute(&mut resolved.plan)?;
     let (record, work) = new_record(resolved)?;
-    run::check_budget(&record, &work)?;
+    schedule::check_budget(&record, &work)?;
     let lock = check(&record, &work, turn)?;
     let directory = RunDirectory::create(out, &record, author(), &holder()).map_err(next::of_unwritable)?;
     begun()?;
     let (stage, agent) = Stage::set(lock, &record)?;
-    make(stage, agent, directory, (record, work, Vec::new()), output, verbosity)
+    run_and_show(stage, agent, directory, (record, work, Vec::new()), output, verbosity)
 }
 
 /// Goes on with the run in `path`. Consent to wipe a device is not remembered: the name may be another disk's by now.
@@ -165,14 +166,14 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, verbosity: Verbosi
         say(&format!("{again} {trials} retried"));
     }
     let (stage, agent) = Stage::set(lock, &record)?;
-    make(stage, agent, directory, (record, work, trials), output, verbosity)
+    run_and_show(stage, agent, directory, (record, work, trials), output, verbosity)
 }
 
 /// A run's record, what it measures, and its trials so far.
 type Begun = (RunRecord, Work, Vec<Trial>);
 
 /// Makes the run and shows what it found, or what was saved of it.
-fn make(
+fn run_and_show(
     mut stage: Stage,
     agent: Agent,
     directory: RunDirectory,
@@ -182,7 +183,7 @@ fn make(
 ) -> anyhow::Result<u8> {
     let mut journal = Directory(directory);
     let mut progress = Progress::new(&begun.0.plan.targets, begun.0.plan.race.is_some(), verbosity);
-    let ended = perform(agent, &mut journal, &mut progress, begun, true);
+    let ended = measure(agent, &mut journal, &mut progress, begun, true);
     progress.finish();
     if ended.is_err() {
         stage.strike();
@@ -208,26 +209,21 @@ fn make(
 }
 
 /// Makes a run with the journal and observer given; what the subcommands share.
-fn perform(
+fn measure(
     agent: Agent,
     journal: &mut dyn Journal,
     observer: &mut dyn Observer,
     (record, work, trials): Begun,
     warmup: bool,
 ) -> Result<(RunRecord, Vec<Trial>), RunError> {
-    let snapshot = record.clone();
-    let mut widest = |trials: &[Trial]| results::widest_interval(&snapshot, trials);
-    let mut look = |record: &RunRecord, trials: &[Trial]| results::look(record, trials);
-    let mut heats = race::heats;
-    run::measure(Run {
-        heats: &mut heats,
+    let mut judge = judge::of(&record);
+    schedule::measure(Run {
         agent,
         journal,
         observer,
-        widest: &mut widest,
-        look: &mut look,
+        judge: &mut *judge,
         // A front end that makes one trial shows it as it was.
-        repeats: if warmup { run::REPEATS } else { 0 },
+        repeats: if warmup { schedule::REPEATS } else { 0 },
         record,
         trials,
         work,
@@ -245,7 +241,7 @@ pub fn perform_unsaved(
 ) -> anyhow::Result<Vec<Trial>> {
     let (record, work) = new_record(resolved)?;
     let (mut stage, agent) = Stage::set(check(&record, &work, turn)?, &record)?;
-    match perform(agent, journal, observer, (record, work, Vec::new()), false) {
+    match measure(agent, journal, observer, (record, work, Vec::new()), false) {
         Ok((_, trials)) => {
             stage.undo_rest().iter().for_each(|warning| warn(warning, &say));
             warn_of_concurrent(&mut stage.lock);

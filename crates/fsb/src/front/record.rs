@@ -48,7 +48,7 @@ pub(super) fn resumable(contents: fsb_store::Contents, path: &Path) -> anyhow::R
         ));
     }
     resuming::same_kernel(&record, &kernel(&record.plan)?)
-        .map_err(|why| exit::failure(&fsb_runner::run::OTHER_KERNEL, why))?;
+        .map_err(|why| exit::failure(&fsb_runner::schedule::OTHER_KERNEL, why))?;
     Ok((record, trials, again))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fsb_model::{Place, RunRecord, Warning};
 use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
-use fsb_runner::run::{self, RunError};
+use fsb_runner::schedule::{self, RunError};
 use fsb_runner::vm;
 use fsb_testbed::LocalTestbed;
 use fsb_testbed::ledger::{self, Owner, Replayed};
@@ -37,7 +37,8 @@ impl Stage {
         tidy_up();
         let owner = serde_json::to_string(&Owner::current())?;
         let place = record.plan.place;
-        let watcher = (place == Place::Host && LocalTestbed::may_leave(&run::setup(record))).then(watcher).flatten();
+        let watcher =
+            (place == Place::Host && LocalTestbed::may_leave(&schedule::setup(record))).then(watcher).flatten();
         let agent = match place {
             Place::Host => AGENT_ARGUMENT,
             Place::Vm => vm::VM_AGENT_ARGUMENT,

@@ -7,7 +7,7 @@ use fsb_model::units::show_duration;
 use fsb_report::run::{Program, ROLES};
 use fsb_report::show::entry;
 use fsb_runner::plan_file::{PlanFile, typed};
-use fsb_runner::run::{self, Expected};
+use fsb_runner::schedule::{self, Expected};
 use fsb_runner::suite::{REGISTRY, Suite};
 use fsb_testbed::doctor;
 
@@ -93,7 +93,7 @@ fn time(suite: &Suite) -> String {
         }
         Repetition::Blocks { .. } => match front::new_record(resolved) {
             Ok((record, work)) => {
-                let Expected { time, .. } = run::expected(&record, &work);
+                let Expected { time, .. } = schedule::expected(&record, &work);
                 format!("about {}", rough(time))
             }
             Err(_) => String::new(),

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fsb_model::run::BlockOrder;
 use fsb_model::{Outcome, Phase, RunRecord, Target, Trial};
 use fsb_testbed::Provisioned;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::schedule::Schedule;
+use super::Schedule;
+use super::budget::Measure;
+use super::model::CellState;
 use crate::agent::TrialReply;
 use crate::{placement, values};
 
@@ -23,14 +24,15 @@ fn asked_and_seen(record: &RunRecord, target: &Target, provisioned: &Provisioned
 impl Schedule<'_> {
     pub(super) fn trial(
         &self,
-        order: &BlockOrder,
-        target: &Target,
-        label: &str,
+        measure: &Measure<'_>,
+        target: usize,
         reply: TrialReply,
         provisioned: Option<&Provisioned>,
         started: Timestamp,
     ) -> Trial {
-        let profile = &self.profiles[label];
+        let (order, state, target) =
+            (&measure.block.order, &self.cells[measure.cell], &self.run.record.plan.targets[target]);
+        let (profile, label) = (&state.profile, state.label());
         let attempt = 1 + self
             .run
             .trials
@@ -64,11 +66,10 @@ impl Schedule<'_> {
         }
         observed.seconds_per_iteration = measured.samples;
         let suffix = if attempt > 1 { format!(".{attempt}") } else { String::new() };
-        let cell = self.cells.iter().find(|cell| cell.label == label);
-        let mut params = cell.map(|cell| cell.workload.params.clone()).unwrap_or_default();
+        let mut params = state.cell.workload.params.clone();
         // The shape of a tree may be long, and stands in the run's record.
         params.remove("shape");
-        params.insert("name".to_owned(), json!(cell.map(|cell| &cell.workload.name)));
+        params.insert("name".to_owned(), json!(state.cell.workload.name));
         Trial {
             schema: fsb_model::trial::SCHEMA.to_owned(),
             id: format!("b{}.{}.{label}{suffix}", order.block, target.name),
@@ -87,7 +88,7 @@ impl Schedule<'_> {
             metrics,
             latency: measured.latency,
             workers: measured.workers,
-            requested: self.requested(label, target),
+            requested: self.requested(state, target),
             observed,
             interference: reply.interference,
             superseded: false,
@@ -109,15 +110,15 @@ impl Schedule<'_> {
         target.kernel.clone().unwrap_or_else(|| self.run.record.host.kernel.clone())
     }
 
-    fn requested(&self, label: &str, target: &Target) -> Map<String, Value> {
+    fn requested(&self, state: &CellState, target: &Target) -> Map<String, Value> {
         let mut requested = Map::new();
-        if let (Some(rounds), Some(unit)) = (self.run.record.rounds.get(label), self.units.get(label)) {
+        let label = state.label();
+        if let (Some(rounds), Some(unit)) = (self.run.record.rounds.get(label), &state.unit) {
             requested.insert("rounds".to_owned(), json!(rounds.rounds));
             requested.insert("units".to_owned(), json!(rounds.units));
             // Where a unit has files of its own, they are smaller or fewer than the workload's.
-            let params = self.cells.iter().find(|cell| cell.label == label).map(|cell| &cell.workload.params);
             let own = unit.workload.params.iter();
-            let own = own.filter(|(key, value)| params.is_none_or(|params| params.get(*key) != Some(*value)));
+            let own = own.filter(|(key, value)| state.cell.workload.params.get(*key) != Some(*value));
             let mut own: Map<String, Value> = own.map(|(key, value)| (key.clone(), value.clone())).collect();
             own.insert("operations".to_owned(), json!(unit.operations));
             requested.insert("unit".to_owned(), Value::Object(own));
@@ -136,42 +137,16 @@ impl Schedule<'_> {
     }
 
     /// How many trials the run makes, and the time they should still take.
-    pub(super) fn outlook(&self, order: &BlockOrder, ended: &Trial) -> (u32, Option<Duration>) {
+    pub(super) fn outlook(&self, measure: &Measure<'_>, target: usize, ended: &Trial) -> (u32, Option<Duration>) {
+        let order = &measure.block.order;
         let per_block = (order.cells.len() * order.targets.len()) as u32;
         let Some(blocks) = self.run.record.blocks_planned else { return (per_block, None) };
         // Trials that do not count are made beside those that were planned.
         let beside = |trial: &&Trial| trial.superseded || trial.phase == Phase::Warmup;
         let beside = self.run.trials.iter().chain([ended]).filter(beside).count() as u32;
-        let again = if ended.superseded { self.expected(&ended.target, &ended.workload).unwrap_or(0.0) } else { 0.0 };
-        let left = if self.side_by_side {
-            self.seconds_left_of_rows(order, &ended.workload, blocks)
-        } else {
-            self.seconds_left(order, &ended.target, &ended.workload, blocks)
-        };
-        (
-            beside + per_block * blocks,
-            left.map(|left| Duration::try_from_secs_f64(left + again).unwrap_or(Duration::MAX)),
-        )
-    }
-
-    /// Seconds that all should take which comes after this cell on this target, up to the end of block `blocks`. Absent
-    /// where nothing is known: a resumed run has not seen a warm-up.
-    pub(super) fn seconds_left(&self, order: &BlockOrder, target: &str, label: &str, blocks: u32) -> Option<f64> {
-        if self.samples.is_empty() {
-            return None;
-        }
-        // What is left of this block counts cell by cell, those after it as wholes.
-        let visit = |name: &String| self.visit_seconds.get(name).copied().unwrap_or(0.0);
-        let whole: f64 = order.targets.iter().map(|name| visit(name) + self.cells_seconds(name, &order.cells)).sum();
-        let current = order.targets.iter().position(|name| name == target).unwrap_or(0);
-        let cell = order.cells.iter().position(|known| known == label).unwrap_or(0);
-        let rest = self.cells_seconds(&order.targets[current], &order.cells[cell + 1..]);
-        let later: f64 =
-            order.targets[current + 1..].iter().map(|name| visit(name) + self.cells_seconds(name, &order.cells)).sum();
-        Some(rest + later + whole * f64::from(blocks.saturating_sub(order.block)))
-    }
-
-    fn cells_seconds(&self, target: &str, labels: &[String]) -> f64 {
-        labels.iter().filter_map(|label| self.expected(target, label)).sum()
+        let again = if ended.superseded { self.cells[measure.cell].expected[target].unwrap_or(0.0) } else { 0.0 };
+        let left = self.seconds_left(measure, blocks);
+        let left = left.map(|left| Duration::try_from_secs_f64(left + again).unwrap_or(Duration::MAX));
+        (beside + per_block * blocks, left)
     }
 }

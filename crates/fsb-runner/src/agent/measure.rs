@@ -1,0 +1,725 @@
+//! Measures a case: one cell on the targets that are ready.
+//!
+//! Files are prepared, and where the case begins cold the caches are emptied. Each round takes one sample of every target in the
+//! order that the runner drew; after the last one the deferred work is counted, and the files are removed.
+//!
+//! A case *in rounds* keeps one worker for each target and prepares it once. A target is synced after its sample, outside the
+//! clock, so that it is at rest while its neighbours are measured; the counters of its device show whether it was. A case *as a
+//! whole* has one target, starts a worker for each sample, and restores the target's state before it: its repetitions are
+//! its rounds.
+
+use std::time::{Duration, Instant};
+
+use fsb_engine::{ClockSpec, Live, Profile, Renewal, Step, StepReport, Task, Units, mix, workload};
+use fsb_model::Interference;
+use fsb_model::sustained::Sustained;
+use fsb_testbed::control::memory_limit::MemoryHold;
+use fsb_testbed::watch::{self, DeviceCourse, Watch};
+use fsb_testbed::{ColdMethod, ColdReach, Counters, Fake, Progress, Provisioned, Seat, Testbed, TestbedError};
+
+use super::deferred::AT_REST;
+use super::failure::{Failure, applicable, refused};
+use super::protocol::{MeasureRequest, Method, SeatTrial, TimeLimit, TrialReply};
+use super::tally::Tally;
+use crate::injected;
+use crate::worker::{Post, Steps, Worker, WorkerError};
+
+/// What is told of a step that makes files.
+pub const MAKING: &str = "making files";
+/// What is told of the measured work.
+pub const OPERATIONS: &str = "operations";
+/// What is told of a step that removes files.
+pub(crate) const REMOVING: &str = "removing files";
+
+/// A target that is ready, and where its workers work.
+pub(super) struct SeatPost<'a> {
+    pub(super) seat: Seat,
+    pub(super) target: &'a Provisioned,
+    pub(super) post: Post,
+}
+
+/// Measures one case. The answer holds one reply for each seat, in the order of the request: every way in which a trial can go
+/// wrong is in its reply.
+pub(super) fn measure_case(
+    testbed: &mut dyn Testbed,
+    posts: &[SeatPost<'_>],
+    request: &MeasureRequest,
+    tell: &mut dyn FnMut(Progress),
+) -> Vec<(Seat, TrialReply)> {
+    let time = TimeLeft::new(request.limit);
+    let job = match workload::parse(&request.workload, &request.sizing) {
+        Ok(job) => job,
+        Err(error) => {
+            let reply = refused(Failure::Failed(error.to_string()));
+            return request.seats.iter().map(|trial| (trial.seat, reply.clone())).collect();
+        }
+    };
+    let profile = job.profile();
+    let units = match &request.method {
+        Method::Rounds { own_files: true, .. } => u64::from(request.units_made()),
+        _ => 1,
+    };
+    let needed = (profile.space.saturating_mul(units), profile.inodes.saturating_mul(units));
+    let places = request.seats.iter().filter_map(|trial| {
+        let post = posts.iter().find(|post| post.seat == trial.seat)?;
+        let applicable = applicable(job.as_ref(), post.target).and_then(|()| match request.method {
+            Method::Whole { .. } => Ok(()),
+            Method::Rounds { .. } => fits(needed, post.target),
+        });
+        Some(Place {
+            post,
+            trial: *trial,
+            tally: Tally::new(post.target),
+            worker: None,
+            samples: 0,
+            failed: applicable.err(),
+        })
+    });
+    let places: Vec<Place<'_, '_>> = places.collect();
+    if places.iter().all(|place| place.failed.is_some()) {
+        let reply = |place: Place<'_, '_>| Some((place.trial.seat, refused(place.failed?)));
+        return places.into_iter().filter_map(reply).collect();
+    }
+    let mut case = Case { testbed, request, profile: &profile, places, tell, time };
+    let watched = case.measure();
+    case.replies(watched)
+}
+
+/// All units together must find room.
+fn fits((bytes, inodes): (u64, u64), target: &Provisioned) -> Result<(), Failure> {
+    let short = |needed: String, free: String| {
+        Err(Failure::Failed(format!("its units need {needed} and the target has {free}: a larger --size makes room")))
+    };
+    if bytes > target.free_bytes {
+        let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
+        return short(show(bytes), show(target.free_bytes));
+    }
+    if inodes > target.free_inodes {
+        return short(format!("{inodes} files and directories"), format!("room for {}", target.free_inodes));
+    }
+    Ok(())
+}
+
+/// The [`TimeLimit`] of a request under way.
+#[derive(Debug, Clone, Copy)]
+struct TimeLeft {
+    began: Instant,
+    limit: Option<TimeLimit>,
+}
+
+impl TimeLeft {
+    /// Starts the clock of the limit.
+    fn new(limit: Option<TimeLimit>) -> TimeLeft {
+        TimeLeft { began: Instant::now(), limit }
+    }
+
+    /// The end of preparing and measuring.
+    fn until(&self) -> Option<Instant> {
+        self.limit.and_then(|limit| self.began.checked_add(limit.work))
+    }
+
+    /// Whether one more round may begin.
+    fn repeats(&self) -> bool {
+        self.limit.is_none_or(|limit| self.began.elapsed() < limit.repeat)
+    }
+
+    /// The longest wait for an idle target before work that must still end in time.
+    fn before_work(&self) -> Duration {
+        self.limit.map_or(Duration::MAX, |limit| limit.work.saturating_sub(self.began.elapsed()))
+    }
+
+    /// The longest wait for an idle target after the work.
+    fn after_work(&self) -> Duration {
+        self.limit.map_or(Duration::MAX, |limit| limit.idle.saturating_sub(self.began.elapsed()))
+    }
+}
+
+struct Case<'a, 'p> {
+    testbed: &'a mut dyn Testbed,
+    request: &'a MeasureRequest,
+    profile: &'a Profile,
+    places: Vec<Place<'a, 'p>>,
+    tell: &'a mut dyn FnMut(Progress),
+    time: TimeLeft,
+}
+
+/// One target of the case.
+struct Place<'a, 'p> {
+    post: &'a SeatPost<'p>,
+    trial: SeatTrial,
+    tally: Tally,
+    worker: Option<Worker>,
+    /// Samples that count.
+    samples: u32,
+    /// Why it left.
+    failed: Option<Failure>,
+}
+
+impl Place<'_, '_> {
+    fn worker(&mut self) -> Result<&mut Worker, Failure> {
+        self.worker.as_mut().ok_or_else(|| Failure::Failed("it has no worker".to_owned()))
+    }
+
+    fn open(&mut self, until: Option<Instant>) -> Result<(), Failure> {
+        self.worker = Some(Worker::open(&Post { until, ..self.post.post.clone() })?);
+        Ok(())
+    }
+}
+
+/// What one sample in rounds told.
+struct Sample {
+    unit_ns: Vec<u64>,
+    operations: u64,
+    device: Option<[u64; 3]>,
+}
+
+/// Which round a sample belongs to.
+#[derive(Clone, Copy)]
+struct Round {
+    /// Index of its first unit; as a whole, its own index.
+    first: u32,
+    units: u32,
+    /// What leads in is added to nothing but the time.
+    counts: bool,
+}
+
+impl Case<'_, '_> {
+    /// All of it. Returns what was seen of the machine while a case in rounds was measured.
+    fn measure(&mut self) -> Option<watch::Seen> {
+        self.each(|case, at| case.begin(at));
+        let mut watch = None;
+        if !self.is_whole() {
+            self.perform(Step::Prepare, 0, self.request.units_made());
+            self.each(|case, at| case.make_cold(at));
+            self.each(|case, at| case.settle(at));
+            let until = self.time.until();
+            self.each(|case, at| case.places[at].open(until));
+            let first = self.places.iter().find(|place| place.failed.is_none()).map(|place| place.trial.seat);
+            watch = first.and_then(|seat| self.testbed.watch(seat));
+        }
+        self.rounds();
+        let watched = watch.map(Watch::end);
+        self.each(|case, at| case.rest(at));
+        self.clean_up();
+        watched
+    }
+
+    fn is_whole(&self) -> bool {
+        matches!(self.request.method, Method::Whole { .. })
+    }
+
+    /// Does a step on every target that still takes part; one where it fails leaves.
+    fn each(&mut self, mut step: impl FnMut(&mut Self, usize) -> Result<(), Failure>) {
+        for at in 0..self.places.len() {
+            if self.takes_part(at)
+                && let Err(failure) = step(self, at)
+            {
+                self.leave(at, failure);
+            }
+        }
+    }
+
+    fn leave(&mut self, at: usize, failure: Failure) {
+        let place = &mut self.places[at];
+        place.worker = None;
+        place.failed = Some(failure);
+    }
+
+    fn fake(&self, at: usize) -> Option<Fake> {
+        self.places[at].post.target.abilities.fake
+    }
+
+    fn takes_part(&self, at: usize) -> bool {
+        self.places[at].failed.is_none()
+    }
+
+    fn evicts(&self, at: usize) -> bool {
+        self.places[at].post.target.abilities.cold == Some(ColdMethod::Evict)
+    }
+
+    /// Nothing of an earlier trial is left in the memory that this one may use.
+    fn begin(&mut self, at: usize) -> Result<(), Failure> {
+        let Place { post, tally, .. } = &mut self.places[at];
+        let held = post.target.held.memory.as_ref();
+        tally.seen.limited(held.map(MemoryHold::limit).or_else(fsb_testbed::host::memory_bytes));
+        let Some(memory) = held else { return Ok(()) };
+        memory.begin_trial().map_err(|error| Failure::Lost(error.to_string()))?;
+        tally.killed_before = memory.usage().oom_kills.unwrap_or(0);
+        Ok(())
+    }
+
+    /// Prepares or cleans up on all targets at the same time, each in a worker that ends with it: no measurement happens in a
+    /// process that prepared its data, and nothing is measured meanwhile. A target that touches nothing has nothing to prepare and
+    /// nothing to clean up.
+    fn perform(&mut self, step: Step, first: u32, units: u32) {
+        let started = Instant::now();
+        let lost = |place: &Place<'_, '_>| matches!(place.failed, Some(Failure::Lost(_)));
+        let takes_part = |at: &usize| match step {
+            // Whatever happened, the next case finds an empty target.
+            Step::Cleanup => !lost(&self.places[*at]),
+            _ => self.takes_part(*at),
+        };
+        let all: Vec<usize> = (0..self.places.len()).filter(|at| self.fake(*at).is_none() && takes_part(at)).collect();
+        let until = self.time.until();
+        let ask = |at: usize| {
+            let task = self.task(at, step, first, units);
+            let place = &mut self.places[at];
+            let mut worker = match step {
+                // What was made is removed, however little time is left for it.
+                Step::Cleanup => match place.worker.take() {
+                    Some(worker) => worker.without_limit(),
+                    None => Worker::open(&place.post.post)?,
+                },
+                _ => Worker::open(&Post { until, ..place.post.post.clone() })?,
+            };
+            worker.ask::<Steps>(&task)?;
+            Ok(worker)
+        };
+        let asked: Vec<Result<Worker, WorkerError>> = all.iter().copied().map(ask).collect();
+        for (at, worker) in all.iter().zip(asked) {
+            let done = worker.and_then(|mut worker| {
+                worker.result::<Steps>(&mut telling(step, self.tell))?;
+                worker.close();
+                Ok(())
+            });
+            if let Err(error) = done
+                && self.takes_part(*at)
+            {
+                self.leave(*at, error.into());
+            }
+        }
+        for at in &all {
+            let spent = &mut self.places[*at].tally.spent;
+            let seconds = if step == Step::Cleanup { &mut spent.cleanup } else { &mut spent.prepare };
+            *seconds += started.elapsed().as_secs_f64() / all.len() as f64;
+        }
+    }
+
+    /// Whatever happened, the next case finds an empty target, and after a whole a quiet one: what was left must not be written
+    /// out within the next trial. A target that fails here fails the next trial.
+    fn clean_up(&mut self) {
+        self.perform(Step::Cleanup, 0, 0);
+        self.places.iter_mut().for_each(|place| place.worker = None);
+        if !self.is_whole() {
+            return;
+        }
+        for Place { trial, tally, .. } in &mut self.places {
+            let started = Instant::now();
+            let quiet = self.testbed.quiesce(trial.seat, self.time.after_work());
+            tally.settled &= quiet.as_ref().is_ok_and(|quiet| quiet.settled);
+            tally.settle_seconds += quiet.map_or(0.0, |quiet| quiet.waited_seconds);
+            tally.spent.cleanup += started.elapsed().as_secs_f64();
+        }
+    }
+
+    fn make_cold(&mut self, at: usize) -> Result<(), Failure> {
+        let started = Instant::now();
+        self.places[at].tally.before_cold = None;
+        if !self.profile.cache.begins_cold() || self.evicts(at) {
+            return Ok(());
+        }
+        let seat = self.places[at].trial.seat;
+        if self.is_whole() {
+            self.places[at].tally.before_cold = self.testbed.counters(seat);
+        }
+        // What a command runs from lies elsewhere, and its own coldness is none of the target's.
+        let reach = match self.profile.program {
+            Some(_) if self.is_whole() => ColdReach::Target,
+            _ => ColdReach::Machine,
+        };
+        self.testbed.make_cold(seat, reach).map_err(lost)?;
+        self.places[at].tally.spent.settle += started.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// What a unit read beyond its own files (read-ahead of the device under a FUSE server, blocks of inodes that units
+    /// share) must not warm the next one. For all targets at once, so that nobody's caches are emptied more often.
+    fn make_cold_again(&mut self) -> Result<(), Failure> {
+        let emptied = |at: &usize| self.takes_part(*at) && !self.evicts(*at) && self.fake(*at).is_none();
+        let Some(at) = (0..self.places.len()).find(emptied).filter(|_| self.profile.cache.begins_cold()) else {
+            return Ok(());
+        };
+        let started = Instant::now();
+        self.testbed.drop_caches().map_err(lost)?;
+        self.places[at].tally.spent.settle += started.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    fn settle(&mut self, at: usize) -> Result<(), Failure> {
+        let started = Instant::now();
+        let Place { trial, tally, .. } = &mut self.places[at];
+        let quiet = self.testbed.quiesce(trial.seat, self.time.before_work()).map_err(lost)?;
+        tally.fill(self.testbed, trial.seat);
+        tally.settled &= quiet.settled;
+        tally.settle_seconds += quiet.waited_seconds;
+        tally.spent.settle += started.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// What the case left for later is counted before its files are removed. As a whole, what came before the last repetition was
+    /// written when the target was made quiet for that one.
+    fn rest(&mut self, at: usize) -> Result<(), Failure> {
+        let started = Instant::now();
+        let Place { trial, tally, .. } = &mut self.places[at];
+        tally.rest(self.testbed, trial.seat, self.time.after_work()).map_err(lost)?;
+        tally.spent.settle += started.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// Makes round after round; one that leads in has one unit and does not count. One in which a neighbour was not idle is made
+    /// again while there are units to spare.
+    fn rounds(&mut self) {
+        let (orders, units, lead_in, until, mut spares) = match &self.request.method {
+            Method::Whole { amount, .. } => {
+                let seats: Vec<Seat> = self.request.seats.iter().map(|trial| trial.seat).collect();
+                (vec![seats; amount.repetitions.max(1) as usize], 1, false, None, 0)
+            }
+            Method::Rounds { orders, units, lead_in, until_seconds, spares, .. } => {
+                (orders.clone(), *units, *lead_in, *until_seconds, *spares)
+            }
+        };
+        let started = Instant::now();
+        let mut first = 0;
+        for (index, order) in orders.iter().enumerate() {
+            if index > 0 && until.is_some_and(|until| started.elapsed().as_secs_f64() >= until) {
+                break;
+            }
+            if self.has_samples() && !self.time.repeats() {
+                return self.leave_out(orders.len() - index);
+            }
+            if !(0..self.places.len()).any(|at| self.takes_part(at)) {
+                return;
+            }
+            let counts = index > 0 || !lead_in;
+            let units = if counts { units } else { 1 };
+            loop {
+                let (samples, restless) = self.round(order, Round { first, units, counts });
+                first += units;
+                if self.places.iter().any(|place| matches!(place.failed, Some(Failure::OutOfTime(_)))) {
+                    // Rounds are compared with each other: one that some targets lack counts for none.
+                    if self.has_samples() {
+                        self.leave_out(orders.len() - index);
+                    }
+                    return;
+                }
+                if let Some(at) = restless.filter(|_| spares > 0 && counts) {
+                    spares -= 1;
+                    self.places[at].tally.restless += 1;
+                    continue;
+                }
+                if counts {
+                    self.keep(samples);
+                }
+                break;
+            }
+        }
+    }
+
+    fn has_samples(&self) -> bool {
+        self.places.iter().any(|place| place.samples > 0)
+    }
+
+    fn leave_out(&mut self, rounds: usize) {
+        self.places.iter_mut().for_each(|place| place.tally.left_out = rounds as u32);
+    }
+
+    /// One sample of each target that still takes part. The answer says, too, which one moved something within another
+    /// one's sample.
+    fn round(&mut self, order: &[Seat], round: Round) -> (Vec<Option<Sample>>, Option<usize>) {
+        let mut samples: Vec<Option<Sample>> = self.places.iter().map(|_| None).collect();
+        let mut restless = None;
+        if self.is_whole() {
+            self.renew(round.first);
+        } else if let Err(failure) = self.make_cold_again() {
+            self.each(|_, _| Err(failure.clone()));
+        }
+        for seat in order {
+            let Some(at) = self.places.iter().position(|place| place.trial.seat == *seat) else { continue };
+            if !self.takes_part(at) {
+                continue;
+            }
+            match self.take_sample(at, round) {
+                Ok((sample, moved)) => {
+                    samples[at] = Some(sample);
+                    restless = moved.or(restless);
+                }
+                Err(failure) => self.leave(at, failure),
+            }
+        }
+        (samples, restless)
+    }
+
+    /// Restores the state before a repetition of a whole: files as they were, cold where cold is asked for, and quiet always.
+    fn renew(&mut self, repetition: u32) {
+        let recreates = self.profile.renewal == Renewal::Recreate;
+        if repetition > 0 && recreates && self.takes_part(0) {
+            self.perform(Step::Cleanup, repetition, 0);
+        }
+        if repetition == 0 || recreates {
+            self.perform(Step::Prepare, repetition, 0);
+        }
+        self.each(|case, at| case.make_cold(at));
+        self.each(|case, at| case.settle(at));
+    }
+
+    fn keep(&mut self, samples: Vec<Option<Sample>>) {
+        for (place, sample) in self.places.iter_mut().zip(samples) {
+            let Some(sample) = sample else { continue };
+            place.samples += 1;
+            let Method::Rounds { units, .. } = self.request.method else { continue };
+            let kept = &mut place.tally.stretches;
+            (kept.units, kept.operations) = (units, sample.operations);
+            kept.timed_ns.push(sample.unit_ns.iter().sum());
+            if sample.unit_ns.len() > 1 {
+                kept.unit_ns.extend(sample.unit_ns);
+            }
+            if let Some([bytes, flushes, deferred]) = sample.device {
+                kept.device_bytes.push(bytes);
+                kept.device_flushes.push(flushes);
+                kept.deferred_bytes.push(deferred);
+            }
+        }
+    }
+
+    /// One sample, and which neighbour moved something meanwhile.
+    fn take_sample(&mut self, at: usize, round: Round) -> Result<(Sample, Option<usize>), Failure> {
+        let started = Instant::now();
+        let task = self.task(at, Step::Measure, round.first, round.units);
+        let (whole, seat) = (self.is_whole(), self.places[at].trial.seat);
+        if whole {
+            self.places[at].open(self.time.until())?;
+        }
+        let worker = self.places[at].worker()?;
+        worker.ask::<Steps>(&task)?;
+        let ready = worker.ready::<Steps>()?;
+        let unconfined = worker.unconfined().to_vec();
+        // Looking at all processes takes some milliseconds: before the counters, and after them.
+        let watch = if whole { self.testbed.watch(seat) } else { None };
+        let before: Vec<_> = self.counters();
+        let course = if whole { self.testbed.course(seat) } else { None };
+        let go = Instant::now();
+        let worker = self.places[at].worker()?;
+        worker.go()?;
+        let (report, mut measured) = if whole {
+            let report = worker.result::<Steps>(&mut telling(Step::Measure, self.tell))?;
+            self.places[at].worker.take().into_iter().for_each(Worker::close);
+            (report, go.elapsed())
+        } else {
+            (worker.result::<Steps>(&mut |_| {})?, go.elapsed())
+        };
+        let course = course.map(DeviceCourse::end).unwrap_or_default();
+        let after: Vec<_> = self.counters();
+        if whole {
+            // The worker's exit is not timed, and belongs to the measurement.
+            measured = go.elapsed();
+        }
+        let StepReport::Measured(mut found) = report else {
+            return Err(Failure::Failed("the worker measured nothing".to_owned()));
+        };
+        let operations = found.iter().map(|one| one.operations).sum();
+        let later = match whole {
+            true => None,
+            false => Some(self.sync(seat)?),
+        };
+        let Place { post, tally, .. } = &mut self.places[at];
+        tally.unconfined = unconfined;
+        tally.memory = post.target.held.memory.as_ref().map(MemoryHold::usage);
+        if let Some(seen) = watch.map(Watch::end) {
+            watch::add(&mut tally.watched, seen);
+        }
+        match (&mut tally.leavings, later) {
+            (Some(leavings), Some((synced, later))) => {
+                leavings.stretch(operations, before[at], after[at]);
+                leavings.synced(synced, after[at], later);
+            }
+            (Some(leavings), None) => leavings.repetition(operations, before[at], after[at]),
+            (None, _) => {}
+        }
+        let sample = Sample {
+            unit_ns: found.iter().map(|one| one.timed_ns).collect(),
+            operations,
+            device: later.and_then(|(_, later)| device(before[at], after[at], later)),
+        };
+        if round.counts {
+            tally.seen.ready(&ready);
+            tally.count(before[at], after[at]);
+            for measurement in &mut found {
+                if let Method::Whole { sustain, .. } = self.request.method
+                    && let Some(timeline) = &mut measurement.timeline
+                {
+                    timeline.observe(&course);
+                    tally.measured.sustained = sustain.and_then(|asked| Sustained::of(asked, timeline, &course));
+                } else {
+                    // What samples in rounds do over time is told by the samples themselves.
+                    measurement.timeline = None;
+                }
+                tally.seen.measured(measurement);
+            }
+            found.into_iter().for_each(|measurement| tally.add(measurement));
+        }
+        let measured = measured.as_secs_f64();
+        tally.spent.measure += measured;
+        tally.spent.settle += started.elapsed().as_secs_f64() - measured;
+        let restless = (0..self.places.len())
+            .find(|other| *other != at && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > AT_REST));
+        Ok((sample, restless))
+    }
+
+    /// Syncs a target, so that it is at rest while its neighbours are measured. Returns the seconds that it took and the counters
+    /// after it.
+    fn sync(&mut self, seat: Seat) -> Result<(f64, Option<Counters>), Failure> {
+        let started = Instant::now();
+        self.testbed.sync(seat).map_err(lost)?;
+        Ok((started.elapsed().as_secs_f64(), self.testbed.counters(seat)))
+    }
+
+    fn counters(&self) -> Vec<Option<Counters>> {
+        self.places.iter().map(|place| self.testbed.counters(place.trial.seat)).collect()
+    }
+
+    /// A step: on units from `first` on, or as a whole in the repetition `first`. Where units share their files, or are visited again,
+    /// the first one tells in which order they are visited.
+    fn task(&self, at: usize, step: Step, first: u32, count: u32) -> Task {
+        let MeasureRequest { workload, sizing, seed, method, .. } = self.request;
+        let Place { post, trial, .. } = &self.places[at];
+        let fake = post.target.abilities.fake;
+        let (operations, until_seconds, units, clock_seed) = match method {
+            Method::Whole { amount, until_seconds, .. } => {
+                let seed = trial.trial_seed.wrapping_add(u64::from(first));
+                (amount.operations, *until_seconds, None, (seed, 0))
+            }
+            Method::Rounds { own_files, revisit, operations, .. } => {
+                // The first unit leads in and is not visited again: its inodes lie beside the file system's own, in memory that a
+                // mounted ext4 holds, so that the device would not be read for them.
+                let of_files = if *revisit { first.min(1) } else { first };
+                let units = (*own_files && step != Step::Cleanup).then_some(Units { first: of_files, count });
+                let operations = if *own_files { *operations } else { operations * u64::from(count.max(1)) };
+                (operations, None, units, (trial.trial_seed, u64::from(first) + 1))
+            }
+        };
+        Task {
+            step,
+            workload: workload.clone(),
+            sizing: *sizing,
+            root: post.target.root.clone(),
+            seed: *seed,
+            operations,
+            repetition: first,
+            until_seconds,
+            evict: self.profile.cache.begins_cold() && self.evicts(at),
+            backend: fake.map(|_| "null".to_owned()),
+            clock: clock(fake, self.pretends(at), clock_seed, trial.seat),
+            units,
+        }
+    }
+
+    /// Whether a disturbance is pretended: drawn for each attempt from the trial's own seed, so that a run is the same every
+    /// time. Warm-up is spared: it decides how much is done.
+    fn pretends(&self, at: usize) -> bool {
+        let (Some(fake), MeasureRequest { attempt, .. }) = (self.fake(at), self.request) else { return false };
+        if matches!(self.request.method, Method::Whole { until_seconds: Some(_), .. }) {
+            return false;
+        }
+        let drawn = mix(self.places[at].trial.trial_seed ^ mix(u64::from(*attempt)));
+        *attempt > 0 && ((drawn >> 11) as f64 / (1u64 << 53) as f64) < fake.disturbed
+    }
+
+    fn replies(mut self, watched: Option<watch::Seen>) -> Vec<(Seat, TrialReply)> {
+        let pretends: Vec<bool> = (0..self.places.len()).map(|at| self.pretends(at)).collect();
+        let profile = self.profile;
+        let reply = |(mut place, pretends): (Place<'_, '_>, bool)| {
+            let Place { post, trial, .. } = place;
+            if let Some(watched) = &watched {
+                watch::add(&mut place.tally.watched, watched.clone());
+            }
+            let affected = interference(post.target.abilities.fake, pretends, &place.tally.watched);
+            let ended = match place.failed {
+                // The samples that were taken are as good as all of them.
+                Some(Failure::OutOfTime(_)) if place.samples > 0 => Ok(()),
+                failed => failed.map_or(Ok(()), Err),
+            };
+            (trial.seat, place.tally.reply(ended, profile, post.target, affected))
+        };
+        std::mem::take(&mut self.places).into_iter().zip(pretends).map(reply).collect()
+    }
+}
+
+/// Tells how far a step has come, in its own words.
+fn telling<'t>(step: Step, tell: &'t mut dyn FnMut(Progress)) -> impl FnMut(Live) + 't {
+    let what = match step {
+        Step::Prepare => MAKING,
+        Step::Measure => OPERATIONS,
+        Step::Cleanup => REMOVING,
+    };
+    move |Live { done, of }| tell(Progress { what: what.to_owned(), done, total: of })
+}
+
+fn lost(error: TestbedError) -> Failure {
+    Failure::Lost(error.to_string())
+}
+
+/// Returns the interference with a trial; the null file system makes it up.
+fn interference(fake: Option<Fake>, pretends: bool, watched: &watch::Seen) -> Vec<Interference> {
+    match fake {
+        Some(_) if pretends => vec![watch::PRETENDED],
+        Some(_) => Vec::new(),
+        None => watch::interference(watched),
+    }
+}
+
+/// The clock of a sample: the null file system's makes its times up, from a seed and the number of the sample.
+fn clock(fake: Option<Fake>, pretends: bool, (seed, stretch): (u64, u64), seat: Seat) -> ClockSpec {
+    /// A pretended disturbance makes times so much longer: who analyses a disturbed trial is found out.
+    const DISTURBED_SLOWDOWN: f64 = 1.5;
+    let Some(fake) = fake else { return injected::clock(seat) };
+    let disturbed = if pretends { DISTURBED_SLOWDOWN } else { 1.0 };
+    ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * disturbed, noise: fake.noise, stretch }
+}
+
+/// Bytes that a device read and wrote between two readings.
+fn moved(before: Option<Counters>, after: Option<Counters>) -> Option<u64> {
+    let (before, after) = (before?, after?);
+    Some((after.read_bytes + after.write_bytes).saturating_sub(before.read_bytes + before.write_bytes))
+}
+
+/// Bytes and flushes inside the clock, and bytes that were written afterwards until the target was synced.
+fn device(before: Option<Counters>, after: Option<Counters>, later: Option<Counters>) -> Option<[u64; 3]> {
+    let bytes = moved(before, after)?;
+    let (before, after, later) = (before?, after?, later?);
+    Some([bytes, after.flushes.saturating_sub(before.flushes), later.write_bytes.saturating_sub(after.write_bytes)])
+}
+
+/// A worker gets this long, beyond any reasonable duration of its work: a hang costs one trial, not the run.
+pub fn deadline(profile: &Profile, expected: Option<f64>) -> Duration {
+    let mut seconds = 120.0 + profile.space as f64 / 1e6 + profile.inodes as f64 / 100.0;
+    if profile.renewal == Renewal::Never && !profile.repeats_in_place {
+        // All cycles are one step: each iteration makes its files, works on them and removes them.
+        let iteration = (profile.files * profile.file_size) as f64 / 1e6 + profile.files as f64 / 100.0;
+        seconds += 4.0 * profile.operations as f64 * iteration;
+    }
+    if let Some(program) = &profile.program {
+        // Before and after the command others run, and services start and stop.
+        seconds += 5.0 * program.longest;
+    }
+    Duration::from_secs_f64(seconds.max(expected.unwrap_or(0.0) * 20.0).min(7.0 * 86_400.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_without_a_budget_has_all_the_time() {
+        let time = TimeLeft::new(None);
+        assert_eq!((time.until(), time.repeats()), (None, true));
+        assert_eq!((time.before_work(), time.after_work()), (Duration::MAX, Duration::MAX));
+    }
+
+    #[test]
+    fn a_trial_whose_time_is_over_neither_repeats_nor_waits() {
+        let time =
+            TimeLeft::new(Some(TimeLimit { repeat: Duration::ZERO, work: Duration::ZERO, idle: Duration::ZERO }));
+        assert!(!time.repeats() && time.until().is_some_and(|until| until <= Instant::now()));
+        assert_eq!((time.before_work(), time.after_work()), (Duration::ZERO, Duration::ZERO));
+    }
+}

@@ -1,0 +1,414 @@
+//! The budget is a maximum: what it does not hold is left out, and said.
+
+use std::time::Duration;
+
+use fsb_engine::Profile;
+use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
+use fsb_model::units::show_duration;
+use fsb_model::{Outcome, Repetition, RunRecord, Trial, Warning};
+
+use fsb_testbed::LocalTestbed;
+
+use super::error::RunError;
+use super::judge::Ending;
+use super::model::LeftOut;
+use super::planner::{Basis, Decision, fewest_blocks, warmup_seconds};
+use super::run::Block;
+use super::{Schedule, setup};
+use crate::agent::{TimeLimit, TrialReply};
+use crate::matrix::estimate;
+use crate::placement;
+use crate::work::{ParsedCell, Work};
+
+/// Share of the budget that opening the testbed and warm-up may take; cells that were not reached by then are left out.
+const WARM_UP: f64 = 0.5;
+/// Share of the budget that taking the testbed down and the report take.
+const CLOSING: f64 = 0.03;
+/// The model of times is off by a factor of two or three: a cell is only left out unseen where it says so many times too much.
+const SURE: f64 = 3.0;
+/// Factor by which removing files may take longer than in warm-up.
+const CAREFUL: f64 = 1.5;
+/// Factor by which a block may take longer than the one before.
+const LONGER: f64 = 1.1;
+/// Multiple of a trial's expected time after which no further repetition begins.
+const OVER: f64 = 2.0;
+
+/// Refuses a run whose budget surely holds none of its workloads, warm-up included, before anything is touched.
+pub fn check_budget(record: &RunRecord, work: &Work) -> Result<(), RunError> {
+    let plan = &record.plan;
+    let Some(budget) = plan.repetition.budget().filter(|_| LocalTestbed::may_leave(&setup(record))) else {
+        return Ok(());
+    };
+    let of = |parsed: &ParsedCell| {
+        let held = plan.held(&parsed.cell.workload);
+        modelled(record, &parsed.profile, held, work.unit_in_rounds(record, parsed).is_some())
+    };
+    // Each is warmed up and then measured.
+    let needs = work.cells.iter().map(of).fold(f64::INFINITY, f64::min) * 2.0 * plan.at_once() as f64;
+    if !needs.is_finite() || needs / SURE <= budget.as_secs_f64() {
+        return Ok(());
+    }
+    Err(RunError::Budget(format!(
+        "{} hold none of these workloads: the shortest takes about {} on all targets, once and without judging \
+         (a larger --budget, or a smaller --scale or --size)",
+        show_duration(budget),
+        show_duration(Duration::try_from_secs_f64(needs).unwrap_or(Duration::MAX)),
+    )))
+}
+
+/// Seconds of a cell's warm-up on one target, by a model that knows nothing of the machine.
+fn modelled(record: &RunRecord, profile: &Profile, held: Option<f64>, in_rounds: bool) -> f64 {
+    let trials = record.cells.len() * record.plan.at_once();
+    if in_rounds {
+        return estimate::ROW;
+    }
+    estimate::trial_seconds(profile, warmup_seconds(profile, &record.plan, held, trials))
+}
+
+/// One cell in a block, on one group of its targets.
+#[derive(Clone, Copy)]
+pub(super) struct Measure<'b> {
+    pub(super) block: &'b Block,
+    /// Index of the group.
+    pub(super) group: usize,
+    /// Index of the cell in the plan.
+    pub(super) cell: usize,
+}
+
+impl Schedule<'_> {
+    /// Seconds of the budget that are left; infinite where there is none.
+    pub(super) fn seconds_of_budget_left(&self) -> f64 {
+        let budget = self.run.record.plan.repetition.budget();
+        budget.map_or(f64::INFINITY, |budget| {
+            budget.as_secs_f64() * (1.0 - CLOSING) - self.run.started.elapsed().as_secs_f64()
+        })
+    }
+
+    /// Whether there is no time left for this cell in this block. In warm-up, of whose time each group of targets has its share,
+    /// the cells after it are left out, too.
+    pub(super) fn leaves_out(&mut self, measure: &Measure<'_>) -> bool {
+        let left = self.seconds_of_budget_left();
+        if !measure.block.is_warmup() || left.is_infinite() {
+            self.cut |= left <= 0.0;
+            return left <= 0.0;
+        }
+        let cell = &self.cells[measure.cell];
+        if !cell.is_held() {
+            return true;
+        }
+        let (plan, groups) = (&self.run.record.plan, &measure.block.groups);
+        let used = self.run.started.elapsed().as_secs_f64();
+        let share = (measure.group + 1) as f64 / groups.len() as f64;
+        let share = plan.repetition.budget().unwrap_or_default().as_secs_f64() * WARM_UP * share;
+        // In rounds, it is warmed up on all targets at once.
+        let in_rounds = cell.unit.is_some();
+        let targets = if in_rounds { plan.at_once() as f64 } else { 1.0 };
+        let held = plan.held(&cell.cell.workload);
+        let needs = modelled(&self.run.record, &cell.profile, held, in_rounds) * targets;
+        // Of nothing at all nothing can be said.
+        let over = if measure.cell == 0 { left <= 0.0 } else { used > share };
+        if !over && (!self.touches || needs / SURE <= left) {
+            return false;
+        }
+        let gone: Vec<usize> = self.held_cells().into_iter().filter(|cell| *cell >= measure.cell).collect();
+        self.leave_out(&gone, LeftOut::Budget);
+        true
+    }
+
+    /// The time that a trial or a row of this cell may take. Warm-up may use half of what is left, for what does not fit
+    /// into that fits no measured block either; the other half is for removing what it made. `None` without a budget, and
+    /// where nothing is touched.
+    pub(super) fn time_limit(&self, measure: &Measure<'_>, expected: Option<f64>) -> Option<TimeLimit> {
+        let left = self.seconds_of_budget_left().max(0.0);
+        if !self.touches || left.is_infinite() {
+            return None;
+        }
+        let half = left * WARM_UP;
+        let (repeat, work) = if measure.block.is_warmup() {
+            (half, half)
+        } else {
+            let work = (left - self.closing(self.cells[measure.cell].removing)).max(half);
+            (expected.map_or(work, |expected| work.min(expected * OVER)), work)
+        };
+        let [repeat, work, idle] = [repeat, work, left - self.releasing].map(|seconds| {
+            // No negative number is left.
+            Duration::try_from_secs_f64(seconds).unwrap_or_default()
+        });
+        Some(TimeLimit { repeat, work, idle })
+    }
+
+    /// Seconds that are kept for removing files, which took so long in warm-up, and for taking the targets down.
+    fn closing(&self, removing: f64) -> f64 {
+        removing * CAREFUL + self.releasing
+    }
+
+    /// Whether the budget holds a block that takes `seconds`. One that is begun must not be cut off because it takes a
+    /// little longer than the one before.
+    pub(super) fn holds_block(&self, seconds: f64) -> bool {
+        let removing = self.cells.iter().map(|cell| cell.removing).fold(0.0, f64::max);
+        seconds * LONGER + self.closing(removing) <= self.seconds_of_budget_left()
+    }
+
+    /// Notes what a reply says of the time. Returns whether the budget ended a measured trial, which then counts for nothing.
+    pub(super) fn note_time(&mut self, measure: &Measure<'_>, reply: &TrialReply) -> bool {
+        if measure.block.is_warmup() {
+            let cell = &mut self.cells[measure.cell];
+            // In rounds, files are removed on all targets at once, and each tells its share.
+            let cleanup = reply.spent.cleanup;
+            cell.removing = if cell.unit.is_some() { cell.removing + cleanup } else { cell.removing.max(cleanup) };
+            cell.too_long |= reply.out_of_time;
+            return false;
+        }
+        self.cut |= reply.out_of_time;
+        reply.out_of_time
+    }
+
+    /// A budget that ended before anything was measured held nothing.
+    pub(super) fn expect_measured(&self) -> Result<(), RunError> {
+        if self.run.trials.iter().any(Trial::counts) {
+            return Ok(());
+        }
+        Err(RunError::Budget(format!(
+            "{} hold no block of this plan, warm-up included: use a larger --budget, or a smaller --scale",
+            self.show_budget()
+        )))
+    }
+
+    /// Leaves out cells whose warm-up alone took longer than the budget allows.
+    fn leave_out_too_long(&mut self) -> Result<(), RunError> {
+        let gone: Vec<usize> = (0..self.cells.len()).filter(|cell| self.cells[*cell].too_long).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let workloads = self.labels(&gone);
+        self.leave_out(&gone, LeftOut::TooLong);
+        if self.held_cells().is_empty() {
+            return Err(RunError::Budget(format!(
+                "{} did not end once within half of the budget of {}: use a larger --budget",
+                workloads.join("; "),
+                self.show_budget()
+            )));
+        }
+        self.run.record.cells.retain(|cell| !workloads.contains(&cell.label));
+        self.warn(Warning::TooLong { workloads, budget_seconds: self.budget_seconds() });
+        Ok(())
+    }
+
+    /// Says what warm-up left out. `opened` seconds passed before it.
+    pub(super) fn end_warm_up(&mut self, opened: f64) -> Result<(), RunError> {
+        self.leave_out_too_long()?;
+        let (all, kept) = (self.run.record.cells.len(), self.held_cells().len());
+        if kept == all {
+            return Ok(());
+        }
+        // By what warm-up took so far, if there was any: each block takes about as long.
+        let used = (self.run.started.elapsed().as_secs_f64() - opened).max(0.0);
+        let block = used * all as f64 / kept.max(1) as f64;
+        let needed = opened + block * f64::from(self.fewest_blocks() + 1);
+        // Warm-up alone must fit its share.
+        let needed = needed.max((opened + block) / WARM_UP);
+        if kept == 0 {
+            return Err(RunError::Budget(format!(
+                "{} hold no workload of this plan: a smaller --scale makes them shorter, or a larger --budget holds some",
+                self.show_budget()
+            )));
+        }
+        self.say_left_out(needed);
+        Ok(())
+    }
+
+    /// The cells that a block holds. Only the first block can hold fewer than all: no other is begun that would pass the
+    /// budget. One is measured always.
+    pub(super) fn fitting(&mut self, block: u32, cells: Vec<usize>) -> Vec<usize> {
+        let left = self.seconds_of_budget_left();
+        if block > 1 || left.is_infinite() {
+            return cells;
+        }
+        let targets: Vec<usize> = (0..self.run.record.plan.targets.len()).collect();
+        let seconds = |cell: &usize| self.cells[*cell].seconds_on(&targets);
+        let mut needed: f64 = self.making.iter().sum();
+        let fits = |cell: &&usize| {
+            needed += seconds(cell);
+            needed <= left
+        };
+        let fitting = cells.iter().take_while(fits).count().max(1);
+        let needed: f64 = cells[fitting..].iter().fold(needed, |sum, cell| sum + seconds(cell));
+        if fitting >= cells.len() {
+            return cells;
+        }
+        let gone = cells[fitting..].to_vec();
+        self.leave_out(&gone, LeftOut::Budget);
+        let elapsed = self.run.started.elapsed().as_secs_f64();
+        self.say_left_out(elapsed + needed * f64::from(self.fewest_blocks()));
+        cells[..fitting].to_vec()
+    }
+
+    /// Some cells are left out; a budget of so many seconds would hold all.
+    fn say_left_out(&mut self, needed: f64) {
+        self.record_held_cells();
+        let of_budget = |cell: &usize| self.cells[*cell].left_out == Some(LeftOut::Budget);
+        let gone: Vec<usize> = (0..self.cells.len()).filter(of_budget).collect();
+        self.needed = self.needed.max(needed);
+        let budget_seconds = self.budget_seconds();
+        self.run.record.warnings.retain(|known| !matches!(known, Warning::LeftOut { .. }));
+        self.warn(Warning::LeftOut {
+            workloads: self.labels(&gone),
+            held: self.held_cells().len(),
+            planned: self.cells.len(),
+            budget_seconds,
+            // More than the budget that was too small.
+            needed_seconds: with_room(self.needed.max(budget_seconds)),
+        });
+    }
+
+    /// Leaves out the last cells of a plan where a budget that cannot judge all of them can judge most: a verdict on eight workloads
+    /// tells more than numbers of twelve that decide nothing. Where it can judge fewer than half, all are described. Returns
+    /// how many cells are left if some were left out.
+    pub(super) fn leave_cells_to_judge(&mut self, basis: &Basis<'_>, planned: &Decision) -> Option<usize> {
+        let (all, record) = (basis.cases.len(), &self.run.record);
+        let asked = matches!(record.plan.repetition, Repetition::Blocks { .. });
+        // A target alone has no ratio that wants a verdict.
+        let judges = record.unjudged().is_none() && record.plan.targets.len() > 1;
+        let in_rounds = self.held_cells().iter().all(|cell| self.cells[*cell].unit.is_some());
+        if asked || !judges || planned.blocks >= FEWEST_BLOCKS_JUDGED || !in_rounds {
+            return None;
+        }
+        let judged = basis.judged();
+        if judged >= all || judged * 2 < all {
+            return None;
+        }
+        let gone = self.held_cells().split_off(judged);
+        self.leave_out(&gone, LeftOut::Budget);
+        let elapsed = self.run.started.elapsed().as_secs_f64();
+        self.say_left_out(elapsed + basis.seconds_to_judge(all));
+        Some(judged)
+    }
+
+    /// Returns why no block follows the `made` ones, if there is a reason. The last one took `last` seconds, if one was made since the
+    /// run was begun or resumed, and one more may take `longest`.
+    pub(super) fn ending(&mut self, made: u32, last: Option<f64>, longest: f64) -> Option<Ending> {
+        if self.run.judge.draws_targets() {
+            return if self.cut { Some(Ending::Cut) } else { self.passes(longest) };
+        }
+        let planned = self.run.record.blocks_planned.unwrap_or(1);
+        let all_made = |schedule: &Self| Ending::Planned {
+            open: schedule.held_cells().iter().filter(|cell| !schedule.cells[**cell].settled).count(),
+            workloads: schedule.held_cells().len(),
+        };
+        let Some(last) = last else { return (made >= planned).then(|| all_made(self)) };
+        self.continue_to_next_analysis(made, planned, last);
+        let planned = self.run.record.blocks_planned.unwrap_or(1);
+        let hopeless = |trial: &Trial| matches!(trial.outcome, Outcome::Failed | Outcome::NotApplicable);
+        let asked = matches!(self.run.record.plan.repetition, Repetition::Blocks { .. });
+        if !asked && self.run.trials.iter().all(hopeless) {
+            let failed = self.run.trials.iter().any(|trial| trial.outcome == Outcome::Failed);
+            return Some(Ending::Hopeless { failed });
+        }
+        if self.cut {
+            return Some(Ending::Cut);
+        }
+        if made < planned {
+            return self.passes(longest);
+        }
+        (!self.adds_blocks(planned, longest)).then(|| all_made(self))
+    }
+
+    fn passes(&self, longest: f64) -> Option<Ending> {
+        (!self.holds_block(longest)).then_some(Ending::WouldBePassed)
+    }
+
+    /// Plans the blocks up to the next interim analysis where all are made, some cells are settled, and the time that these left
+    /// holds the others.
+    fn continue_to_next_analysis(&mut self, made: u32, planned: u32, last: f64) {
+        let record = &self.run.record;
+        if made < planned || !record.looks.contains(&made) {
+            return;
+        }
+        let Some(next) = record.looks.iter().find(|look| **look > made).copied() else { return };
+        let held = self.held_cells();
+        let open = held.iter().filter(|cell| !self.cells[**cell].settled).count();
+        let share = open as f64 / held.len() as f64;
+        if last * share * f64::from(next - made) <= self.seconds_of_budget_left() {
+            self.run.record.blocks_planned = Some(next);
+        }
+    }
+
+    /// Plans the fewest blocks that can be judged where fewer were planned and blocks took less time than expected. Time
+    /// alone decides, never a value, so that the interval of a fixed number of blocks holds.
+    fn adds_blocks(&mut self, planned: u32, longest: f64) -> bool {
+        let record = &self.run.record;
+        let by_time = matches!(record.plan.repetition, Repetition::Budget { .. });
+        let missing = FEWEST_BLOCKS_JUDGED.saturating_sub(planned);
+        let needed = longest * f64::from(missing);
+        if !by_time || missing == 0 || !record.looks.is_empty() || needed > self.seconds_of_budget_left() {
+            return false;
+        }
+        self.run.record.blocks_planned = Some(FEWEST_BLOCKS_JUDGED);
+        self.withdraw_unjudged();
+        true
+    }
+
+    /// Seconds that all should take which comes after this cell on this group of targets, up to the end of block `blocks`. `None`
+    /// where nothing is known: a resumed run has not seen a warm-up.
+    pub(super) fn seconds_left(&self, measure: &Measure<'_>, blocks: u32) -> Option<f64> {
+        if self.making.iter().sum::<f64>() == 0.0 || !self.is_planned() {
+            return None;
+        }
+        let Measure { block, group, cell } = *measure;
+        let of = |group: usize, cells: &[usize]| -> f64 {
+            cells.iter().map(|cell| self.cells[*cell].seconds_on(&block.groups[group])).sum()
+        };
+        let whole = |group: usize| self.making.get(group).copied().unwrap_or(0.0) + of(group, &block.cells);
+        // What is left of this block counts cell by cell, those after it as wholes.
+        let at = block.cells.iter().position(|known| *known == cell).unwrap_or(0);
+        let rest = of(group, &block.cells[at + 1..]);
+        let later: f64 = (group + 1..block.groups.len()).map(whole).sum();
+        let all: f64 = (0..block.groups.len()).map(whole).sum();
+        Some(rest + later + all * f64::from(blocks.saturating_sub(block.order.block)))
+    }
+
+    /// Whether it is known how long any cell takes.
+    fn is_planned(&self) -> bool {
+        self.cells.iter().any(|cell| cell.row_seconds.is_some() || cell.expected.iter().any(Option::is_some))
+    }
+
+    /// Says that the budget holds fewer blocks than can be judged, where it does.
+    pub(super) fn say_unjudged(&mut self, blocks: u32, block_seconds: f64) {
+        let repetition = self.run.record.plan.repetition;
+        let asked = matches!(repetition, Repetition::Blocks { .. });
+        if asked || blocks >= FEWEST_BLOCKS_JUDGED || repetition.budget().is_none() {
+            return;
+        }
+        let needed = self.run.started.elapsed().as_secs_f64() + block_seconds * f64::from(self.fewest_blocks());
+        let budget_seconds = self.budget_seconds();
+        self.warn(Warning::TooFewBlocks { blocks, budget_seconds, needed_seconds: with_room(needed) });
+    }
+
+    /// Removes the warning of [`Schedule::say_unjudged`].
+    pub(super) fn withdraw_unjudged(&mut self) {
+        self.run.record.warnings.retain(|known| !matches!(known, Warning::TooFewBlocks { .. }));
+    }
+
+    /// The fewest blocks that can be judged.
+    fn fewest_blocks(&self) -> u32 {
+        if self.cells.iter().all(|cell| cell.unit.is_none()) {
+            FEWEST_BLOCKS_JUDGED
+        } else {
+            fewest_blocks(placement::parts(&self.run.record))
+        }
+    }
+
+    fn show_budget(&self) -> String {
+        show_duration(self.run.record.plan.repetition.budget().unwrap_or_default())
+    }
+
+    fn budget_seconds(&self) -> f64 {
+        self.run.record.plan.repetition.budget().unwrap_or_default().as_secs_f64()
+    }
+}
+
+/// Seconds with room for what could not be foreseen, and for the memory that a larger budget lets be touched.
+fn with_room(seconds: f64) -> f64 {
+    const ROOM: f64 = 1.35;
+    seconds * ROOM
+}

@@ -1,0 +1,220 @@
+//! How much there is to do: estimated before anything is known of the machine, and planned after warm-up.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
+use fsb_model::stop::StoppingRule;
+use fsb_model::{Amount, Cell, Params, Repetition, RunRecord};
+use fsb_testbed::LocalTestbed;
+use serde_json::Value;
+
+use super::model::LeftOut;
+use super::planner::{
+    BLOCKS, Basis, Case, Decision, LONG_COMMAND, Share, fewest_blocks, shortened, shortest, to_hold, whole_seconds,
+};
+use super::{Run, Schedule, setup};
+use crate::event::Event;
+use crate::matrix::{Grid, between, design, estimate};
+use crate::placement;
+use crate::work::{CellUnit, ParsedCell, Work};
+
+/// In a race, as many times what is not measured in a block, a block should last.
+const WORTH: f64 = 2.5;
+/// In a race, share of the time left within which every candidate should have been measured twice.
+const FIRST_TURNS: f64 = 0.4;
+/// As [`LONG_COMMAND`], in a race: a block is to last longer than making its targets.
+const LONG_IN_RACE: f64 = 2.0;
+
+/// How long a run takes by a model that knows nothing of the machine: enough to tell minutes from hours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// Blocks: those that were asked for, or the fewest that can be judged.
+    pub blocks: u32,
+    /// All of them, with warm-up.
+    pub time: Duration,
+    /// A budget chooses among the sizes of a matrix.
+    chooses: bool,
+}
+
+/// The estimate for a run that warms up.
+pub fn expected(record: &RunRecord, work: &Work) -> Expected {
+    expected_of(record, work, true)
+}
+
+fn expected_of(record: &RunRecord, work: &Work, warmup: bool) -> Expected {
+    let plan = &record.plan;
+    let chooses = !Grid::of(work.cells.iter().map(|parsed| (&parsed.cell, &parsed.profile))).is_empty();
+    // Of a matrix fewer cells come before shorter samples; otherwise a budget makes samples as short as they may be.
+    let shortens = !chooses && plan.repetition.budget().is_some();
+    let scale = |asked: Option<f64>| if shortens { shortest(asked.is_some()) } else { 1.0 };
+    let in_rounds = |parsed: &ParsedCell| work.unit_in_rounds(record, parsed).is_some();
+    let of_cell = |parsed: &ParsedCell| {
+        if in_rounds(parsed) {
+            return estimate::ROW;
+        }
+        let asked = plan.stretch_of(&parsed.cell.workload);
+        estimate::trial_seconds(&parsed.profile, shortened(whole_seconds(&parsed.profile, asked), scale(asked)))
+    };
+    let trials: f64 = work.cells.iter().map(of_cell).sum();
+    let blocks = match plan.repetition {
+        Repetition::Blocks { blocks, .. } => blocks,
+        _ if !work.cells.iter().any(in_rounds) => FEWEST_BLOCKS_JUDGED,
+        _ => fewest_blocks(placement::parts(record)),
+    };
+    let block = (trials + estimate::VISIT) * plan.at_once() as f64;
+    // Warm-up is a block, too.
+    let made = blocks + u32::from(warmup);
+    Expected { blocks, time: Duration::from_secs_f64(block * f64::from(made)), chooses }
+}
+
+/// Says how long a matrix will take, and any run that its budget will not hold, by a model: nothing is known of the machine
+/// yet.
+pub(super) fn say_estimate(run: &mut Run<'_>) {
+    let Expected { blocks, time: expected, chooses } = expected_of(&run.record, &run.work, run.warmup);
+    let budget = run.record.plan.repetition.budget();
+    // What touches nothing takes no time.
+    let works = LocalTestbed::may_leave(&setup(&run.record));
+    if !run.judge.draws_targets() && (chooses || works && budget.is_some_and(|budget| budget < expected)) {
+        let cells = run.work.cells.len();
+        run.observer.event(&Event::Estimated { cells, blocks, expected, budget, chooses });
+    }
+}
+
+impl Schedule<'_> {
+    /// The cells that are parts of matrices.
+    pub(super) fn grid(&self) -> Grid {
+        Grid::of(self.cells.iter().map(|state| (&state.cell, &state.profile)))
+    }
+
+    /// Fixes the amounts, the rounds and the number of blocks; of a matrix that the budget does not hold, a part is chosen.
+    pub(super) fn plan(&mut self) {
+        if self.run.judge.draws_targets() {
+            return self.plan_race();
+        }
+        let left = self.seconds_of_budget_left();
+        if !self.side_by_side {
+            let grid = self.grid();
+            let costs: Vec<_> = self.cells.iter().map(|state| &state.whole_costs[..]).collect();
+            for (cell, cost) in between::fill(&grid, &costs) {
+                self.cells[cell].whole_costs.push(cost);
+            }
+            if left.is_finite() && !grid.is_empty() {
+                self.thin_out(&grid, left);
+            }
+        }
+        let cases = self.cases(LONG_COMMAND);
+        let rotation = placement::parts(&self.run.record);
+        let basis = Basis { rotation, ..self.basis(&cases, left) };
+        let mut decided = basis.decide();
+        if let Some(judged) = self.leave_cells_to_judge(&basis, &decided) {
+            decided = Basis { cases: &cases[..judged], ..basis }.decide();
+        }
+        self.note(&decided);
+        self.run.record.looks = decided.looks;
+        self.plan_blocks(decided.blocks, decided.block_seconds);
+    }
+
+    /// Fixes how long a block of a race is: long enough that what is not measured in it is the lesser part, and short enough that
+    /// everybody is measured twice within a share of the time.
+    fn plan_race(&mut self) {
+        let left = self.seconds_of_budget_left();
+        let slots = self.run.record.plan.at_once() as u32;
+        let rivals = self.run.record.plan.targets.len().saturating_sub(1).max(1) as f64;
+        let turns = 2.0 * (rivals / f64::from(slots.max(2) - 1)).ceil();
+        let making: f64 = self.making.iter().sum();
+        let desired = (making.max(1.0) * WORTH).min(left * FIRST_TURNS / turns).max(making * 1.2);
+        let seconds = desired * f64::from(BLOCKS);
+        let cases = self.cases(LONG_IN_RACE);
+        let repetition = Repetition::Budget { seconds };
+        let decided = Basis { repetition, interim: true, ..self.basis(&cases, seconds) }.decide();
+        self.note(&decided);
+        let error = self.run.record.plan.race.as_ref().map_or(0.0, |race| race.error);
+        let rule = StoppingRule::Race { slots, round_seconds: decided.block_seconds, error };
+        self.run.observer.event(&Event::RacePlanned { rule: &rule });
+        self.run.record.stopping_rule = Some(rule);
+    }
+
+    /// The cells that are not left out, as the planner sees them.
+    fn cases(&self, long_command: f64) -> Vec<Case> {
+        let held = self.cells.iter().filter(|cell| cell.is_held());
+        held.map(|cell| cell.case(self.room, long_command)).collect()
+    }
+
+    fn basis<'c>(&self, cases: &'c [Case], left: f64) -> Basis<'c> {
+        let asked = |cell: &super::CellState| cell.is_held() && cell.unit.is_none() && cell.stretch.is_some();
+        Basis {
+            cases,
+            base: self.making.iter().sum(),
+            rotation: 1,
+            interim: self.side_by_side,
+            repetition: self.run.record.plan.repetition,
+            asked: self.cells.iter().any(asked),
+            left,
+            emulated: self.run.record.emulated,
+        }
+    }
+
+    /// Notes the amounts and rounds, and how long each cell should take.
+    fn note(&mut self, decided: &Decision) {
+        for (cell, share) in self.held_cells().into_iter().zip(&decided.shares) {
+            let (state, record) = (&mut self.cells[cell], &mut self.run.record);
+            let label = state.cell.label.clone();
+            match share {
+                Share::Whole(amount) => {
+                    for cost in &state.whole_costs {
+                        state.expected[cost.target] = Some(cost.expected_seconds(&state.profile, *amount));
+                    }
+                    record.amounts.insert(label, *amount);
+                }
+                Share::Rounds(rounds, seconds) => {
+                    state.row_seconds = Some(*seconds);
+                    let Some(unit) = &state.unit else { continue };
+                    let operations = unit.operations * u64::from(rounds.units);
+                    record.amounts.insert(label.clone(), Amount::of(rounds.rounds, operations));
+                    record.units.insert(label.clone(), otherwise(&state.cell, unit));
+                    record.rounds.insert(label, *rounds);
+                }
+            }
+        }
+    }
+
+    /// Notes and tells how many blocks are made, which take so many seconds each, and what ends the run.
+    fn plan_blocks(&mut self, blocks: u32, block_seconds: f64) {
+        let record = &mut self.run.record;
+        let rule = StoppingRule::of(record.plan.repetition, record.plan.targets.len(), blocks, &record.looks);
+        record.blocks_planned = Some(blocks);
+        record.stopping_rule = Some(rule.clone());
+        self.run.observer.event(&Event::Planned {
+            blocks,
+            rule: &rule,
+            expected: Duration::try_from_secs_f64(block_seconds * f64::from(blocks)).unwrap_or(Duration::MAX),
+        });
+        self.say_unjudged(blocks, block_seconds);
+    }
+
+    /// Leaves out what the budget does not hold: sizes of a matrix, evenly, so that there is time for enough blocks.
+    fn thin_out(&mut self, grid: &Grid, left: f64) {
+        let cases = self.cases(LONG_COMMAND);
+        let basis = self.basis(&cases, left);
+        let held = self.held_cells();
+        let mut seconds = vec![0.0; self.cells.len()];
+        held.iter().zip(basis.seconds_of_cells()).for_each(|(cell, of_cell)| seconds[*cell] = of_cell);
+        let whole: f64 = grid.spots().iter().map(|spot| seconds[spot.cell]).sum();
+        let others = seconds.iter().sum::<f64>() - whole + basis.base;
+        let design = design::largest(grid, &seconds, basis.to_fill() / f64::from(FEWEST_BLOCKS_JUDGED) - others);
+        let enough = to_hold((whole + others) * f64::from(FEWEST_BLOCKS_JUDGED));
+        let enough = enough + self.run.started.elapsed().as_secs_f64();
+        let Some(warning) = design.warning(grid, enough) else { return };
+        let gone: BTreeSet<usize> = design.left_out(grid);
+        self.leave_out(&gone.into_iter().collect::<Vec<_>>(), LeftOut::Design);
+        self.record_held_cells();
+        self.warn(warning);
+    }
+}
+
+/// What a unit has otherwise than its cell.
+fn otherwise(cell: &Cell, unit: &CellUnit) -> Params {
+    let differs = |(key, value): &(&String, &Value)| cell.workload.params.get(*key).is_some_and(|own| own != *value);
+    unit.workload.params.iter().filter(differs).map(|(key, value)| (key.clone(), value.clone())).collect()
+}

@@ -1,0 +1,817 @@
+//! The planner: how much of each cell a block holds, and how many blocks there are. Both are fixed after the warm-up block, for
+//! all targets alike.
+//!
+//! A cell is measured in one of two ways. *In rounds*, a sample is as many units as the fastest target does in [`STRETCH`], or in
+//! the time that the plan asks for. A block holds as many rounds as its time allows, and more of cells whose rounds cost little
+//! beside what is done once. *As a whole*, a sample follows docs/methods/method.md ("Measuring", 7): 2 s if something reaches the
+//! device, otherwise 0.1 s. The fastest target decides, so that the samples of other targets are not shorter. If restoring the
+//! state takes much longer than the sample (a remount for a read of milliseconds), a trial ends after five times the length of a
+//! sample.
+//!
+//! Intervals come from blocks, so [`BLOCKS`] blocks come before many rounds or long samples. If a budget does not hold enough
+//! blocks, all samples become shorter together, but not shorter than one repetition: a sample four times as long has 0.86 of the
+//! variance, because the speed of a machine changes faster than targets take turns. If even the shortest samples do not fit five
+//! times, or the plan gives their length, there are fewer blocks than can be judged. Where targets have parts of a medium, blocks are
+//! whole rotations of the parts among the targets.
+
+use fsb_engine::{Profile, Renewal};
+use fsb_model::observed::Spent;
+use fsb_model::plan::{BLOCK_LIMIT, FEWEST_BLOCKS_JUDGED, MOST_BLOCKS, VISIT};
+use fsb_model::run::Rounds;
+use fsb_model::{Amount, Durability, Plan, Repetition};
+
+/// Blocks of a budget, where it holds as many.
+pub(super) const BLOCKS: u32 = 12;
+/// Share of the time left that blocks may fill; the rest is for what warm-up could not foresee.
+const FILL: f64 = 0.9;
+
+/// Seconds that a sample in rounds should last on the fastest target at least, where nothing is said: of 4, 1, 0.2 and 0.05 s
+/// the shortest told most in the same time, and what stands around a sample takes some milliseconds.
+pub(super) const STRETCH: f64 = 0.025;
+/// Samples of so many seconds and longer are measured as wholes: no unit's state lasts for them.
+pub(crate) const LONGEST: f64 = 1.0;
+/// Where each unit has files of its own, so many times the sample may go into making them.
+const MAKING: f64 = 2.0;
+/// Fewer blocks than this leave no degrees of freedom beside parts and interim analyses.
+const FEWEST_BLOCKS: u32 = FEWEST_BLOCKS_JUDGED + 1;
+/// Fewer rounds than this are made only where the budget leaves no choice.
+const FEWEST_ROUNDS: u32 = 3;
+/// And fewer than this never.
+const FEWEST_WITHOUT_CHOICE: u32 = 2;
+/// More rounds than this tell less than another block.
+const MOST_ROUNDS: u32 = 24;
+/// Rounds of a run whose number of blocks was asked for.
+const USUAL_ROUNDS: u32 = 8;
+/// So many times the rounds of other cells at most.
+const MOST_WEIGHT: f64 = 3.0;
+/// Share of a target's room that units may fill.
+pub(crate) const FILLED: f64 = 0.6;
+/// Seconds of a sample beside its work: the conversation with the worker, counters, a sync.
+const AROUND: f64 = 0.006;
+/// Rounds of the warm-up block that tell how long a unit takes; one more leads in.
+pub(super) const WARM_UP: Rounds = Rounds { rounds: 2, units: 1, lead_in: true };
+/// Warm-up rounds of a command: as many as begin within [`WARM_UP_OF_COMMAND`].
+pub(super) const COMMAND_WARM_UP: Rounds = Rounds { rounds: 3, units: 1, lead_in: false };
+/// Seconds after which no further warm-up round of a command begins.
+pub(super) const WARM_UP_OF_COMMAND: f64 = 2.0;
+/// A command that runs this many seconds or more on the fastest target is run once in each block, from the first run on: the
+/// time of further rounds is better spent on further blocks.
+pub(super) const LONG_COMMAND: f64 = 0.25;
+
+/// A trial of a whole may take this many times its sample: what is not timed must not eat the run.
+const PATIENCE: f64 = 5.0;
+/// Samples of wholes whose length was not asked for may be so much shorter.
+const SHORTEST: f64 = 0.1;
+/// Seconds of a whole that works in memory; it is not made shorter.
+const MEMORY_SECONDS: f64 = 0.1;
+/// Durable single writes start at half speed for some tenths of a second: their sample is not made shorter than this.
+const EACH_SECONDS: f64 = 1.0;
+/// Operations are planned this much above what the sample needs, for a rate is not the same twice.
+const MARGIN: f64 = 1.1;
+/// As [`MARGIN`], where warm-up measured the cell's neighbours only.
+const MARGIN_BETWEEN: f64 = 2.0;
+/// The largest share of the time for wholes whose lengths were asked for, beside cells in rounds.
+const MOST_FOR_WHOLES: f64 = 0.7;
+
+/// What warm-up measured of a cell on one target, as a whole.
+#[derive(Debug, Clone)]
+pub(crate) struct WholeCost {
+    /// Index of the target in the plan.
+    pub(crate) target: usize,
+    /// Operations in the timed sample.
+    pub(crate) operations: u64,
+    /// Seconds of the timed sample.
+    pub(crate) seconds: f64,
+    /// Where the rest of the time went.
+    pub(crate) spent: Spent,
+    /// How often the journal was written in the timed sample, where that is known.
+    pub(crate) journal_turns: Option<f64>,
+    /// Not measured, but interpolated from the same work on other sizes.
+    pub(crate) between: bool,
+}
+
+/// What warm-up measured of a cell on one target, in rounds.
+#[derive(Debug, Clone)]
+pub(crate) struct UnitCost {
+    /// Seconds of a unit inside the clock.
+    pub(crate) timed: f64,
+    /// Seconds of a unit from go to result.
+    pub(crate) wall: f64,
+    /// Seconds of making the files of a unit and of removing them, where each has its own.
+    pub(crate) prepare: f64,
+    /// Seconds that do not depend on the number of rounds.
+    pub(crate) fixed: f64,
+}
+
+/// A cell as the planner sees it.
+#[derive(Debug, Clone)]
+pub(super) enum Case {
+    /// Measured as a whole.
+    Whole(Box<Whole>),
+    /// Measured in rounds.
+    Rounds(InRounds),
+}
+
+/// A cell that is measured as a whole.
+#[derive(Debug, Clone)]
+pub(super) struct Whole {
+    /// What its workload says of itself.
+    pub(super) profile: Profile,
+    /// Seconds that a sample should last.
+    pub(super) stretch: f64,
+    /// How often the journal is to be written meanwhile, where it goes on for that.
+    pub(super) sustain: Option<f64>,
+    /// What warm-up measured on each target.
+    pub(super) costs: Vec<WholeCost>,
+}
+
+/// A cell that is measured in rounds.
+#[derive(Debug, Clone)]
+pub(super) struct InRounds {
+    /// Each unit has files of its own.
+    pub(super) own_files: bool,
+    /// Each round visits the same units again.
+    pub(super) revisit: bool,
+    /// Units that a part has room for.
+    pub(super) room: u32,
+    /// Seconds that a sample should last.
+    pub(super) stretch: f64,
+    /// A sample is long enough to be measured once a block, without a round that leads in.
+    pub(super) single: bool,
+    /// What warm-up measured on each target.
+    pub(super) costs: Vec<UnitCost>,
+}
+
+/// Everything that a plan of a run depends on.
+#[derive(Debug, Clone)]
+pub(super) struct Basis<'a> {
+    /// Cells in the plan's order.
+    pub(super) cases: &'a [Case],
+    /// Seconds of a block that are for none of them: making all targets ready and taking them down.
+    pub(super) base: f64,
+    /// Blocks of a whole rotation: as many as there are parts.
+    pub(super) rotation: u32,
+    /// Results are analysed on the way.
+    pub(super) interim: bool,
+    /// What was asked for.
+    pub(super) repetition: Repetition,
+    /// The lengths of the samples of wholes were asked for.
+    pub(super) asked: bool,
+    /// Seconds of the budget that are left.
+    pub(super) left: f64,
+    /// The machine is emulated: nothing is judged, and everything is slow.
+    pub(super) emulated: bool,
+}
+
+/// How much of a cell a block holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Share {
+    /// As a whole.
+    Whole(Amount),
+    /// In rounds, which take so many seconds on all targets.
+    Rounds(Rounds, f64),
+}
+
+/// What was decided.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Decision {
+    /// The share of each case.
+    pub(super) shares: Vec<Share>,
+    /// Measured blocks to make.
+    pub(super) blocks: u32,
+    /// After how many blocks results are analysed; none where the number of blocks was asked for.
+    pub(super) looks: Vec<u32>,
+    /// Expected seconds of a block.
+    pub(super) block_seconds: f64,
+}
+
+/// Blocks, and how much each holds: the rounds of all cells in rounds, or the scale of all samples of wholes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Size<T> {
+    blocks: u32,
+    of: T,
+}
+
+impl Basis<'_> {
+    /// Decides.
+    pub(super) fn decide(&self) -> Decision {
+        if !self.interim {
+            let Size { blocks, of: scale } = self.wholes(self.left);
+            return self.decision(blocks, scale, 0, Vec::new());
+        }
+        let scale = self.wholes(self.left_for_wholes()).of;
+        let (Size { blocks, of: rounds }, looks) = self.in_rounds(scale);
+        self.decision(blocks, scale, rounds, looks)
+    }
+
+    /// How many of the cells, from the first one on, the budget holds often enough to judge them, where all are in rounds.
+    pub(super) fn judged(&self) -> usize {
+        let held = |cells: &usize| self.seconds_to_judge(*cells) <= self.to_fill();
+        (0..=self.cases.len()).rev().find(held).unwrap_or(0)
+    }
+
+    /// Seconds of the fewest blocks that judge so many of the cells, where all are in rounds.
+    pub(super) fn seconds_to_judge(&self, cells: usize) -> f64 {
+        let some = Basis { cases: &self.cases[..cells], ..*self };
+        some.block_seconds(1.0, FEWEST_WITHOUT_CHOICE) * f64::from(fewest_blocks(self.rotation.max(1)))
+    }
+
+    /// Seconds that each cell takes in a block, on all targets together, where samples last as long as they should.
+    pub(super) fn seconds_of_cells(&self) -> Vec<f64> {
+        self.cases.iter().map(|case| self.seconds_of(case, 1.0, FEWEST_ROUNDS)).collect()
+    }
+
+    /// Seconds of the budget that blocks may fill.
+    pub(super) fn to_fill(&self) -> f64 {
+        self.left * FILL
+    }
+
+    fn decision(&self, blocks: u32, scale: f64, rounds: u32, looks: Vec<u32>) -> Decision {
+        let share = |case: &Case| match case {
+            Case::Whole(whole) => Share::Whole(whole.amount(scale)),
+            Case::Rounds(row) => {
+                let units = row.units();
+                let made = Rounds { rounds: self.rounds_of(row, units, rounds), units, lead_in: !row.single };
+                Share::Rounds(made, self.seconds_of(case, scale, rounds))
+            }
+        };
+        let shares = self.cases.iter().map(share).collect();
+        Decision { shares, blocks, looks, block_seconds: self.block_seconds(scale, rounds) }
+    }
+
+    fn block_seconds(&self, scale: f64, rounds: u32) -> f64 {
+        (self.base + self.cases.iter().map(|case| self.seconds_of(case, scale, rounds)).sum::<f64>()).max(1e-3)
+    }
+
+    /// Seconds of one cell in a block, on all targets, where samples of wholes have this scale and other cells so many rounds.
+    fn seconds_of(&self, case: &Case, scale: f64, rounds: u32) -> f64 {
+        match case {
+            Case::Whole(whole) => whole.expected(whole.amount(scale)),
+            Case::Rounds(row) => {
+                let units = row.units();
+                row.seconds(units, self.rounds_of(row, units, rounds))
+            }
+        }
+    }
+
+    fn count_wholes(&self) -> usize {
+        self.cases.iter().filter(|case| matches!(case, Case::Whole(_))).count()
+    }
+
+    /// Seconds of the budget for cells that are measured as wholes: their share by their number; or what the fewest blocks of
+    /// them need, where the length of their samples was asked for.
+    fn left_for_wholes(&self) -> f64 {
+        let share = self.count_wholes() as f64 / self.cases.len().max(1) as f64;
+        if !self.asked || !self.left.is_finite() {
+            return self.left * share;
+        }
+        let whole = self.wholes_block_seconds(self.wholes(f64::INFINITY).of);
+        let needed = to_hold(whole * f64::from(fewest_blocks(self.rotation)));
+        (self.left * share).max(needed.min(self.left * MOST_FOR_WHOLES))
+    }
+
+    /// Blocks of the wholes alone within so many seconds, and the scale of their samples.
+    fn wholes(&self, left: f64) -> Size<f64> {
+        let shortest = shortest(self.asked);
+        let held = |scale: f64| (left * FILL / self.wholes_block_seconds(scale)).floor().max(0.0) as u32;
+        // The largest scale, up to 1, at which the time left holds this number of blocks; 0 if it holds them at none.
+        let scale_that_holds = |blocks: u32| {
+            if held(1.0) >= blocks {
+                return 1.0;
+            }
+            // Bisection: the block's time grows with the scale.
+            let (mut low, mut high) = (0.0, 1.0);
+            for _ in 0..20 {
+                let middle = (low + high) / 2.0;
+                if held(middle) >= blocks { low = middle } else { high = middle }
+            }
+            low
+        };
+        let most = match self.repetition {
+            Repetition::Blocks { blocks, seconds: None } => return Size { blocks, of: 1.0 },
+            Repetition::Blocks { blocks, seconds: Some(_) } => {
+                return Size { blocks, of: scale_that_holds(blocks).max(shortest) };
+            }
+            Repetition::Precision { .. } => BLOCK_LIMIT,
+            Repetition::Budget { .. } => MOST_BLOCKS,
+        };
+        let enough = if self.asked { FEWEST_BLOCKS_JUDGED } else { BLOCKS };
+        if held(1.0) >= enough {
+            return Size { blocks: held(1.0).min(most), of: 1.0 };
+        }
+        for blocks in (FEWEST_BLOCKS_JUDGED..=enough).rev() {
+            let scale = scale_that_holds(blocks);
+            if scale >= shortest {
+                return Size { blocks, of: scale };
+            }
+        }
+        Size { blocks: held(shortest).clamp(1, FEWEST_BLOCKS_JUDGED - 1), of: shortest }
+    }
+
+    /// Seconds of a block of nothing but wholes.
+    fn wholes_block_seconds(&self, scale: f64) -> f64 {
+        let wholes = self.cases.iter().filter(|case| matches!(case, Case::Whole(_)));
+        // Beside cells in rounds, making the targets ready is no part of the wholes' time.
+        let base = if self.interim { 0.0 } else { self.base };
+        (base + wholes.map(|case| self.seconds_of(case, scale, 0)).sum::<f64>()).max(1e-3)
+    }
+
+    /// Blocks, rounds and interim analyses, beside wholes of this scale.
+    fn in_rounds(&self, scale: f64) -> (Size<u32>, Vec<u32>) {
+        let within = |seconds: f64| {
+            (1..=MOST_ROUNDS).rev().find(|rounds| self.block_seconds(scale, *rounds) <= seconds).unwrap_or(0)
+        };
+        let (budget, rotation) = (self.to_fill(), self.rotation.max(1));
+        let most = match self.repetition {
+            Repetition::Blocks { blocks, seconds } => {
+                let usual = if self.emulated { FEWEST_ROUNDS } else { USUAL_ROUNDS };
+                let held = || within(budget / f64::from(blocks)).clamp(FEWEST_WITHOUT_CHOICE, usual);
+                return (Size { blocks, of: if seconds.is_some() { held() } else { usual } }, Vec::new());
+            }
+            Repetition::Budget { .. } => MOST_BLOCKS,
+            Repetition::Precision { .. } => BLOCK_LIMIT,
+        };
+        let fewest = fewest_blocks(rotation);
+        let mut blocks = BLOCKS.next_multiple_of(rotation);
+        loop {
+            let rounds = within(budget / f64::from(blocks));
+            if rounds >= MOST_ROUNDS {
+                // Time is left for more blocks.
+                let held = (budget / self.block_seconds(scale, MOST_ROUNDS)).floor().min(f64::from(most)) as u32;
+                let blocks = (held / rotation * rotation).max(blocks);
+                return (Size { blocks, of: MOST_ROUNDS }, looks(blocks, rotation));
+            }
+            if rounds >= FEWEST_ROUNDS || blocks <= fewest && rounds >= FEWEST_WITHOUT_CHOICE {
+                return (Size { blocks, of: rounds }, looks(blocks, rotation));
+            }
+            if blocks <= fewest {
+                break;
+            }
+            blocks -= rotation;
+        }
+        // Fewer blocks than can be judged: whole rotations where the budget holds one.
+        let held = (budget / self.block_seconds(scale, FEWEST_WITHOUT_CHOICE)) as u32;
+        let whole = if held < rotation { held } else { held / rotation * rotation };
+        let single = self.cases.iter().all(|case| !matches!(case, Case::Rounds(row) if !row.single));
+        let blocks = if single && held >= FEWEST_BLOCKS_JUDGED { FEWEST_BLOCKS_JUDGED } else { whole };
+        let blocks = blocks.clamp(1, fewest - 1);
+        let rounds = within(budget / f64::from(blocks)).max(FEWEST_WITHOUT_CHOICE);
+        (Size { blocks, of: rounds }, Vec::new())
+    }
+
+    /// Rounds of one cell where others have so many: as many as there is room for.
+    fn rounds_of(&self, row: &InRounds, units: u32, rounds: u32) -> u32 {
+        // Fewer leave no choice.
+        let weight = if rounds < FEWEST_ROUNDS { 1.0 } else { self.weight(row, units) };
+        let rounds = if row.single { 1 } else { rounds };
+        let rounds = (f64::from(rounds) * weight).round().min(f64::from(MOST_ROUNDS)) as u32;
+        if !row.own_files {
+            return rounds;
+        }
+        let fits = |rounds: &u32| row.made(*rounds, units) <= row.room;
+        (1..=rounds).rev().find(fits).unwrap_or(1)
+    }
+
+    /// How many rounds of this cell are worth one of a cell that costs twice a round once. The best number of rounds within a
+    /// block goes with the root of what a block costs by what a round costs, and with the noise of rounds by that of blocks
+    /// (Cochran, Sampling Techniques, 3rd edition, section 10.6), which is not known before and taken as equal in all
+    /// cells. Where the number of blocks was asked for, no time decides, so that such runs repeat exactly.
+    fn weight(&self, row: &InRounds, units: u32) -> f64 {
+        if matches!(self.repetition, Repetition::Blocks { .. }) {
+            return 1.0;
+        }
+        let (few, more) = (FEWEST_ROUNDS, FEWEST_ROUNDS + 1);
+        let round = (row.seconds(units, more) - row.seconds(units, few)).max(1e-9);
+        let once = row.seconds(units, few) - f64::from(few) * round;
+        (once / (2.0 * round)).max(0.0).sqrt().clamp(1.0, MOST_WEIGHT)
+    }
+}
+
+impl InRounds {
+    /// Units of a sample: the fastest target decides, so that no target's sample is shorter. Where making the files of a
+    /// unit takes much longer than its work, a sample is one unit.
+    fn units(&self) -> u32 {
+        let costs = || self.costs.iter().filter(|cost| cost.timed > 0.0);
+        let fastest = costs().map(|cost| cost.timed).fold(f64::MAX, f64::min);
+        let wanted = (self.stretch / fastest).ceil().clamp(1.0, 1e6) as u32;
+        if !self.own_files {
+            return wanted;
+        }
+        let making = costs().map(|cost| cost.prepare).sum::<f64>() / costs().count().max(1) as f64;
+        let visits = if self.revisit { f64::from(USUAL_ROUNDS) } else { 1.0 };
+        let most = if making > fastest * MAKING * visits { 1 } else { self.room / self.made(FEWEST_ROUNDS, 1) };
+        wanted.min(most).max(1)
+    }
+
+    fn made(&self, rounds: u32, units: u32) -> u32 {
+        sets(self.revisit, rounds, spares(rounds), units)
+    }
+
+    /// Seconds of so many rounds on all targets.
+    fn seconds(&self, units: u32, rounds: u32) -> f64 {
+        let lead_in = u32::from(!self.single);
+        let (made, done) = (f64::from(self.made(rounds, units)), f64::from(rounds * units + lead_in));
+        let around = f64::from(rounds + lead_in) * AROUND;
+        let of = |cost: &UnitCost| cost.fixed + made * cost.prepare + done * cost.wall.max(cost.timed) + around;
+        self.costs.iter().map(of).sum()
+    }
+}
+
+impl Whole {
+    /// Seconds that work is held so that the journal of the slowest target is written as often as was asked for: as long for
+    /// all, for a rate after a minute is another than after ten seconds.
+    fn held(&self, sustain: f64) -> f64 {
+        /// A target whose journal is hardly written is not waited for longer.
+        const LONGEST: f64 = 6.0;
+        const MARGIN: f64 = 1.2;
+        let needed = self.costs.iter().filter(|cost| cost.seconds > 0.0).filter_map(|cost| {
+            let turns = cost.journal_turns?;
+            Some(if turns > 0.0 { sustain * cost.seconds / turns * MARGIN } else { f64::INFINITY })
+        });
+        needed.fold(self.stretch, f64::max).min(self.stretch * LONGEST)
+    }
+
+    fn amount(&self, scale: f64) -> Amount {
+        let profile = &self.profile;
+        if let Some(sustain) = self.sustain {
+            let until_ms = Some((self.held(sustain) * 1e3).ceil() as u64);
+            return Amount { repetitions: 1, operations: u64::MAX, until_ms };
+        }
+        let costs = || self.costs.iter().filter(|cost| cost.seconds > 0.0);
+        let rate = |cost: &&WholeCost| cost.operations as f64 / cost.seconds;
+        let seconds = seconds(profile, self.stretch, scale);
+        let pass = profile.operations.max(1);
+        let Some(fastest) = costs().max_by(|a, b| rate(a).total_cmp(&rate(b))) else {
+            return Amount::of(1, pass);
+        };
+        let slowest = costs().map(|cost| rate(&cost)).fold(f64::INFINITY, f64::min);
+        // A disk a thousand times slower than memory must not measure for an hour what memory does in two seconds.
+        let mut bound = slowest * seconds * if profile.divisible { PATIENCE } else { f64::INFINITY };
+        if profile.renewal == Renewal::Inside {
+            // What the worker does between passes takes its time too.
+            let of_one = |cost: &WholeCost| cost.spent.measure.max(cost.seconds) / cost.operations.max(1) as f64;
+            bound = bound.min(seconds * PATIENCE / costs().map(of_one).fold(0.0, f64::max));
+        }
+        let margin = if fastest.between { MARGIN_BETWEEN } else { MARGIN };
+        let wanted = ((rate(&fastest) * seconds * margin).min(bound).ceil() as u64).max(profile.fewest);
+        if profile.repeats_in_place {
+            // A part of a pass would have a whole flush, or a whole close.
+            let whole = !profile.divisible || (self.has_ends() && wanted > pass);
+            let operations = if whole { wanted.div_ceil(pass) * pass } else { wanted };
+            return Amount::of(1, operations);
+        }
+        // Without renewal there is no state to restore: such a workload is one whole, and one is a trial.
+        let repetitions = if profile.renewal == Renewal::Never { 1 } else { wanted.div_ceil(pass) };
+        let operations = if profile.divisible { wanted.div_ceil(repetitions).min(pass) } else { pass };
+        let one = Amount::of(1, operations);
+        let longest = costs().map(|cost| cost.expected_seconds(profile, one)).fold(0.0, f64::max);
+        let patience = (seconds * PATIENCE / longest).floor().max(1.0);
+        Amount::of((repetitions as f64).min(patience) as u32, operations)
+    }
+
+    /// Something is done at the end of each pass, inside the clock.
+    fn has_ends(&self) -> bool {
+        self.profile.renewal == Renewal::Inside || self.profile.durability == Durability::End
+    }
+
+    /// Seconds that trials with this amount should take, one on each target, by what warm-up measured.
+    fn expected(&self, amount: Amount) -> f64 {
+        self.costs.iter().map(|cost| cost.expected_seconds(&self.profile, amount)).sum()
+    }
+}
+
+impl WholeCost {
+    /// Seconds that a trial of this amount should take.
+    pub(super) fn expected_seconds(&self, profile: &Profile, amount: Amount) -> f64 {
+        if let Some(until) = amount.until_ms {
+            let Spent { prepare, settle, measure, cleanup } = self.spent;
+            return until as f64 * 1e-3 + prepare + settle + cleanup + (measure - self.seconds).max(0.0);
+        }
+        let repetitions = f64::from(amount.repetitions);
+        let operations = amount.operations as f64 * repetitions;
+        let timed = self.seconds * operations / (self.operations.max(1) as f64);
+        // What is measured but not timed: the worker's exit, and untimed parts of the micro-benchmarks; where the worker
+        // restores the state itself, there is more of it the more passes there are.
+        let around = (self.spent.measure - self.seconds).max(0.0);
+        let around = match profile.renewal {
+            Renewal::Inside => around * operations / (self.operations.max(1) as f64),
+            _ => around * repetitions,
+        };
+        let renewed = if profile.renewal == Renewal::Recreate { repetitions } else { 1.0 };
+        (self.spent.prepare + self.spent.cleanup) * renewed + self.spent.settle * repetitions + timed + around
+    }
+}
+
+/// Seconds of a budget that holds blocks of so many seconds in all.
+pub(super) fn to_hold(seconds: f64) -> f64 {
+    seconds / FILL
+}
+
+/// Rounds that may be made again because a neighbour was not at rest.
+pub(super) fn spares(rounds: u32) -> u32 {
+    (rounds / 8).max(1)
+}
+
+/// The fewest blocks of a budget: whole rotations of the parts.
+pub(super) fn fewest_blocks(rotation: u32) -> u32 {
+    FEWEST_BLOCKS.next_multiple_of(rotation)
+}
+
+/// Sets of files that are made for so many rounds of a cell where each unit has its own: one leads in, and some rounds are
+/// to spare; `revisit`: all rounds visit those of one sample.
+pub(crate) fn sets(revisit: bool, rounds: u32, spares: u32, units: u32) -> u32 {
+    let samples = if revisit { 1 } else { rounds + spares };
+    samples * units + 1
+}
+
+/// When results are analysed: at half of the blocks, at three quarters and at the end, each a whole rotation; and after
+/// half as many again and twice as many, for which cells that ended early may leave the time.
+fn looks(blocks: u32, rotation: u32) -> Vec<u32> {
+    let at = |share: f64| ((f64::from(blocks) * share).ceil() as u32).next_multiple_of(rotation);
+    let mut looks: Vec<u32> =
+        [at(0.5), at(0.75)].into_iter().filter(|at| *at >= FEWEST_BLOCKS && *at < blocks).collect();
+    looks.extend([blocks, at(1.5), at(2.0)]);
+    // Of few blocks, two shares may be the same rotation.
+    looks.dedup();
+    looks
+}
+
+fn seconds(profile: &Profile, stretch: f64, scale: f64) -> f64 {
+    let floor = if profile.durability == Durability::Each { EACH_SECONDS.min(stretch) } else { 0.0 };
+    shortened(stretch, scale).max(floor)
+}
+
+/// Share of a sample below which it is too short: nothing is missing where its length was `asked` for.
+pub(super) fn shortest(asked: bool) -> f64 {
+    if asked { 1.0 } else { SHORTEST }
+}
+
+/// Seconds that samples last where the budget made them shorter: not below what memory needs.
+pub(super) fn shortened(stretch: f64, scale: f64) -> f64 {
+    (stretch * scale).max(MEMORY_SECONDS.min(stretch))
+}
+
+/// Seconds that a whole's sample should last: what was `asked` for, and otherwise less where nothing reaches the device.
+pub(super) fn whole_seconds(profile: &Profile, asked: Option<f64>) -> f64 {
+    asked.unwrap_or(if profile.reaches_device { VISIT } else { MEMORY_SECONDS })
+}
+
+/// Seconds after which a warm-up repetition that can be cut short is: enough to know a rate by. What is held until a journal
+/// was written needs all of the time that it is `held` at least.
+pub(super) fn warmup_seconds(profile: &Profile, plan: &Plan, held: Option<f64>, trials: usize) -> f64 {
+    let share =
+        plan.repetition.budget().map_or(f64::INFINITY, |budget| budget.as_secs_f64() / trials.max(1) as f64 / 10.0);
+    let whole = whole_seconds(profile, held.or(plan.stretch));
+    whole.min(share).max(MEMORY_SECONDS.min(whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fsb_engine::{Sizing, workload};
+    use fsb_model::WorkloadSpec;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    const BASIS: Basis<'static> = Basis {
+        cases: &[],
+        base: 1.0,
+        rotation: 1,
+        interim: false,
+        repetition: Repetition::Budget { seconds: 0.0 },
+        asked: false,
+        left: 0.0,
+        emulated: false,
+    };
+
+    fn whole(name: &str, params: serde_json::Value, costs: &[(u64, f64)]) -> Whole {
+        let spec = WorkloadSpec::new(name, serde_json::from_value(params).unwrap());
+        let profile = workload::parse(&spec, &Sizing { size: 2 << 30, cpus: 2 }).unwrap().profile();
+        let cost = |(target, (operations, seconds)): (usize, &(u64, f64))| WholeCost {
+            target,
+            operations: *operations,
+            seconds: *seconds,
+            spent: Spent { prepare: 0.2, settle: 0.1, measure: *seconds, cleanup: 0.1 },
+            journal_turns: None,
+            between: false,
+        };
+        Whole { profile, stretch: 2.0, sustain: None, costs: costs.iter().enumerate().map(cost).collect() }
+    }
+
+    /// Plans one whole within so many seconds.
+    fn plan_whole(whole: &Whole, left: f64) -> Decision {
+        let repetition = Repetition::Budget { seconds: left };
+        Basis { cases: &[Case::Whole(Box::new(whole.clone()))], repetition, left, ..BASIS }.decide()
+    }
+
+    fn amount(decided: &Decision) -> Amount {
+        let Share::Whole(amount) = decided.shares[0] else { panic!("{decided:?}") };
+        amount
+    }
+
+    fn rounds(decided: &Decision, case: usize) -> Rounds {
+        let Share::Rounds(rounds, _) = decided.shares[case] else { panic!("{decided:?}") };
+        rounds
+    }
+
+    fn seconds(decided: &Decision, case: usize) -> f64 {
+        let Share::Rounds(_, seconds) = decided.shares[case] else { panic!("{decided:?}") };
+        seconds
+    }
+
+    fn row(own_files: bool, revisit: bool, single: bool, cost: UnitCost) -> Case {
+        let costs = vec![cost.clone(), cost];
+        Case::Rounds(InRounds { own_files, revisit, room: 100, stretch: STRETCH, single, costs })
+    }
+
+    fn rows(count: usize, unit: f64) -> Vec<Case> {
+        let of = |at: usize| {
+            let own = at.is_multiple_of(2);
+            let cost = UnitCost { timed: unit, wall: unit * 1.2, prepare: if own { unit } else { 0.0 }, fixed: 0.05 };
+            row(own, at.is_multiple_of(4), false, cost)
+        };
+        (0..count).map(of).collect()
+    }
+
+    fn basis(cases: &[Case], rotation: u32, repetition: Repetition, left: f64) -> Basis<'_> {
+        Basis { cases, rotation, interim: true, repetition, left, ..BASIS }
+    }
+
+    fn decide(unit: f64, left: f64, rotation: u32) -> Decision {
+        basis(&rows(12, unit), rotation, Repetition::Budget { seconds: left }, left).decide()
+    }
+
+    #[test]
+    fn the_fastest_target_gets_two_seconds_and_the_others_no_less() {
+        let params = json!({"file_size": "256M", "block_size": "4K", "access": "random", "durability": "each"});
+        let random = |costs: &[(u64, f64)]| whole("write", params.clone(), costs);
+        let decided = plan_whole(&random(&[(10_000, 1.0), (5_000, 1.0)]), 3600.0);
+        assert_eq!(amount(&decided), Amount::of(1, 22_000));
+        // But a target that is ten times slower measures five times as long, not ten.
+        let decided = plan_whole(&random(&[(10_000, 1.0), (1_000, 1.0)]), 3600.0);
+        assert_eq!((amount(&decided).operations, decided.blocks), (10_000, MOST_BLOCKS));
+    }
+
+    #[test]
+    fn a_small_budget_makes_shorter_samples_of_wholes_rather_than_fewer_blocks() {
+        let params = json!({"files": 1000, "file_size": "4K", "durability": "end"});
+        let create = whole("create", params, &[(1000, 0.1), (1000, 0.1)]);
+        // Two seconds would be 22 repetitions, but each takes half a second: five times the sample is 20 of them.
+        assert_eq!(amount(&plan_whole(&create, 600.0)), Amount::of(20, 1000));
+        let usual = plan_whole(&create, 90.0);
+        assert!(usual.blocks == BLOCKS && amount(&usual).repetitions < 20, "{usual:?}");
+        let poor = plan_whole(&create, 10.0);
+        assert!(poor.blocks < FEWEST_BLOCKS_JUDGED && poor.block_seconds * f64::from(poor.blocks) <= 10.0, "{poor:?}");
+        let cases = [Case::Whole(Box::new(create))];
+        let repetition = Repetition::Budget { seconds: 60.0 };
+        let asked = Basis { cases: &cases, asked: true, repetition, left: 60.0, ..BASIS }.decide();
+        assert!(asked.blocks < FEWEST_BLOCKS_JUDGED && amount(&asked).repetitions == 20, "{asked:?}");
+    }
+
+    #[test]
+    fn blocks_that_were_asked_for_are_made_and_never_end_early() {
+        let repetition = Repetition::Blocks { blocks: 7, seconds: None };
+        let cases = [Case::Whole(Box::new(whole("read", json!({"file_size": "8M", "cache": "warm"}), &[(8, 0.001)])))];
+        let decided = Basis { cases: &cases, repetition, left: 1.0, ..BASIS }.decide();
+        assert!(decided.blocks == 7 && amount(&decided).operations >= 800, "{decided:?}");
+        let decided = basis(&rows(1, 0.01), 3, repetition, 1.0).decide();
+        assert_eq!((decided.blocks, decided.looks.len()), (7, 0));
+    }
+
+    #[test]
+    fn a_cell_that_failed_everywhere_still_has_an_amount() {
+        assert_eq!(amount(&plan_whole(&whole("rename", json!({"files": 10}), &[]), 100.0)), Amount::of(1, 10));
+    }
+
+    #[test]
+    fn wholes_beside_rounds_have_their_share_of_the_time() {
+        let params = json!({"files": 1000, "file_size": "4K", "durability": "end"});
+        let mut cases = rows(2, 0.01);
+        cases.push(Case::Whole(Box::new(whole("create", params, &[(1000, 0.1), (1000, 0.1)]))));
+        let decided = basis(&cases, 2, Repetition::Budget { seconds: 300.0 }, 300.0).decide();
+        let Share::Whole(amount) = decided.shares[2] else { panic!("{decided:?}") };
+        // A third of 300 s, in 12 blocks.
+        let Case::Whole(whole) = &cases[2] else { unreachable!() };
+        assert!((4.0..300.0 / 3.0 / 12.0).contains(&whole.expected(amount)), "{decided:?}");
+        assert!(decided.block_seconds * f64::from(decided.blocks) <= 300.0, "{decided:?}");
+    }
+
+    #[test]
+    fn five_minutes_hold_twelve_blocks_and_are_analysed_on_the_way() {
+        let decided = decide(0.01, 280.0, 2);
+        assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 10, 12, 18, 24][..]));
+        assert!((0..12).all(|case| rounds(&decided, case).rounds >= FEWEST_ROUNDS), "{decided:?}");
+        assert_eq!(rounds(&decided, 1).units, 3);
+        let decided = decide(0.01, 280.0, 3);
+        assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 9, 12, 18, 24][..]));
+    }
+
+    #[test]
+    fn a_budget_that_cannot_judge_all_judges_the_first_of_the_plan() {
+        let rows = rows(12, 0.01);
+        let basis = |rows, left| basis(rows, 2, Repetition::Budget { seconds: left }, left);
+        assert_eq!(basis(&rows, 280.0).judged(), 12);
+        let few = basis(&rows, 15.0);
+        let judged = few.judged();
+        assert!((1..12).contains(&judged) && few.decide().blocks < fewest_blocks(2), "{judged}");
+        assert!(basis(&rows[..judged], 15.0).decide().blocks >= fewest_blocks(2));
+        // What all of them take is a budget that judges them.
+        assert_eq!(basis(&rows, few.seconds_to_judge(12) / FILL + 0.1).judged(), 12);
+        assert_eq!(basis(&rows, 0.1).judged(), 0);
+    }
+
+    #[test]
+    fn a_long_command_runs_once_a_block_and_gets_more_blocks() {
+        let decide = |timed: f64, single, left| {
+            let cost = UnitCost { timed, wall: timed, prepare: 0.0, fixed: 0.02 };
+            basis(&[row(false, false, single, cost)], 2, Repetition::Budget { seconds: left }, left).decide()
+        };
+        let decided = decide(1.0, true, 50.0);
+        assert_eq!(rounds(&decided, 0), Rounds { rounds: 1, units: 1, lead_in: false });
+        assert_eq!((decided.blocks, &decided.looks[..2]), (14, &[8, 12][..]));
+        assert_eq!(decide(1.0, false, 50.0).blocks, 6);
+        // Five blocks can be judged, though they are no whole rotation.
+        let decided = decide(4.0, true, 52.0);
+        assert_eq!((decided.blocks, decided.looks.len()), (5, 0));
+        // Runs on a state that takes long to make are worth more rounds.
+        let slow_setup = UnitCost { timed: 1.0, wall: 1.0, prepare: 0.0, fixed: 20.0 };
+        let repetition = Repetition::Budget { seconds: 900.0 };
+        let decided = basis(&[row(false, false, true, slow_setup)], 2, repetition, 900.0).decide();
+        assert_eq!(rounds(&decided, 0).rounds, 3);
+    }
+
+    #[test]
+    fn a_bound_makes_rounds_fewer_before_there_are_fewer_blocks() {
+        let made = |seconds, left| {
+            let decided = basis(&rows(2, 0.1), 2, Repetition::Blocks { blocks: 6, seconds }, left).decide();
+            assert_eq!((decided.blocks, decided.looks.len()), (6, 0));
+            rounds(&decided, 1).rounds
+        };
+        assert_eq!(made(None, f64::INFINITY), USUAL_ROUNDS);
+        assert_eq!(made(Some(900.0), 900.0), USUAL_ROUNDS);
+        assert!((FEWEST_WITHOUT_CHOICE + 1..USUAL_ROUNDS).contains(&made(Some(36.0), 36.0)));
+        assert_eq!(made(Some(5.0), 5.0), FEWEST_WITHOUT_CHOICE);
+    }
+
+    #[test]
+    fn files_that_are_visited_again_make_longer_samples_possible() {
+        let cost = UnitCost { timed: 0.005, wall: 0.006, prepare: 0.03, fixed: 0.05 };
+        let rows = [row(true, false, false, cost.clone()), row(true, true, false, cost)];
+        let decided = basis(&rows, 2, Repetition::Budget { seconds: 120.0 }, 120.0).decide();
+        assert_eq!((rounds(&decided, 0).units, rounds(&decided, 1).units), (1, 5));
+        assert!(seconds(&decided, 1) < seconds(&decided, 0), "{decided:?}");
+    }
+
+    #[test]
+    fn no_number_of_blocks_is_analysed_twice() {
+        for rotation in 1..=16 {
+            for blocks in (rotation..=MOST_BLOCKS).step_by(rotation as usize) {
+                let looks = looks(blocks, rotation);
+                assert!(looks.windows(2).all(|pair| pair[0] < pair[1]), "{blocks} blocks of {rotation}: {looks:?}");
+                assert!(looks.contains(&blocks) && looks.iter().all(|look| look.is_multiple_of(rotation)));
+            }
+        }
+    }
+
+    /// Half a second of making files before rounds of some hundredths is spread over more of them.
+    #[test]
+    fn what_is_done_once_is_worth_more_rounds() {
+        let cost = |fixed| UnitCost { timed: 0.03, wall: 0.03, prepare: 0.0, fixed };
+        let rows = [row(false, false, false, cost(0.01)), row(false, false, false, cost(0.5))];
+        let made = |repetition, left| {
+            let decided = basis(&rows, 2, repetition, left).decide();
+            assert!(decided.block_seconds * f64::from(decided.blocks) <= left, "{decided:?}");
+            (rounds(&decided, 0).rounds, rounds(&decided, 1).rounds)
+        };
+        let (cheap, dear) = made(Repetition::Budget { seconds: 30.0 }, 30.0);
+        assert!(cheap >= FEWEST_ROUNDS && dear >= 2 * cheap, "{cheap} {dear}");
+        assert_eq!(made(Repetition::Budget { seconds: 900.0 }, 900.0), (MOST_ROUNDS, MOST_ROUNDS));
+        assert_eq!(made(Repetition::Blocks { blocks: 3, seconds: None }, 30.0), (USUAL_ROUNDS, USUAL_ROUNDS));
+    }
+
+    proptest! {
+        #[test]
+        fn more_budget_never_means_less_work(left in 1.0f64..2000.0, more in 1.0f64..2000.0, rate in 100u64..1_000_000) {
+            let create = whole("create", json!({"files": 1000, "durability": "end"}), &[(rate, 1.0)]);
+            let (little, much) = (plan_whole(&create, left), plan_whole(&create, left + more));
+            prop_assert!(much.blocks >= little.blocks);
+            prop_assert!(amount(&much).repetitions >= amount(&little).repetitions);
+        }
+
+        #[test]
+        fn budgets_are_kept_and_fewer_blocks_than_can_be_judged_are_never_analysed(
+            unit in 0.0005f64..0.2, left in 1.0f64..4000.0, rotation in 1u32..7,
+        ) {
+            let decided = decide(unit, left, rotation);
+            prop_assert!(decided.blocks.is_multiple_of(rotation) || decided.blocks < rotation);
+            if decided.looks.is_empty() {
+                prop_assert!((1..fewest_blocks(rotation)).contains(&decided.blocks));
+            } else {
+                prop_assert!(decided.blocks >= FEWEST_BLOCKS && decided.looks.contains(&decided.blocks));
+            }
+            prop_assert!(decided.looks.windows(2).all(|pair| pair[0] < pair[1]));
+            prop_assert!(decided.looks.iter().all(|look| look.is_multiple_of(rotation)));
+            prop_assert!(decided.blocks == 1 || decided.block_seconds * f64::from(decided.blocks) <= left, "{:?}", decided);
+        }
+    }
+}

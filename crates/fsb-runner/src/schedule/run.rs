@@ -1,0 +1,536 @@
+//! The blocks of a run: targets are made ready, each cell is measured on all of them, and every trial is saved.
+
+use std::time::Instant;
+
+use fsb_engine::mix;
+use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
+use fsb_model::run::BlockOrder;
+use fsb_model::{Amount, Outcome, StopReason, Target, Trial, Warning, WorkloadSpec};
+use fsb_testbed::{Kind, Provisioned};
+
+use super::budget::Measure;
+use super::error::RunError;
+use super::judge::Judgment;
+use super::model::CellState;
+use super::planner::{COMMAND_WARM_UP, WARM_UP, WARM_UP_OF_COMMAND, spares, warmup_seconds};
+use super::{Run, Schedule};
+use crate::agent::{AgentError, MeasureRequest, Method, SeatTrial, TrialReply, deadline};
+use crate::event::Event;
+use crate::{order, placement, wall_clock};
+
+/// A trial that is disturbed again and again is made so often more: then the disturbance is the machine's state, and
+/// the last attempt is as good as any.
+pub const REPEATS: u32 = 2;
+/// Where half of so many trials or more are disturbed at the first attempt, the disturbance is the machine's state, too,
+/// and the time tells more in another block.
+const TOLD: usize = 6;
+
+/// A target that is ready in a block.
+struct Ready {
+    seat: u32,
+    /// Index in the plan.
+    target: usize,
+    provisioned: Provisioned,
+    /// Why it is gone.
+    lost: Option<String>,
+}
+
+/// A block under way: its order, by indexes.
+pub(super) struct Block {
+    pub(super) order: BlockOrder,
+    /// Targets that are ready at once, group after group.
+    pub(super) groups: Vec<Vec<usize>>,
+    pub(super) cells: Vec<usize>,
+}
+
+impl Block {
+    pub(super) fn is_warmup(&self) -> bool {
+        self.order.block == 0
+    }
+}
+
+impl Schedule<'_> {
+    pub(super) fn warm_up(&mut self) -> Result<(), RunError> {
+        if !self.run.warmup {
+            return Ok(());
+        }
+        let mut cells = self.held_cells();
+        let order = if self.run.judge.draws_targets() {
+            self.try_candidates()?;
+            let judgment = self.run.judge.judge(&self.run.record, &self.run.trials, 0);
+            let Some(targets) = judgment.targets.filter(|_| judgment.stop.is_none()) else { return Ok(()) };
+            self.order_of(0, Some(&targets), &cells)
+        } else {
+            let grid = self.grid();
+            let unvisited = grid.unvisited();
+            cells.retain(|cell| !unvisited.contains(cell));
+            // Nothing is compared here: each kernel is booted once.
+            let mut targets: Vec<_> = self.run.record.plan.targets.iter().collect();
+            targets.sort_by_key(|target| {
+                self.run.record.plan.targets.iter().position(|first| first.kernel == target.kernel)
+            });
+            BlockOrder {
+                block: 0,
+                targets: targets.into_iter().map(|target| target.name.clone()).collect(),
+                cells: self.labels(&cells),
+                parts: Vec::new(),
+            }
+        };
+        let opened = self.run.started.elapsed().as_secs_f64();
+        self.block(order)?;
+        self.end_warm_up(opened)
+    }
+
+    /// Makes every candidate once, before anything is measured, and notes those that cannot be made: what this kernel or a mkfs
+    /// program refuses costs no block.
+    fn try_candidates(&mut self) -> Result<(), RunError> {
+        let places = self.run.record.plan.at_once();
+        let all: Vec<usize> = (0..self.run.record.plan.targets.len()).collect();
+        for some in all.chunks(places) {
+            for (part, target) in some.iter().enumerate() {
+                let name = self.run.record.plan.targets[*target].name.clone();
+                self.run.observer.event(&Event::Visit { block: 0, target: &name });
+                match self.provision(*target, *target as u32, part as u32) {
+                    Ok(Provisioned { record, .. }) => drop(self.run.record.targets.insert(name, record)),
+                    Err(AgentError::Refused(error)) => {
+                        let record = self.run.record.targets.entry(name.clone()).or_default();
+                        record.failed = Some(error.to_string());
+                        self.run.observer.event(&Event::Refused { target: &name, why: &error.to_string() });
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            for target in some {
+                self.release(*target as u32, *target)?;
+            }
+        }
+        self.save()
+    }
+
+    /// Makes the blocks that are still missing. Returns the reason why it stopped.
+    pub(super) fn run_blocks(&mut self) -> Result<StopReason, RunError> {
+        let measured = self.run.trials.iter().filter(|trial| trial.counts() || self.run.judge.draws_targets());
+        let mut made = measured.map(|trial| trial.block).max().unwrap_or(0);
+        // Analyses of earlier segments: what they found follows from the trials.
+        let past: Vec<u32> = self.run.record.looks.iter().copied().filter(|look| *look <= made).collect();
+        past.into_iter().for_each(|look| drop(self.judge(look)));
+        let (mut last, mut longest) = (None::<f64>, 0.0_f64);
+        loop {
+            let judgment = self.judge(made);
+            if let Some(reason) = judgment.stop {
+                return Ok(reason);
+            }
+            if let Some(ending) = self.ending(made, last, longest) {
+                return Ok(self.run.judge.reason(&self.run.record, ending, made, judgment));
+            }
+            let block = made + 1;
+            if let Some(standing) = &judgment.standing {
+                self.run.observer.event(&Event::RaceRound { round: block, standing });
+            }
+            let open: Vec<usize> = self.held_cells().into_iter().filter(|cell| !self.cells[*cell].settled).collect();
+            let cells = if judgment.targets.is_none() { self.fitting(block, open) } else { open };
+            let began = Instant::now();
+            self.block(self.order_of(block, judgment.targets.as_deref(), &cells))?;
+            let took = began.elapsed().as_secs_f64();
+            // A block may wait for a disk that others use, or not. Of fewer targets the later blocks are shorter.
+            longest = took.max(if judgment.targets.is_some() { longest * 0.5 } else { longest });
+            last = Some(took);
+            made = block;
+            if judgment.targets.is_none() {
+                if self.cut {
+                    self.expect_measured()?;
+                }
+                let Run { observer, record, trials, .. } = &mut self.run;
+                observer.event(&Event::Block { record, trials });
+            }
+        }
+    }
+
+    /// Asks the judge after `made` blocks, and notes the cells that it settled.
+    fn judge(&mut self, made: u32) -> Judgment {
+        // Trials are in the order of their blocks.
+        let count = self.run.trials.partition_point(|trial| trial.block <= made);
+        let judgment = self.run.judge.judge(&self.run.record, &self.run.trials[..count], made);
+        for label in &judgment.settled {
+            if let Some(cell) = self.cell_of(label) {
+                self.cells[cell].settled = true;
+            }
+        }
+        judgment
+    }
+
+    /// The order of a block of these cells, on all targets or on those that were drawn.
+    fn order_of(&self, block: u32, drawn: Option<&[(String, u32)]>, cells: &[usize]) -> BlockOrder {
+        let names: Vec<String> = match drawn {
+            Some(drawn) => drawn.iter().map(|(name, _)| name.clone()).collect(),
+            None => self.run.record.plan.targets.iter().map(|target| target.name.clone()).collect(),
+        };
+        let mut order = order::block(self.run.record.plan.seed, block, &names, &self.labels(cells));
+        if let Some(drawn) = drawn.filter(|_| placement::parts(&self.run.record) > 1) {
+            let part = |name: &String| drawn.iter().find(|(known, _)| known == name).map_or(0, |(_, part)| *part);
+            order.parts = order.targets.iter().map(part).collect();
+        }
+        order
+    }
+
+    fn block(&mut self, mut order: BlockOrder) -> Result<(), RunError> {
+        let parts = placement::parts(&self.run.record);
+        if parts > 1 && order.parts.is_empty() {
+            let all: Vec<_> = self.run.record.plan.targets.iter().map(|target| target.name.clone()).collect();
+            order.parts = order::parts(order.block, &all, &order.targets, parts);
+        }
+        self.run.record.order.retain(|known| known.block != order.block);
+        self.run.record.order.push(order.clone());
+        self.save()?;
+        let targets: Vec<usize> = order.targets.iter().filter_map(|name| self.target_of(name)).collect();
+        let cells = order.cells.iter().filter_map(|label| self.cell_of(label)).collect();
+        let groups = if self.side_by_side { vec![targets] } else { targets.into_iter().map(|one| vec![one]).collect() };
+        let block = Block { order, groups, cells };
+        self.making.resize(block.groups.len(), 0.0);
+        for group in 0..block.groups.len() {
+            if self.cut {
+                break;
+            }
+            self.visit(&block, group)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a group of targets ready at once, measures each cell on all of them before the next one, and takes them down.
+    fn visit(&mut self, block: &Block, group: usize) -> Result<(), RunError> {
+        let began = Instant::now();
+        let mut ready = Vec::new();
+        for target in &block.groups[group] {
+            let name = &self.run.record.plan.targets[*target].name;
+            self.run.observer.event(&Event::Visit { block: block.order.block, target: name });
+            let (seat, part) = match self.side_by_side {
+                true => (*target as u32, block.order.part_of(name).unwrap_or(0)),
+                false => (0, 0),
+            };
+            if let Some(provisioned) = self.make_ready(block, *target, seat, part)? {
+                self.room.bytes = self.room.bytes.min(provisioned.free_bytes);
+                self.room.inodes = self.room.inodes.min(provisioned.free_inodes);
+                self.room.kernel_caches_only &= provisioned.abilities.kernel_caches_only;
+                ready.push(Ready { seat, target: *target, provisioned, lost: None });
+            }
+        }
+        let mut making = began.elapsed();
+        for cell in &block.cells {
+            let measure = Measure { block, group, cell: *cell };
+            if ready.is_empty() || self.leaves_out(&measure) {
+                continue;
+            }
+            if self.cells[*cell].unit.is_some() {
+                self.measure_in_rounds(&measure, &mut ready)?;
+            } else {
+                self.measure_whole(&measure, &mut ready)?;
+            }
+        }
+        let began = Instant::now();
+        for Ready { seat, target, .. } in &ready {
+            self.release(*seat, *target)?;
+        }
+        making += began.elapsed();
+        self.releasing = self.releasing.max(began.elapsed().as_secs_f64());
+        self.making[group] = making.as_secs_f64();
+        Ok(())
+    }
+
+    /// A cell that is measured as a whole: one target after the other, while the others are at rest.
+    fn measure_whole(&mut self, measure: &Measure<'_>, ready: &mut [Ready]) -> Result<(), RunError> {
+        let seed = mix_all(&[self.run.record.plan.seed, text_seed(self.cells[measure.cell].label())]);
+        let turns = order::rounds(seed, measure.block.order.block, ready.len() as u32, 1).remove(0);
+        for at in turns {
+            let ready = &mut ready[at as usize];
+            match &ready.lost {
+                None => self.make_attempts(measure, ready)?,
+                Some(why) => self.keep(measure, ready.target, skipped(why), Some(&ready.provisioned), false)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A cell in rounds on all targets that are ready. A disturbed trial in rounds is not made again: what disturbs one sample
+    /// disturbs its neighbours, and the same time tells more in another block.
+    fn measure_in_rounds(&mut self, measure: &Measure<'_>, ready: &mut [Ready]) -> Result<(), RunError> {
+        let started = wall_clock::now();
+        let there: Vec<&Ready> = ready.iter().filter(|ready| ready.lost.is_none()).collect();
+        let mut replies = self.ask_for_rounds(measure, &there)?;
+        for ready in ready {
+            let reply = match (&ready.lost, replies.iter().position(|(seat, _)| *seat == ready.seat)) {
+                (None, Some(at)) => replies.swap_remove(at).1,
+                (lost, _) => skipped(lost.as_deref().unwrap_or("the agent gave no answer for it")),
+            };
+            note_lost(ready, &reply);
+            self.trial_started = started;
+            self.keep(measure, ready.target, reply, Some(&ready.provisioned), false)?;
+        }
+        Ok(())
+    }
+
+    /// Conducts a trial, again while it is disturbed or invalid, and keeps every attempt. All but the last are superseded from the
+    /// start: whatever becomes of the run, none of them is ever analysed.
+    fn make_attempts(&mut self, measure: &Measure<'_>, ready: &mut Ready) -> Result<(), RunError> {
+        for attempt in 1.. {
+            let reply = self.ask_for_trial(measure, ready, attempt)?;
+            let again = attempt <= self.run.repeats && self.is_worth_repeating(measure, ready.target, &reply);
+            note_lost(ready, &reply);
+            self.keep(measure, ready.target, reply, Some(&ready.provisioned), again)?;
+            if !again {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Warm-up is never analysed, a trial that failed would fail again, and the budget is kept: blocks beyond the fifth
+    /// may be given up for repetitions, the first five may not.
+    fn is_worth_repeating(&self, measure: &Measure<'_>, target: usize, reply: &TrialReply) -> bool {
+        let block = measure.block.order.block;
+        let measured = block > 0 && matches!(reply.outcome, Outcome::Ok | Outcome::Invalid);
+        if !measured || reply.target_lost {
+            return false;
+        }
+        if reply.interference.is_empty()
+            && (reply.outcome == Outcome::Ok || self.is_always_invalid(target, measure.cell))
+        {
+            return false;
+        }
+        if self.is_always_affected() {
+            return false;
+        }
+        let Some(budget) = self.run.record.plan.repetition.budget() else { return true };
+        let planned = self.run.record.blocks_planned.unwrap_or(FEWEST_BLOCKS_JUDGED);
+        let blocks = FEWEST_BLOCKS_JUDGED.min(planned).max(block);
+        // The same cell on the targets whose turn is still to come, too: at most on all of them. A resumed run does not know
+        // how long trials take; it goes on as it began.
+        let itself = self.cells[measure.cell].seconds_on(&measure.block.groups[measure.group]);
+        let left = self.seconds_left(measure, blocks).unwrap_or(0.0);
+        self.run.started.elapsed().as_secs_f64() + itself + left <= budget.as_secs_f64()
+    }
+
+    /// What was invalid to its last attempt in an earlier block is so by its nature: no mapping is direct.
+    fn is_always_invalid(&self, target: usize, cell: usize) -> bool {
+        let (target, label) = (&self.run.record.plan.targets[target].name, self.cells[cell].label());
+        let of_cell = |trial: &&Trial| trial.counts() && trial.target == *target && trial.workload == label;
+        self.run.trials.iter().filter(of_cell).any(|trial| trial.outcome == Outcome::Invalid)
+    }
+
+    fn is_always_affected(&self) -> bool {
+        let first = self.run.trials.iter().filter(|trial| trial.block > 0 && trial.attempt == 1);
+        let affected: Vec<bool> = first.map(|trial| !trial.interference.is_empty()).collect();
+        affected.len() >= TOLD && affected.iter().filter(|affected| **affected).count() * 2 >= affected.len()
+    }
+
+    /// Has one trial made as a whole.
+    fn ask_for_trial(&mut self, measure: &Measure<'_>, ready: &Ready, attempt: u32) -> Result<TrialReply, RunError> {
+        self.trial_started = wall_clock::now();
+        let (cell, block, target) = (&self.cells[measure.cell], measure.block, ready.target);
+        let plan = &self.run.record.plan;
+        self.run.observer.event(&Event::Trial { target: &plan.targets[target].name, workload: cell.label() });
+        let amount = self.amount(measure.cell);
+        let until_seconds = if block.is_warmup() {
+            let trials = block.cells.len() * plan.at_once();
+            Some(warmup_seconds(&cell.profile, plan, plan.held(&cell.cell.workload), trials))
+        } else {
+            amount.until_ms.map(|until| until as f64 * 1e-3)
+        };
+        let method = Method::Whole { amount, until_seconds, sustain: cell.cell.workload.sustain };
+        let request = self.request(measure, &[ready], (&cell.cell.workload, method), attempt, cell.expected[target]);
+        let replies = self.ask(request)?;
+        Ok(replies.into_iter().next().map_or_else(|| skipped("the agent gave no answer for it"), |(_, reply)| reply))
+    }
+
+    /// Has a cell measured in rounds on these targets.
+    fn ask_for_rounds(&mut self, measure: &Measure<'_>, there: &[&Ready]) -> Result<Vec<(u32, TrialReply)>, RunError> {
+        let (cell, order) = (&self.cells[measure.cell], &measure.block.order);
+        let Some(unit) = cell.unit.as_ref().filter(|_| !there.is_empty()) else { return Ok(Vec::new()) };
+        let warmup = measure.block.is_warmup();
+        let rounds = match warmup {
+            true if cell.is_command() => COMMAND_WARM_UP,
+            true => WARM_UP,
+            false => self.run.record.rounds.get(cell.label()).copied().unwrap_or(WARM_UP),
+        };
+        let seed = mix_all(&[self.run.record.plan.seed, text_seed(cell.label())]);
+        let orders = order::rounds(seed, order.block, there.len() as u32, rounds.rounds + u32::from(rounds.lead_in));
+        let seat_of = |at: u32| there[at as usize].seat;
+        let method = Method::Rounds {
+            own_files: unit.own_files,
+            revisit: cell.revisits(self.room),
+            operations: unit.operations,
+            units: rounds.units,
+            orders: orders.into_iter().map(|turns| turns.into_iter().map(seat_of).collect()).collect(),
+            lead_in: rounds.lead_in,
+            // A run of a command may take minutes.
+            until_seconds: (warmup && cell.is_command()).then_some(WARM_UP_OF_COMMAND),
+            spares: if warmup || !rounds.lead_in { 0 } else { spares(rounds.rounds) },
+        };
+        let (attempt, expected) = (u32::from(!warmup), cell.row_seconds);
+        let request = self.request(measure, there, (&unit.workload, method), attempt, expected);
+        self.run.observer.event(&Event::Row { block: order.block, workload: cell.label(), rounds: rounds.rounds });
+        match self.ask(request) {
+            Err(RunError::Agent(AgentError::Refused(error))) => {
+                Ok(there.iter().map(|ready| (ready.seat, skipped(&error.to_string()))).collect())
+            }
+            replies => replies,
+        }
+    }
+
+    /// A request that should take so many seconds.
+    fn request(
+        &self,
+        measure: &Measure<'_>,
+        ready: &[&Ready],
+        (workload, method): (&WorkloadSpec, Method),
+        attempt: u32,
+        expected: Option<f64>,
+    ) -> MeasureRequest {
+        let seat = |ready: &&Ready| SeatTrial { seat: ready.seat, trial_seed: self.trial_seed(measure, ready.target) };
+        MeasureRequest {
+            seats: ready.iter().map(seat).collect(),
+            workload: workload.clone(),
+            sizing: self.sizing,
+            method,
+            seed: mix_all(&[self.run.record.plan.seed, u64::from(measure.block.order.block)]),
+            attempt,
+            deadline: deadline(&self.cells[measure.cell].profile, expected) * self.slowness(),
+            limit: self.time_limit(measure, expected),
+        }
+    }
+
+    fn ask(&mut self, request: MeasureRequest) -> Result<Vec<(u32, TrialReply)>, RunError> {
+        let Run { agent, observer, .. } = &mut self.run;
+        Ok(agent.measure(request, &mut |progress| observer.event(&Event::Working(&progress)))?)
+    }
+
+    /// A seed that differs between all trials.
+    fn trial_seed(&self, measure: &Measure<'_>, target: usize) -> u64 {
+        let plan = &self.run.record.plan;
+        let (target, label) = (&plan.targets[target].name, self.cells[measure.cell].label());
+        mix_all(&[plan.seed, u64::from(measure.block.order.block), text_seed(target), text_seed(label)])
+    }
+
+    /// Emulated processors need so many times as long at most, as far as deadlines go.
+    fn slowness(&self) -> u32 {
+        const EMULATED: u32 = 8;
+        if self.run.record.emulated { EMULATED } else { 1 }
+    }
+
+    fn amount(&self, cell: usize) -> Amount {
+        let CellState { cell, profile, .. } = &self.cells[cell];
+        // Before planning: one whole repetition, or as much as fits the warm-up's time.
+        let operations = if profile.repeats_in_place { u64::MAX } else { profile.operations };
+        self.run.record.amounts.get(&cell.label).copied().unwrap_or(Amount::of(1, operations))
+    }
+
+    /// Turns the reply into a trial, writes it down, and tells of it.
+    fn keep(
+        &mut self,
+        measure: &Measure<'_>,
+        target: usize,
+        reply: TrialReply,
+        provisioned: Option<&Provisioned>,
+        superseded: bool,
+    ) -> Result<(), RunError> {
+        if measure.block.is_warmup() {
+            self.cells[measure.cell].learn(target, &reply, self.room);
+        }
+        let superseded = superseded || self.note_time(measure, &reply);
+        let started = std::mem::replace(&mut self.trial_started, wall_clock::now());
+        let trial = Trial { superseded, ..self.trial(measure, target, reply, provisioned, started) };
+        self.run.journal.trial(&trial).map_err(RunError::Journal)?;
+        self.done += 1;
+        let (of, left) = self.outlook(measure, target, &trial);
+        self.run.observer.event(&Event::Ended { trial: &trial, done: self.done.min(of), of, left });
+        self.run.trials.push(trial);
+        Ok(())
+    }
+
+    fn provision(&mut self, target: usize, seat: u32, part: u32) -> Result<Provisioned, AgentError> {
+        let Run { agent, observer, record, .. } = &mut self.run;
+        let tell = &mut |progress| observer.event(&Event::Opening(&progress));
+        agent.provision((seat, part), &record.plan.targets[target], tell)
+    }
+
+    /// Formats and mounts the target in a seat and on a part. If it cannot be made, all its trials of the block say so.
+    fn make_ready(
+        &mut self,
+        block: &Block,
+        target: usize,
+        seat: u32,
+        part: u32,
+    ) -> Result<Option<Provisioned>, RunError> {
+        let Target { name, optional, .. } = self.run.record.plan.targets[target].clone();
+        let error = match self.provision(target, seat, part) {
+            Ok(provisioned) => {
+                self.run.record.targets.insert(name.clone(), provisioned.record.clone());
+                if let Some(rates) = provisioned.device {
+                    self.run.record.devices_probed.entry(block.order.block).or_default().insert(name, rates);
+                }
+                provisioned.warnings.iter().for_each(|warning| self.warn_once(warning));
+                return Ok(Some(provisioned));
+            }
+            Err(AgentError::Refused(error)) => error,
+            Err(error) => return Err(error.into()),
+        };
+        let (why, record) = (error.to_string(), self.run.record.targets.entry(name).or_default());
+        // The plan knows that not every machine can make an optional target.
+        let reply = if optional && error.kind == Kind::Machine {
+            record.unavailable = Some(why.clone());
+            TrialReply { outcome: Outcome::NotApplicable, ..skipped(&format!("not available here: {why}")) }
+        } else {
+            record.failed = Some(why.clone());
+            skipped(&why)
+        };
+        let group = block.groups.iter().position(|group| group.contains(&target)).unwrap_or(0);
+        for cell in &block.cells {
+            self.keep(&Measure { block, group, cell: *cell }, target, reply.clone(), None, false)?;
+        }
+        Ok(None)
+    }
+
+    /// Takes the target of a seat down.
+    fn release(&mut self, seat: u32, target: usize) -> Result<(), RunError> {
+        match self.run.agent.release(seat) {
+            Ok(()) => {}
+            Err(AgentError::Refused(error)) => {
+                let name = self.run.record.plan.targets[target].name.clone();
+                self.warn(Warning::NotTakenDown { target: Some(name), error: error.to_string() })
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+}
+
+/// Notes that a reply says that the target is gone.
+fn note_lost(ready: &mut Ready, reply: &TrialReply) {
+    if reply.target_lost {
+        let why = reply.error.as_deref().unwrap_or_default();
+        ready.lost.get_or_insert(format!("the target was lost earlier in this block: {why}"));
+    }
+}
+
+fn skipped(why: &str) -> TrialReply {
+    TrialReply {
+        stretches: Default::default(),
+        outcome: Outcome::Failed,
+        error: Some(why.to_owned()),
+        measured: None,
+        observed: Default::default(),
+        interference: Vec::new(),
+        spent: Default::default(),
+        target_lost: false,
+        out_of_time: false,
+    }
+}
+
+/// One seed of many parts: nearby parts give unrelated seeds.
+fn mix_all(parts: &[u64]) -> u64 {
+    parts.iter().fold(0x9e37_79b9_7f4a_7c15, |state, part| mix(state ^ part))
+}
+
+/// FNV-1a, so that a name's seed is the same everywhere.
+fn text_seed(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}

@@ -1,0 +1,127 @@
+//! The judges of runs: what the results so far say about the blocks that follow.
+
+use std::collections::BTreeSet;
+
+use fsb_model::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
+use fsb_model::stop::{Shortfall, StopReason};
+use fsb_model::{RaceEnd, Repetition, RunRecord, Trial};
+use fsb_report::choice::{self, Choice, Replay};
+use fsb_report::run::ShownTrial;
+use fsb_runner::schedule::{Ending, Judge, Judgment};
+
+use crate::results;
+
+/// Returns the judge of a run.
+pub(super) fn of(record: &RunRecord) -> Box<dyn Judge> {
+    if record.plan.race.is_some() { Box::new(Race) } else { Box::<Intervals>::default() }
+}
+
+/// Ends cells at interim analyses, and a run when its intervals are as narrow as the plan asks for.
+#[derive(Default)]
+struct Intervals {
+    /// Labels of the cells that need no more blocks.
+    settled: BTreeSet<String>,
+}
+
+impl Judge for Intervals {
+    fn judge(&mut self, record: &RunRecord, trials: &[Trial], made: u32) -> Judgment {
+        let of_ratios = record.plan.targets.len() > 1;
+        if record.looks.contains(&made) {
+            let settled = results::look(record, trials);
+            self.settled.extend(settled.iter().cloned());
+            let all = record.cells.iter().all(|cell| self.settled.contains(&cell.label));
+            let reason = match record.plan.repetition {
+                Repetition::Precision { half_width, .. } => {
+                    StopReason::Precise { blocks: made, half_width, of_ratios: true, reached: None }
+                }
+                _ => StopReason::Decided { blocks: made },
+            };
+            return Judgment { settled, stop: all.then_some(reason), ..Judgment::default() };
+        }
+        let Repetition::Precision { half_width, .. } = record.plan.repetition else { return Judgment::default() };
+        if !record.looks.is_empty() || made < FEWEST_BLOCKS_JUDGED {
+            return Judgment::default();
+        }
+        match results::widest_interval(record, trials) {
+            None => stopped(StopReason::NoValues { blocks: made }),
+            Some(widest) if widest.is_within(half_width) => {
+                stopped(StopReason::Precise { blocks: made, half_width, of_ratios, reached: widest.half_width })
+            }
+            Some(widest) => Judgment { shortfall: Some(Shortfall { widest, half_width }), ..Judgment::default() },
+        }
+    }
+
+    fn reason(&self, record: &RunRecord, ending: Ending, made: u32, judgment: Judgment) -> StopReason {
+        let (planned, shortfall) = (record.blocks_planned.unwrap_or(1), judgment.shortfall);
+        match (ending, record.plan.repetition) {
+            (Ending::Hopeless { failed }, _) => StopReason::Hopeless { blocks: made, failed },
+            (Ending::Cut, _) => StopReason::BudgetCut { blocks: made, planned },
+            (Ending::WouldBePassed, _) => StopReason::BudgetWouldBePassed { blocks: made, planned, shortfall },
+            (Ending::Planned { .. }, Repetition::Precision { .. }) => {
+                StopReason::Imprecise { blocks: planned, shortfall }
+            }
+            (Ending::Planned { open, workloads }, Repetition::Budget { .. }) if !record.looks.is_empty() => {
+                StopReason::Undecided { blocks: planned, open, workloads }
+            }
+            (Ending::Planned { .. }, Repetition::Budget { .. }) => {
+                StopReason::BudgetPlanned { blocks: planned, most: planned == MOST_BLOCKS }
+            }
+            (Ending::Planned { .. }, Repetition::Blocks { .. }) => StopReason::Requested { blocks: planned },
+        }
+    }
+}
+
+/// A race: a few candidates in each block, until one is found or the budget ends.
+struct Race;
+
+impl Judge for Race {
+    fn draws_targets(&self) -> bool {
+        true
+    }
+
+    fn judge(&mut self, record: &RunRecord, trials: &[Trial], made: u32) -> Judgment {
+        let ended = |reason| stopped(StopReason::Race { rounds: made, reason });
+        let shown = ShownTrial::all(trials);
+        let replay = Replay::of(record, &shown);
+        if let Some(error) = replay.without_loss.get(&0).cloned().or_else(|| failed_at_warm_up(record, &shown)) {
+            return ended(RaceEnd::BaselineFailed { target: record.plan.targets[0].name.clone(), error });
+        }
+        let in_first_stage = record.plan.race.as_ref().is_some_and(|race| replay.blocks.len() < race.first_stage.len());
+        if !in_first_stage && replay.race.left().len() < 2 && replay.race.heats() > 0 {
+            return ended(RaceEnd::OthersSlower);
+        }
+        if !in_first_stage && replay.race.is_decided() {
+            return ended(RaceEnd::NoneFaster);
+        }
+        let drawn = replay.draw(record);
+        if drawn.len() < 2 {
+            return ended(RaceEnd::NoneLeft);
+        }
+        let name = |candidate: usize| record.plan.targets[candidate].name.clone();
+        Judgment {
+            targets: Some(drawn.iter().map(|drawn| (name(drawn.candidate), drawn.part)).collect()),
+            standing: Some(Choice::of(record, &shown).map(|choice| choice::standing(&choice)).unwrap_or_default()),
+            ..Judgment::default()
+        }
+    }
+
+    fn reason(&self, _record: &RunRecord, _ending: Ending, made: u32, _judgment: Judgment) -> StopReason {
+        StopReason::Race { rounds: made, reason: RaceEnd::Budget }
+    }
+}
+
+fn stopped(reason: StopReason) -> Judgment {
+    Judgment { stop: Some(reason), ..Judgment::default() }
+}
+
+/// Why the reference gave nothing at all at warm-up: then no block would tell anything.
+fn failed_at_warm_up(record: &RunRecord, trials: &[ShownTrial]) -> Option<String> {
+    let reference = &record.plan.targets.first()?.name;
+    let own = || trials.iter().filter(|trial| trial.what.target == *reference && !trial.superseded);
+    let is_good = |trial: &ShownTrial| trial.outcome == fsb_model::Outcome::Ok;
+    if own().any(is_good) {
+        return None;
+    }
+    let bad = own().next()?;
+    Some(format!("{}: {}", bad.what.workload, bad.extras().error.as_deref().unwrap_or("it gave no value")))
+}
