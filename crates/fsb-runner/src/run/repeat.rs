@@ -33,7 +33,7 @@ impl Schedule<'_> {
             let again = attempt <= self.run.repeats && self.is_worth_repeating(order, target, label, &reply);
             let lost = reply.target_lost.then(|| {
                 let why = reply.error.clone().unwrap_or_default();
-                format!("the target was lost earlier in this visit: {why}")
+                format!("the target was lost earlier in this sequential trial: {why}")
             });
             self.keep(order, target, label, reply, Some(provisioned), again)?;
             if !again {

@@ -290,7 +290,7 @@ fn a_target_is_made_in_a_guest_with_its_kernel() {
         for (asked, runs) in [(None, "6.1"), (Some("6.1"), "6.1"), (Some("6.12"), "6.12"), (Some("6.1"), "6.1")] {
             let made = provision(agent, asked);
             assert_eq!(made.record.kernel.as_deref(), Some(runs));
-            assert!(made.record.notes[0].contains("not watched") && made.warnings.is_empty());
+            assert!(made.record.notes[0].contains("does not watch") && made.warnings.is_empty());
             let TrialReply { error, target_lost, .. } = agent.trial(trial(), &mut |_| {}).unwrap();
             assert!(error.as_deref() == Some("as scripted") && target_lost);
             agent.release(0).unwrap();
@@ -412,7 +412,7 @@ fn error_of_trial(fate: Fate) -> String {
 
 #[test]
 fn progress_without_end_ends_the_guest() {
-    assert!(error_of_trial(Fate::Chatters).starts_with("guest stopped: it reports progress without end"));
+    assert!(error_of_trial(Fate::Chatters).starts_with("guest stopped: it sends progress reports without end"));
 }
 
 #[test]
