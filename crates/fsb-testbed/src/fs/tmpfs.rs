@@ -44,7 +44,7 @@ impl FileSystem for Tmpfs {
     }
 
     fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
-        refuse_mkfs_and_medium(spec, "it lives in memory")
+        refuse_mkfs_and_medium(spec, "its files are in memory")
     }
 
     fn inspect(&self, _: &Path) -> Inspection {
