@@ -64,6 +64,11 @@ fn check_option(member: &dyn FileSystem, option: &str, all: &[String]) -> Result
             .filter(|other| other.options().iter().any(|known| known.name == name))
             .map(|other| other.name())
             .collect();
+        if REGISTRY.iter().any(|known| known.name() == option) {
+            return Err(refused(member, option)
+                .tried(format!("'{option}' is a file system"))
+                .advice(format!("separate targets with spaces: {} {option}", member.name())));
+        }
         // A FUSE server has more options than its manual lists.
         if others.is_empty() || member.driver() != Some(member.name()) {
             return Ok(());
