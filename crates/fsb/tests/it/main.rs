@@ -38,6 +38,7 @@ mod kills;
 mod macro_faults;
 mod matrix;
 mod micro;
+mod mistakes;
 mod mixtures;
 mod neighbours;
 mod null_run;
