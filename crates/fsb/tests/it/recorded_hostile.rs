@@ -45,7 +45,7 @@ impl Hostile {
         let is_over = || fs::read_to_string(&state).is_ok_and(|stat| stat.contains(") Z "));
         wait_until("the recording ends", HANGS, is_over);
         let output = running.wait();
-        if stderr(&output).contains("cannot be seen by eBPF") {
+        if stderr(&output).contains("eBPF cannot record") {
             fsb_testkit::skip_everywhere("eBPF is refused here");
         }
         output
@@ -250,7 +250,7 @@ fn calls_lost_by_a_stopped_recorder_make_a_trace_incomplete() {
         }
         kill_process(pid, Signal::CONT).unwrap();
         let output = recorder.wait();
-        if stderr(&output).contains("cannot be seen by eBPF") {
+        if stderr(&output).contains("eBPF cannot record") {
             fsb_testkit::skip_everywhere("eBPF is refused here");
         }
         expect_code(&output, 0);
@@ -298,7 +298,7 @@ fn a_program_inherits_only_descriptors_that_its_own_user_passed() {
             .current_dir(command.get_current_dir().unwrap())
             .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         let output = shell.output().unwrap();
-        if stderr(&output).contains("cannot be seen by eBPF") {
+        if stderr(&output).contains("eBPF cannot record") {
             fsb_testkit::skip_everywhere("eBPF is refused here");
         }
         expect_code(&output, 0);

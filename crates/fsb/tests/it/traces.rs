@@ -189,8 +189,10 @@ fn calls_that_do_not_stop_are_seen_all_the_same() {
         let work = scratch.path().join("work");
         fs::create_dir(&work).unwrap();
         let said = record(&work, &["--by", by], &["python3", "-c", program]);
-        let refused =
-            ["cannot be seen by eBPF: Operation not permitted", "cannot be seen by eBPF: Function not implemented"];
+        let refused = [
+            "eBPF cannot record the calls: Operation not permitted",
+            "eBPF cannot record the calls: Function not implemented",
+        ];
         if let Some(why) = refused.into_iter().find(|why| stderr(&said).contains(why)) {
             fsb_testkit::skip_everywhere(why);
         }
@@ -236,12 +238,12 @@ fn who_woke_whom_is_seen_and_kept_in_a_replay() {
         lock.release()\n\
         thread.join()\n";
     let said = record(&work, &["--by", "ebpf"], &["python3", "-c", program]);
-    if stderr(&said).contains("cannot be seen by eBPF") {
+    if stderr(&said).contains("eBPF cannot record") {
         fsb_testkit::skip_everywhere("eBPF is refused here");
     }
     expect_code(&said, 0);
     let shown = shown(&work);
-    if shown.contains("who woke whom was not recorded") {
+    if shown.contains("wake-ups between threads were not recorded") {
         fsb_testkit::skip_everywhere("who wakes whom is not told here");
     }
     // Each of two waits for the other a hundred times; a wait that finds its byte there does not sleep.

@@ -18,9 +18,9 @@ const TABLE: &[(&str, i32, &str)] = &[
     ("-+", 2, "-+ needs a letter"),
     ("-+Y", 2, "no option -+Y"),
     ("--repeat-untill 1s", 2, "did you mean '--repeat-until'"),
-    ("--repeat-until 0", 2, "between 1ms"),
+    ("--repeat-until 0", 2, "from 1ms"),
     ("--repeat-until often", 2, "is not a duration"),
-    ("surplus", 2, "'surplus' belongs to no option"),
+    ("surplus", 2, "'surplus'"),
     ("-s", 2, "-s needs a value: -s SIZE"),
     ("-s 0", 2, "-s 0: write a size"),
     ("-s -5", 2, "-s -5: write a size"),
@@ -36,11 +36,11 @@ const TABLE: &[(&str, i32, &str)] = &[
     ("-a -n 1m -g 64k", 2, "-n (1024 kB) is above -g (64 kB)"),
     ("-a -s 100 -r 64", 2, "not a multiple"),
     ("-a -g 32", 2, "no size lies between the limits"),
-    ("-b out.xlsx -f out.xlsx", 2, "out.xlsx is to hold results, and out.xlsx is the file under test"),
-    ("-b ./out.xlsx -f out.xlsx", 2, "name another one"),
+    ("-b out.xlsx -f out.xlsx", 2, "out.xlsx, the file under test"),
+    ("-b ./out.xlsx -f out.xlsx", 2, "name another file"),
     ("-b hard -i 1 -s 4 -f short", 2, "it has 5 bytes"),
-    ("-t 2 -F a b -b b", 2, "b is to hold results"),
-    ("-Q -f wol.dat", 2, "wol.dat is to hold results"),
+    ("-t 2 -F a b -b b", 2, "would overwrite b"),
+    ("-Q -f wol.dat", 2, "would overwrite wol.dat"),
     ("-n 64", 2, "limit automatic mode"),
     ("-i 13", 2, "from 0 to 12"),
     ("-i read", 2, "write a whole number"),
@@ -81,7 +81,7 @@ const TABLE: &[(&str, i32, &str)] = &[
     ("-f .", 2, "is a directory"),
     ("-f missing/f", 2, "missing"),
     ("-f short/f", 2, "short"),
-    ("-f dangling", 2, "a symbolic link to nothing"),
+    ("-f dangling", 2, "a dangling symbolic link"),
     ("-f pipe", 2, "is a pipe"),
     ("-f /dev/null", 2, "is a character device"),
     ("-t 2 -F short hard", 2, "are one file"),
@@ -169,11 +169,9 @@ fn a_file_system_in_memory_is_never_unmounted() {
 fn unmounting_needs_a_mount_point_that_holds_the_file() {
     needs_root();
     let directory = scratch();
-    for (line, expected) in [
-        ("-U DIR", "nothing is mounted there"),
-        ("-U /proc", "does not lie there"),
-        ("-U /proc -t 2", "-U is not for -t"),
-    ] {
+    for (line, expected) in
+        [("-U DIR", "nothing is mounted there"), ("-U /proc", "is not below it"), ("-U /proc -t 2", "-U is not for -t")]
+    {
         let output = iozone(directory.path(), &line.replace("DIR", directory.path().to_str().unwrap()));
         expect_code(&output, 2);
         assert!(stderr(&output).contains(expected), "{}", stderr(&output));
