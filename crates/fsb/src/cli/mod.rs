@@ -165,7 +165,7 @@ fn documented() -> clap::Command {
 fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // A closed pipe is nobody to complain to.
+            // Ignores a closed pipe.
             let _ = error.print();
             return ExitCode::from(exit::DONE);
         }
