@@ -125,7 +125,10 @@ pub(super) fn advice(error: &clap::Error, arguments: &[OsString], root: &clap::C
         }
         ErrorKind::MissingRequiredArgument => usage(error),
         ErrorKind::InvalidValue => match error.get(ContextKind::ValidValue) {
-            Some(ContextValue::Strings(values)) if !values.is_empty() => Some(format!("use {}", values.join(", "))),
+            Some(ContextValue::Strings(values)) if !values.is_empty() => {
+                let near = text(ContextKind::SuggestedValue).map(|near| format!("did you mean '{near}'? "));
+                Some(format!("{}use {}", near.unwrap_or_default(), values.join(", ")))
+            }
             _ => Some(more()),
         },
         ErrorKind::ValueValidation if text(ContextKind::InvalidArg).is_some_and(|name| name.starts_with("--pid")) => {

@@ -113,7 +113,7 @@ fn text(header: &Header, totals: &Totals, summary: &Summary, names: &Names, dura
 }
 
 fn kinds(out: &mut String, summary: &Summary) {
-    let _ = writeln!(out, "\n{:<16}{:>10}{:>8}{:>12}{:>10}", "call", "count", "failed", "moved", "in it");
+    let _ = writeln!(out, "\n{:<16}{:>10}{:>8}{:>12}{:>10}", "call", "count", "failed", "moved", "time");
     let mut kinds: Vec<_> = summary.kinds.iter().filter(|(kind, _)| kind.is_replayed()).collect();
     kinds.sort_by_key(|(_, of)| std::cmp::Reverse(of.calls));
     for (kind, of) in kinds {
