@@ -120,8 +120,7 @@ fn commands_that_misbehave_fail_alone() {
     let trials = measured(&scratch.path().join("run"));
     let of =
         |label: &str| trials.iter().find(|trial| trial["workload"] == label).unwrap_or_else(|| panic!("{trials:#?}"));
-    let others =
-        [("metric", "", "its end: none today"), ("service", "", "the service ended before it was ready: no port")];
+    let others = [("metric", "", "none today"), ("service", "", "the service ended before it was ready: no port")];
     for (label, _, expected) in bad.iter().chain(&others) {
         let trial = of(label);
         assert_eq!(trial["outcome"], "failed", "{trial:#}");

@@ -206,7 +206,7 @@ fn a_setuid_program_leaves_a_note_that_it_ran_without_its_rights() {
     expect_code(&fsb(&hostile.work, &words), 0);
     let shown = hostile.shown();
     assert_complete(&shown, &[("open", 1)]);
-    assert!(shown.contains("Note: a setuid or setgid program ran once without those rights"), "{shown}");
+    assert!(shown.contains("Note: a setuid or setgid program ran once without its privileges"), "{shown}");
     assert_eq!(std::os::unix::fs::MetadataExt::uid(&fs::metadata(hostile.work.join("f")).unwrap()), 0);
 }
 
