@@ -128,7 +128,7 @@ impl Draft {
             }
             Ok(value) => {
                 let Series { operation, unit, .. } = &self.run.series[series];
-                let text = format!("{operation}: {value:e} {} cannot have been measured; left out", unit.name());
+                let text = format!("{operation}: {value:e} {} is not a possible measurement; left out", unit.name());
                 self.remark(line, text);
             }
             Err(why) => self.run.series[series].gaps.push(Gap { file_size, record_size, line, why }),
@@ -157,7 +157,7 @@ impl Draft {
         let same = |point: &&Point| (point.file_size, point.record_size) == (place.file_size, place.record_size);
         if let Some(Point { line, .. }) = self.run.series[series].points.iter().find(same).copied() {
             let Name { operation, .. } = name;
-            self.remark(place.line, format_args!("{operation}: the value of line {line} again; the first is kept"));
+            self.remark(place.line, format_args!("{operation}: second value after line {line}; the first is kept"));
             return Ok(());
         }
         self.put(series, place, value)
@@ -210,7 +210,7 @@ impl Runs {
 }
 
 fn too_much(tool: &'static str, most: usize, what: &str) -> ReadError {
-    let why = format!("it holds more than {most} {what}, far beyond what one measurement prints; split it");
+    let why = format!("it holds more than {most} {what}, the most that fsb reads of a file; split the file");
     ReadError::refused(tool, why)
 }
 

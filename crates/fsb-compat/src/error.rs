@@ -30,11 +30,11 @@ pub enum Problem {
     #[error("it is UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8 FILE > NEW")]
     Utf16,
     /// No reader knows it.
-    #[error("{kind} that no tool known here wrote; tried {tried}")]
+    #[error("no reader recognizes this {kind}, tried {tried}; {READERS}")]
     Unknown {
         /// What it looks like: `text`, `binary data`.
         kind: &'static str,
-        /// Each tool and what it looked for.
+        /// The name of each tool.
         tried: String,
     },
     /// A tool's output without results, or in a form that is not read.
@@ -46,6 +46,9 @@ pub enum Problem {
         why: String,
     },
 }
+
+/// The remedy for [`Problem::Unknown`].
+const READERS: &str = "'fsb list tools' shows the output that each reads";
 
 impl ReadError {
     /// A refusal by one tool.
@@ -90,5 +93,9 @@ impl Coded for ReadError {
 
     fn fields(&self) -> Map<String, Value> {
         self.path.iter().map(|path| ("path".to_owned(), path.to_string_lossy().into())).collect()
+    }
+
+    fn help(&self) -> Option<String> {
+        matches!(self.problem, Problem::Unknown { .. }).then(|| READERS.to_owned())
     }
 }

@@ -58,6 +58,6 @@ fn recognise(head: &[u8]) -> Result<&'static Tool, Problem> {
         return Err(Problem::Utf16);
     }
     let kind = if head.contains(&0) { "binary data" } else { "text" };
-    let tried: Vec<String> = TOOLS.iter().map(|tool| format!("{} ({})", tool.name, tool.looks_for)).collect();
+    let tried: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
     Err(Problem::Unknown { kind, tried: tried.join(", ") })
 }

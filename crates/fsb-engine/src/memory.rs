@@ -80,7 +80,10 @@ pub(crate) fn check_room(what: &str, whole: u64) -> Result<(), EngineError> {
         None => Ok(()),
         Some(available) => {
             let [whole, available] = [whole, available].map(|bytes| show_bytes(bytes as f64));
-            let message = format!("{what} takes {whole} of memory and {available} are available: give a --scale");
+            let message = format!(
+                "{what} needs {whole} of memory, but {available} are available: use a smaller \
+                --scale"
+            );
             Err(EngineError::new(message))
         }
     }
@@ -101,7 +104,7 @@ mod tests {
     fn what_does_not_fit_the_memory_is_refused() {
         check_room("the source", 0).unwrap();
         let error = check_room("the source", u64::MAX).unwrap_err();
-        assert!(error.message.starts_with("the source takes "), "{error}");
+        assert!(error.message.starts_with("the source needs "), "{error}");
     }
 
     #[test]

@@ -200,7 +200,7 @@ impl Child {
         let mut line = String::new();
         let died = |why: String| EngineError::new(format!("process {} died: {why}", self.pid.as_raw_nonzero()));
         match self.messages.read_line(&mut line) {
-            Ok(0) => Err(died("it said nothing".to_owned())),
+            Ok(0) => Err(died("it printed no message".to_owned())),
             Ok(_) => match serde_json::from_str(&line).map_err(|error| died(error.to_string()))? {
                 ProcessMessage::Failed(error) => Err(error),
                 output => Ok(output),

@@ -100,24 +100,32 @@ metrics! {
     COMMAND_TIME = "command_time", Seconds, Lower, Rate, "Time of one run of a command, until its work is durable, where it is.";
     REPLAY_TIME = "replay_time", Seconds, Lower, Rate, "Time of one replay of a trace, from its first call to its last one, with the syncs that were recorded.";
     TREE_TIME = "tree_time", Seconds, Lower, Rate, "Time of one pass over a tree of files, from the first call until all of it is durable, where it is.";
-    STONEWALL_RATE = "stonewall_rate", BytesPerSecond, Higher, Rate, "Bytes moved by all workers, per second, until the first of them was through.";
+    STONEWALL_RATE = "stonewall_rate", BytesPerSecond, Higher, Rate, "Bytes moved by all workers, per second, until \
+        the first of them finished.";
     WORKER_RATE_MIN = "worker_rate_min", BytesPerSecond, Higher, Rate, "Bytes per second of the slowest worker, over its own time.";
     WORKER_RATE_MEAN = "worker_rate_mean", BytesPerSecond, Higher, Rate, "Mean of the workers' bytes per second, each over its own time.";
     WORKER_RATE_MAX = "worker_rate_max", BytesPerSecond, Higher, Rate, "Bytes per second of the fastest worker, over its own time.";
-    READ_RATE = "read_rate", BytesPerSecond, Higher, Rate, "Bytes read, per second of all stages of a run of PostMark's: creation, transactions, deletion.";
-    WRITE_RATE = "write_rate", BytesPerSecond, Higher, Rate, "Bytes written, per second of all stages of a run of PostMark's.";
-    CREATE_RATE = "create_rate", OperationsPerSecond, Higher, Rate, "Files created, per second of all stages of a run of PostMark's.";
-    DELETE_RATE = "delete_rate", OperationsPerSecond, Higher, Rate, "Files deleted, per second of all stages of a run of PostMark's.";
-    CREATE_ALONE_RATE = "create_alone_rate", OperationsPerSecond, Higher, Rate, "Files created before the transactions of PostMark's, per second of that.";
-    DELETE_ALONE_RATE = "delete_alone_rate", OperationsPerSecond, Higher, Rate, "Files deleted after the transactions of PostMark's, per second of that.";
+    READ_RATE = "read_rate", BytesPerSecond, Higher, Rate, "Bytes read, per second of a whole run of PostMark: \
+        creation, transactions, deletion.";
+    WRITE_RATE = "write_rate", BytesPerSecond, Higher, Rate, "Bytes written, per second of a whole run of PostMark.";
+    CREATE_RATE = "create_rate", OperationsPerSecond, Higher, Rate, "Files created, per second of a whole run of \
+        PostMark.";
+    DELETE_RATE = "delete_rate", OperationsPerSecond, Higher, Rate, "Files deleted, per second of a whole run of \
+        PostMark.";
+    CREATE_ALONE_RATE = "create_alone_rate", OperationsPerSecond, Higher, Rate, "Files created before the \
+        transactions of PostMark, per second of creation.";
+    DELETE_ALONE_RATE = "delete_alone_rate", OperationsPerSecond, Higher, Rate, "Files deleted after the transactions \
+        of PostMark, per second of deletion.";
     UNPACK_RATE = "unpack_rate", OperationsPerSecond, Higher, Rate, "Files, directories and links unpacked, per second until they are durable, where they are.";
     STAT_RATE = "stat_rate", OperationsPerSecond, Higher, Rate, "Entries of a tree listed and asked for their attributes, per second.";
     READ_FILES_RATE = "read_files_rate", OperationsPerSecond, Higher, Rate, "Files of a tree opened, read and closed, per second.";
-    COMPILE_RATE = "compile_rate", OperationsPerSecond, Higher, Rate, "Sources of a tree compiled, per second: what the processor does.";
+    COMPILE_RATE = "compile_rate", OperationsPerSecond, Higher, Rate, "Sources of a tree compiled, per second: a \
+        measure of the processor.";
     REMOVE_RATE = "remove_rate", OperationsPerSecond, Higher, Rate, "Entries of a tree removed, per second until that is durable, where it is.";
     BEFORE_STEADY = "before_steady", Count, Higher, Cost, "The rate before the journal had been written for the first time, over that of the steady state.";
     STEADY_DRIFT = "steady_drift", Count, Higher, Cost, "The rate of the later half of the steady part over that of its first half: 1 is steady.";
-    JOURNAL_TURNS = "journal_turns", Count, Higher, Cost, "How often the journal was written from end to end while work was held.";
+    JOURNAL_TURNS = "journal_turns", Count, Higher, Cost, "Number of times that the journal was written from end to \
+        end during the sample.";
     LATENCY_MEAN = "latency_mean", Seconds, Lower, Latency, "Mean time of one operation.";
     LATENCY_P50 = "latency_p50", Seconds, Lower, Latency, "Median time of one operation.";
     LATENCY_P90 = "latency_p90", Seconds, Lower, Latency, "Time within which nine of ten operations finished.";
@@ -132,10 +140,13 @@ metrics! {
     THROUGHPUT_WITH_DEFERRED = "throughput_with_deferred", BytesPerSecond, Higher, Rate, "Bytes moved, per second until the target was idle.";
     OPERATION_RATE_WITH_DEFERRED = "operation_rate_with_deferred", OperationsPerSecond, Higher, Rate, "Operations finished, per second until the target was idle.";
     TREE_TIME_WITH_DEFERRED = "tree_time_with_deferred", Seconds, Lower, Rate, "Time of one pass over a tree of files until the target was idle.";
-    SHARE_OF_DEVICE = "share_of_device", Count, Higher, Cost, "The rate as a share of what the raw device beneath did, one request at a time, just before it was formatted: 1 is as fast.";
-    WRITE_AMPLIFICATION = "write_amplification", Count, Lower, Cost, "Bytes the device wrote, what was left for later included, for each byte written.";
+    SHARE_OF_DEVICE = "share_of_device", Count, Higher, Cost, "The rate as a share of the raw device's rate with one \
+        request at a time, measured just before formatting: 1 is as fast.";
+    WRITE_AMPLIFICATION = "write_amplification", Count, Lower, Cost, "Bytes the device wrote, deferred work included, \
+        for each byte written.";
     PEAK_MEMORY = "peak_memory", Bytes, Lower, Cost, "Bytes of memory that the largest process of a command had.";
-    SPACE = "space", Bytes, Lower, Cost, "Bytes that the workload's files took of the file system, all of them, with everything written out: by its free space beside that of the empty one.";
+    SPACE = "space", Bytes, Lower, Cost, "Bytes that all files of the workload occupy after writeback: the free space \
+        of the empty file system less the free space with them.";
     DEVICE_FLUSHES_PER_OPERATION = "device_flushes_per_operation", Count, Lower, Cost, "Cache flushes the device served, an operation.";
 }
 

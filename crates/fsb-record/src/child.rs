@@ -77,7 +77,7 @@ pub fn child_main(arguments: &[OsString]) -> io::Result<()> {
             watched(part == ALL)?;
             Err(Command::new(program).args(arguments).exec())
         }
-        _ => Err(io::Error::other("nobody says what is to be done")),
+        _ => Err(io::Error::other("the recorder's child has no instructions")),
     }
 }
 

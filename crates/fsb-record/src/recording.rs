@@ -95,7 +95,7 @@ fn open(request: &Request) -> Result<Option<Watch>, RecordError> {
     match request.method {
         // Nothing can be said to a process that runs already about which of its calls stop.
         Method::Ebpf if process => {
-            Err(RecordError::NoEbpf(io::Error::other("a process that runs already stops at each of its calls")))
+            Err(RecordError::NoEbpf(io::Error::other("eBPF cannot attach to a running process")))
         }
         Method::Ebpf => Watch::open(&syscalls::numbers_to_watch()).map(Some).map_err(RecordError::NoEbpf),
         Method::Best if !process => Ok(Watch::open(&syscalls::numbers_to_watch()).ok()),

@@ -88,10 +88,10 @@ pub fn stop_reason_text(reason: &StopReason) -> String {
         }
         StopReason::Hopeless { blocks, failed } => {
             let what = if *failed { "every trial failed" } else { "no workload applies to these targets" };
-            format!("{}: {what}, in warm-up too, and more would not change that", count(*blocks))
+            format!("{}: {what}, in warm-up too; more blocks would not change that", count(*blocks))
         }
         StopReason::NoValues { blocks } => {
-            format!("{}: no cell has a value, and more would not change that", count(*blocks))
+            format!("{}: no cell has a value; more blocks would not change that", count(*blocks))
         }
         StopReason::Race { rounds, reason } => {
             format!("{}: {}", counted(*rounds as usize, "race round"), race_end_text(reason))

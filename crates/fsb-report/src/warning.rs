@@ -49,7 +49,7 @@ pub fn warning_text(warning: &Warning) -> String {
             format!("not a measurement: target {target} was slowed down by {} % for calibration", share * 100.0)
         }
         Warning::TooLong { workloads, budget_seconds } => format!(
-            "left out: {} did not end once within half of the budget of {} (a larger --budget would hold more)",
+            "left out: {} did not finish one trial within half of the budget of {}; use a larger --budget",
             workloads.join("; "),
             duration(*budget_seconds)
         ),
@@ -68,12 +68,12 @@ pub fn warning_text(warning: &Warning) -> String {
             format!("the budget left out {left_out} of {planned} sizes: {}", parts.join("; "))
         }
         Warning::TooFewBlocks { blocks, budget_seconds, .. } => format!(
-            "{} hold {}, fewer than can be judged: the numbers are described only",
+            "{} hold {}, too few to judge: the report only describes the numbers",
             duration(*budget_seconds),
             counted(*blocks as usize, "block"),
         ),
-        Warning::NotTakenDown { target: Some(target), error } => format!("taking {target} down: {error}"),
-        Warning::NotTakenDown { target: None, error } => format!("taking the testbed down: {error}"),
+        Warning::NotTakenDown { target: Some(target), error } => format!("tearing down {target}: {error}"),
+        Warning::NotTakenDown { target: None, error } => format!("tearing down the testbed: {error}"),
         Warning::NotUndone { entry } => entry.clone(),
         Warning::Text(text) => text.clone(),
         Warning::Unknown(fields) => {
@@ -93,7 +93,7 @@ pub(crate) fn unbacked_memory_text(cause: &UnbackedMemory) -> String {
         ),
         UnbackedMemory::Untouchable { error } => format!("free memory could not be touched: {error}"),
         UnbackedMemory::Reported { file } => {
-            format!("free-page reporting goes on: {} cannot be written", file.display())
+            format!("free-page reporting stays on: {} cannot be written", file.display())
         }
         UnbackedMemory::Described { text } => text.clone(),
     }

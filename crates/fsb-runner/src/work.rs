@@ -60,14 +60,14 @@ fn can_be_held(spec: &WorkloadSpec, profile: &Profile, turns: f64) -> Result<(),
         return refuse(&format!("{turns} times: give how often the journal is to be written, at most {MOST} times"));
     }
     if spec.stretch.is_some_and(|stretch| stretch.0 < 1.0) {
-        return refuse("it cannot be measured in samples below a second: leave 'stretch' out");
+        return refuse("sustained work needs samples of a second or more: leave 'stretch' out");
     }
     let counts = [metric::THROUGHPUT.name, metric::OPERATION_RATE.name].contains(&profile.primary.name);
     let goes_on = profile.divisible && profile.repeats_in_place && profile.durability != Durability::End;
     if !counts || !goes_on || profile.rate.is_some() || profile.cache != CacheState::Any {
         return refuse(
-            "it cannot be held: only work that can go on for ever, that changes something, and that is not measured by its end: a \
-             'flow', 'rename', 'write' with overwrite = true, with durability none or each",
+            "the workload cannot be sustained: use 'flow', 'rename' or 'write' with overwrite = true, with durability \
+             none or each, which change data without end",
         );
     }
     Ok(())

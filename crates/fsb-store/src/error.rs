@@ -29,8 +29,11 @@ pub enum StoreError {
         why: String,
     },
     /// The directory for a new run holds something.
-    #[error("{0} is not empty: name a new or an empty directory with --out, or resume the run in it with --resume")]
+    #[error("{0} is not empty; {EMPTY_DIRECTORY}, or resume the run in it with --resume")]
     NotEmpty(PathBuf),
+    /// A file is in the place of a directory.
+    #[error("{0} is not a directory; {EMPTY_DIRECTORY}")]
+    NotDirectory(PathBuf),
     /// Root would write where somebody else can interfere.
     #[error("root does not write to {path}: {component} {why}, who could redirect root's writes; {}", help_of(advice))]
     Untrusted {
@@ -61,7 +64,7 @@ pub enum StoreError {
     #[error("cannot find {0}: the current directory was deleted; change to another one (cd)")]
     NoWorkingDirectory(PathBuf),
     /// Not a run directory.
-    #[error("{0} is not a run directory: it holds no run.json")]
+    #[error("{0} is not a run directory: it holds no run.json; {RUN_DIRECTORIES}")]
     NoRun(PathBuf),
     /// Text that is no JSON, or JSON of another shape.
     #[error("{path}, line {line}: {message}")]
@@ -122,6 +125,11 @@ impl StoreError {
     }
 }
 
+/// The remedy for [`StoreError::NoRun`].
+const RUN_DIRECTORIES: &str = "name the directory of a run, such as one in fsb-results";
+/// The remedy for [`StoreError::NotDirectory`].
+const EMPTY_DIRECTORY: &str = "name a new or an empty directory with --out";
+
 /// The remedy for [`StoreError::Untrusted`].
 fn help_of(advice: &str) -> String {
     format!("use --out (or -o) in a directory that only root can write to, or {advice}")
@@ -131,6 +139,7 @@ error_codes! {
     IO = "store/io", code::MACHINE, "The kernel refused to read or write a file.", "Follow the kernel's answer in the message; the field errno names it.";
     REFUSED = "store/not-a-file", code::REQUEST, "The file to read is a device, a pipe, a directory, or too large.", "Name a regular file.";
     NOT_EMPTY = "store/not-empty", code::REQUEST, "The directory for a new run holds something.", "Name a new directory with --out, or resume the run in it with --resume.";
+    NOT_DIRECTORY = "store/not-a-directory", code::REQUEST, "A file is in the place of the directory for a new run.", "Name a new directory with --out.";
     UNTRUSTED = "store/directory-writable-by-others", code::REQUEST, "Root would write below a directory that other users can change.", "Use --out or -o in a directory that only root can write to.";
     PLANTED = "store/not-own-file", code::REQUEST, "A file of another user is in the place of the output.", "Remove the file, or name another.";
     BUSY = "store/busy", code::MACHINE, "Another process writes to the run directory.", "Wait for that process, or end it.";
@@ -149,6 +158,7 @@ impl Coded for StoreError {
             StoreError::Io { .. } => &IO,
             StoreError::Refused { .. } => &REFUSED,
             StoreError::NotEmpty(_) => &NOT_EMPTY,
+            StoreError::NotDirectory(_) => &NOT_DIRECTORY,
             StoreError::Untrusted { .. } => &UNTRUSTED,
             StoreError::Planted(_) => &PLANTED,
             StoreError::Busy { .. } => &BUSY,
@@ -169,6 +179,7 @@ impl Coded for StoreError {
             StoreError::Io { what, path: of, .. } => code::fields([path(of), ("call", (*what).into())]),
             StoreError::Refused { path: of, .. }
             | StoreError::NotEmpty(of)
+            | StoreError::NotDirectory(of)
             | StoreError::Planted(of)
             | StoreError::Deleted(of)
             | StoreError::NoWorkingDirectory(of)
@@ -191,6 +202,9 @@ impl Coded for StoreError {
     fn help(&self) -> Option<String> {
         match self {
             StoreError::Untrusted { advice, .. } => Some(help_of(advice)),
+            StoreError::NoRun(_) => Some(RUN_DIRECTORIES.to_owned()),
+            StoreError::NotDirectory(_) => Some(EMPTY_DIRECTORY.to_owned()),
+            StoreError::NotEmpty(_) => Some(format!("{EMPTY_DIRECTORY}, or resume the run in it with --resume")),
             _ => None,
         }
     }

@@ -233,6 +233,9 @@ pub fn check_new(path: &Path, author: &Author) -> Result<(), StoreError> {
     loop {
         match HeldDirectory::open(there, *author, Open::Existing) {
             Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {
+                return Err(StoreError::NotDirectory(there.to_owned()));
+            }
             Err(error) => return Err(error),
             Ok(_) => break,
         }

@@ -52,8 +52,8 @@ fn choose(
     };
     let chosen = (identity.uid.unwrap_or(uid), identity.gid.unwrap_or(gid));
     if chosen.0 == 0 {
-        return Err(TestbedError::request("workers do not run as root by accident")
-            .advice("add --force-root-user if root is meant, or give another --uid"));
+        return Err(TestbedError::request("workers would run as root")
+            .advice("add --force-root-user to allow that, or give another --uid"));
     }
     Ok(chosen)
 }

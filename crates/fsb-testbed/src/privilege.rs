@@ -8,11 +8,11 @@ pub const NEEDS_ROOT: &str = "formatting needs root";
 /// How to get root's rights: by what this machine has. Root who lacks them is told so, and not to become root.
 pub fn advice() -> &'static str {
     if rustix::process::geteuid().is_root() {
-        "this is root already, without that right, as in most containers: run it outside, or with --in vm"
+        "root lacks this privilege here, as in most containers: run fsb outside, or add --in vm"
     } else if program::find("sudo").is_some() {
         "run with sudo"
     } else {
-        "run it as root: no sudo here"
+        "run as root: sudo is not installed"
     }
 }
 

@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The first bytes are others.
-    #[error("it is not a trace of fsb's; 'fsb trace import' reads those of strace, fio and blkparse")]
+    #[error("it is not a trace of fsb; 'fsb trace import' converts logs of strace, fio and blkparse")]
     NotATrace,
     /// It was written by a newer program.
     #[error("it is a trace of version {0}, and this fsb reads versions 1 to {version}", version = crate::VERSION)]
     Version(u16),
     /// It ends before its end.
-    #[error("it is cut off after {calls} calls: the recording was killed, or the copy is not whole")]
+    #[error("it is cut off after {calls} calls: the recording was killed, or the copy is incomplete")]
     Truncated {
         /// Calls that could be read.
         calls: u64,
@@ -25,7 +25,7 @@ pub enum TraceError {
     #[error("it is damaged: {0}")]
     Damaged(String),
     /// A name in it would lead out of the target.
-    #[error("the name '{0}' in it leads out of the target; nothing of it is replayed")]
+    #[error("its name '{0}' leads out of the target; fsb replays nothing of the trace")]
     Outside(String),
     /// A line of another tool's.
     #[error("line {line}: {message}")]

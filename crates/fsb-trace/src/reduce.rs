@@ -166,7 +166,7 @@ pub fn reduce(reduction: &Reduction, totals: &Totals) -> String {
     let mut out =
         String::from("# Made by 'fsb trace reduce': the mixes of a program, without its names, order and times.\n");
     for what in left_out {
-        let _ = writeln!(out, "# Left out, for it is rare: {what}.");
+        let _ = writeln!(out, "# Left out because it is rare: {what}.");
     }
     let _ = write!(
         out,

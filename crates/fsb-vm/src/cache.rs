@@ -12,7 +12,7 @@ pub fn cache_path() -> Result<PathBuf, VmError> {
     base.map(|base| base.join("fsb")).ok_or_else(|| {
         VmError::machine("no directory for kernels and initramfs")
             .tried("neither XDG_CACHE_HOME nor HOME is set")
-            .advice("say where they may be: export XDG_CACHE_HOME=$(mktemp -d)")
+            .advice("name a directory for them: export XDG_CACHE_HOME=$(mktemp -d)")
     })
 }
 

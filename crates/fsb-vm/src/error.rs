@@ -14,9 +14,9 @@ pub(crate) fn refused(verb: &str, path: &Path, error: impl Into<io::Error>) -> V
 pub(crate) fn cache_advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "make room, or set XDG_CACHE_HOME to a directory with more of it"
+            "free some space, or set XDG_CACHE_HOME to a directory with more space"
         }
-        _ => "say where they may be: export XDG_CACHE_HOME=$(mktemp -d)",
+        _ => "name a directory for them: export XDG_CACHE_HOME=$(mktemp -d)",
     }
 }
 

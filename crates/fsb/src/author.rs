@@ -166,8 +166,8 @@ pub fn check_cache() -> anyhow::Result<()> {
         Err(StoreError::Untrusted { component, why, .. }) => Err(exit::failure(
             &code::CACHE_NOT_PRIVATE,
             format!(
-                "root keeps no kernels in {}: {}: {why}. Run it without sudo, for a virtual machine needs no root, or set \
-             XDG_CACHE_HOME to a directory that only root may write to",
+                "root stores no kernels in {}: {}: {why}; run without sudo, which a virtual machine does not need, or \
+                 set XDG_CACHE_HOME to a directory that only root may write to",
                 cache.display(),
                 component.display()
             ),

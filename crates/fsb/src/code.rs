@@ -4,7 +4,8 @@ use fsb_model::code::{GATE, MACHINE as LACKS, REQUEST as WRONG};
 use fsb_model::{ErrorCode, error_codes};
 
 error_codes! {
-    INTERNAL = "internal", LACKS, "The error has no code of its own.", "Read the message; report the error if a program needs its code.";
+    INTERNAL = "internal", LACKS, "The error has no code of its own.", "Follow the message; report the error if a \
+        program needs its code.";
     SYSTEM = "system/io", LACKS, "A call of the kernel failed.", "Follow the kernel's answer in the message; the field errno names it.";
     UNKNOWN_COMMAND = "arguments/unknown-command", WRONG, "fsb has no such subcommand.", "Use a subcommand of fsb --help.";
     UNKNOWN_OPTION = "arguments/unknown-option", WRONG, "The subcommand has no such option or argument.", "Use an option of fsb COMMAND --help.";
@@ -14,13 +15,13 @@ error_codes! {
     ARGUMENTS = "arguments/invalid", WRONG, "The command line cannot be read.", "Follow the message.";
     UNKNOWN_FORMAT = "output/unknown-format", WRONG, "No report format has that name or file extension.", "Use a name of fsb list formats.";
     UNKNOWN_TARGET = "report/unknown-target", WRONG, "The run has no target of that name.", "Use a name that the message lists.";
-    UNWRITABLE = "output/unwritable", WRONG, "The output file that was named cannot be written.", "Name another file.";
+    UNWRITABLE = "output/unwritable", WRONG, "The named output file cannot be written.", "Name another file.";
     OUTPUT_EXISTS = "output/exists", WRONG, "The output file exists and would be lost.", "Name another file, or allow it to be replaced.";
     OUTPUT_FAILED = "output/failed", LACKS, "Writing the output failed.", "Follow the kernel's answer in the message.";
-    UNREADABLE = "input/unreadable", WRONG, "A file that was named cannot be read.", "Check the path and its permissions.";
-    INVALID_INPUT = "input/invalid", WRONG, "A file that was named holds something else than it should.", "Correct the file as the message says.";
-    DIRECTORY = "directory/unusable", WRONG, "The directory that was named is missing or is none.", "Name another directory.";
-    DIRECTORY_NOT_WRITABLE = "directory/not-writable", LACKS, "The user may not write to the directory that was named.", "Name a writable directory.";
+    UNREADABLE = "input/unreadable", WRONG, "A named file cannot be read.", "Check the path and its permissions.";
+    INVALID_INPUT = "input/invalid", WRONG, "A named file has unexpected contents.", "Correct the file as the message says.";
+    DIRECTORY = "directory/unusable", WRONG, "The named path is missing or is not a directory.", "Name another directory.";
+    DIRECTORY_NOT_WRITABLE = "directory/not-writable", LACKS, "The user may not write to the named directory.", "Name a writable directory.";
     NO_SPACE = "machine/no-space", LACKS, "The files do not fit the free space or inodes.", "Make room, or make the files smaller as the message says.";
     UNABLE = "machine/unable", LACKS, "The machine lacks something that the request needs.", "Follow the message; fsb doctor shows what the machine lacks.";
     PLAN_UNREADABLE = "plan/unreadable", WRONG, "The plan file cannot be read.", "Name a file, or a plan of fsb list plans.";
@@ -42,7 +43,7 @@ error_codes! {
     INVALID_POSTMARK = "postmark/invalid-command", WRONG, "A command of PostMark's language makes no sense.", "Correct the command at the place that the message names.";
     INVALID_FILEBENCH = "filebench/unsupported", WRONG, "The workload of filebench cannot be run.", "Correct the lines that the message names.";
     INVALID_WORKLOAD = "workload/invalid", WRONG, "The parameters of the workload make no sense.", "Use parameters of fsb list workloads NAME.";
-    INVALID_IOZONE = "iozone/invalid-options", WRONG, "The options of IOzone make no sense together, or here.", "Correct the option that the message names.";
+    INVALID_IOZONE = "iozone/invalid-options", WRONG, "The options of IOzone contradict each other or the machine.", "Correct the option that the message names.";
     IOZONE_UNABLE = "iozone/unable", LACKS, "The machine cannot do what an option of IOzone asks for.", "Follow the advice in the message.";
     CORRUPT = "iozone/corrupt", GATE, "The data that was read is not the data that was written.", "Look at the kernel's log.";
     CACHE_NOT_PRIVATE = "kernel/cache-writable-by-others", WRONG, "Root would boot kernels out of a directory that other users can change.", "Run without sudo, or set XDG_CACHE_HOME to a directory of root.";

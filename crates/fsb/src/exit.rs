@@ -84,6 +84,12 @@ pub fn failure(code: &'static ErrorCode, message: impl Into<String>) -> anyhow::
     Failure::new(code, message).into()
 }
 
+/// Returns an error with a code, a message and its remedy.
+pub fn advised(code: &'static ErrorCode, message: impl std::fmt::Display, help: impl Into<String>) -> anyhow::Error {
+    let help = help.into();
+    Failure { help: Some(help.clone()), ..Failure::new(code, format!("{message}; {help}")) }.into()
+}
+
 /// Returns an error with the code, the fields and the remedy of its cause, and a message that includes the cause's.
 pub fn because(cause: &impl Coded, message: impl Into<String>) -> anyhow::Error {
     Failure { fields: cause.fields(), help: cause.help(), ..Failure::new(cause.code(), message) }.into()

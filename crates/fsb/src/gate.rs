@@ -61,7 +61,7 @@ pub fn refused(runs: &[PathBuf]) -> anyhow::Result<Option<u8>> {
     if reasons.is_empty() {
         return Ok(None);
     }
-    say(&format!("--fail-if slower: cannot tell: a run of low trust decides nothing: {}", reasons.join("; ")));
+    say(&format!("--fail-if slower: cannot tell: a run of low trust cannot decide: {}", reasons.join("; ")));
     Ok(Some(exit::REQUEST))
 }
 
@@ -77,7 +77,7 @@ fn passed(judged: &[Judged<'_>]) -> u8 {
         let withheld = judged.iter().any(|judged| judged.document.withheld);
         let reason = judged.iter().find_map(|judged| unjudged_of(judged.document));
         say(&match reason.filter(|_| !withheld) {
-            _ if withheld => "--fail-if slower: cannot tell: nothing could be judged by these runs".to_owned(),
+            _ if withheld => "--fail-if slower: cannot tell: these runs are too few to judge".to_owned(),
             Some(reason) => format!("--fail-if slower: cannot tell: {reason}"),
             None => {
                 format!("--fail-if slower: cannot tell: at least {FEWEST_RUNS_JUDGED} runs on each side are needed")

@@ -243,9 +243,9 @@ impl Observer for Progress {
                     Some(budget) if budget < expected => {
                         let budget = show_duration(*budget);
                         if *chooses {
-                            format!("; what {budget} hold is chosen after warm-up")
+                            format!("; fsb chooses the workloads that fit {budget} after warm-up")
                         } else {
-                            format!("; {budget} hold fewer than can be judged: what fits is told after warm-up")
+                            format!("; {budget} hold too few to judge: fsb prints after warm-up what fits")
                         }
                     }
                     _ => String::new(),

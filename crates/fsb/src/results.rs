@@ -173,13 +173,10 @@ impl Output {
     fn named(&self) -> anyhow::Result<&'static Format> {
         let file = self.file.as_deref();
         let found = match (&self.format, file) {
-            (None, Some(file)) if file.extension().is_none() => Err(exit::failure(
+            (None, Some(file)) if file.extension().is_none() => Err(exit::advised(
                 &code::UNKNOWN_FORMAT,
-                format!(
-                    "-o {0}: the report file needs an extension, such as {0}.html; a mount option is a part of the \
-                     target: ext4,noatime",
-                    file.display()
-                ),
+                format!("-o {}: the report file has no extension", file.display()),
+                format!("write -o {0}.html; a mount option is part of a target: ext4,{0}", file.display()),
             )),
             (name, file) => format_of(name.as_deref(), file),
         }?;

@@ -72,7 +72,7 @@ fn agent_main(arguments: &[OsString]) -> Result<i32, TestbedError> {
 /// The front, as it sees itself.
 fn owner(arguments: &[OsString]) -> Result<Owner, TestbedError> {
     let owner = arguments.first().and_then(|text| serde_json::from_str(text.to_str()?).ok());
-    owner.ok_or_else(|| TestbedError::request("a process of fsb was not told whom it works for"))
+    owner.ok_or_else(|| TestbedError::request("a process of fsb has no invoking user"))
 }
 
 /// `__vm-agent OWNER`: the agent of a run whose targets live in a virtual machine. It leaves nothing to undo.

@@ -63,8 +63,8 @@ pub(super) fn findings(
     let starved: Vec<&str> = starved.into_iter().flatten().collect();
     let warning = (!starved.is_empty()).then(|| {
         format!(
-            "no finding is possible for {}: with so many sets at once, of so few runs each, nothing could be told from \
-             chance; compare fewer sets at a time, or add runs",
+            "no finding is possible for {}: too many sets with too few runs each for a significant region; compare \
+             fewer sets at a time, or add runs",
             starved.join(", ")
         )
     });

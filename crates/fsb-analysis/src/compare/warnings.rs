@@ -57,7 +57,7 @@ fn copies(set: &Collected) -> Option<String> {
     let (earlier, later, pairs) = (set.named(earlier), set.named(later), set.copies.pairs);
     let more = if pairs > 1 { format!(" and {} more", pairs - 1) } else { String::new() };
     Some(format!(
-        "{}: {later}{more} has the very values of {earlier}: a copy of a run is not a run, and intervals are too narrow",
+        "{}: {later}{more} has the same values as {earlier}: a copied run counts twice, so intervals are too narrow",
         set.name
     ))
 }
@@ -161,7 +161,7 @@ fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
         .map(|set| format!("{} of {}", lost(set), sets[set].name))
         .collect();
     if !lost.is_empty() {
-        warnings.push(format!("cells that not every set has are left out: {}", lost.join(", ")));
+        warnings.push(format!("cells that are missing from a set are left out: {}", lost.join(", ")));
     }
     warnings
 }

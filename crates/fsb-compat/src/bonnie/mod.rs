@@ -127,14 +127,15 @@ fn fields(line: &Line) -> Result<Fields, String> {
     if fields.len() > expected {
         let found = fields.len();
         return Err(format!(
-            "{found} columns where {expected} belong, so that none is sure; is there a decimal comma?"
+            "{found} columns instead of {expected}, so no value can be assigned to an operation; check for decimal \
+             commas"
         ));
     }
     let mut draft = Draft::new(TOOL.name);
     if fields.len() < expected {
         draft.remark(
             line.number,
-            format_args!("{} columns where {expected} belong; what is there is read", fields.len()),
+            format_args!("{} columns instead of {expected}; fsb reads those that are present", fields.len()),
         );
     }
     if !line.ended && (fields.len() < expected || !line.bytes.ends_with(b"s")) {

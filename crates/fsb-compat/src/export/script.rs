@@ -37,17 +37,17 @@ pub(crate) fn script(request: &Request, tool: &Tool, steps: &[Step]) -> String {
     let row = |step: &Step| {
         let Step { name, cold, prepared, durable } = step;
         let words = [word(*cold, "cold"), word(*prepared, "prepared"), word(*durable, "durable")];
-        format!("    row {name} {}\n", words.join(" "))
+        format!("    run_case {name} {}\n", words.join(" "))
     };
     let rows: String = steps.iter().map(row).collect();
     let rows = if rows.is_empty() { "    :\n".to_owned() } else { rows };
     let dir = shell::word(dir);
     format!(
         r#"#!/bin/sh
-# The rows of '{name}' that {program} can do, on each target: made, mounted, measured and undone as by fsb.
+# Runs the cases of '{name}' that {program} can do on each target, which it formats, mounts and removes as fsb does.
 # Written by {author}. It needs {program}, and root for file systems.
 #
-# usage: {name}.sh [RESULTS]      one file a row: RESULTS/TARGET/ROUND-ROW; ROUNDS=5 does everything five times
+# usage: {name}.sh [RESULTS]      one file for each case: RESULTS/TARGET/ROUND-CASE; ROUNDS=5 repeats everything five times
 # {compare}
 set -eu
 export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
@@ -76,22 +76,22 @@ undo() {{
 trap 'undo; rmdir "$point"' EXIT
 trap 'exit 130' INT TERM HUP
 
-# An image of $1 bytes in the directory $2, each of them written once past the page cache ($3), and used past it ($4).
+# Makes an image of $1 bytes in the directory $2, written once and used without the page cache ($3, $4).
 make_image() {{
     image=$(mktemp "$2/fsb-image.XXXXXX")
     fallocate -l "$1" "$image" || :
     dd if=/dev/urandom of="$image" bs=1M count=$(($1 / 1048576)) conv=notrunc,fsync status=none $3
     loop=$(losetup --find --show "$4" "$image")
-    # Nothing is discarded behind a measurement.
+    # No discards during a measurement.
     echo 0 >"/sys/block/${{loop#/dev/}}/queue/discard_max_bytes" || :
     device=$loop
 }}
 
-# A device is given up by its name only: FSB_WIPE=/dev/sdb1.
-given_up() {{
+# Overwrites a device only if FSB_WIPE names it: FSB_WIPE=/dev/sdb1.
+may_wipe() {{
     case " ${{FSB_WIPE:-}} " in
     *" $1 "*) device=$1 ;;
-    *) echo "$1 would be overwritten: FSB_WIPE=$1 gives it up" >&2; exit 2 ;;
+    *) echo "$1 would be overwritten: set FSB_WIPE=$1 to allow that" >&2; exit 2 ;;
     esac
 }}
 
@@ -100,7 +100,7 @@ drop_caches() {{
     if [ -w /proc/sys/vm/drop_caches ]; then echo 3 >/proc/sys/vm/drop_caches; fi
 }}
 {targets}
-# {program}'s part of a row.
+# The steps of a case that {program} does.
 prepare() {{
     {prepare}
 }}
@@ -108,10 +108,10 @@ measure() {{
     {measure}
 }}
 
-# row NAME cold|- prepared|- durable|-
-row() {{
+# run_case NAME cold|- prepared|- durable|-
+run_case() {{
     if [ "$memory" = yes ] && [ "$2$4" != -- ]; then
-        echo "$target $round $1: left out: files in memory are never cold nor durable" >&2
+        echo "$target $round $1: left out: files in memory are neither cold nor durable" >&2
         return
     fi
     echo "$target $round $1" >&2
@@ -120,7 +120,7 @@ row() {{
     cd "$root"
     if [ "$3" = prepared ]; then
         prepare "$1"
-        # What a first read would write, access times, is written now.
+        # The first read writes access times: read now.
         sleep 0.02
         find "$files" -type f -exec cat {{}} + >/dev/null
     fi
@@ -132,7 +132,7 @@ row() {{
     rm -r "${{root:?}}/$files"
     sync -f "$root"
 }}
-rows() {{
+run_cases() {{
     mkdir -p "$root" "$results/$target"
 {rows}}}
 
@@ -151,7 +151,7 @@ fn function(number: usize, target: &TargetRecipe) -> String {
     match &target.made {
         Made::LeftOut(why) => format!("\n# {} is left out: {why}.\n", target.name),
         Made::Directory(path) => format!(
-            "\n# {}, as it is.\n{function}() {{\n    target={} memory=no\n    root=$(cd {} && pwd)/fsb-rows\n    cold() {{ cd /; drop_caches; }}\n    rows\n    rmdir \"$root\"\n}}\n",
+            "\n# {}, a directory.\n{function}() {{\n    target={} memory=no\n    root=$(cd {} && pwd)/fsb-cases\n    cold() {{ cd /; drop_caches; }}\n    run_cases\n    rmdir \"$root\"\n}}\n",
             target.name,
             shell::word(&name),
             shell::word(path),
@@ -162,14 +162,14 @@ fn function(number: usize, target: &TargetRecipe) -> String {
                     format!("make_image {bytes} \"$dir\" oflag=direct --direct-io=on")
                 }
                 Source::Image { bytes, in_memory: true } => format!("make_image {bytes} /dev/shm \"\" --direct-io=off"),
-                Source::Device(path) => format!("given_up {}", shell::word(path)),
+                Source::Device(path) => format!("may_wipe {}", shell::word(path)),
                 Source::Word(word) => format!("device={}", shell::word(word)),
             };
             let making = if mkfs.is_empty() { String::new() } else { format!("    {} \"$device\"\n", joined(mkfs)) };
             format!(
                 "\n# {}\n{function}() {{\n    target={} memory={}\n    root=$point/fsb\n    {device}\n{making}    \
                  attach() {{ {} \"$device\" \"$point\"; attached=yes; }}\n    \
-                 cold() {{ sync -f \"$root\"; detach; drop_caches; attach; }}\n    attach\n    rows\n    undo\n}}\n",
+                 cold() {{ sync -f \"$root\"; detach; drop_caches; attach; }}\n    attach\n    run_cases\n    undo\n}}\n",
                 target.name,
                 shell::word(&name),
                 if matches!(source, Source::Word(_)) { "yes" } else { "no" },

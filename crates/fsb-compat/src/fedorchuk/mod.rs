@@ -3,10 +3,10 @@
 /// Its title, and what a reader must know.
 pub const TITLE: (&str, &str) = (
     "Beside the published results (Fedorchuk 2008)",
-    "Minutes and seconds. The published times are single runs on a disk of its time, on a partition and on RAID-0, of his own \
-     files; here sets of the same sizes are made by recipe, the source of copies lies in memory, and the clock stops when all \
-     is on the device. With --scale the sets are smaller and the times with them. Only the order of the file systems can be \
-     compared, not the times.",
+    "Minutes and seconds. The published times are single runs with the author's own files on disks of 2008, on a \
+     partition and on RAID-0. This run generates sets of the same sizes, copies from memory, and stops the clock when \
+     all data is on the device. With --scale the sets and their times are smaller. Compare only the order of the file \
+     systems, not the times.",
 );
 
 #[derive(Debug, Clone, PartialEq)]

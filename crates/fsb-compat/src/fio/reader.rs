@@ -25,7 +25,7 @@ pub(super) fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     let mut bytes = Vec::new();
     input.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MOST_BYTES {
-        let why = format!("it is larger than {} MiB, which no report of one run is", MOST_BYTES >> 20);
+        let why = format!("it is larger than {} MiB, the most that fsb reads of a report", MOST_BYTES >> 20);
         return Err(ReadError::refused(NAME, why));
     }
     let text = String::from_utf8_lossy(&bytes);
@@ -65,9 +65,9 @@ pub(super) fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
 
 fn no_document(bytes: &[u8]) -> String {
     let form = if is_terse(bytes) {
-        "in the terse form"
+        "in the terse format"
     } else if is_text(bytes) {
-        "in the form for people"
+        "in the normal format"
     } else {
         "without the start of its JSON"
     };

@@ -64,17 +64,17 @@ pub static OPTIONS: &[Known] = &[
         t.map = true;
         t.options.say("Using mmap files");
     })),
-    known("-c", "", "close belongs to the time", Switch(|t| {
+    known("-c", "", "include close in the time", Switch(|t| {
         t.options.include_close = true;
         t.options.say("Include close in write timing");
     })),
-    known("-C", "", "with -t: what each process moved", Switch(|t| t.options.show_children = true)),
+    known("-C", "", "with -t: print the amount that each process moved", Switch(|t| t.options.show_children = true)),
     known("-d", "", "a delay between the starts of processes", Not),
     known("-D", "", "msync(MS_ASYNC) after each record written to a mapping", Switch(|t| {
         t.map_async = true;
         t.options.say("Using msync(MS_ASYNC) on mmap files");
     })),
-    known("-e", "", "fsync belongs to the time", Switch(|t| {
+    known("-e", "", "include fsync in the time", Switch(|t| {
         t.options.include_flush = true;
         t.options.say("Include fsync in write timing");
     })),
@@ -135,7 +135,7 @@ pub static OPTIONS: &[Known] = &[
         Ok(())
     })),
     known("-m", "", "several buffers", Not),
-    known("-M", "", "print what uname says", Switch(|t| t.options.lines.push(BannerLine::Machine))),
+    known("-M", "", "print the output of uname", Switch(|t| t.options.lines.push(BannerLine::Machine))),
     known("-n", "SIZE", "with -a: the smallest file [64]", With(|t, v| {
         let size = v.size()?;
         if size < 4 {
@@ -223,7 +223,7 @@ pub static OPTIONS: &[Known] = &[
         t.options.say("Performance measurements are invalid in this mode.");
         Ok(())
     })),
-    known("-w", "", "leave the file there", Switch(|t| {
+    known("-w", "", "keep the file", Switch(|t| {
         t.options.keep = true;
         t.options.say("Setting no_unlink");
     })),
@@ -231,7 +231,7 @@ pub static OPTIONS: &[Known] = &[
         t.options.lock = true;
         t.options.say("Lock file when reading/writing.");
     })),
-    known("-x", "", "with -t: everybody finishes; no stonewall", Switch(|t| {
+    known("-x", "", "with -t: all processes finish; no stonewall", Switch(|t| {
         t.options.stonewall = false;
         t.options.say("Stonewall disabled");
     })),
@@ -317,7 +317,7 @@ pub(super) fn find(name: &str) -> Result<&'static Known, OptionsError> {
 pub(super) fn unknown(name: &str) -> OptionsError {
     let near = nearest(name, ["--repeat-until", "--allow-concurrent", "--help"]);
     let hint = near.map(|near| format!("did you mean '{near}'? ")).unwrap_or_default();
-    OptionsError::new(format!("IOzone has no option {name}: {hint}'fsb iozone -h' lists what there is"))
+    OptionsError::new(format!("IOzone has no option {name}: {hint}'fsb iozone -h' lists the options"))
 }
 
 impl Known {
@@ -343,7 +343,7 @@ impl Known {
                 Ok(())
             }
             Not => Err(OptionsError::new(format!(
-                "IOzone's {} ({}) is not supported: 'fsb iozone -h' lists what is",
+                "IOzone's {} ({}) is not supported: 'fsb iozone -h' lists the supported options",
                 self.name, self.about
             ))),
         }

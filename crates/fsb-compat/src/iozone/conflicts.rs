@@ -157,7 +157,7 @@ fn sizes(options: &Options) -> Result<(), OptionsError> {
         && let Some(row) = rows.first()
     {
         return refuse(format!(
-            "a file of {} kB is not a multiple of a record of {} kB: the rest of it would never be touched",
+            "a file of {} kB is not a multiple of a record of {} kB: the rest of the file would never be accessed",
             row.file, row.record
         ));
     }

@@ -23,7 +23,7 @@ impl Table {
     pub(crate) fn of_heading(line: &Line, draft: &mut Draft, mode: &Mode) -> Result<Option<Table>, ReadError> {
         let Some(layout) = Layout::of_heading(line.bytes) else { return Ok(None) };
         let unit = mode.found_unit.as_deref().unwrap_or_else(|| {
-            draft.remark(line.number, "no line says what the numbers are; read as kilobytes (1024 bytes) a second");
+            draft.remark(line.number, "no line names the unit of the numbers; read as kilobytes (1024 bytes) a second");
             "kB/s"
         });
         let unit = unit.to_owned();

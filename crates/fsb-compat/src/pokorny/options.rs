@@ -194,7 +194,7 @@ impl Options {
     /// The workload that these options ask for.
     pub fn workload(&self) -> Result<WorkloadSpec, OptionError> {
         let benchmark =
-            self.benchmark.ok_or_else(|| OptionError("say what to measure: create, read or write".to_owned()))?;
+            self.benchmark.ok_or_else(|| OptionError("no operation: name create, read or write".to_owned()))?;
         let mut params = json!({
             "iterations": self.iterations,
             "cycles": self.run_count,
@@ -221,7 +221,12 @@ fn number(text: &str, range: std::ops::RangeInclusive<u64>) -> Result<u64, Optio
     let (low, high) = (*range.start(), *range.end());
     match text.parse::<u64>() {
         Ok(number) if range.contains(&number) => Ok(number),
-        _ => Err(OptionError(format!("'{text}' is not a whole number between {low} and {high}"))),
+        _ => {
+            let unit = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            let has_unit = unit.len() < text.len() && unit.chars().all(char::is_alphabetic) && !unit.is_empty();
+            let help = if has_unit { ": leave the unit out" } else { "" };
+            Err(OptionError(format!("'{text}' is not a whole number between {low} and {high}{help}")))
+        }
     }
 }
 

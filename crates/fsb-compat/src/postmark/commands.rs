@@ -72,7 +72,7 @@ pub fn parse(line: &str, settings: &mut Settings) -> Result<Command, String> {
         "?" => return Ok(Command::Help(None)),
         "exit" => return Ok(Command::Quit),
         _ if line.starts_with('#') => return Ok(Command::Done(None)),
-        _ if line.starts_with('!') => return Err("commands of a shell are not run from here: use a shell".to_owned()),
+        _ if line.starts_with('!') => return Err("fsb postmark runs no shell commands: use a shell".to_owned()),
         _ => {}
     }
     let (name, value) = split(line).ok_or_else(|| {
@@ -129,7 +129,7 @@ fn number(name: &str, text: &str, range: RangeInclusive<i64>) -> Result<i64, Str
     }
     match text.parse::<i64>() {
         Ok(value) if range.contains(&value) => Ok(value),
-        Ok(value) => Err(format!("{name}: {value} cannot be, but {wanted}")),
+        Ok(value) => Err(format!("{name}: {value} is out of range: give {wanted}")),
         Err(_) => Err(format!("{name}: '{text}' is not {wanted}, without a unit")),
     }
 }
@@ -150,7 +150,7 @@ fn set_size(settings: &mut Settings, value: &str) -> Result<Option<String>, Stri
     }
     (settings.shape.size_low, settings.shape.size_high) = (low, high.max(low));
     let remark =
-        format!("the high bound, {high}, is below the low one: all files begin with {low} bytes, as of PostMark");
+        format!("the high bound, {high}, is below the low one: all files begin with {low} bytes, as in PostMark");
     Ok((high < low).then_some(remark))
 }
 
@@ -178,13 +178,13 @@ fn set_location(settings: &mut Settings, value: &str) -> Result<(), String> {
         return Err(no_path());
     }
     if path.contains('\0') {
-        return Err("set location: a path holds no byte of zero".to_owned());
+        return Err("set location: a path cannot contain a NUL byte".to_owned());
     }
     if !adds {
         settings.locations.clear();
     }
     if settings.locations.len() >= 1000 {
-        return Err("set location: 1000 locations are enough".to_owned());
+        return Err("set location: more than 1000 locations".to_owned());
     }
     settings.locations.push(Location { path: path.to_owned(), weight });
     Ok(())
@@ -255,7 +255,7 @@ mod tests {
         assert!(refused("set size").contains("give a whole number from 1"));
         assert!(refused("set size 1 2 3").contains("'3'"));
         assert!(refused("set bias read 11").contains("from -1 to 10"));
-        assert!(refused("set seed 0").contains("0 cannot be"));
+        assert!(refused("set seed 0").contains("0 is out of range"));
         assert!(refused("set seed 5000000000").contains("2147483647"));
         assert!(refused("set buffering yes").contains("give true or false"));
         assert!(refused("set report").contains("give verbose or terse"));

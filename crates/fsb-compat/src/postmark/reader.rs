@@ -60,9 +60,7 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
         }
     }
     runs.push(report.draft)?;
-    runs.finish(|| {
-        "it holds no report for people; 'set report verbose' before 'run' (or no such line) gives one".to_owned()
-    })
+    runs.finish(|| "it holds no verbose report; run PostMark with 'set report verbose', its default".to_owned())
 }
 
 /// One report while it is read.
@@ -149,10 +147,10 @@ impl Report {
         }
         let seconds = whole(seconds.as_bytes()).unwrap_or(0);
         let text = if seconds <= 1 {
-            "rates are of whole seconds, and this took one or less: they say little".to_owned()
+            "PostMark rounds times to whole seconds, and this run took one or less: its rates are unreliable".to_owned()
         } else {
             let percent = 100.0 / seconds as f64;
-            format!("rates are of whole seconds: with {seconds} of them, each may be off by {percent:.0} %")
+            format!("PostMark rounds times to whole seconds: after {seconds} s each rate may be off by {percent:.0} %")
         };
         self.draft.remark(line.number, text);
     }

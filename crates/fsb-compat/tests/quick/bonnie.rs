@@ -56,7 +56,7 @@ fn each_line_is_a_run_and_a_bad_one_is_said() {
     let runs = parse_all("bonnie++", &format!("{OLD}{comma}{OLD}"));
     assert_eq!(runs.len(), 2);
     assert_eq!(runs[1].series[0].points[0].line, 3);
-    assert!(remarks(&runs[0])[0].starts_with("2: 49 columns where 48 belong"), "{:?}", remarks(&runs[0]));
+    assert!(remarks(&runs[0])[0].starts_with("2: 49 columns instead of 48"), "{:?}", remarks(&runs[0]));
     let run = parse("bonnie++", &OLD.replace("107864", "1e9"));
     assert_eq!(remarks(&run), ["1: column 10: '1e9' is not a number; left out"]);
 }

@@ -24,7 +24,10 @@ fn postmark_counts_whole_seconds_and_that_is_said() {
     }
     assert_eq!(value(&run, "read", "throughput"), 157.24 * 1024.0 * 1024.0);
     assert_eq!(value(&run, "write", "throughput"), 189.43 * 1024.0 * 1024.0);
-    assert_eq!(remarks(&run), ["8: rates are of whole seconds, and this took one or less: they say little"]);
+    assert_eq!(
+        remarks(&run),
+        ["8: PostMark rounds times to whole seconds, and this run took one or less: its rates are unreliable"]
+    );
 }
 
 #[test]
@@ -33,7 +36,10 @@ fn each_report_of_postmark_is_a_run() {
     let rates: Vec<_> = runs.iter().map(|run| value(run, "transaction", "operation_rate")).collect();
     assert_eq!(rates, [666.0, 1000.0]);
     assert!(runs.iter().all(|run| run.version.as_deref() == Some("1.51")));
-    assert_eq!(remarks(&runs[0]), ["8: rates are of whole seconds: with 3 of them, each may be off by 33 %"]);
+    assert_eq!(
+        remarks(&runs[0]),
+        ["8: PostMark rounds times to whole seconds: after 3 s each rate may be off by 33 %"]
+    );
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn a_tool_without_results_says_what_is_missing() {
         ("{\n  \"fio version\" : \"fio-3.33\",\n  \"jobs\" : [\n  ]\n}\n", "no job"),
         ("{\n  \"fio version\" : \"fio-3.33\",\n  \"jobs\" : [\n  {", "line 4"),
         ("1.98,2.00a,host,1,1,64M\n", "no CSV line with values"),
-        ("PostMark v1.51 : 8/14/01\nError: cannot set location\n", "no report"),
+        ("PostMark v1.51 : 8/14/01\nError: cannot set location\n", "no verbose report"),
         ("Filebench Version 1.5-alpha3\n0.000: Allocated 177MB of shared memory\n", "no summary"),
     ] {
         let message = refusal(directory.path(), content.as_bytes());

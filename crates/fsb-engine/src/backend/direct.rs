@@ -55,7 +55,7 @@ fn open(trial: &ProbeFile, verb: Verb) -> Result<File, EngineError> {
     trial.open(verb, OFlags::DIRECT).map_err(|error| {
         let mut refusal = EngineError::io("open with O_DIRECT", trial.path(), &error);
         if error.raw_os_error() == Some(libc::EINVAL) {
-            refusal.message += ": this file system cannot go past the page cache; take another backend";
+            refusal.message += ": this file system cannot bypass the page cache; use another backend";
         }
         refusal
     })
@@ -84,9 +84,9 @@ fn check(place: &ProbeTarget<'_>, path: &Path, Alignment { memory, offset }: Ali
     let wanted = u64::from(offset);
     let message = if !place.record_size.is_multiple_of(wanted) {
         let size = place.record_size;
-        format!("direct I/O moves multiples of {}, so records of {size} bytes cannot be", Bytes(wanted))
+        format!("direct I/O needs records of a multiple of {}, not of {size} bytes", Bytes(wanted))
     } else if memory as usize > PAGE {
-        format!("direct I/O wants memory in multiples of {memory} bytes, which is more than a page")
+        format!("direct I/O needs memory in multiples of {memory} bytes, which is more than a page")
     } else {
         return Ok(());
     };
@@ -138,7 +138,8 @@ fn try_write(place: &ProbeTarget<'_>) -> Result<Option<bool>, EngineError> {
 fn cannot(place: &ProbeTarget<'_>, call: &str, path: &Path, error: &std::io::Error) -> EngineError {
     let mut refusal = EngineError::io(format_args!("{call} with O_DIRECT"), path, error);
     if error.raw_os_error() == Some(libc::EINVAL) {
-        refusal.message += &format!(": records of {} bytes cannot be; try multiples of 4096", place.record_size);
+        refusal.message +=
+            &format!(": the device refuses records of {} bytes; use multiples of 4096", place.record_size);
     }
     refusal
 }
@@ -186,7 +187,7 @@ mod tests {
         }
         match examine(&place(memory.path(), Verb::Write, 4096)) {
             // Older kernels refuse the flag there.
-            Err(refusal) => assert!(refusal.message.contains("cannot go past the page cache"), "{refusal}"),
+            Err(refusal) => assert!(refusal.message.contains("cannot bypass the page cache"), "{refusal}"),
             Ok(direct) => assert_eq!(direct, Direct { alignment: None, buffered: Some(true) }),
         }
         assert_eq!(std::fs::read_dir(memory.path()).unwrap().count(), 0, "the trial left something behind");
@@ -197,7 +198,7 @@ mod tests {
         let path = Path::new("/x/y");
         let alignment = Alignment { memory: 512, offset: 4096 };
         let error = check(&place(path, Verb::Read, 512), path, alignment).unwrap_err();
-        assert_eq!(error.message, "/x/y: direct I/O moves multiples of 4K, so records of 512 bytes cannot be");
+        assert_eq!(error.message, "/x/y: direct I/O needs records of a multiple of 4K, not of 512 bytes");
         assert!(check(&place(path, Verb::Read, 8192), path, alignment).is_ok());
         let error = check(&place(path, Verb::Read, 8192), path, Alignment { memory: 8192, offset: 512 }).unwrap_err();
         assert!(error.message.ends_with("more than a page"), "{error}");

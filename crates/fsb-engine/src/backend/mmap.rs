@@ -77,7 +77,7 @@ impl Backend for Mmap {
         let file = opened.map_err(|error| EngineError::io("open", trial.path(), &error))?;
         shared(&file, PAGE, place.verb == Verb::Write).map(|_| None).map_err(|errno| {
             let mut refusal = EngineError::call("map into memory", trial.path(), errno);
-            refusal.message += ": this file system cannot do it; take another backend";
+            refusal.message += ": this file system does not support mmap; use another backend";
             refusal
         })
     }

@@ -110,12 +110,12 @@ pub(crate) fn check(backend: &dyn Backend, demands: Demands) -> Result<(), (&'st
         return Err(("depth", format!("{} records of {records} at once are more than {most}", demands.depth)));
     }
     if demands.appends && demands.depth > 1 {
-        return Err(("depth", "one record is added after the other, so it cannot be more than 1".to_owned()));
+        return Err(("depth", "appending adds one record after the other: use 1".to_owned()));
     }
     if direct && matches!(demands.cache, CacheState::Warm | CacheState::Out) {
         let cannot =
-            if demands.cache == CacheState::Warm { "data cannot be warm" } else { "it has no cache to be out of" };
-        return Err(("cache", format!("backend {name} goes past the page cache: {cannot}")));
+            if demands.cache == CacheState::Warm { "its data is never warm" } else { "its data is never cached" };
+        return Err(("cache", format!("backend {name} bypasses the page cache: {cannot}")));
     }
     if demands.appends && !appends {
         return Err(("backend", format!("{name} cannot append")));

@@ -25,7 +25,7 @@ impl Backend for Null {
     }
 
     fn about(&self) -> &'static str {
-        "touches nothing: shows what the engine itself costs"
+        "makes no calls: measures the cost of the engine itself"
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -100,11 +100,9 @@ fn make_ring(depth: u32) -> Result<IoUring, EngineError> {
     }
     let mut error = EngineError::system("set up io_uring", refusal);
     error.message += match refusal {
-        Errno::PERM => {
-            ": it is switched off here (sysctl kernel.io_uring_disabled); switch it on or take another backend"
-        }
-        Errno::NOSYS => ": this kernel has none, or a container's filter forbids it; take another backend",
-        Errno::NOMEM => ": too little memory may be locked (ulimit -l); allow more or take a smaller depth",
+        Errno::PERM => ": io_uring is disabled (sysctl kernel.io_uring_disabled); enable it or use another backend",
+        Errno::NOSYS => ": the kernel lacks io_uring, or a container's filter forbids it; use another backend",
+        Errno::NOMEM => ": the limit on locked memory is too small (ulimit -l); raise it or use a smaller depth",
         _ => "",
     };
     Err(error)
@@ -215,8 +213,8 @@ impl UringSession {
             if errno == Errno::NOMEM {
                 let bytes: usize = vectors.iter().map(|vector| vector.iov_len).sum();
                 refusal.message += &format!(
-                    ": {bytes} bytes are more than may be locked (ulimit -l); allow more, or take a smaller depth or \
-                     block_size"
+                    ": {bytes} bytes exceed the limit on locked memory (ulimit -l); raise it, or use a smaller depth \
+                     or block_size"
                 );
             }
             refusal

@@ -44,13 +44,16 @@ pub fn examine(path: &Path) -> Result<Existing, EngineError> {
         Ok(metadata) => Err(refused(format!("{shown} is {}: name a file", kind(metadata.file_type())))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if path.symlink_metadata().is_ok() {
-                return Err(refused(format!("{shown} is a symbolic link to nothing: name a file")));
+                return Err(refused(format!("{shown} is a dangling symbolic link: name a file")));
             }
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             match std::fs::metadata(parent) {
                 Ok(metadata) if metadata.is_dir() => Ok(Existing::Nothing),
-                Ok(_) => Err(refused(format!("{} is not a directory", parent.display()))),
-                Err(error) => Err(refused(format!("{}: {error}", parent.display()))),
+                Ok(_) => Err(refused(format!("{} is not a directory: name a file in a directory", parent.display()))),
+                Err(error) => Err(refused(format!(
+                    "the directory {} cannot be used: {error}; name a file in a directory that exists",
+                    parent.display()
+                ))),
             }
         }
         Err(error) => Err(refused(format!("{shown}: {error}"))),

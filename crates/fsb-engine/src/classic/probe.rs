@@ -69,7 +69,7 @@ pub fn check_direct(directory: &Path, record: u64) -> Result<(), EngineError> {
     }
     match resident_bytes(&File::from(file), record) {
         Some(cached) if cached > 0 => {
-            let message = format!("the file system of {shown} takes O_DIRECT and uses the page cache all the same");
+            let message = format!("the file system of {shown} accepts O_DIRECT but uses the page cache");
             Err(EngineError::new(message))
         }
         _ => Ok(()),

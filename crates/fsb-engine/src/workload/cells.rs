@@ -20,18 +20,18 @@ fn senseless_parameters_are_refused_with_their_key() {
         ("read", "files_per_directory", 0.into(), "0 is too few"),
         ("read", "threads", 1025.into(), "1025 is too many: at most 1024"),
         ("read", "threads", true.into(), "true is not a whole number"),
-        ("read", "access", "backwards".into(), "'backwards' cannot be: sequential or random"),
+        ("read", "access", "backwards".into(), "'backwards' is not allowed: use sequential or random"),
         ("read", "access", 7.into(), "7 is not a word"),
-        ("read", "durability", "end".into(), "'end' cannot be: none"),
-        ("read", "cache", "lukewarm".into(), "cannot be: warm or cold or any"),
+        ("read", "durability", "end".into(), "'end' is not allowed: use none"),
+        ("read", "cache", "lukewarm".into(), "is not allowed: use warm or cold or any"),
         ("read", "backend", "psink".into(), "did you mean 'psync'"),
         ("read", "depth", 32.into(), "32 is more than backend psync can do: at most 1"),
         ("read", "label", "".into(), "is not a text of one line"),
         ("read", "label", "two\nlines".into(), "is not a text of one line"),
         ("write", "overwrite", "perhaps".into(), "\"perhaps\" is not true or false"),
         ("write", "cache", "cold".into(), "new files are never cold"),
-        ("append", "access", "random".into(), "'random' cannot be: sequential"),
-        ("append", "cache", "warm".into(), "'warm' cannot be: any"),
+        ("append", "access", "random".into(), "'random' is not allowed: use sequential"),
+        ("append", "cache", "warm".into(), "'warm' is not allowed: use any"),
         ("stat", "block_size", "4K".into(), "unknown parameter 'block_size'"),
         ("create", "overwrite", true.into(), "unknown parameter 'overwrite'"),
         ("micro-read", "cycles", 0.into(), "0 is too few"),
@@ -54,7 +54,7 @@ fn senseless_parameters_are_refused_with_their_key() {
     let absurd = with("micro-read", &[("block_count", (1u64 << 30).into()), ("block_size", (1u64 << 30).into())]);
     assert!(parse(&absurd, &SIZING).is_ok(), "a pebibyte is large, not absurd");
     let absurd = with("read", &[("files", 100_000_000u64.into()), ("file_size", (1u64 << 40).into())]);
-    assert!(parse(&absurd, &SIZING).err().unwrap().message.contains("are absurd"));
+    assert!(parse(&absurd, &SIZING).err().unwrap().message.contains("are too large for any file system"));
     let directories = with("stat", &[("files", 1_000_000.into()), ("files_per_directory", 1.into())]);
     assert!(parse(&directories, &SIZING).err().unwrap().message.contains("more than 100000 directories"));
     let random = with("write", &[("access", "random".into()), ("overwrite", false.into())]);

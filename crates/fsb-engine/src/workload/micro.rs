@@ -160,7 +160,13 @@ impl MicroJob {
         };
         let (files, bytes) = (job.layout().files, u128::from(block_size) * u128::from(block_count));
         if u128::from(files) * bytes > 1 << 60 {
-            return Err(reader.error("block_count", format!("{files} files of {bytes} bytes are absurd")));
+            return Err(reader.error(
+                "block_count",
+                format!(
+                    "{files} files of {bytes} bytes are too large for any file \
+                system"
+                ),
+            ));
         }
         if files > fileset::MOST_FILES {
             return Err(reader.error("file_count", format!("{files} files in all are too many")));

@@ -168,8 +168,8 @@ impl<'p> Reader<'p> {
             let written = self.params.get(key).and_then(Value::as_str);
             let of_size = written.filter(|text| text.contains("size"));
             let because = of_size.map_or(String::new(), |text| match self.sizing.size {
-                0 => format!(" ({text}: a target's part of the medium would hold nothing; a larger --size is needed)"),
-                size => format!(" ({text}, where size is {}: a larger --size is needed)", Bytes(size)),
+                0 => format!(" ({text}: the slice of each target would be empty; use a larger --size)"),
+                size => format!(" ({text}, where size is {}: use a larger --size)", Bytes(size)),
             });
             return Err(self.error(key, format!("{number} is too few: at least {least}{because}")));
         }
@@ -243,7 +243,7 @@ impl<'p> Reader<'p> {
         let ParameterKind::Word(words) = &self.declared(key).kind else { return Ok(None) };
         if !words.contains(&text) {
             let words = words.join(" or ");
-            return Err(self.error(key, format!("'{text}' cannot be: {words}")));
+            return Err(self.error(key, format!("'{text}' is not allowed: use {words}")));
         }
         Ok(values.iter().copied().find(|&value| name(value) == text))
     }

@@ -178,7 +178,13 @@ impl Spec {
             return Err(reader.error("files_per_directory", message));
         }
         if files.checked_mul(file_size.next_multiple_of(BLOCK)).is_none_or(|bytes| bytes > 1 << 60) {
-            return Err(reader.error("file_size", format!("{files} files of {file_size} bytes are absurd")));
+            return Err(reader.error(
+                "file_size",
+                format!(
+                    "{files} files of {file_size} bytes are too large for any \
+                file system"
+                ),
+            ));
         }
         let usual_backend = rules.backends.first().copied().unwrap_or(backend::CALLS.name());
         let backend = reader.backend()?;
@@ -226,7 +232,8 @@ impl Spec {
             if reader.is_literal("file_size") && !file_size.is_multiple_of(self.block_size) {
                 let record = Bytes(self.block_size);
                 let message = format!(
-                    "{} is not a multiple of a record of {record}: the rest of it would never be touched; choose another one, or another block_size",
+                    "{} is not a multiple of a record of {record}: the rest of the file would never be accessed; \
+                     choose another file_size or block_size",
                     Bytes(file_size)
                 );
                 return Err(reader.error("file_size", message));

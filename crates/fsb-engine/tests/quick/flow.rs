@@ -215,8 +215,8 @@ fn parameters_change_what_they_name_and_nothing_else() {
         "videoserver, files of 5.12 MiB, no limit, durable"
     );
     for (params, said) in [
-        (json!({"name": "varmail", "durability": "end"}), "'end' cannot be: each"),
-        (json!({"name": "varmail", "pick": "best"}), "cannot be: rotate or random"),
+        (json!({"name": "varmail", "durability": "end"}), "'end' is not allowed: use each"),
+        (json!({"name": "varmail", "pick": "best"}), "is not allowed: use rotate or random"),
         (json!({"name": "varmail", "threads": 2000}), "at most 1024"),
         (json!({"name": "flow", "flow": "name = 3"}), "flow: TOML parse error at line 1"),
         (json!({"name": "oltp", "files": 5000}), "rotate keeps all files open"),

@@ -91,7 +91,11 @@ impl Checker<'_> {
         let place = format!("fileset {}", set.name);
         let usable = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
         if set.name.is_empty() || set.name.len() > 64 || !set.name.chars().all(usable) || set.name.starts_with('.') {
-            self.say(&place, "a name is up to 64 letters, digits, '-', '_' and '.', for it names a directory too");
+            self.say(
+                &place,
+                "a name has up to 64 letters, digits, '-', '_' and '.', because it is also the name of a \
+                directory",
+            );
         }
         if set.files + set.directories == 0 || set.files.max(set.directories) > MOST_FILES {
             self.say(&place, format!("files = {}: from 1 to {MOST_FILES} can be used", set.files));
@@ -116,10 +120,10 @@ impl Checker<'_> {
             self.say(&place, "a thread needs a name and at least one step");
         }
         if thread.instances() == 0 {
-            self.say(&place, "0 threads: leave it out, or let there be at least one");
+            self.say(&place, "0 threads: leave the thread out, or use at least 1");
         }
         if !thread.steps.iter().any(|step| step.op.is_counted() && step.op != Op::AioWait) {
-            self.say(&place, "none of its steps works on files: nothing would be counted");
+            self.say(&place, "none of its steps accesses files");
         }
         for (index, step) in thread.steps.iter().enumerate() {
             let place = format!("{place}, step {} ({})", index + 1, step.title());
@@ -172,7 +176,7 @@ impl Checker<'_> {
             self.say(place, "record: a call moves from 1 byte to 1G");
         }
         if step.iterations == Some(0) {
-            self.say(place, "iterations = 0: leave the step out, or let it be done at least once");
+            self.say(place, "iterations = 0: leave the step out, or use at least 1");
         }
         if step.seconds.is_some_and(|seconds| !(0.0..=86_400.0).contains(&seconds)) {
             self.say(place, "seconds: a delay lasts from 0 to 86400");
@@ -185,7 +189,7 @@ impl Checker<'_> {
             self.say(place, format!("rotate keeps all files open: the set may have at most {MOST_TURNING}"));
         }
         if step.working_set.is_some() && !step.random {
-            self.say(place, "working_set bounds random places: say random = true too");
+            self.say(place, "working_set limits random positions: add random = true");
         }
         let sized = step.op.moves_data()
             && step.working_set.is_some_and(|set| step.size.is_some_and(|size| size.mean() > set.0));

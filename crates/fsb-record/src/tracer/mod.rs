@@ -58,7 +58,8 @@ pub(crate) struct Counts {
 }
 
 /// What is told of several tasks where it was not seen who woke whom.
-const NO_WAKES: &str = "who woke whom was not recorded (eBPF records it, as root outside containers): waiting of threads for each other counts as think time";
+const NO_WAKES: &str = "wake-ups between threads were not recorded (eBPF records them, as root outside containers): \
+    waits for other threads count as think time";
 
 /// A call that a signal interrupted and that begins again; no program ever sees these numbers.
 const BEGINS_AGAIN: std::ops::RangeInclusive<i64> = -516..=-512;
@@ -425,7 +426,7 @@ impl<W: Write> Tracer<W> {
             let times =
                 if self.without_rights == 1 { "once".to_owned() } else { format!("{} times", self.without_rights) };
             notes.push(format!(
-                "a setuid or setgid program ran {times} without those rights: none is gained while it is recorded"
+                "a setuid or setgid program ran {times} without its privileges: a recorded program gains none"
             ));
         }
         let known = Totals {
@@ -454,5 +455,5 @@ impl<W: Write> Tracer<W> {
 }
 
 fn pid(task: i32) -> io::Result<rustix::process::Pid> {
-    rustix::process::Pid::from_raw(task).ok_or_else(|| io::Error::other("no process has that number"))
+    rustix::process::Pid::from_raw(task).ok_or_else(|| io::Error::other("no process has this process id"))
 }

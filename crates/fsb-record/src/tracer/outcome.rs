@@ -37,8 +37,8 @@ pub enum RecordError {
     /// The kernel does not let us watch.
     #[error("the program cannot be traced: {0}")]
     Refused(io::Error),
-    /// Calls cannot be seen by eBPF.
-    #[error("calls cannot be seen by eBPF: {0}")]
+    /// Calls eBPF cannot record.
+    #[error("eBPF cannot record the calls: {0}")]
     NoEbpf(io::Error),
     /// Something that the program must not inherit could not be taken away.
     #[error("cannot keep {what} from the program: {source}")]

@@ -40,8 +40,8 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
             view.baseline()
         ),
         caption: format!(
-            "Speed against {}, cell by cell: the ratio of geometric means. Hatched: not told apart at a false discovery \
-             rate of {}. Colours show where to look; the verdicts come from whole runs.",
+            "Speed against {}, cell by cell: the ratio of geometric means. Hatched: not significantly different at a \
+             false discovery rate of {}. Colours show where to look; the verdicts come from whole runs.",
             view.baseline(),
             percent(found.q)
         ),

@@ -24,7 +24,7 @@ fn reason(unjudged: Unjudged) -> String {
     match unjudged {
         Unjudged::OneRun => "one run on each side: the variation between runs is unknown".to_owned(),
         Unjudged::FewRuns => {
-            format!("fewer than {FEWEST_RUNS_JUDGED} runs on a side: the variation between runs is hardly known")
+            format!("fewer than {FEWEST_RUNS_JUDGED} runs on a side: too few to estimate the variation between runs")
         }
         Unjudged::NoSharedSession => {
             "the sides were measured in different sessions (boot and day): the variation between sessions is unknown"
@@ -71,7 +71,7 @@ pub fn power_of(document: &Document) -> Option<String> {
     let mut detectable: Vec<f64> = judged.map(|(_, power)| power.detectable).collect();
     detectable.sort_by(f64::total_cmp);
     let Some(middle) = detectable.get(detectable.len() / 2) else {
-        return Some(format!("By what {with} on a side tell, {needed}."));
+        return Some(format!("As estimated from {with} on a side, {needed}."));
     };
     let source = between_text(document).map(|text| format!(" ({text})")).unwrap_or_default();
     Some(format!(

@@ -30,7 +30,7 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
         }
         _ if sets.len() < 2 => {
             let (rows, runs) = (counted(rows.len(), word), counted(sets[0].runs, "run"));
-            return format!("{}: {rows} in {runs}; a second set would be compared.", document.baseline);
+            return format!("{}: {rows} in {runs}; name a second set to compare them.", document.baseline);
         }
         [row] => return row.sentence.clone(),
         _ => {}

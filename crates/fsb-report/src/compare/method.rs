@@ -28,8 +28,8 @@ fn unjudged(why: &str) -> Paragraph {
     Paragraph {
         title: "Why nothing is judged",
         text: format!(
-            "{}. Where processors are emulated, code costs many times what it costs on a real one, and the device does \
-             not: values stand here as they were measured, and none beside another.",
+            "{}. Emulated processors multiply the time that code takes, but not that of the device. The page shows \
+             the measured values and compares none of them.",
             capital(why)
         ),
     }
@@ -45,14 +45,15 @@ fn methods(selection: Selection<'_>) -> (bool, bool) {
 }
 
 fn runs(selection: Selection<'_>) -> Paragraph {
-    let unit = "The run is the unit, never the cell and, between runs, never the block: cells and blocks of one run share its \
-                luck. Of each run, the mean of ln(value) over its blocks and the cells that are compared is one number.";
+    let unit = "The run is the unit, never the cell and, between runs, never the block: cells and blocks of one run \
+                share its deviations. Of each run, the mean of ln(value) over its blocks and the cells that are \
+                compared is one number.";
     let blocks = "Targets of one run of fsb are compared block by block: d = ln(candidate / baseline) in each block, and the \
                   ratio is exp(d̄) with the paired t-interval.";
-    let runs = "Sets of different runs are independent samples with equal weights, compared by Welch's method (1947); targets \
-                that took turns in each of several runs are compared run by run. The variances between runs are moderated by \
-                those of the other cases of the page (empirical Bayes, Smyth 2004), of which only as many count as are \
-                independent. A change is called detectable that four comparisons of five would show.";
+    let runs = "Sets of different runs are independent samples with equal weights, compared by Welch's method (1947); \
+                targets that took turns in each of several runs are compared run by run. The variances between runs \
+                are moderated by those of the other cases of the page (empirical Bayes, Smyth 2004), of which only \
+                independent ones count. A change is called detectable if four comparisons of five would show it.";
     let how = match methods(selection) {
         (true, false) => blocks.to_owned(),
         (true, true) => format!("{blocks} {runs}"),

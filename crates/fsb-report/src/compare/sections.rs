@@ -37,9 +37,8 @@ fn findings(view: &View<'_>) -> Option<Section> {
     let found = view.findings.as_ref()?;
     let (told, more) = found.split_at(found.len().min(FINDINGS));
     let note = "Regions of file size × record size where the runs agree that a set is faster or slower, the widest \
-                first. What stands here survived the search of all regions at 5 %. The interval printed is that of the \
-                region alone: it is not widened for the region having been picked, and errs on the side of too large a \
-                difference where the region is small.";
+                first. The regions survived the search of all regions at 5 %. Their intervals are not widened for \
+                this selection, so the difference of a small region may be overestimated.";
     let mut blocks = vec![Block::text("note", note), listed(told)];
     if !more.is_empty() {
         blocks.push(Block::Details { summary: format!("{} more", more.len()), blocks: vec![listed(more)] });
@@ -58,8 +57,8 @@ fn operation(view: &View<'_>, row: &Row<'_>, place: usize) -> Option<Section> {
         view.findings.iter().flatten().copied().filter(|finding| is_about(finding, found.operation)).collect();
     let mut blocks = vec![Block::text("finding", &row.sentence)];
     if found.operation.operation == ALL {
-        let note = "All operations in one pool, as the figure of 2011 has them. It hides what they differ in: read the \
-                    operations first.";
+        let note = "All operations in one pool, as in the figure of 2011. The pool hides differences between \
+                    operations: read those first.";
         blocks.push(Block::text("note", note));
     }
     if !own.is_empty() {

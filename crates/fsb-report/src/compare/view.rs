@@ -115,7 +115,7 @@ fn legend(view: &View<'_>) -> Vec<String> {
     }
     let others: usize = view.rows.iter().filter_map(Row::operation).map(|found| found.others.len()).sum();
     if others > 0 {
-        notes.push(format!("Latencies and other metrics ({}) stand in the other formats.", counted(others, "row")));
+        notes.push(format!("Latencies and other metrics ({}) are in the other formats.", counted(others, "row")));
     }
     notes
 }

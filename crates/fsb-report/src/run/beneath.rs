@@ -32,7 +32,7 @@ pub(super) fn words(record: &RunRecord, device: &DeviceManifest) -> Option<Strin
         None if bottom.name != device.name => format!("on {}", bottom.name),
         None => bottom.name.clone(),
     };
-    let host = if is_virtual { "; cold for this machine: the host beneath may cache" } else { "" };
+    let host = if is_virtual { "; cold for this machine, but its host may cache" } else { "" };
     let properties = if properties.is_empty() { String::new() } else { format!(" ({})", properties.join(", ")) };
     Some(format!("{on}{properties}{host}"))
 }
@@ -64,8 +64,8 @@ mod tests {
         record.host.hypervisor = Some("kvm".to_owned());
         assert_eq!(
             words(&record, &image).unwrap(),
-            "on ext4 on vda (virtual disk, volatile write cache, writeback throttled for reads within 75 ms); cold for \
-             this machine: the host beneath may cache"
+            "on ext4 on vda (virtual disk, volatile write cache, writeback throttled for reads within 75 ms); cold \
+             for this machine, but its host may cache"
         );
         record.host.hypervisor = None;
         let partition = DeviceManifest { beneath: vec![disk("sda", &queue[..1])], ..disk("sda1", &[]) };

@@ -60,7 +60,7 @@ fn in_memory(summary: &Summary) -> Option<String> {
         })
         .map(|row| row.workload.clone())
         .collect();
-    (!rows.is_empty()).then(|| format!("In memory inside the clock, no device did anything: {}.", some_rows(&rows)))
+    (!rows.is_empty()).then(|| format!("No device I/O in the timed part: {}.", some_rows(&rows)))
 }
 
 /// `CPU time per operation differs where speed does not: xfs +12 % [+8 +16] at read 1M, warm.`
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn rows_that_touch_no_device_say_so() {
         let told = lines_of(|_, _| (1e-6, 0.0));
-        assert!(told[0].starts_with("In memory inside the clock, no device did anything: "), "{told:?}");
+        assert!(told[0].starts_with("No device I/O in the timed part: "), "{told:?}");
         assert_eq!(lines_of(|_, block| (1e-6, f64::from(block == 3))), Vec::<String>::new(), "one byte is not nothing");
     }
 

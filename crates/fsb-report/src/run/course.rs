@@ -40,7 +40,7 @@ pub struct Stall {
 impl Stall {
     /// `the device read nothing, wrote 34.0 MiB, 3 flushes`.
     pub(crate) fn meanwhile(&self) -> String {
-        let Some([read, written, flushes]) = self.device else { return "the device was not seen".to_owned() };
+        let Some([read, written, flushes]) = self.device else { return "the device was not observed".to_owned() };
         let amount = |bytes: u64| if bytes == 0 { "nothing".to_owned() } else { show_bytes(bytes as f64) };
         let flushes = if flushes == 1 { "1 flush".to_owned() } else { format!("{flushes} flushes") };
         format!("the device read {}, wrote {}, {flushes}", amount(read), amount(written))

@@ -42,7 +42,8 @@ pub(super) fn warning(record: &RunRecord) -> Option<String> {
     let changed: Vec<String> = changed.collect();
     (!changed.is_empty()).then(|| {
         format!(
-            "the raw device changed between warm-up and blocks: {} (95 % intervals); ratios of targets hold, values less so",
+            "the raw device changed between warm-up and blocks: {} (95 % intervals); ratios between targets stay \
+             valid, absolute values less so",
             changed.join(", ")
         )
     })

@@ -26,9 +26,8 @@ pub(super) fn warnings(record: &RunRecord) -> Vec<String> {
         let is_known = record.large_disk.contains_key(&target.name);
         let found = record.targets.get(&target.name)?;
         // File systems without a medium have no slice.
-        (found.geometry.is_some() && found.medium.is_some() && !is_known && is_small(record, target)).then(|| {
-            format!("the geometry of {} is what mkfs chose: what a disk of {disk} gets is unknown here", target.name)
-        })
+        (found.geometry.is_some() && found.medium.is_some() && !is_known && is_small(record, target))
+            .then(|| format!("mkfs chose the geometry of {}: its geometry on a disk of {disk} is unknown", target.name))
     };
     record.plan.targets.iter().filter_map(warning).collect()
 }

@@ -93,8 +93,8 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
         let here = match &found {
             Some(found) if measured => format!("this run measured a real one: {found}."),
             Some(found) if emulated => format!("this run emulated its work: {found}."),
-            Some(found) => format!("of what resembles its work, {found}."),
-            None => "this run did nothing that resembles its work.".to_owned(),
+            Some(found) => format!("among the workloads that resemble its work, {found}."),
+            None => "no workload of this run resembles its work.".to_owned(),
         };
         let targets = targets(summary);
         let program = role.program.filter(|_| !measured).map(|Program { plan, command }| {
@@ -158,7 +158,10 @@ mod tests {
         let lines = lines(&Summary::of_run(&record, &trials));
         assert_eq!(lines.len(), ROLES.len(), "{lines:?}");
         for (line, role) in lines.iter().zip(ROLES) {
-            assert!(line.starts_with(&format!("A {}: of what resembles its work, ", role.machine)), "{line}");
+            assert!(
+                line.starts_with(&format!("A {}: among the workloads that resemble its work, ", role.machine)),
+                "{line}"
+            );
             assert!(line.ends_with(&format!("sudo fsb run ext4 xfs --suite {}", role.suite)), "{line}");
         }
         assert!(lines[0].contains("append 4K, durable each") && !lines[0].contains("read 1M"), "{}", lines[0]);

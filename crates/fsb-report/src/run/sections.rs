@@ -64,7 +64,7 @@ fn published(summary: &Summary) -> Option<Section> {
 fn findings(view: &View<'_>) -> Option<Section> {
     let found = view.findings.as_ref()?;
     let blocks = match found.as_slice() {
-        [] => vec![Block::text("", "No region of sizes differs for sure by more than matters.")],
+        [] => vec![Block::text("", "No region of sizes differs significantly by more than matters.")],
         found => vec![
             Block::text("note", "Which target is faster for which operation, sizes and records; the widest first."),
             Block::Findings(found.iter().map(|found| (found.faster, found.text.clone())).collect()),

@@ -41,7 +41,7 @@ pub(super) fn warning(summary: &Summary) -> Option<String> {
     let rows = rows(summary, &told);
     (!rows.is_empty()).then(|| {
         format!(
-            "the rate still changed between the two halves: {}; a longer 'stretch' in the plan helps",
+            "the rate still changed between the two halves: {}; use a longer 'stretch' in the plan",
             some_of(&rows, 3)
         )
     })

@@ -117,8 +117,7 @@ fn caption_of_numbers(summary: &Summary, workload: &Workload) -> String {
         return caption.to_owned();
     }
     format!(
-        "{caption}. Of the changes against {} all intervals hold together with 95 %: for that each is as wide as one of \
-         {} alone.",
+        "{caption}. The intervals of all changes against {} hold together at 95 %, so each alone has a level of {}.",
         summary.reference_name(),
         level(highest)
     )

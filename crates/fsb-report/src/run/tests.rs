@@ -56,8 +56,8 @@ fn what_failed_in_the_warm_up_alone_is_told() {
         let warnings = Summary::of_run(&record, trials).warnings;
         warnings.into_iter().filter(|warning| warning.contains("warm-up")).collect::<Vec<_>>()
     };
-    let expected = "1 trial of the warm-up failed; amounts and times were planned without: xfs at read 1M, \
-                    cold: failed: the guest is gone";
+    let expected = "1 trial of the warm-up failed; fsb planned amounts and times without: xfs at read 1M, cold: \
+                    failed: the guest is gone";
     assert_eq!(told(&trials), [expected]);
     // A resume made the warm-up again.
     trials[0].superseded = true;
@@ -197,8 +197,8 @@ fn findings_end_every_form() {
     }
     assert!(html.contains("<a href=\"#findings\">Findings</a>") && html.contains("<dt>Findings</dt>"));
     let [screen, _, html, _] = with(0);
-    assert!(screen.contains("No region of sizes differs by more than 3 % for sure."), "{screen}");
-    assert!(html.contains("No region of sizes differs for sure"));
+    assert!(screen.contains("No region of sizes differs significantly by more than 3 %."), "{screen}");
+    assert!(html.contains("No region of sizes differs significantly"));
     let screen = shown("text", &summary(&["ext4", "xfs"], 6), &[]);
     assert!(!screen.contains("No region"), "a run without a matrix says nothing of one");
 }

@@ -40,11 +40,11 @@ pub(super) fn advice(why: &str) -> String {
 /// Why, among the methods.
 pub(super) fn method(summary: &Summary, why: &str) -> Paragraph {
     let more = if summary.emulated {
-        " Where processors are emulated, code costs many times what it costs on a real one, and the device does not: \
-         the order of targets there says nothing about a real machine. Such numbers show that a plan runs and what it \
-         writes; they are never compared with native ones."
+        " Emulated processors multiply the time that code takes, but not that of the device, so the order of targets \
+         says nothing about a real machine. Such numbers show that a plan runs and how much it writes; fsb never \
+         compares them with native ones."
     } else {
-        " One disk does the work of all members: what an array would gain is not there to be measured."
+        " All members share one disk, so the run cannot measure what an array gains."
     };
     Paragraph { title: "Why nothing is judged", text: format!("{}.{more}", capital(why)) }
 }

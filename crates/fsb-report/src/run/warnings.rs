@@ -22,7 +22,9 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
     // The most severe first: a screen has room for one.
     let mut urgent: Vec<String> = Vec::new();
     if record.stop_reason.is_none() && summary.blocks > 0 {
-        urgent.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
+        urgent.push(
+            "the run did not finish: the report shows its saved trials; fsb run --resume completes it".to_owned(),
+        );
     }
     if let Some(reason) = record.stop_reason.as_ref().filter(|reason| is_early(reason)) {
         urgent.push(format!("the run ended after {}", stop_reason_text(reason)));
@@ -165,7 +167,7 @@ fn warm_up(trials: &[ShownTrial]) -> Option<String> {
         .collect();
     (!named.is_empty()).then(|| {
         format!(
-            "{} of the warm-up failed; amounts and times were planned without: {}",
+            "{} of the warm-up failed; fsb planned amounts and times without: {}",
             counted(named.len(), "trial"),
             some_of(&named, NAMED)
         )

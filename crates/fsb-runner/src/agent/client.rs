@@ -55,7 +55,7 @@ const RELEASE: Duration = Duration::from_secs(600);
 /// Progress of one request: an honest agent tells it five times a second, so this is enough for weeks.
 const MOST_PROGRESS: usize = 10_000_000;
 /// What is said of one that tells more.
-pub(crate) const CHATTER: &str = "it reports progress without end";
+pub(crate) const CHATTER: &str = "it sends progress reports without end";
 /// An agent that lives answers at once.
 const HELLO: Duration = Duration::from_secs(30);
 

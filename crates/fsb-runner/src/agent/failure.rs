@@ -53,7 +53,7 @@ pub(super) fn applicable(job: &dyn Job, target: &Provisioned) -> Result<(), Fail
         return Err(Failure::NotApplicable(abilities.why_not_durable.clone()));
     }
     let short = |what: &str, needed: String, free: String| {
-        Err(Failure::Failed(format!("it needs {needed} {what} and the target has {free}: another --size changes both")))
+        Err(Failure::Failed(format!("it needs {needed} {what}, but the target has {free}: --size changes both")))
     };
     if profile.space > target.free_bytes {
         let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
@@ -87,7 +87,10 @@ pub(super) fn for_want_of_memory(failure: Failure, memory: Option<&MemoryUse>, b
     match (failure, killed) {
         (Failure::Failed(why), Some(memory)) => {
             let limit = fsb_model::units::show_bytes(memory.limit_bytes as f64);
-            Failure::Failed(format!("{why}; the memory limit of {limit} was too little for it: raise memory-limit"))
+            Failure::Failed(format!(
+                "{why}; the memory limit of {limit} is too small for the workload: raise \
+                memory-limit"
+            ))
         }
         (failure, _) => failure,
     }

@@ -88,7 +88,7 @@ pub(super) fn measure_case(
 /// All units together must find room.
 fn fits((bytes, inodes): (u64, u64), target: &Provisioned) -> Result<(), Failure> {
     let short = |needed: String, free: String| {
-        Err(Failure::Failed(format!("its units need {needed} and the target has {free}: a larger --size makes room")))
+        Err(Failure::Failed(format!("its units need {needed}, but the target has {free}: use a larger --size")))
     };
     if bytes > target.free_bytes {
         let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);

@@ -177,5 +177,5 @@ pub(crate) fn refused_lost(why: String) -> TrialReply {
 }
 
 pub(crate) fn machine(what: &str, tried: &str) -> TestbedError {
-    TestbedError::machine(what).tried(tried).advice("this is a fault of fsb: please report it with the command line")
+    TestbedError::machine(what).tried(tried).advice("this is a bug in fsb: please report it with the command line")
 }

@@ -53,9 +53,9 @@ impl PlanError {
         PlanError::Known { code, message: message.into() }
     }
 
-    /// Returns the same about an unknown suite.
-    pub(crate) fn unknown_suite(message: String) -> PlanError {
-        PlanError::known(&UNKNOWN_SUITE, message)
+    /// Returns the same about an unknown suite, with its remedy.
+    pub(crate) fn unknown_suite(message: &str, help: &str) -> PlanError {
+        PlanError::known(&UNKNOWN_SUITE, format!("{message}; {help}"))
     }
 }
 
@@ -74,6 +74,15 @@ impl Coded for PlanError {
                 code::fields([("path", origin.as_str().into()), ("line", (*line).into()), ("column", (*column).into())])
             }
             _ => Map::new(),
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            PlanError::Known { code, message } if *code == &UNKNOWN_SUITE => {
+                message.split_once("; ").map(|(_, help)| help.to_owned())
+            }
+            _ => None,
         }
     }
 }

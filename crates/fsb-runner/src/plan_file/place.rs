@@ -37,12 +37,13 @@ impl PlanFile {
             return Ok((place, Some(vm)));
         }
         if let Some(kernel) = self.kernels.first() {
-            let message = format!("kernel {}: this machine runs its own; add --in vm (in = \"vm\")", kernel.get_ref());
+            let message =
+                format!("kernel {}: only a virtual machine can boot it; add --in vm (in = \"vm\")", kernel.get_ref());
             return Err(self.error_at(kernel.span(), &message));
         }
         if self.memory.is_some() || self.cpus.is_some() {
-            let message = "memory and cpus are those of a virtual machine: add --in vm (in = \"vm\"); on this machine \
-                           there are --control memory-limit=SIZE and cpus=LIST";
+            let message = "memory and cpus set the size of a virtual machine: add --in vm (in = \"vm\"), or use \
+                           --control memory-limit=SIZE and cpus=LIST on this machine";
             return Err(PlanError::Request(message.to_owned()));
         }
         Ok((place, None))

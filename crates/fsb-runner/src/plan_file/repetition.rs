@@ -156,10 +156,10 @@ mod tests {
         assert_eq!(plan_file::parse(&printed, "printed").unwrap().resolve(2, 7).unwrap().plan, held.plan, "{printed}");
         for wrong in ["name = 'create'", "name = 'read'", "name = 'rename'\ndurability = 'end'", "name = 'postmark'"] {
             let error = of(wrong).unwrap_err().to_string();
-            assert!(error.contains("it cannot be held: ") && error.contains("line "), "{wrong}: {error}");
+            assert!(error.contains("cannot be sustained: ") && error.contains("line "), "{wrong}: {error}");
         }
         let short = of("name = 'rename'\nstretch = '50ms'").unwrap_err().to_string();
-        assert!(short.contains("below a second"), "{short}");
+        assert!(short.contains("a second or more"), "{short}");
         let text = "targets = ['null']\n[[workload]]\nname = 'rename'\nsustain = 0\n";
         let never = plan_file::parse(text, "p").and_then(|plan| plan.resolve(2, 7)).unwrap_err().to_string();
         assert!(never.contains("0 times: give how often"), "{never}");

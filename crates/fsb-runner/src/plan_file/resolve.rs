@@ -172,7 +172,7 @@ impl PlanFile {
             let all = all.into_iter().filter_map(|one| scale::of_workload(one, full.scale, scope));
             swept.extend(all.map(|one| (index, one)));
             if swept.len() == before {
-                let message = format!("workload {}: at this scale no record is as small as a file", spec.name);
+                let message = format!("workload {}: at this scale every record is larger than its file", spec.name);
                 return Err(self.error_at(self.workload_span(index, None), &message));
             }
         }
@@ -215,7 +215,7 @@ fn verified(workloads: Vec<(usize, WorkloadSpec)>, sizing: &Sizing) -> Result<Ve
         return Ok(verified);
     }
     let names: Vec<_> = names.into_iter().collect();
-    let message = format!("--verify: nothing that could be compared is read by {}: leave it out", names.join(", "));
+    let message = format!("--verify: {} reads nothing that fsb can compare: leave --verify out", names.join(", "));
     Err(PlanError::Request(message))
 }
 

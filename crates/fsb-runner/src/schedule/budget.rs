@@ -49,8 +49,8 @@ pub fn check_budget(record: &RunRecord, work: &Work) -> Result<(), RunError> {
         return Ok(());
     }
     Err(RunError::Budget(format!(
-        "{} hold none of these workloads: the shortest takes about {} on all targets, once and without judging \
-         (a larger --budget, or a smaller --scale or --size)",
+        "{} are too short for these workloads: the shortest takes about {} on all targets, once and without judging; \
+         use a larger --budget, or a smaller --scale or --size",
         show_duration(budget),
         show_duration(Duration::try_from_secs_f64(needs).unwrap_or(Duration::MAX)),
     )))
@@ -169,7 +169,7 @@ impl Schedule<'_> {
             return Ok(());
         }
         Err(RunError::Budget(format!(
-            "{} hold no block of this plan, warm-up included: use a larger --budget, or a smaller --scale",
+            "{} are too short for a block of this plan with its warm-up: use a larger --budget, or a smaller --scale",
             self.show_budget()
         )))
     }
@@ -184,7 +184,7 @@ impl Schedule<'_> {
         self.leave_out(&gone, LeftOut::TooLong);
         if self.held_cells().is_empty() {
             return Err(RunError::Budget(format!(
-                "{} did not end once within half of the budget of {}: use a larger --budget",
+                "{} did not finish one trial within half of the budget of {}: use a larger --budget",
                 workloads.join("; "),
                 self.show_budget()
             )));
@@ -209,7 +209,7 @@ impl Schedule<'_> {
         let needed = needed.max((opened + block) / WARM_UP);
         if kept == 0 {
             return Err(RunError::Budget(format!(
-                "{} hold no workload of this plan: a smaller --scale makes them shorter, or a larger --budget holds some",
+                "{} are too short for every workload of this plan: use a larger --budget, or a smaller --scale",
                 self.show_budget()
             )));
         }

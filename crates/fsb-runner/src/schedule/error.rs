@@ -21,7 +21,7 @@ pub enum RunError {
     #[error("{0}")]
     Budget(String),
     /// A trial could not be written down.
-    #[error("the run stopped, for a trial could not be saved: {0}")]
+    #[error("the run stopped because it could not save a trial: {0}")]
     Journal(String),
 }
 

@@ -163,7 +163,10 @@ pub static REGISTRY: &[Suite] = &[
 /// The suite of that name as a plan without targets.
 pub fn find(name: &str) -> Result<PlanFile, PlanError> {
     let suite = REGISTRY.iter().find(|suite| suite.name == name).ok_or_else(|| {
-        PlanError::unknown_suite(nearest::unknown("suite", name, REGISTRY.iter().map(|suite| suite.name)))
+        let shown = nearest::shortened(name);
+        let near = nearest::nearest(name, REGISTRY.iter().map(|suite| suite.name));
+        let near = near.map_or_else(String::new, |near| format!("did you mean '{near}'? "));
+        PlanError::unknown_suite(&format!("unknown suite '{shown}'"), &format!("{near}'fsb list suites' shows all"))
     })?;
     plan_file::parse(suite.text, &format!("suite {}", suite.name))
 }

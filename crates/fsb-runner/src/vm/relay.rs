@@ -203,7 +203,7 @@ impl<'a> Relay<'a> {
                 provisioned
                     .record
                     .notes
-                    .push("in a virtual machine: what else its host does is not watched".to_owned());
+                    .push("in a virtual machine: fsb does not watch other load on its host".to_owned());
                 let new = self.running.as_ref().map(|running| running.opened.warnings.clone()).unwrap_or_default();
                 let new: Vec<_> = new.into_iter().filter(|warning| !self.told.contains(warning)).collect();
                 self.told.extend(new.iter().cloned());

@@ -294,7 +294,7 @@ fn a_target_is_made_in_a_guest_with_its_kernel() {
         for (asked, runs) in [(None, "6.1"), (Some("6.1"), "6.1"), (Some("6.12"), "6.12"), (Some("6.1"), "6.1")] {
             let made = provision(agent, asked);
             assert_eq!(made.record.kernel.as_deref(), Some(runs));
-            assert!(made.record.notes[0].contains("not watched") && made.warnings.is_empty());
+            assert!(made.record.notes[0].contains("does not watch") && made.warnings.is_empty());
             let TrialReply { error, target_lost, .. } = trial(agent, request().deadline);
             assert!(error.as_deref() == Some("as scripted") && target_lost);
             agent.release(0).unwrap();

@@ -63,7 +63,7 @@ pub enum WorkerError {
     #[error("the worker did not answer within {0:?} and was killed")]
     Deadline(Duration),
     /// The budget ended before the work did.
-    #[error("the budget ended before this did")]
+    #[error("the budget ended before the trial did")]
     OutOfTime,
     /// It could not be started or spoken to.
     #[error("cannot run a worker: {0}")]

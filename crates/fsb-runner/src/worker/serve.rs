@@ -79,7 +79,7 @@ impl<P: Serialize> Desk<'_, P> {
         self.connection.input.read_line(&mut line).map_err(gone)?;
         match line.trim_end() {
             "go" => Ok(()),
-            "" => Err(EngineError::new("the agent hung up before the start")),
+            "" => Err(EngineError::new("the agent closed the connection before the start")),
             other => Err(EngineError::new(format!("expected the word go, not '{other}'"))),
         }
     }
@@ -255,7 +255,9 @@ mod tests {
         assert_eq!(errors[1], "a worker knows no 'fly'");
         answers(&asked(root.path(), Step::Prepare));
         match &answers(&asked(root.path(), Step::Measure))[..] {
-            [Message::Ready(_), Message::Error(error)] => assert!(error.message.contains("hung up"), "{error}"),
+            [Message::Ready(_), Message::Error(error)] => {
+                assert!(error.message.contains("closed the connection"), "{error}")
+            }
             other => panic!("{other:?}"),
         }
     }

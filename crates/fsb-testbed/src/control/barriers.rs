@@ -59,7 +59,7 @@ impl Control for Barriers {
     }
 
     fn about(&self) -> &'static str {
-        "Whether the target's device is asked to flush its cache."
+        "Flushes of the write cache of the target's device."
     }
 
     fn scope(&self) -> Scope {
@@ -69,8 +69,8 @@ impl Control for Barriers {
     fn values(&self) -> &'static [Value] {
         const {
             &[
-                Value::word(KEEP, "as it is: the device is flushed wherever data must be durable (default)"),
-                Value::word(OFF, "never flushed: what is durable then may be lost with the power"),
+                Value::word(KEEP, "unchanged: the kernel flushes the device wherever data must be durable (default)"),
+                Value::word(OFF, "no flushes: a power failure may lose durable data"),
             ]
         }
     }

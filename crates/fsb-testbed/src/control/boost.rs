@@ -15,7 +15,7 @@ pub(super) struct Boost;
 
 const ON: &str = "on";
 const OFF: &str = "off";
-const LACKING: &str = "no frequency boost: neither intel_pstate/no_turbo nor cpufreq/boost is there";
+const LACKING: &str = "no frequency boost: neither intel_pstate/no_turbo nor cpufreq/boost exists";
 
 /// Files and what they hold when boost is on and off: one says "no turbo", the other "boost".
 fn switches(roots: &Roots) -> impl Iterator<Item = (PathBuf, [&'static str; 2])> {
@@ -45,7 +45,7 @@ impl Control for Boost {
     }
 
     fn about(&self) -> &'static str {
-        "Whether processors may run above their nominal frequency while they are cool."
+        "Frequency boost of processors above their nominal frequency."
     }
 
     fn scope(&self) -> Scope {
@@ -55,8 +55,8 @@ impl Control for Boost {
     fn values(&self) -> &'static [Value] {
         const {
             &[
-                Value::word(KEEP, "as it is (default)"),
-                Value::word(OFF, "the nominal frequency at most: slower, but the same for hours"),
+                Value::word(KEEP, "unchanged (default)"),
+                Value::word(OFF, "at most the nominal frequency: slower, but constant for hours"),
                 Value::word(ON, "as fast as temperature allows"),
             ]
         }
@@ -81,7 +81,7 @@ impl Control for Boost {
     fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
         let (path, [on, _]) = switch(roots)?;
         (read_trimmed(&path).as_deref() == Some(on)).then_some(Disturbance {
-            what: "how fast processors are depends on how warm they are",
+            what: "the speed of the processors depends on their temperature",
             advice: "fsb run --control boost=off",
         })
     }

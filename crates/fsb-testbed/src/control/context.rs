@@ -31,7 +31,7 @@ impl TargetDevice {
     /// The device's directory, or why there is none.
     pub fn device(&self) -> Result<&Path, Refusal> {
         self.device.as_deref().ok_or_else(|| match self.why_none.as_str() {
-            "" => "no device is known here".into(),
+            "" => "the device is unknown".into(),
             why => why.to_owned().into(),
         })
     }
@@ -133,7 +133,11 @@ impl<'a> Context<'a> {
             Some(handle) => self.handles.push(handle),
             None => {
                 return Err(Stop::Lacks(
-                    format!("another run of fsb holds it, or died with it (fsb clean would {what})").into(),
+                    format!(
+                        "another run of fsb holds this setting, or was killed while it did (fsb clean would \
+                        {what})"
+                    )
+                    .into(),
                 ));
             }
         }

@@ -48,7 +48,7 @@ impl Control for Cpus {
     }
 
     fn about(&self) -> &'static str {
-        "Which processors the processes that measure run on."
+        "Processors that the workers run on."
     }
 
     fn scope(&self) -> Scope {
@@ -59,7 +59,7 @@ impl Control for Cpus {
         const {
             &[
                 Value::word(KEEP, "all that fsb itself may use (default)"),
-                Value::form("LIST", OptionKind::List, "these, such as 0-3,5"),
+                Value::form("LIST", OptionKind::List, "a list, such as 0-3,5"),
             ]
         }
     }

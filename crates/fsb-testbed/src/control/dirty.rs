@@ -38,21 +38,21 @@ enum Kind {
 const LONGEST: f64 = i32::MAX as f64 / 100.0;
 
 const RATIO: &[Value] = &[
-    Value::word(KEEP, "as it is (default)"),
+    Value::word(KEEP, "unchanged (default)"),
     Value::form("PERCENT", OptionKind::WholePercent, "percent of the memory that is available, such as 20%"),
 ];
 const BYTES: &[Value] = &[
-    Value::word(KEEP, "as it is (default)"),
-    Value::form("SIZE", OptionKind::Size(0..=u64::MAX), "so much, such as 256M; it replaces the ratio"),
+    Value::word(KEEP, "unchanged (default)"),
+    Value::form("SIZE", OptionKind::Size(0..=u64::MAX), "a size, such as 256M; replaces the ratio"),
 ];
 const TIME: &[Value] = &[
-    Value::word(KEEP, "as it is (default)"),
-    Value::form("TIME", OptionKind::Time(0.0..=LONGEST), "such as 5s or 500ms"),
+    Value::word(KEEP, "unchanged (default)"),
+    Value::form("TIME", OptionKind::Time(0.0..=LONGEST), "a time, such as 5s or 500ms"),
 ];
 
 pub(super) static DIRTY_RATIO: Dirty = Dirty {
     name: "dirty-ratio",
-    about: "How much of memory may be dirty before writers must write back themselves.",
+    about: "Share of memory that may be dirty before writers must write back themselves.",
     values: RATIO,
     file: "dirty_ratio",
     kind: Kind::Ratio { bytes: "dirty_bytes", excludes: "dirty-bytes" },
@@ -60,7 +60,7 @@ pub(super) static DIRTY_RATIO: Dirty = Dirty {
 
 pub(super) static DIRTY_BYTES: Dirty = Dirty {
     name: "dirty-bytes",
-    about: "How many bytes may be dirty before writers must write back themselves.",
+    about: "Bytes that may be dirty before writers must write back themselves.",
     values: BYTES,
     file: "dirty_bytes",
     kind: Kind::Bytes { ratio: "dirty_ratio", excludes: "dirty-ratio", pages: 2 },
@@ -68,7 +68,7 @@ pub(super) static DIRTY_BYTES: Dirty = Dirty {
 
 pub(super) static DIRTY_BACKGROUND_RATIO: Dirty = Dirty {
     name: "dirty-background-ratio",
-    about: "How much of memory may be dirty before the kernel writes back behind the writers.",
+    about: "Share of memory that may be dirty before the kernel writes back in the background.",
     values: RATIO,
     file: "dirty_background_ratio",
     kind: Kind::Ratio { bytes: "dirty_background_bytes", excludes: "dirty-background-bytes" },
@@ -76,7 +76,7 @@ pub(super) static DIRTY_BACKGROUND_RATIO: Dirty = Dirty {
 
 pub(super) static DIRTY_BACKGROUND_BYTES: Dirty = Dirty {
     name: "dirty-background-bytes",
-    about: "How many bytes may be dirty before the kernel writes back behind the writers.",
+    about: "Bytes that may be dirty before the kernel writes back in the background.",
     values: BYTES,
     file: "dirty_background_bytes",
     kind: Kind::Bytes { ratio: "dirty_background_ratio", excludes: "dirty-background-ratio", pages: 1 },
@@ -84,7 +84,7 @@ pub(super) static DIRTY_BACKGROUND_BYTES: Dirty = Dirty {
 
 pub(super) static DIRTY_EXPIRE: Dirty = Dirty {
     name: "dirty-expire",
-    about: "How old dirty pages grow before they are written back.",
+    about: "Age at which the kernel writes dirty pages back.",
     values: TIME,
     file: "dirty_expire_centisecs",
     kind: Kind::Time,
@@ -92,7 +92,7 @@ pub(super) static DIRTY_EXPIRE: Dirty = Dirty {
 
 pub(super) static DIRTY_WRITEBACK: Dirty = Dirty {
     name: "dirty-writeback",
-    about: "How often the kernel looks for pages to write back; 0s: never.",
+    about: "Interval at which the kernel looks for pages to write back; 0s for never.",
     values: TIME,
     file: "dirty_writeback_centisecs",
     kind: Kind::Time,
@@ -112,7 +112,7 @@ impl Dirty {
         match (&self.kind, parse(self.values, value)?) {
             (Kind::Bytes { pages, .. }, OptionValue::Number(bytes)) => {
                 let least = pages * rustix::param::page_size() as u64;
-                if bytes < least { Err(format!("the kernel takes {least} bytes or more").into()) } else { Ok(bytes) }
+                if bytes < least { Err(format!("the kernel accepts {least} bytes or more").into()) } else { Ok(bytes) }
             }
             (_, OptionValue::Number(percent)) => Ok(percent),
             (_, OptionValue::Time(time)) => {
@@ -150,7 +150,7 @@ impl Dirty {
         let in_force = wanted > 0 || self.in_force(roots) == self.file;
         match number(roots, self.file) {
             Some(now) if now == wanted && in_force => Ok(self.observe(roots, context.place)),
-            now => Err(Stop::Lacks(format!("the kernel made {now:?} of {wanted}").into())),
+            now => Err(Stop::Lacks(format!("the kernel stored {now:?} instead of {wanted}").into())),
         }
     }
 
@@ -188,7 +188,7 @@ impl Control for Dirty {
         self.parse(value).map(drop).map_err(|why| {
             TestbedError::request(format!("{}={value}: {why}", self.name))
                 .coded(&fsb_model::error::CONTROL_VALUE)
-                .advice("or leave it as it is: keep")
+                .advice("or use keep, which leaves the setting unchanged")
         })
     }
 

@@ -63,7 +63,7 @@ impl Control for Governor {
     }
 
     fn about(&self) -> &'static str {
-        "Which rule chooses the frequency of processors."
+        "Governor that sets the frequency of processors."
     }
 
     fn scope(&self) -> Scope {
@@ -73,9 +73,9 @@ impl Control for Governor {
     fn values(&self) -> &'static [Value] {
         const {
             &[
-                Value::word(KEEP, "as it is (default)"),
-                Value::word("performance", "the highest frequency, always"),
-                Value::form("GOVERNOR", OptionKind::Text("name of a governor"), "another one that this machine has"),
+                Value::word(KEEP, "unchanged (default)"),
+                Value::word("performance", "always the highest frequency"),
+                Value::form("GOVERNOR", OptionKind::Text("name of a governor"), "any governor of this machine"),
             ]
         }
     }
@@ -95,7 +95,7 @@ impl Control for Governor {
         known.push(KEEP);
         Err(TestbedError::request(nearest::unknown("governor", value, known.iter().copied()))
             .coded(&fsb_model::error::CONTROL_VALUE)
-            .advice("choose one that this machine has"))
+            .advice("choose a governor of this machine"))
     }
 
     fn probe(&self, roots: &Roots) -> Result<(), Refusal> {

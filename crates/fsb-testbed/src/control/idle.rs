@@ -77,7 +77,7 @@ impl Control for Idle {
     }
 
     fn about(&self) -> &'static str {
-        "Whether processors that wait for the device fall asleep, or poll and are awake at once."
+        "Idle state of processors that wait for the device: sleep, or poll to wake at once."
     }
 
     fn scope(&self) -> Scope {
@@ -87,8 +87,8 @@ impl Control for Idle {
     fn values(&self) -> &'static [Value] {
         const {
             &[
-                Value::word(AUTO, "poll in virtual machines, where waking is the hypervisor's (default)"),
-                Value::word(KEEP, "as it is: durable writes hold the time that waking takes"),
+                Value::word(AUTO, "poll in virtual machines, where the hypervisor wakes processors (default)"),
+                Value::word(KEEP, "unchanged: times of durable writes include waking"),
                 Value::word(POLL, "poll: no sleep, by /dev/cpu_dma_latency"),
             ]
         }
@@ -113,7 +113,7 @@ impl Control for Idle {
     fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
         let felt = !host::is_virtual_machine(roots) && self.probe(roots).is_ok() && deepest(roots) >= FELT;
         felt.then_some(Disturbance {
-            what: "processors fall asleep while they wait for the device, and durable writes hold the time that waking takes",
+            what: "processors sleep while they wait for the device, so times of durable writes include waking",
             advice: "fsb run --control idle=poll",
         })
     }
@@ -121,7 +121,7 @@ impl Control for Idle {
     fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
         match driver(roots) {
             Some(driver) => format!("idle processors sleep ({driver}, up to {} µs to wake)", deepest(roots)),
-            None => "idle processors sleep as the kernel is built (no cpuidle driver)".to_owned(),
+            None => "idle processors sleep (no cpuidle driver)".to_owned(),
         }
     }
 }

@@ -49,7 +49,7 @@ fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
     }
     match read_trimmed(&file).as_deref().and_then(parse_mask) {
         Some(now) if now == wanted => Ok(KernelCpus.observe(roots, context.place)),
-        now => Err(Stop::Lacks(format!("the kernel made {now:?} of {value}").into())),
+        now => Err(Stop::Lacks(format!("the kernel stored {now:?} instead of {value}").into())),
     }
 }
 
@@ -59,7 +59,7 @@ impl Control for KernelCpus {
     }
 
     fn about(&self) -> &'static str {
-        "Which processors the kernel's unbound workers run on: loop devices, writeback, btrfs."
+        "Processors that the kernel's unbound workers run on: loop devices, writeback, btrfs."
     }
 
     fn scope(&self) -> Scope {
@@ -69,8 +69,8 @@ impl Control for KernelCpus {
     fn values(&self) -> &'static [Value] {
         const {
             &[
-                Value::word(KEEP, "as it is (default)"),
-                Value::form("LIST", OptionKind::List, "these, such as 0-3,5; 'cpus' is for what measures"),
+                Value::word(KEEP, "unchanged (default)"),
+                Value::form("LIST", OptionKind::List, "a list, such as 0-3,5; 'cpus' is for fsb's workers"),
             ]
         }
     }
@@ -97,7 +97,7 @@ impl Control for KernelCpus {
     fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
         match read_trimmed(&path(roots)).as_deref().and_then(parse_mask) {
             Some(processors) => format!("the kernel's workers on {}", list::show(&processors)),
-            None => "the kernel does not tell".to_owned(),
+            None => "the processors of the kernel's workers are unknown".to_owned(),
         }
     }
 }

@@ -75,11 +75,17 @@ pub const RULES: Rules = Rules(|name, action, roots| Ok(find(name)?.owns(action,
 /// The control of that name, or the nearest name.
 pub fn find(name: &str) -> Result<&'static dyn Control, TestbedError> {
     REGISTRY.iter().copied().find(|control| control.name() == name).ok_or_else(|| {
-        let names = REGISTRY.iter().map(|control| control.name());
-        TestbedError::request(nearest::unknown("control", name, names))
+        let near = nearest::nearest(name, REGISTRY.iter().map(|control| control.name()));
+        let is_option = crate::fs::COMMON.iter().any(|option| option.name == name);
+        let advice = match near {
+            _ if is_option => format!("a mount option is part of a target: ext4,{name}"),
+            Some(near) => format!("did you mean '{near}'? 'fsb list controls' shows all"),
+            None => "'fsb list controls' shows all".to_owned(),
+        };
+        TestbedError::request(format!("unknown control '{}'", nearest::shortened(name)))
             .coded(&fsb_model::error::UNKNOWN_CONTROL)
             .field("control", name)
-            .advice("'fsb list controls' shows all")
+            .advice(advice)
     })
 }
 

@@ -61,7 +61,7 @@ impl Control for Numa {
     }
 
     fn about(&self) -> &'static str {
-        "Which NUMA node the processes that measure run on and take memory from."
+        "NUMA node that the workers run on and take memory from."
     }
 
     fn scope(&self) -> Scope {
@@ -72,7 +72,7 @@ impl Control for Numa {
         const {
             &[
                 Value::word(KEEP, "any (default)"),
-                Value::form("NODES", OptionKind::List, "its processors and its memory alone, such as 0"),
+                Value::form("NODES", OptionKind::List, "a number, such as 0: only its processors and memory"),
             ]
         }
     }

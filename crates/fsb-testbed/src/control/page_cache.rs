@@ -23,7 +23,7 @@ impl Control for PageCache {
     }
 
     fn about(&self) -> &'static str {
-        "How caches are emptied before what is measured cold."
+        "Method of emptying caches before a cold workload."
     }
 
     fn scope(&self) -> Scope {

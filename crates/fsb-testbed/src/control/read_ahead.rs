@@ -28,8 +28,8 @@ pub(super) fn file(device: &Path) -> PathBuf {
 }
 
 const VALUES: &[Value] = &[
-    Value::word(KEEP, "as it is (default)"),
-    Value::form("SIZE", OptionKind::Size(0..=MOST), "so far, such as 128K; 0: not at all"),
+    Value::word(KEEP, "unchanged (default)"),
+    Value::form("SIZE", OptionKind::Size(0..=MOST), "a size, such as 128K; 0 for none"),
 ];
 
 fn bytes_of(value: &str) -> Result<u64, Refusal> {
@@ -67,7 +67,7 @@ pub(crate) fn after_mount(bytes: u64, name: &str, roots: &Roots) -> Result<(), T
             None => Ok(()),
             Some(now) => {
                 Err(TestbedError::trial(format!("the read-ahead of {name} was changed to {now} bytes meanwhile"))
-                    .advice("somebody else sets up this device: udev rules, tuned?"))
+                    .advice("another program changes this device: check udev rules and tuned"))
             }
         };
     };
@@ -85,7 +85,7 @@ impl Control for ReadAhead {
     }
 
     fn about(&self) -> &'static str {
-        "How far the kernel reads ahead on the target's device, also for btrfs and FUSE."
+        "Read-ahead of the kernel on the target's device, also for btrfs and FUSE."
     }
 
     fn scope(&self) -> Scope {
@@ -103,7 +103,7 @@ impl Control for ReadAhead {
         bytes_of(value).map(drop).map_err(|why| {
             TestbedError::request(format!("read-ahead={value}: {why}"))
                 .coded(&fsb_model::error::CONTROL_VALUE)
-                .advice("or leave it as it is: keep")
+                .advice("or use keep, which leaves the setting unchanged")
         })
     }
 

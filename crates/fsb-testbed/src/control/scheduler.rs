@@ -50,7 +50,7 @@ impl Control for Scheduler {
     }
 
     fn about(&self) -> &'static str {
-        "Which scheduler orders the requests of the target's device."
+        "I/O scheduler of the target's device."
     }
 
     fn scope(&self) -> Scope {
@@ -60,12 +60,12 @@ impl Control for Scheduler {
     fn values(&self) -> &'static [Value] {
         const {
             &[
-                Value::word(KEEP, "as it is (default)"),
-                Value::word("none", "no order but that of arrival"),
+                Value::word(KEEP, "unchanged (default)"),
+                Value::word("none", "first in, first out"),
                 Value::form(
                     "SCHEDULER",
                     OptionKind::Text("name of a scheduler"),
-                    "another one that the device knows: mq-deadline, kyber, bfq",
+                    "any scheduler of the device: mq-deadline, kyber, bfq",
                 ),
             ]
         }
@@ -78,7 +78,7 @@ impl Control for Scheduler {
         }
         Err(TestbedError::request(format!("'{value}' is not a name of a scheduler"))
             .coded(&fsb_model::error::CONTROL_VALUE)
-            .advice("choose one that the device knows, such as mq-deadline"))
+            .advice("choose a scheduler of the device, such as mq-deadline"))
     }
 
     fn check_place(&self, value: &str, place: &TargetDevice, roots: &Roots) -> Result<(), TestbedError> {
@@ -91,7 +91,7 @@ impl Control for Scheduler {
         known.push(KEEP);
         Err(TestbedError::request(nearest::unknown("scheduler", value, known.iter().copied()))
             .coded(&fsb_model::error::CONTROL_VALUE)
-            .advice("the device knows no other; one that is a module must be loaded first"))
+            .advice("the device has no other scheduler; load its module first if it is one"))
     }
 
     fn probe(&self, _: &Roots) -> Result<(), Refusal> {

@@ -78,7 +78,7 @@ impl Control for Services {
     }
 
     fn about(&self) -> &'static str {
-        "Services and timers of systemd that rest while fsb measures."
+        "Services and timers of systemd that fsb stops while it measures."
     }
 
     fn scope(&self) -> Scope {
@@ -88,11 +88,11 @@ impl Control for Services {
     fn values(&self) -> &'static [Value] {
         const {
             &[
-                Value::word(KEEP, "they run on (default)"),
+                Value::word(KEEP, "none (default)"),
                 Value::form(
                     "UNIT,…",
                     OptionKind::Text("names of units, separated by commas"),
-                    "these are stopped, and started again: cron,apt-daily.timer",
+                    "a list to stop, and to start again at the end: cron,apt-daily.timer",
                 ),
             ]
         }
@@ -113,7 +113,7 @@ impl Control for Services {
 
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
         if value == KEEP {
-            return Ok(Applied::so("all run on"));
+            return Ok(Applied::so("none stopped"));
         }
         let mut warnings = Vec::new();
         let mut applied = Applied::of(self.name(), value, apply(value, context, &mut warnings))?;

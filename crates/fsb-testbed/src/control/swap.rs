@@ -45,7 +45,7 @@ fn apply(context: &mut Context<'_>) -> Result<String, Stop> {
         let names: Vec<_> = areas.iter().map(|area| area.path.display().to_string()).collect();
         Ok(format!("off: {}", names.join(", ")))
     } else {
-        Err(Stop::Lacks("somebody switched swap on meanwhile".into()))
+        Err(Stop::Lacks("another program switched swap on during the run".into()))
     }
 }
 
@@ -55,7 +55,7 @@ impl Control for Swap {
     }
 
     fn about(&self) -> &'static str {
-        "Whether memory may be paged out while fsb measures."
+        "Swap while fsb measures."
     }
 
     fn scope(&self) -> Scope {
@@ -65,8 +65,8 @@ impl Control for Swap {
     fn values(&self) -> &'static [Value] {
         const {
             &[
-                Value::word(KEEP, "as it is (default)"),
-                Value::word(OFF, "every area is switched off, and on again with its priority"),
+                Value::word(KEEP, "unchanged (default)"),
+                Value::word(OFF, "all areas off during the run, then on again with their priorities"),
             ]
         }
     }
@@ -110,7 +110,7 @@ impl Control for Swap {
 
     fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
         (!swap::active(roots).is_empty()).then_some(Disturbance {
-            what: "paging may disturb a run",
+            what: "paging may affect a run",
             advice: "fsb run --control swap=off, where memory allows",
         })
     }

@@ -22,9 +22,9 @@ fn file(device: &Path) -> PathBuf {
 }
 
 const VALUES: &[Value] = &[
-    Value::word(KEEP, "as it is (default)"),
-    Value::word(OFF, "not at all"),
-    Value::form("LATENCY", OptionKind::Time(1e-6..=10.0), "so that reads take no longer, such as 2ms or 75ms"),
+    Value::word(KEEP, "unchanged (default)"),
+    Value::word(OFF, "no throttling"),
+    Value::form("LATENCY", OptionKind::Time(1e-6..=10.0), "the latency of reads to keep, such as 2ms or 75ms"),
 ];
 
 /// Returns the latency in microseconds, as the kernel takes it. 0 is off.
@@ -57,7 +57,7 @@ impl Control for Wbt {
     }
 
     fn about(&self) -> &'static str {
-        "How far the target's device holds writeback back for reads: the kernel's writeback throttling."
+        "Writeback throttling of the kernel on the target's device, in favour of reads."
     }
 
     fn scope(&self) -> Scope {

@@ -39,7 +39,7 @@ fn look(member: &dyn Control, disk: &TargetDevice, live: &[Entry], roots: &Roots
         // What a machine has no use for is no defect.
         (Err(why), _) if why.ends_with("nothing to do") => finding(name, State::Ok, why, ""),
         (Err(why), _) if rustix::process::geteuid().is_root() || !root_would_help(&why) => {
-            finding(name, State::Absent, format!("{why}; a run that asks for it says so and goes on without"), "")
+            finding(name, State::Absent, format!("{why}; a run with this control warns and continues without it"), "")
         }
         (Err(why), _) => finding(name, State::Warning, format!("not available: {why}"), privilege::advice()),
     }

@@ -44,7 +44,7 @@ fn cron_jobs(root: &Path, running: bool, minutes: &[Minute]) -> Finding {
     }
     due.sort();
     let named: Vec<String> = due.into_iter().map(|(_, text)| text).collect();
-    tell(topic, &named, "measure at another time, or stop cron meanwhile")
+    tell(topic, &named, "measure at another time, or stop cron for the run")
 }
 
 /// The system's tables, whose lines name a user, and those of users, which only root can read.
@@ -95,7 +95,7 @@ fn timers(booted: bool, now: i64, ask: &dyn Fn() -> Option<String>) -> Option<Fi
     if !booted {
         return None;
     }
-    let unknown = || finding(TOPIC, State::Ok, "systemctl does not tell (it needs version 249)", "");
+    let unknown = || finding(TOPIC, State::Ok, "systemctl cannot list timers (version 249 can)", "");
     let Some(list) = ask().and_then(|text| serde_json::from_str::<Vec<Timer>>(&text).ok()) else {
         return Some(unknown());
     };
@@ -110,7 +110,7 @@ fn timers(booted: bool, now: i64, ask: &dyn Fn() -> Option<String>) -> Option<Fi
         .collect();
     due.sort();
     let named: Vec<String> = due.into_iter().map(|(_, text)| text).collect();
-    Some(tell(TOPIC, &named, "measure at another time, or stop them meanwhile (systemctl stop NAME.timer)"))
+    Some(tell(TOPIC, &named, "measure at another time, or stop them for the run (systemctl stop NAME.timer)"))
 }
 
 fn seconds_now() -> i64 {
@@ -170,7 +170,7 @@ mod tests {
         let found = timers(true, 1_000_000, &|| Some(text.to_owned())).unwrap();
         assert_eq!((found.state, found.text.as_str()), (State::Warning, "within the hour: fstrim.service in 10 min"));
         assert_eq!(timers(true, 5, &|| Some("[]".to_owned())).unwrap().state, State::Ok);
-        assert!(timers(true, 5, &|| None).unwrap().text.contains("does not tell"));
+        assert!(timers(true, 5, &|| None).unwrap().text.contains("cannot list timers"));
         assert_eq!(timers(false, 5, &|| panic!("asked")), None);
     }
 

@@ -36,8 +36,8 @@ fn listen_at(roots: &Roots, dir: &Path, wait: &dyn Fn(), time: Duration) -> Vec<
     findings.extend(stolen(&seen));
     findings.push(match (since, &disk) {
         (Some(bytes), Ok(disk)) => use_of_disk(disk, bytes as f64 / time.as_secs_f64().max(0.001), dir),
-        (_, Err(why)) => finding("disk", State::Ok, format!("what it does for others is not told: {why}"), ""),
-        (None, Ok(_)) => finding("disk", State::Ok, "the kernel keeps no counters of it", ""),
+        (_, Err(why)) => finding("disk", State::Ok, format!("its activity for other processes is unknown: {why}"), ""),
+        (None, Ok(_)) => finding("disk", State::Ok, "the kernel has no counters for it", ""),
     });
     findings.extend(pressure(&seen, time));
     findings.extend(heat(&seen));
@@ -79,7 +79,7 @@ fn processors(seen: &Seen, busiest: &[(String, u64)], time: Duration) -> Finding
     let names = if named.is_empty() { String::new() } else { format!(": {}", named.join(", ")) };
     let text = format!("{} of the CPU time in {}{names}", percent(all), show_duration(time));
     if disturbs(all) {
-        return finding(topic, State::Warning, text, "stop them while measuring, or measure when they rest");
+        return finding(topic, State::Warning, text, "stop them for the run, or measure when they are idle");
     }
     finding(topic, State::Ok, text, "")
 }
@@ -88,7 +88,7 @@ fn stolen(seen: &Seen) -> Option<Finding> {
     let stolen = share(seen, steal::SECONDS)?;
     let text = format!("{} of the CPU time went to other virtual machines", percent(stolen));
     Some(if disturbs(stolen) {
-        let advice = "measure when the host is quiet, or on a machine with processors of its own";
+        let advice = "measure when the host is idle, or on a machine with dedicated processors";
         finding("CPU steal", State::Warning, text, advice)
     } else {
         finding("CPU steal", State::Ok, text, "")
@@ -99,7 +99,7 @@ fn use_of_disk(disk: &Path, rate: f64, dir: &Path) -> Finding {
     let name = disk.file_name().unwrap_or_default().to_string_lossy();
     let text = format!("{name}, under {}, moves {}/s for others", dir.display(), show_bytes(rate));
     if rate > DEVICE_RATE {
-        let advice = "see who it is (iotop -o, pidstat -d 1), or put the image on another disk with --dir";
+        let advice = "find the process (iotop -o, pidstat -d 1), or put the image on another disk with --dir";
         return finding("disk", State::Warning, text, advice);
     }
     finding("disk", State::Ok, text, "")
@@ -119,7 +119,7 @@ fn pressure(seen: &Seen, time: Duration) -> Option<Finding> {
     let told: Vec<String> = parts.iter().map(|(name, share)| format!("{name} {}", percent(*share))).collect();
     let text = format!("work waited for {} of the time", told.join(", "));
     Some(if parts.iter().any(|(_, share)| *share > IDLE_PRESSURE) {
-        finding("pressure", State::Warning, text, "something works here already: see the other lines")
+        finding("pressure", State::Warning, text, "the machine is busy: see the other lines")
     } else {
         finding("pressure", State::Ok, text, "")
     })
@@ -129,7 +129,7 @@ fn heat(seen: &Seen) -> Option<Finding> {
     let events = *seen.get(throttle::EVENTS)?;
     Some(if events > 0.0 {
         let text = format!("processors were slowed down {events:.0} times because they are too hot");
-        finding("heat", State::Warning, text, "let the machine cool, or give it more air")
+        finding("heat", State::Warning, text, "let the machine cool down, or improve its cooling")
     } else {
         finding("heat", State::Ok, "no processor was slowed down", "")
     })

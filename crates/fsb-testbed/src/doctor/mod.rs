@@ -68,6 +68,9 @@ fn image_directory(dir: &Path) -> Finding {
     let Ok(stat) = rustix::fs::statvfs(dir) else {
         return finding(topic, State::Missing, format!("{shown} cannot be used"), "name another with --dir");
     };
+    if !dir.is_dir() {
+        return finding(topic, State::Missing, format!("{shown} is not a directory"), "name another with --dir");
+    }
     if magic::is_memory(dir) {
         let text = format!("{shown} is in memory: no image can be measured there");
         return finding(topic, State::Missing, text, "name a directory on a disk with --dir, or use @ram");
@@ -87,7 +90,7 @@ fn image_directory(dir: &Path) -> Finding {
 /// Without one of them no block device is ever taken for empty.
 fn signature_tools() -> Finding {
     match ["wipefs", "blkid"].iter().find(|name| program::find(name).is_some()) {
-        Some(name) => finding("block devices", State::Ok, format!("{name} can tell whether one is empty"), ""),
+        Some(name) => finding("block devices", State::Ok, format!("{name} can detect whether a device is empty"), ""),
         None => {
             let advice = "install the package util-linux (apt-get install util-linux)";
             finding("block devices", State::Warning, "wipefs and blkid are missing: every device is refused", advice)

@@ -10,6 +10,7 @@ use super::choice::Choice;
 use super::file_system::{FileSystem, Idle, Inspection, Tools, ask_about};
 use super::hazard::Hazard;
 use super::journal::Journal;
+use super::options;
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind};
 use crate::error::TestbedError;
@@ -43,20 +44,20 @@ const MAGIC: u64 = 0x9123_683E;
 
 /// From btrfs(5) and mkfs.btrfs(8).
 static CHOICES: &[Choice] = &[
-    Choice::mount(&["noatime"], "reads write no access times, which copy on write makes dear"),
+    Choice::mount(&["noatime"], "reads write no access times, which are expensive with copy on write"),
     Choice::mount(&["compress=zstd:1"], "fewer bytes reach the disk, for little work").sort("data"),
     Choice::mount(&["compress=lzo"], "the cheapest compression to undo").sort("data"),
     Choice::mount(&["compress-force=zstd:3"], "compresses what looks random at first, too").sort("data"),
     Choice::mount(&["ssd"], "allocates in free pieces that are large enough for a write").sort("media"),
     Choice::mount(&["ssd_spread"], "looks for large free pieces only").sort("media"),
-    Choice::mount(&["nossd"], "fills small holes, as on turning disks").sort("media"),
+    Choice::mount(&["nossd"], "fills small holes, as on rotating disks").sort("media"),
     Choice::mount(&["space_cache=v2"], "free space is kept in a tree"),
     Choice::mount(&["max_inline=0"], "small files have blocks of their own").sort("inline"),
-    Choice::mount(&["max_inline=3900"], "files below 4 KB lie in the tree").sort("inline"),
+    Choice::mount(&["max_inline=3900"], "files below 4 KB are stored in the tree").sort("inline"),
     Choice::mount(&["thread_pool=8"], "more threads for checksums and compression"),
     Choice::mount(&["notreelog"], "fsync commits everything"),
-    Choice::mount(&["commit=120"], "changes are committed every two minutes")
-        .risky("a crash takes up to two minutes of what nobody synced"),
+    Choice::mount(&["commit=120"], "commits every two minutes")
+        .risky("a crash loses up to two minutes of unsynced changes"),
     Choice::mkfs(&["-n", "4096"], "small tree blocks: less is written for each change").sort("nodes"),
     Choice::mkfs(&["-n", "65536"], "large tree blocks: flatter trees").sort("nodes"),
     Choice::mkfs(&["-m", "single"], "metadata is written once").risky("no second copy of damaged metadata"),
@@ -328,7 +329,7 @@ static OPTIONS: &[DeclaredOption] = &[
         "messages of integrity checks",
     ),
     DeclaredOption::flag(Resources, "ref_verify", "check extent references"),
-    DeclaredOption::flag(Access, "acl", "POSIX access control lists (default)"),
+    options::ACL_BY_DEFAULT,
     DeclaredOption::flag(Access, "noacl", "no access control lists"),
     DeclaredOption::value(Access, "subvol", OptionKind::Text("path"), "", "subvolume to mount"),
     DeclaredOption::value(Access, "subvolid", OptionKind::Text("number"), "", "ID of the subvolume to mount"),

@@ -11,6 +11,7 @@ use super::choice::Choice;
 use super::file_system::{FileSystem, Idle, Inspection, Tools, ask_about};
 use super::hazard::{Cause, Hazard};
 use super::journal::{self, Journal, journal_for};
+use super::options;
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
 use crate::error::TestbedError;
@@ -410,24 +411,12 @@ pub(super) static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::flag(Access, "bsdgroups", "new files get the group of their directory"),
     DeclaredOption::flag(Access, "nogrpid", "new files get the group of the process (default)"),
     DeclaredOption::flag(Access, "sysvgroups", "new files get the group of the process (default)"),
-    DeclaredOption::value(
-        Access,
-        "resuid",
-        OptionKind::Number(0..=4294967295),
-        "0",
-        "user who may use reserved blocks",
-    ),
-    DeclaredOption::value(
-        Access,
-        "resgid",
-        OptionKind::Number(0..=4294967295),
-        "0",
-        "group that may use reserved blocks",
-    ),
+    options::RESERVED_USER,
+    options::RESERVED_GROUP,
     DeclaredOption::flag(Access, "nouid32", "user IDs of 16 bits"),
-    DeclaredOption::flag(Access, "user_xattr", "extended attributes of users (default)"),
-    DeclaredOption::flag(Access, "nouser_xattr", "no extended attributes of users"),
-    DeclaredOption::flag(Access, "acl", "POSIX access control lists (default)"),
+    options::USER_XATTR_BY_DEFAULT,
+    options::NO_USER_XATTR,
+    options::ACL_BY_DEFAULT,
     DeclaredOption::flag(Access, "noacl", "no access control lists"),
     DeclaredOption::flag(Access, "i_version", "each change increments a counter of the inode"),
     DeclaredOption::value(Access, "usrjquota", OptionKind::Text("file"), "", "file of journaled quotas of users")
@@ -444,8 +433,8 @@ pub(super) static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::flag(Access, "prjquota", "limits space by project"),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    DeclaredOption::flag(Access, "usrquota", "limits space by user"),
-    DeclaredOption::flag(Access, "grpquota", "limits space by group"),
+    options::USER_QUOTA,
+    options::GROUP_QUOTA,
 ];
 
 #[cfg(test)]

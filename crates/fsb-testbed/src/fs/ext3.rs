@@ -20,7 +20,7 @@ static CHOICES: &[Choice] = &[
     Choice::mount(&["data=journal"], "data goes to the journal first: one place to write, at fsync").sort("data"),
     Choice::mount(&["data=writeback"], "a commit does not wait for the data of its files").sort("data"),
     Choice::mount(&["commit=60"], "the journal is committed every 60 s, not every 5")
-        .risky("a crash takes up to a minute of what nobody synced"),
+        .risky("a crash loses up to a minute of unsynced changes"),
     Choice::mkfs(&["-J", "size=64"], "a journal of 64 MiB is checkpointed less often"),
     Choice::mkfs(&["-i", "65536"], "a fourth of the inodes: fewer tables to read and write"),
     Choice::mount(&["barrier=0"], "the disk's cache is not flushed"),

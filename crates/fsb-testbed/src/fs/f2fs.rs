@@ -7,6 +7,7 @@ use fsb_model::Geometry;
 use super::choice::Choice;
 use super::file_system::{FileSystem, Inspection, Tools, ask_about};
 use super::hazard::{Cause, Hazard};
+use super::options;
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -274,24 +275,12 @@ static OPTIONS: &[DeclaredOption] = &[
         "rate of injected faults",
     ),
     DeclaredOption::value(Resources, "fault_type", OptionKind::Number(0..=4294967295), "", "kinds of injected faults"),
-    DeclaredOption::flag(Access, "user_xattr", "extended attributes of users (default)"),
-    DeclaredOption::flag(Access, "nouser_xattr", "no extended attributes of users"),
-    DeclaredOption::flag(Access, "acl", "POSIX access control lists (default)"),
+    options::USER_XATTR_BY_DEFAULT,
+    options::NO_USER_XATTR,
+    options::ACL_BY_DEFAULT,
     DeclaredOption::flag(Access, "noacl", "no access control lists"),
-    DeclaredOption::value(
-        Access,
-        "resuid",
-        OptionKind::Number(0..=4294967295),
-        "0",
-        "user who may use reserved blocks",
-    ),
-    DeclaredOption::value(
-        Access,
-        "resgid",
-        OptionKind::Number(0..=4294967295),
-        "0",
-        "group that may use reserved blocks",
-    ),
+    options::RESERVED_USER,
+    options::RESERVED_GROUP,
     DeclaredOption::value(Access, "usrjquota", OptionKind::Text("file"), "", "file of journaled quotas of users")
         .bare(),
     DeclaredOption::value(Access, "grpjquota", OptionKind::Text("file"), "", "file of journaled quotas of groups")
@@ -315,8 +304,8 @@ static OPTIONS: &[DeclaredOption] = &[
     ),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    DeclaredOption::flag(Access, "usrquota", "limits space by user"),
-    DeclaredOption::flag(Access, "grpquota", "limits space by group"),
+    options::USER_QUOTA,
+    options::GROUP_QUOTA,
 ];
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::file_system::{FileSystem, Inspection, Tools, ask_about};
 use super::hazard::{Cause, Hazard};
 use super::journal;
 use super::journal::journal_for;
+use super::options;
 use crate::declared::OptionGroup::{Access, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -120,8 +121,8 @@ static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::value(Access, "umask", OptionKind::Text("octal mode"), "", "permissions that no directory has"),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    DeclaredOption::flag(Access, "usrquota", "limits space by user"),
-    DeclaredOption::flag(Access, "grpquota", "limits space by group"),
+    options::USER_QUOTA,
+    options::GROUP_QUOTA,
 ];
 
 #[cfg(test)]

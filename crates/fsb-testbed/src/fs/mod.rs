@@ -79,12 +79,51 @@ pub static REGISTRY: &[&dyn FileSystem] = &[
 pub fn find(name: &str) -> Result<&'static dyn FileSystem, TestbedError> {
     let member = REGISTRY.iter().copied().find(|member| member.name() == name);
     member.or_else(|| other::by_its_program(name)).ok_or_else(|| {
-        let known: Vec<_> = REGISTRY.iter().map(|member| member.name()).collect();
-        TestbedError::request(fsb_model::nearest::unknown("file system", name, known.iter().copied()))
+        let shown = fsb_model::nearest::shortened(name);
+        TestbedError::request(format!("unknown file system '{shown}'"))
             .coded(&fsb_model::error::UNKNOWN_FILE_SYSTEM)
             .field("name", name)
-            .advice("'fsb list file-systems' shows all; a directory starts with / or .")
+            .advice(advice_on_name(name))
     })
+}
+
+/// File systems that fsb cannot format, as users name them.
+const MOUNTED_ONLY: &[&str] = &[
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb",
+    "smbfs",
+    "smb3",
+    "ceph",
+    "cephfs",
+    "glusterfs",
+    "lustre",
+    "9p",
+    "virtiofs",
+    "sshfs",
+    "zfs",
+    "overlay",
+    "overlayfs",
+    "fuse",
+    "ecryptfs",
+    "afs",
+];
+
+/// Returns the remedy for a name that is not a file system's.
+fn advice_on_name(name: &str) -> String {
+    let lower = name.to_lowercase();
+    if MOUNTED_ONLY.contains(&lower.as_str()) || name.contains(":/") {
+        return "fsb cannot format it: mount it and name its directory, such as fsb run /mnt/nas".to_owned();
+    }
+    if name.contains('@') {
+        return "after @ write loop, ram or the path of a device, such as ext4@/dev/sdb1".to_owned();
+    }
+    let plain = lower.strip_prefix("mkfs.").unwrap_or(&lower);
+    match fsb_model::nearest::nearest(plain, REGISTRY.iter().map(|member| member.name())) {
+        Some(near) => format!("did you mean '{near}'? 'fsb list file-systems' shows all"),
+        None => "'fsb list file-systems' shows all; a directory starts with / or ., a plan ends with .toml".to_owned(),
+    }
 }
 
 /// What formatting did.

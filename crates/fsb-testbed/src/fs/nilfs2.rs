@@ -37,7 +37,7 @@ impl FileSystem for Nilfs2 {
     }
 
     fn about(&self) -> &'static str {
-        "One continuous log with snapshots; a program of its own cleans it, which does not run here."
+        "One continuous log with snapshots. Its cleaner does not run here."
     }
 
     fn tools(&self) -> Option<&'static Tools> {
@@ -51,7 +51,7 @@ impl FileSystem for Nilfs2 {
     /// A cleaner would be `nilfs_cleanerd`, which only mount.nilfs2 starts: the kernel alone mounts here, so that
     /// nothing runs behind a measurement.
     fn note(&self) -> Option<&'static str> {
-        Some("nilfs2 without its cleaner: space that is freed within a visit stays taken")
+        Some("nilfs2 runs without its cleaner: space freed within a sequential trial stays occupied")
     }
 
     /// Sixteen segments of 8 MiB, and the superblocks.
@@ -66,7 +66,7 @@ impl FileSystem for Nilfs2 {
         match spec.options.iter().find(of_cleaner) {
             None => Ok(()),
             Some(option) => Err(TestbedError::request(format!("nilfs2: the option {option} is for its cleaner"))
-                .tried("mount.nilfs2 hands it to nilfs_cleanerd, which does not run behind a measurement")
+                .tried("mount.nilfs2 passes it to nilfs_cleanerd, which fsb does not run")
                 .advice("leave it out")),
         }
     }

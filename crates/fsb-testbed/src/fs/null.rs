@@ -98,7 +98,7 @@ impl FileSystem for Null {
     }
 
     fn hazards(&self) -> &'static [Hazard] {
-        &[Hazard { cause: Cause::Options(&["unsafe"]), loss: "nothing is real, and nothing is kept" }]
+        &[Hazard { cause: Cause::Options(&["unsafe"]), loss: "the file system is simulated and stores nothing" }]
     }
 
     fn name(&self) -> &'static str {
@@ -130,7 +130,7 @@ impl FileSystem for Null {
     }
 
     fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
-        refuse_mkfs_and_medium(spec, "it is nowhere")?;
+        refuse_mkfs_and_medium(spec, "it has no storage")?;
         Null::options(spec).map(drop)
     }
 

@@ -128,7 +128,7 @@ fn exfat_fit(large: &Geometry, user: &[String]) -> Vec<String> {
 }
 
 /// What is said of a file system that fsb does not know.
-const UNKNOWN: &str = "made with its mkfs program's own defaults: what those leave for later, fsb does not know";
+const UNKNOWN: &str = "formatted with the defaults of its mkfs program: fsb does not know their deferred work";
 
 /// The file system that a program `mkfs.NAME` of this machine makes; absent where there is none.
 pub(super) fn by_its_program(name: &str) -> Option<&'static dyn FileSystem> {
@@ -141,7 +141,7 @@ pub(super) fn by_its_program(name: &str) -> Option<&'static dyn FileSystem> {
     let member = *found.entry(name.to_owned()).or_insert_with(|| {
         let name: &'static str = name.to_owned().leak();
         let mkfs = mkfs.leak();
-        let tools = Tools { package: "that brings it", mkfs, arguments: &[], version: "--version", others: &[] };
+        let tools = Tools { package: "that contains it", mkfs, arguments: &[], version: "--version", others: &[] };
         Box::leak(Box::new(Other {
             name,
             about: "A file system that this machine can make.",

@@ -24,7 +24,7 @@ pub fn recipe(spec: &FileSystemSpec, size: u64, can_discard: bool, like_large: b
     let member = find(&spec.fs)?;
     check(member, spec)?;
     if member.home() == Home::Nowhere {
-        return Err(TestbedError::request(format!("{} is nowhere: nothing mounts it", spec.fs)));
+        return Err(TestbedError::request(format!("{} has no storage: nothing can mount it", spec.fs)));
     }
     let tools = member.tools().into_iter();
     let mkfs = tools.flat_map(|tools| std::iter::once(&tools.mkfs).chain(tools.arguments));

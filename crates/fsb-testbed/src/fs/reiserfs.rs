@@ -6,6 +6,7 @@ use fsb_model::Geometry;
 
 use super::file_system::{FileSystem, Inspection, Tools, ask_about};
 use super::hazard::{Cause, Hazard};
+use super::options;
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -148,9 +149,9 @@ static OPTIONS: &[DeclaredOption] = &[
         "stat reports the block size as preferred size of I/O",
     ),
     DeclaredOption::value(Layout, "resize", OptionKind::Text("blocks or auto"), "", "grow to this number of blocks"),
-    DeclaredOption::flag(Access, "user_xattr", "extended attributes of users"),
-    DeclaredOption::flag(Access, "nouser_xattr", "no extended attributes of users"),
-    DeclaredOption::flag(Access, "acl", "POSIX access control lists"),
+    options::USER_XATTR,
+    options::NO_USER_XATTR,
+    options::ACL,
     DeclaredOption::flag(Access, "noacl", "no access control lists"),
     DeclaredOption::flag(Access, "attrs", "flags of inodes"),
     DeclaredOption::flag(Access, "noattrs", "no flags of inodes"),
@@ -168,8 +169,8 @@ static OPTIONS: &[DeclaredOption] = &[
     ),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    DeclaredOption::flag(Access, "usrquota", "limits space by user"),
-    DeclaredOption::flag(Access, "grpquota", "limits space by group"),
+    options::USER_QUOTA,
+    options::GROUP_QUOTA,
 ];
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub(crate) fn risks_of_mount(mount: &Mount) -> Vec<Risk> {
 /// The risk of a network file system that a client cannot see; `None` for a local one.
 pub(crate) fn unseen_risk(mount: &Mount) -> Option<&'static str> {
     mount.kind.starts_with("nfs").then_some(
-        "whether the server exports it async cannot be seen from here: if so, a crash of the server may lose synced data",
+        "the server may export it async, which a client cannot see: then a crash of the server may lose synced data",
     )
 }
 

@@ -7,6 +7,7 @@ use fsb_model::{FileSystemSpec, Geometry};
 use super::file_system::{
     FileSystem, Home, Inspection, MountRequest, Mounted, Tools, refuse_mkfs_and_medium, with_options,
 };
+use super::options;
 use crate::declared::OptionGroup::{Access, Layout};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
 use crate::error::TestbedError;
@@ -44,7 +45,7 @@ impl FileSystem for Tmpfs {
     }
 
     fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
-        refuse_mkfs_and_medium(spec, "it lives in memory")
+        refuse_mkfs_and_medium(spec, "its files are in memory")
     }
 
     fn inspect(&self, _: &Path) -> Inspection {
@@ -106,6 +107,6 @@ static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::value(Access, "grpquota_inode_hardlimit", OptionKind::Text("number"), "", "most files of a group"),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    DeclaredOption::flag(Access, "usrquota", "limits space by user"),
-    DeclaredOption::flag(Access, "grpquota", "limits space by group"),
+    options::USER_QUOTA,
+    options::GROUP_QUOTA,
 ];

@@ -10,6 +10,7 @@ use super::choice::Choice;
 use super::file_system::{FileSystem, Idle, Inspection, Tools, ask_about};
 use super::hazard::Hazard;
 use super::journal::{self, Journal};
+use super::options;
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
 use crate::error::TestbedError;
@@ -299,8 +300,8 @@ static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::flag(Access, "pqnoenforce", "counts space by project"),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    DeclaredOption::flag(Access, "usrquota", "limits space by user"),
-    DeclaredOption::flag(Access, "grpquota", "limits space by group"),
+    options::USER_QUOTA,
+    options::GROUP_QUOTA,
 ];
 
 #[cfg(test)]

@@ -145,7 +145,7 @@ impl Action {
 /// Gone files need nothing: what they stood for went with them.
 fn restore(path: &Path, value: &str, roots: &Roots) -> Result<String, Refusal> {
     if std::fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        return Err("something else has its name now".into());
+        return Err("its name now belongs to something else".into());
     }
     // What lies there is the kernel's, but where a test brings a machine of its own.
     if *roots == Roots::default() && path.exists() && !magic::is_pseudo(path) {
@@ -171,7 +171,7 @@ fn remove_directory(path: &Path, uid: Option<u32>) -> Result<String, Refusal> {
         Err(error) => return Err(describe(&error).into()),
     };
     if !metadata.is_dir() {
-        return Err("something else has its name now".into());
+        return Err("its name now belongs to something else".into());
     }
     let owners = [Some(rustix::process::geteuid().as_raw()), uid];
     if !owners.contains(&Some(metadata.uid())) {

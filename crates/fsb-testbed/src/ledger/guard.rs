@@ -58,8 +58,8 @@ fn admit(control: Option<&str>, action: &Action, Guard { rules, roots }: Guard<'
     };
     match (own, control) {
         (true, _) => Ok(()),
-        (false, Some(name)) => Err(format!("the control {name} never has to {action}").into()),
-        (false, None) => Err(format!("fsb never has to {action}").into()),
+        (false, Some(name)) => Err(format!("the control {name} never needs to {action}").into()),
+        (false, None) => Err(format!("fsb never needs to {action}").into()),
     }
 }
 

@@ -67,9 +67,9 @@ pub fn default_directory() -> Result<PathBuf, TestbedError> {
         return Ok(PathBuf::from("/var/lib/fsb/undo"));
     }
     state_directory().map(|directory| directory.join("fsb/undo")).ok_or_else(|| {
-        TestbedError::machine("the undo ledger has no place")
+        TestbedError::machine("no directory for the undo ledger")
             .tried("neither XDG_STATE_HOME nor HOME names an absolute path")
-            .advice("say where it may be: export HOME=$(mktemp -d)")
+            .advice("name a directory for it: export HOME=$(mktemp -d)")
     })
 }
 
@@ -84,8 +84,8 @@ impl Ledger {
     pub fn open(directory: &Path, owner: Owner, rules: Rules) -> Result<Ledger, TestbedError> {
         let store = Store::make(directory).map_err(|error| {
             TestbedError::machine("the undo ledger cannot be kept").tried(attempt("use", directory, &error)).advice(
-                "nothing was changed: give the user that runs fsb, and nobody else, the right to write there, or set \
-                 XDG_STATE_HOME to a directory of that user",
+                "nothing was changed: make the directory writable for the user that runs fsb alone, or set \
+                 XDG_STATE_HOME to such a directory",
             )
         })?;
         let boot_id = crate::host::boot_id();
@@ -139,9 +139,9 @@ impl Ledger {
     fn write(&self, action: Action, control: Option<String>) -> Result<EntryHandle, TestbedError> {
         // What no replay would carry out must not be changed.
         self.guard().admit(control.as_deref(), &action).map_err(|why| {
-            TestbedError::machine("a change has no way back in the undo ledger")
+            TestbedError::machine("the undo ledger cannot revert a change")
                 .tried(why)
-                .advice("nothing was changed: this is a defect of fsb, please report it")
+                .advice("nothing was changed: this is a bug in fsb, please report it")
         })?;
         let name = self.free_name();
         let file = self.store.path().join(format!("{name}.json"));

@@ -59,7 +59,7 @@ impl std::fmt::Display for Replayed {
             Fate::Failed(why) => write!(f, "could not be undone: {}: {why} (entry {})", self.what, self.file.display()),
             Fate::Refused(why) => {
                 let shown = self.file.display();
-                let advice = advice_on_limits(why).unwrap_or("look at it, undo it by hand, and remove it");
+                let advice = advice_on_limits(why).unwrap_or("check the entry, undo its change by hand, and remove it");
                 write!(f, "refused, not undone: {shown}: {why}; {advice}")
             }
         }

@@ -33,7 +33,7 @@ pub(crate) fn distrust(stat: &Stat, uid: u32) -> Option<String> {
     if stat.st_uid != uid {
         return Some(format!("it belongs to user {}", stat.st_uid));
     }
-    mode.intersects(Mode::WGRP | Mode::WOTH).then(|| "others may write to it".to_owned())
+    mode.intersects(Mode::WGRP | Mode::WOTH).then(|| "other users may write to it".to_owned())
 }
 
 impl Store {
@@ -92,7 +92,7 @@ impl Store {
         let file = rustix::fs::openat(&self.directory, name, flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&file)?;
         let wrong = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile if stat.st_nlink != 1 => Some("it has another name elsewhere".to_owned()),
+            FileType::RegularFile if stat.st_nlink != 1 => Some("it has another hard link".to_owned()),
             FileType::RegularFile if stat.st_size as u64 > LARGEST => Some("it is too long for an entry".to_owned()),
             FileType::RegularFile => distrust(&stat, rustix::process::geteuid().as_raw()),
             _ => Some("it is not a regular file".to_owned()),

@@ -26,7 +26,7 @@ const OWN: [&str; 2] = ["/run/fsb", "/var/lib/fsb"];
 /// Wrong requests first, whatever the machine can do; then the machine. The answer holds warnings.
 pub(super) fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     if setup.targets.is_empty() {
-        return Err(TestbedError::request("there is nothing to measure")
+        return Err(TestbedError::request("no target is named")
             .coded(&fsb_model::error::NO_TARGET)
             .advice("name a target, such as ext4 or /srv/data"));
     }
@@ -139,7 +139,7 @@ fn advice_on_device(path: &Path, DeviceNumber(major, minor): DeviceNumber) -> St
     let shown = path.display();
     match mountinfo::read().into_iter().find(|mount| mount.device == (major, minor)) {
         // A file system is never made on what is mounted.
-        Some(mount) => format!("it is mounted: to measure it as it is, name a directory on {}", mount.point.display()),
+        Some(mount) => format!("it is mounted: name its directory to measure it: {}", mount.point.display()),
         None => format!("to measure a device, say which file system: ext4@{shown}"),
     }
 }
@@ -147,6 +147,12 @@ fn advice_on_device(path: &Path, DeviceNumber(major, minor): DeviceNumber) -> St
 fn check_directory(path: &Path) -> Result<(), TestbedError> {
     let shown = path.display();
     let metadata = std::fs::metadata(path).map_err(|error| {
+        if path.starts_with("/dev") && error.kind() == std::io::ErrorKind::NotFound {
+            return TestbedError::request(format!("{shown} does not exist"))
+                .coded(&fsb_model::error::NO_DIRECTORY)
+                .field("path", shown.to_string())
+                .advice("name a device that lsblk shows, with its file system: ext4@/dev/sdb1");
+        }
         TestbedError::request(format!("the directory {shown} cannot be measured"))
             .coded(&fsb_model::error::NO_DIRECTORY)
             .field("path", shown.to_string())
@@ -168,7 +174,8 @@ fn check_directory(path: &Path) -> Result<(), TestbedError> {
         return Err(TestbedError::request(format!("{shown} belongs to fsb itself")).advice("name another directory"));
     }
     if magic::is_pseudo(path) {
-        return Err(TestbedError::request(format!("{shown} holds no real files")).advice("name another directory"));
+        return Err(TestbedError::request(format!("{shown} is a virtual file system such as /proc"))
+            .advice("name another directory"));
     }
     accessat(CWD, path, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(|errno| {
         TestbedError::machine(format!("the directory {shown} cannot be written to"))

@@ -84,9 +84,9 @@ impl DirectoryVisit {
 
     fn describe(&self, mount: Option<&mountinfo::Mount>, memory: bool) -> Result<Provisioned, TestbedError> {
         let space = free_space(&self.root)?;
-        let mut notes = vec!["a directory: as it is, not formatted, never remounted".to_owned()];
+        let mut notes = vec!["a directory: neither formatted nor remounted".to_owned()];
         match self.cold {
-            Some(ColdMethod::Evict) => notes.push("data cold only: metadata stay cached without root".to_owned()),
+            Some(ColdMethod::Evict) => notes.push("only data is cold: metadata stays cached without root".to_owned()),
             Some(ColdMethod::DropCaches) => notes.push("cold by drop_caches".to_owned()),
             Some(ColdMethod::Remount) | None => {}
         }
@@ -169,7 +169,7 @@ fn hand_over(own: &Path, uid: u32, gid: u32) -> std::io::Result<()> {
     let stat = fstat(&directory)?;
     let empty = Dir::read_from(&directory)?.flatten().all(|entry| matches!(entry.file_name().to_bytes(), b"." | b".."));
     if stat.st_uid != 0 || stat.st_mode & 0o7777 & !0o2000 != 0o700 || !empty {
-        return Err(std::io::Error::other("somebody else put a directory in its place"));
+        return Err(std::io::Error::other("another process replaced the directory"));
     }
     Ok(fchown(&directory, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?)
 }

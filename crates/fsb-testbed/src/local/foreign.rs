@@ -15,7 +15,7 @@ pub(crate) fn check(spec: &FileSystemSpec) -> Result<(), TestbedError> {
     for (words, whose) in [(&spec.mkfs, "mkfs argument"), (&spec.options, "mount option")] {
         if let Some((word, why)) = words.iter().find_map(|word| Some((word, reach(word)?))) {
             return Err(TestbedError::request(format!("the {whose} '{word}' reaches beyond the target: {why}"))
-                .advice("leave it out: fsb touches only the medium that stands behind the @"));
+                .advice("leave it out: fsb uses only the medium after the @"));
         }
     }
     Ok(())
@@ -38,10 +38,10 @@ fn names_a_device(part: &str) -> Option<&'static str> {
 fn reach(word: &str) -> Option<String> {
     let tagged = ["UUID=", "LABEL=", "journal_dev="].iter().find(|tag| word.contains(*tag));
     if let Some(tag) = tagged {
-        return Some(format!("{tag} finds a device wherever it is"));
+        return Some(format!("{tag} can select any device of the machine"));
     }
     if let Some(key) = word.split(',').find_map(names_a_device) {
-        return Some(format!("{key}= names a device or a file, also where there is none yet"));
+        return Some(format!("{key}= names a device or a file"));
     }
     candidates(word).find_map(|candidate| {
         // mkfs programs run in the root directory.

@@ -220,15 +220,15 @@ impl LocalTestbed {
     fn free_part(&mut self, text: &str, part: u32) -> Result<&mut dyn OpenMedium, TestbedError> {
         let taken = |(_, other): &(&Seat, &Seated)| other.medium() == Some(text) && other.part == part;
         if let Some((seat, _)) = self.seats.iter().find(taken) {
-            return Err(TestbedError::machine(format!("part {part} of {text} has a target, that of seat {seat}")));
+            return Err(TestbedError::machine(format!("slice {part} of {text} belongs to the target of slot {seat}")));
         }
         seat::part_of(&mut self.media, text, part)
-            .ok_or_else(|| TestbedError::machine(format!("no part {part} of {text}")))
+            .ok_or_else(|| TestbedError::machine(format!("no slice {part} of {text}")))
     }
 }
 
 fn nothing_on(seat: Seat) -> TestbedError {
-    TestbedError::machine(format!("no target is provisioned on seat {seat}"))
+    TestbedError::machine(format!("no target is provisioned in slot {seat}"))
 }
 
 /// The setup without those optional targets that this machine cannot make.
@@ -328,7 +328,7 @@ impl Testbed for LocalTestbed {
                 provisioned.warnings.extend(seated.controls.warnings.iter().cloned());
                 let device = seated.place().and_then(|(_, device)| device);
                 if let Some(why) = device.and_then(|device| watch::blind_to_others(&self.outside, device)) {
-                    provisioned.record.notes.push(format!("what else its disk does is not watched: {why}"));
+                    provisioned.record.notes.push(format!("fsb cannot watch other load on its disk: {why}"));
                 }
                 self.seats.insert(seat, seated);
                 Ok(provisioned)

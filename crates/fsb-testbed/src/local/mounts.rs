@@ -41,7 +41,7 @@ impl MountRoot {
         let mut refusals = Vec::new();
         for place in std::iter::once(USUAL).chain(OTHERS).map(PathBuf::from) {
             if hides_something(&place, setup) {
-                refusals.push(format!("{} holds what is to be measured", place.display()));
+                refusals.push(format!("{} contains a target, an image or the program", place.display()));
                 continue;
             }
             match make_directory(&place).and_then(|()| mount_tmpfs(&place)) {
@@ -49,7 +49,7 @@ impl MountRoot {
                 Err(refusal) => refusals.push(refusal.to_string()),
             }
         }
-        Err(TestbedError::machine("no place for mount points")
+        Err(TestbedError::machine("no directory for mount points")
             .tried(refusals.join("; "))
             .advice("run as root outside a container that forbids mounting, or measure a directory (fsb run /path)"))
     }

@@ -20,7 +20,7 @@ pub(super) fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provis
     let record = TargetRecord {
         requested_options: spec.options.clone(),
         risks: fs::requested_risks(spec),
-        notes: vec!["null: nothing is real, times are made up".to_owned()],
+        notes: vec!["null: a simulation with made-up times".to_owned()],
         ..Default::default()
     };
     Ok(Provisioned {
@@ -47,7 +47,7 @@ pub(super) fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provis
 pub(super) fn not_set(requested: &BTreeMap<String, String>) -> BTreeMap<String, ControlRecord> {
     let record = |value: &String| ControlRecord {
         requested: value.clone(),
-        observed: "not set: the null file system is not real".to_owned(),
+        observed: "not set: the null file system is a simulation".to_owned(),
         effective: false,
     };
     requested.iter().map(|(name, value)| (name.clone(), record(value))).collect()

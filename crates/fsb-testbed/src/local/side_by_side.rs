@@ -105,9 +105,9 @@ pub(super) fn check_divisible(setup: &Setup) -> Result<(), TestbedError> {
     }
     for (text, request) in media(setup) {
         medium::find(&request.medium.name)?.divisible(&request).map_err(|why| {
-            TestbedError::request(format!("@{text} cannot be divided into {} parts", setup.parts))
+            TestbedError::request(format!("@{text} cannot be divided into {} slices", setup.parts))
                 .tried(why)
-                .advice("let the targets take turns")
+                .advice("measure one target at a time (fsb run --one-at-a-time)")
         })?;
     }
     Ok(())
@@ -123,7 +123,7 @@ pub(super) fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u6
         0 | 1 => format!("{medium} has {}", show(size)),
         parts => format!("{medium} has {}: {} for each of {parts} targets side by side", show(size), show(has)),
     };
-    let alone = if setup.parts > 1 { ", or let the targets take turns" } else { "" };
+    let alone = if setup.parts > 1 { ", or measure one target at a time (fsb run --one-at-a-time)" } else { "" };
     let advice = match spec.medium.name.as_str() {
         "device" if setup.parts > 1 => format!("choose a device of {}{alone}", show(needed)),
         "device" => "choose a larger device".to_owned(),
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn other_targets_take_turns_for_a_reason() {
-        let cause = "@raid0:loop+loop is not divided".to_owned();
+        let cause = "@raid0:loop+loop cannot be divided".to_owned();
         for (targets, reason) in [
             (["ext4", "ext4@ram"].as_slice(), PlacementReason::DifferentMedia),
             (&["ext4", "/srv"], PlacementReason::MixedKinds),
@@ -205,6 +205,6 @@ mod tests {
         assert_eq!(super::super::check_sizes(&setup, &Default::default()), Ok(()));
         let mut array = of(&["ext4@raid0:loop+loop", "xfs@raid0:loop+loop"]);
         array.parts = 2;
-        assert!(check_divisible(&array).unwrap_err().to_string().contains("take turns"));
+        assert!(check_divisible(&array).unwrap_err().to_string().contains("one target at a time"));
     }
 }

@@ -77,7 +77,7 @@ fn refuse_another(set: &ActiveControls, requested: &BTreeMap<String, String>) ->
         let Some(record) = set.records.get(name).filter(|record| record.requested != wanted) else { continue };
         return Err(TestbedError::trial(format!("{name}={wanted} cannot be set for this target"))
             .tried(format!("another target that is ready on the same disk has {name}={}", record.requested))
-            .advice("let such targets take turns"));
+            .advice("measure one target at a time (fsb run --one-at-a-time)"));
     }
     Ok(())
 }

@@ -74,7 +74,7 @@ impl RunLock {
             Err(refusals) if rustix::process::geteuid().is_root() => {
                 return Err(TestbedError::machine("no lock can be taken")
                     .tried(refusals.join("; "))
-                    .advice("root's lock lies in /run/fsb, which must be a directory that only root can write to"));
+                    .advice("root's lock is in /run/fsb, which must be a directory that only root can write to"));
             }
             Err(refusals) => lock.warnings.push(Warning::NoLock { reasons: refusals }),
         }
@@ -168,7 +168,7 @@ impl Held {
         let written = concurrent.seek(SeekFrom::End(0)).and_then(|_| concurrent.write_all(line.as_bytes()));
         written.map_err(|error| {
             // Unseen it would spoil another run without a word.
-            TestbedError::machine("the other runs cannot be told of this one").tried(attempt(
+            TestbedError::machine("fsb cannot notify the other runs of this one").tried(attempt(
                 "write to",
                 &place.path().join(CONCURRENT),
                 &error,
@@ -182,7 +182,7 @@ fn open(place: &LockDirectory, name: &str) -> Result<File, TestbedError> {
     place.lock_file(name).map_err(|error| {
         TestbedError::machine("the lock cannot be taken")
             .tried(attempt("use", &place.path().join(name), &error))
-            .advice("look at that file and remove it: the lock is a regular file of the user that runs fsb")
+            .advice("check that file and remove it: the lock is a regular file of the user that runs fsb")
     })
 }
 
@@ -195,7 +195,7 @@ fn busy(holder: Option<&Holder>, tried: &str) -> TestbedError {
     let holder = holder.map_or_else(|| "an unknown process".to_owned(), Holder::to_string);
     TestbedError::machine(format!("another fsb is measuring on this machine: {holder}"))
         .tried(tried)
-        .advice("wait for it to end: two runs at once would measure each other (--allow-concurrent)")
+        .advice("wait for it to end, or add --allow-concurrent: runs at the same time affect each other")
 }
 
 /// Who measures on this machine now; absent where nobody does.

@@ -160,7 +160,7 @@ fn trust(stat: &Stat, kind: FileType, uid: u32) -> io::Result<()> {
     let wrong = if FileType::from_raw_mode(stat.st_mode) != kind {
         Some("it is not a regular file".to_owned())
     } else if kind == FileType::RegularFile && stat.st_nlink != 1 {
-        Some("it has another name elsewhere".to_owned())
+        Some("it has another hard link".to_owned())
     } else {
         crate::ledger::distrust(stat, uid)
     };

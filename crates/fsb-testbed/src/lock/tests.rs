@@ -126,6 +126,9 @@ fn a_place_that_others_can_write_to_holds_no_lock() {
     let own = tree.path().join("own");
     assert_eq!(place::find(&[open.clone(), own.clone()]).unwrap().path(), own);
     let refusals = place::find(std::slice::from_ref(&open)).unwrap_err();
-    assert!(refusals[0].contains(open.to_str().unwrap()) && refusals[0].contains("others may write"), "{refusals:?}");
+    assert!(
+        refusals[0].contains(open.to_str().unwrap()) && refusals[0].contains("other users may write"),
+        "{refusals:?}"
+    );
     assert!(place::find(&[]).unwrap_err()[0].contains("XDG_RUNTIME_DIR"));
 }

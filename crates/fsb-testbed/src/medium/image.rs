@@ -187,8 +187,8 @@ impl OpenMedium for AttachedImage {
                 &error,
             ))
             .advice(
-                "a process outside the run holds a file of the target open, such as one that a command sent it the descriptor \
-                 of: end it, and measure without --network",
+                "end the process outside the run that holds a file of the target open, which a command may have sent \
+                 to it, and measure without --network",
             )
         })
     }

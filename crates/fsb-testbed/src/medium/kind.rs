@@ -91,7 +91,7 @@ pub trait MediumKind: Sync {
     }
     /// Returns the reason why it cannot be divided into slices that are media themselves. Changes nothing.
     fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), Refusal> {
-        Err(format!("@{} is not divided", request.medium).into())
+        Err(format!("@{} cannot be divided", request.medium).into())
     }
     /// Makes it, overwrites it once, and divides it as `layout` computes.
     fn open_parts(

@@ -56,7 +56,7 @@ impl MediumKind for LoopImage {
                 "{} is in memory: an image there has no device under it",
                 dir.display()
             ))
-            .advice("name a directory on a disk with --dir, or say that memory is meant with @ram"));
+            .advice("name a directory on a disk with --dir, or use @ram for an image in memory"));
         }
         use rustix::fs::Access;
         // For a caller the making of the image tells: root may be nobody to a server of files.

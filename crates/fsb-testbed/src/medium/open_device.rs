@@ -103,7 +103,7 @@ impl OpenMedium for OpenDevice {
         });
         let shown = self.device.shown();
         let claim = answer.map_err(|error| {
-            TestbedError::machine(format!("{} was taken by somebody else", shown.display())).tried(attempt(
+            TestbedError::machine(format!("another process opened {}", shown.display())).tried(attempt(
                 "open with O_EXCL",
                 shown,
                 &error,

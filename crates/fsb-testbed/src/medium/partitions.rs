@@ -87,7 +87,7 @@ impl Disk {
         let shown = self.device.shown();
         TestbedError::machine(format!("{} cannot be divided", shown.display()))
             .tried(attempt(step, shown, error))
-            .advice("let the targets take turns on the whole device")
+            .advice("measure one target at a time on the whole device (fsb run --one-at-a-time)")
     }
 }
 

@@ -215,7 +215,7 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
     if sizes.windows(2).any(|pair| pair[0] != pair[1]) {
         array.handles.extend(allow_different_sizes(&roots, ledger)?);
     }
-    let number = md::free_number(&roots).ok_or_else(|| fail("all numbers of arrays are taken".into()))?;
+    let number = md::free_number(&roots).ok_or_else(|| fail("no md device number is free".into()))?;
     let mut names: Vec<String> = array.members.iter().filter_map(|member| name_of(member.device())).collect();
     names.sort();
     array.handles.push(ledger.record(Action::StopArray { number, members: names })?);

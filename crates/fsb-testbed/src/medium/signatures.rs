@@ -32,7 +32,11 @@ fn wipefs_types(text: &str) -> Vec<String> {
 
 fn blkid_type(text: &str) -> String {
     let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::to_owned);
-    value("ID_FS_TYPE=").or_else(|| value("ID_PART_TABLE_TYPE=")).unwrap_or_else(|| "something that blkid knows".into())
+    value("ID_FS_TYPE=").or_else(|| value("ID_PART_TABLE_TYPE=")).unwrap_or_else(|| {
+        "a signature that blkid \
+        recognizes"
+            .into()
+    })
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ impl MediumKind for VmDisk {
     }
 
     fn about(&self) -> &'static str {
-        "A disk of a virtual machine: what @loop and @/dev/… become with --in vm."
+        "A disk of a virtual machine: @loop and @/dev/… become one with --in vm."
     }
 
     fn check(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError> {

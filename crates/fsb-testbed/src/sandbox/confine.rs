@@ -93,12 +93,17 @@ pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
     let proc = namespaces::own_proc();
     match mounts.and_then(|()| arrange_mounts(confinement, root)) {
         Ok(open) => notes.extend(open),
-        Err(error) => notes.push(format!("the worker is not held to its target by read-only mounts ({error})")),
+        Err(error) => notes.push(format!("no read-only mounts confine the worker to its target ({error})")),
     }
     if confinement.programs.is_some() && root {
         // The kernel counts processes and keeps keys per user namespace: each worker has its own count and its own keys.
         let unshared = proc.and_then(|proc| namespaces::unshare_users(&proc));
-        notes.extend(unshared.err().map(|why| format!("its processes and keys are counted with others' ({why})")));
+        notes.extend(unshared.err().map(|why| {
+            format!(
+                "its processes and keys count towards the limits of other \
+            processes ({why})"
+            )
+        }));
     }
     if let Some(root) = &confinement.root {
         change_root(root).map_err(|why| TestbedError::machine("the worker cannot be confined").tried(why))?;

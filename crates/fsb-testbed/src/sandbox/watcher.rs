@@ -58,7 +58,7 @@ impl Watcher {
     /// Starts one for what this process, the front, will write into the undo ledger. To be called before anything is.
     pub fn start() -> Result<Watcher, TestbedError> {
         let fail = |why: String| {
-            TestbedError::machine("no process watches over this run")
+            TestbedError::machine("this run has no watcher process")
                 .tried(why)
                 .advice("if the run is killed, run 'fsb clean' afterwards")
         };

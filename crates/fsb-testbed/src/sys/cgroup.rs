@@ -126,7 +126,7 @@ impl Hierarchy {
             let limit = read_trimmed(&directory.join(file)).and_then(|text| text.parse::<u64>().ok());
             if let Some(limit) = limit.filter(|limit| *limit < bytes) {
                 let (limit, shown) = (show_bytes(limit as f64), directory.display());
-                return Err(format!("the cgroup {shown}, which it would be in, is itself held to {limit}").into());
+                return Err(format!("the parent cgroup {shown} has a limit of {limit}").into());
             }
         }
         Ok(())

@@ -107,7 +107,7 @@ pub(crate) fn attach(
             Err(error) => return Err(crate::error::attempt("LOOP_CONFIGURE on", &path(index), &error)),
         }
     }
-    Err(format!("{ATTEMPTS} free loop devices in a row were taken by somebody else").into())
+    Err(format!("other processes took {ATTEMPTS} free loop devices in a row").into())
 }
 
 /// The node of that name must be the kernel's device of that name.

@@ -27,7 +27,7 @@ impl Source for OtherDeviceUse {
     }
 
     fn about(&self) -> &'static str {
-        "Bytes that the disk under the target read and wrote for others."
+        "Bytes that the disk under the target read and wrote for other processes."
     }
 
     fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal> {

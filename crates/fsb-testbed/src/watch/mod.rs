@@ -81,7 +81,7 @@ pub(crate) fn blind_to_others(roots: &Roots, device: &Path) -> Option<String> {
     match device::bottom(roots, device) {
         Err(why) => Some(why.into()),
         Ok(bottom) if !bottom.in_place => Some(
-            "the file system that holds the image moves what it writes, which looks like others' writes".to_owned(),
+            "the file system of the image relocates written data, which counts as writes of other processes".to_owned(),
         ),
         Ok(_) => None,
     }

@@ -16,7 +16,7 @@ impl Source for Pressure {
     }
 
     fn about(&self) -> &'static str {
-        "Time in which some work waited for processors, disks or memory, ours included."
+        "Time in which some work, fsb's included, waited for processors, disks or memory."
     }
 
     fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal> {

@@ -14,11 +14,11 @@ impl Source for Steal {
     }
 
     fn about(&self) -> &'static str {
-        "CPU time that the hypervisor gave to others while this machine had work."
+        "CPU time that the hypervisor gave to other machines while this one had work."
     }
 
     fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal> {
-        ticks(place.roots).map(drop).ok_or_else(|| "/proc/stat does not tell".into())
+        ticks(place.roots).map(drop).ok_or_else(|| "/proc/stat has no steal counter".into())
     }
 
     fn begin(&self, place: &Watched<'_>) -> Option<Finish> {

@@ -14,7 +14,7 @@ impl Source for Throttle {
     }
 
     fn about(&self) -> &'static str {
-        "How often processors were slowed down because of heat."
+        "Number of times that processors slowed down because of heat."
     }
 
     fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal> {

@@ -127,7 +127,7 @@ fn targets_change_their_parts() {
     for (command, (kind, part)) in shown.iter().zip([("ext4", 0), ("ext2", 1), ("ext2", 0)]) {
         assert!(command.contains(kind) && command.contains(&devices[part]), "{command}");
     }
-    assert!(find(&lines, "taken").as_str().unwrap().contains("part 1 of loop has a target"), "{lines:#?}");
+    assert!(find(&lines, "taken").as_str().unwrap().contains("slice 1 of loop belongs to the target"), "{lines:#?}");
     // The first two went with the releases, the third with its seat; two are there.
     assert_eq!(find(&lines, "left"), &serde_json::json!([false, false, false, true, true]));
     nothing_is_left(dir.path());

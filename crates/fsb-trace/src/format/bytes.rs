@@ -66,5 +66,5 @@ impl<'b> Cut<'b> {
 }
 
 fn short() -> TraceError {
-    TraceError::damaged("a section is shorter than what it holds")
+    TraceError::damaged("a section is shorter than its contents")
 }

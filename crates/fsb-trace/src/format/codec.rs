@@ -141,7 +141,7 @@ impl Codec {
             *column = Cut(whole.bytes()?);
         }
         if columns[1].0.len() != count {
-            return Err(TraceError::damaged("a block has another number of calls than it says"));
+            return Err(TraceError::damaged("a block has the wrong number of calls"));
         }
         let mut calls = Vec::with_capacity(count);
         for _ in 0..count {
@@ -166,7 +166,7 @@ impl Codec {
         call.took_ns = took.number()?;
         call.lost_ns = lost.number()?.saturating_mul(LOST_UNIT);
         if call.start_ns.checked_add(call.took_ns).is_none_or(|end| end > i64::MAX as u64) {
-            return Err(TraceError::damaged("a call outside all time"));
+            return Err(TraceError::damaged("a call with an impossible time"));
         }
         let fields = kind.about().fields;
         if fields.handle {
@@ -202,5 +202,5 @@ impl Codec {
 /// A number below a bound, by its difference from another one.
 fn near(expected: u32, difference: i64, bound: u32, what: &str) -> Result<u32, TraceError> {
     let number = i64::from(expected).checked_add(difference).and_then(|number| u32::try_from(number).ok());
-    number.filter(|number| *number < bound).ok_or_else(|| TraceError::damaged(format!("{what} that there is not")))
+    number.filter(|number| *number < bound).ok_or_else(|| TraceError::damaged(format!("{what} that does not exist")))
 }

@@ -54,7 +54,7 @@ pub(super) fn unpack_names(bytes: &[u8], count: usize, names: &mut Names) -> Res
     for _ in 0..count {
         let shared = cut.number()? as usize;
         if shared > last.len() {
-            return Err(TraceError::damaged("a name begins as none before it"));
+            return Err(TraceError::damaged("a name refers to a prefix that does not exist"));
         }
         last.truncate(shared);
         last.extend_from_slice(cut.bytes()?);

@@ -142,12 +142,12 @@ impl<R: Read> Reader<R> {
             return Err(TraceError::Truncated { calls: self.calls });
         }
         if crc32fast::hash(&frame) != number(13) {
-            return Err(TraceError::damaged("a section does not have the sum that it should have"));
+            return Err(TraceError::damaged("a section has the wrong checksum"));
         }
         let content = zstd::bulk::decompress(&frame, length)
             .map_err(|error| TraceError::damaged(format!("a section cannot be unpacked: {error}")))?;
         if content.len() != length {
-            return Err(TraceError::damaged("a section has another length than it says"));
+            return Err(TraceError::damaged("a section has the wrong length"));
         }
         Ok(Section { tag: head[0], count, content })
     }

@@ -66,7 +66,7 @@ fn read(from: &mut dyn BufRead, _: &[u8], sink: &mut dyn Sink) -> Result<Importe
     })?;
     log.finish(&mut sink)?;
     let (incomplete, mut notes) = log.resolver.finish(&mut sink)?;
-    notes.push("requests of a device: what the page cache answered was never asked for".to_owned());
+    notes.push("requests of a device: calls that the page cache answered are missing".to_owned());
     Ok(Imported { tasks: log.resolver.tasks(), incomplete, notes, skipped, ..Imported::default() })
 }
 

@@ -29,6 +29,6 @@ pub fn find(head: &[u8]) -> Result<&'static Importer, TraceError> {
     REGISTRY.iter().find(|importer| (importer.recognise)(head)).ok_or_else(|| {
         let known: Vec<String> =
             REGISTRY.iter().map(|importer| format!("{} ({})", importer.name, importer.about)).collect();
-        TraceError::Unfit(format!("it is not a trace of these: {}", known.join(", ")))
+        TraceError::Unfit(format!("it is not a log of {}", known.join(", ")))
     })
 }

@@ -426,7 +426,7 @@ impl<W: World> Resolver<W> {
             self.unseen.iter().map(|(what, count)| format!("{} ({})", what.text(), times(*count))).collect();
         let mut notes = Vec::new();
         if self.mapped > 0 {
-            notes.push(format!("files were mapped {}: reads through a mapping are not seen", times(self.mapped)));
+            notes.push(format!("files were mapped {}: reads through a mapping are not recorded", times(self.mapped)));
         }
         Ok((incomplete, notes))
     }

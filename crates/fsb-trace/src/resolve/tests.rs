@@ -213,7 +213,7 @@ fn what_no_tracer_sees_makes_a_trace_incomplete() {
     case.resolver.unseen(Unseen::Uring);
     let (incomplete, notes) = case.resolver.finish(&mut case.told).unwrap();
     assert_eq!(incomplete, ["stores to shared mappings of files (once)", "requests of io_uring (2 times)"]);
-    assert_eq!(notes, ["files were mapped once: reads through a mapping are not seen"]);
+    assert_eq!(notes, ["files were mapped once: reads through a mapping are not recorded"]);
 }
 
 /// Two threads close and open at once: the kernel reuses the number before the tracer sees the first call return.

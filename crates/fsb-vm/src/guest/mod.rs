@@ -119,7 +119,7 @@ fn first() -> Result<(), VmError> {
         .map_err(|error| VmError::machine("cannot start the guest's agent").tried(error.to_string()))?;
     let moved = bridge::connect(port, ours)?;
     let status = reap_until(child.id());
-    if let Some(how) = status.map_or_else(|| Some("nobody knows how".into()), unusual) {
+    if let Some(how) = status.map_or_else(|| Some("for an unknown reason".into()), unusual) {
         say(&format!("its agent ended: {how}"));
     }
     // The last answer is still on its way.

@@ -230,7 +230,7 @@ mod tests {
     fn what_cannot_be_written_says_what_helps() {
         let said = |number: i32| cache_advice(&io::Error::from_raw_os_error(number));
         // ENOSPC, EACCES, EROFS
-        assert!(said(28).starts_with("make room") && !said(13).contains("room") && !said(30).contains("room"));
+        assert!(said(28).starts_with("free some space") && !said(13).contains("space") && !said(30).contains("space"));
     }
 
     #[test]

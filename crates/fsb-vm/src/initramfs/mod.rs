@@ -184,8 +184,8 @@ fn add_modules(archive: &mut Archive, kernel: &Kernel, order: &Order) -> Result<
 fn torn(kernel: &Kernel, error: VmError) -> VmError {
     let release = &kernel.release;
     let advice = match kernel.origin {
-        Origin::Fetched => format!("fetch the kernel {release} anew: fsb kernel fetch linux-image-{release}"),
-        _ => format!("the modules of the kernel {release} are not whole: install them anew, or {FETCH}"),
+        Origin::Fetched => format!("fetch the kernel {release} again: fsb kernel fetch linux-image-{release}"),
+        _ => format!("the modules of the kernel {release} are incomplete: install them again, or {FETCH}"),
     };
     error.advice(advice + "; or choose another kernel with --kernel (fsb kernel list)")
 }

@@ -125,11 +125,24 @@ fn fetch_into(
 /// Refuses what is neither a file nor the name of a package, before anything is touched.
 fn check(package: &str) -> Result<(), VmError> {
     let named = |c: char| c.is_ascii_alphanumeric() || "+-._:=~/".contains(c);
-    if package.ends_with(".deb") {
+    if package.contains("://") {
+        Err(VmError::request(format!("{package} is a URL"))
+            .advice("download the .deb file first, then name it: fsb kernel fetch ./FILE.deb"))
+    } else if package.ends_with(".deb") {
         let there = Path::new(package).is_file();
-        there.then_some(()).ok_or_else(|| VmError::request(format!("no file {package}")))
+        there.then_some(()).ok_or_else(|| {
+            VmError::request(format!("no file {package}"))
+                .advice("name a .deb file that exists, or a package such as linux-image-amd64")
+        })
+    } else if Path::new(package).exists() && package.contains(['/', '.', '_']) {
+        Err(VmError::request(format!("{package} is not a .deb file"))
+            .advice("name a .deb file or a package: fsb kernel fetch linux-image-amd64"))
+    } else if package.starts_with(|first: char| first.is_ascii_digit()) && package.contains('.') {
+        Err(VmError::request(format!("{package} is a release of Linux, and no package"))
+            .advice(format!("find the package of a release with apt-cache search linux-image-{package}")))
     } else if package.is_empty() || package.starts_with('-') || !package.chars().all(named) {
-        Err(VmError::request(format!("{package:?} is not the name of a package")))
+        Err(VmError::request(format!("{package:?} is not the name of a package"))
+            .advice("name a package such as linux-image-amd64, or a .deb file"))
     } else {
         check_kind(package)
     }

@@ -34,7 +34,7 @@ pub(super) fn check_whole(image: &Path) -> Result<(), VmError> {
         Some(whole) if there < whole => {
             Err(VmError::machine(format!("the kernel image {} is cut short", image.display()))
                 .tried(format!("it has {there} of {whole} bytes"))
-                .advice("get it anew, such as with fsb kernel fetch, or choose another one with --kernel"))
+                .advice("fetch it again, such as with fsb kernel fetch, or choose another one with --kernel"))
         }
         _ => Ok(()),
     }

@@ -79,7 +79,7 @@ pub(crate) const FETCH: &str = "fetch one: fsb kernel fetch linux-image-amd64";
 pub(super) fn readable(image: &Path) -> Result<(), VmError> {
     let Err(error) = crate::input::open(image) else { return Ok(()) };
     let advice = if error.kind() == io::ErrorKind::PermissionDenied {
-        format!("let everybody read it (sudo chmod 0644 {}), or {FETCH}", image.display())
+        format!("make it readable for all users (sudo chmod 0644 {}), or {FETCH}", image.display())
     } else {
         FETCH.to_owned()
     };
@@ -104,5 +104,5 @@ pub(super) fn has_modules(directory: &Path) -> bool {
 }
 
 pub(super) fn unreadable(modules: &Path, error: io::Error) -> VmError {
-    refused("read the modules in", modules, error).advice(format!("let everybody read them, or {FETCH}"))
+    refused("read the modules in", modules, error).advice(format!("make them readable for all users, or {FETCH}"))
 }

@@ -70,7 +70,7 @@ fn by_files(image: &Path, directory: Option<&Path>, places: &Places) -> Result<K
     if image.is_dir() {
         let text = format!("{} is a directory, and --kernel names an image", image.display());
         return Err(
-            VmError::request(text).advice(format!("if it holds modules, say --kernel IMAGE:{}", image.display()))
+            VmError::request(text).advice(format!("if it holds modules, use --kernel IMAGE:{}", image.display()))
         );
     }
     if !image.is_file() {
@@ -104,7 +104,8 @@ fn modules_of(image: &Path, release: &str, places: &Places) -> Result<PathBuf, V
         }
     }
     let advice = format!(
-        "say where they are (--kernel {}:DIRECTORY), or name a kernel with modules: --kernel RELEASE (fsb kernel list)",
+        "name their directory (--kernel {}:DIRECTORY), or name a kernel with modules: --kernel RELEASE (fsb kernel \
+         list)",
         image.display()
     );
     Err(match unread {

@@ -15,7 +15,7 @@ const IMAGES: [&str; 2] = ["arch/x86/boot/bzImage", "arch/arm64/boot/Image"];
 /// The kernel that was built there.
 pub(super) fn kernel(directory: &Path) -> Result<Kernel, VmError> {
     let Some(image) = IMAGES.map(|image| directory.join(image)).into_iter().find(|image| image.is_file()) else {
-        return Err(VmError::request(format!("{} holds no kernel that was built", directory.display()))
+        return Err(VmError::request(format!("{} holds no built kernel", directory.display()))
             .tried(format!("looked for {}", IMAGES.join(" and ")))
             .advice("build it first: make, which makes its modules too"));
     };
@@ -52,7 +52,7 @@ mod tests {
         write(tree, MARK, b"6.19.0-rc1+\n");
         assert!(is_one(tree));
         let error = kernel(tree).unwrap_err().to_string();
-        assert!(error.contains("holds no kernel that was built") && error.contains("make"), "{error}");
+        assert!(error.contains("holds no built kernel") && error.contains("make"), "{error}");
         write(tree, IMAGES[0], &header::fake("6.19.0-rc1-dirty"));
         write(tree, "modules.builtin", b"kernel/fs/ext4/ext4.ko\n");
         let found = kernel(tree).unwrap();

@@ -24,7 +24,7 @@ pub(super) fn check(memory: u64, initramfs: &Initramfs) -> Result<(), VmError> {
     if memory < least {
         return Err(VmError::machine(format!("{} is too little memory for the guest", show_bytes(memory as f64)))
             .tried(format!("its kernel and programs take {}", show_bytes(least as f64)))
-            .advice(format!("say --memory {}M", least / MIB)));
+            .advice(format!("use --memory {}M", least / MIB)));
     }
     match available(&fs::read_to_string("/proc/meminfo").unwrap_or_default()) {
         Some(free) if free < memory => Err(VmError::machine(format!(
@@ -64,7 +64,7 @@ mod tests {
         let least = least_memory(&initramfs);
         assert_eq!(least % (32 * MIB), 0);
         let little = check(least - 1, &initramfs).unwrap_err().to_string();
-        assert!(little.ends_with(&format!("say --memory {}M", least / MIB)), "{little}");
+        assert!(little.ends_with(&format!("use --memory {}M", least / MIB)), "{little}");
         let much = check(u64::MAX, &initramfs).unwrap_err().to_string();
         assert!(much.contains("do not fit this machine") && much.contains("are available"), "{much}");
     }

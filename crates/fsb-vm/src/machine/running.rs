@@ -45,12 +45,12 @@ pub enum Stop {
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stop::PoweredOff => f.write_str("it switched itself off"),
+            Stop::PoweredOff => f.write_str("it powered off"),
             Stop::Refused(why) => f.write_str(why),
             Stop::Panicked(why) => write!(f, "kernel panic: {why}"),
             Stop::Hung(why) => write!(f, "its kernel hangs: {why}"),
             Stop::Silent(time, hang) => {
-                write!(f, "it hangs: no sign of life for {}, so it was ended", show_duration(*time))?;
+                write!(f, "it hangs: fsb ended it after {} without a sign of life", show_duration(*time))?;
                 hang.as_ref().map_or(Ok(()), |hang| write!(f, " (its kernel said: {hang})"))
             }
             Stop::Failed(why) => write!(f, "QEMU failed: {why}"),
@@ -250,7 +250,7 @@ mod tests {
     fn a_silent_guest_is_reported_with_the_trouble_on_its_console() {
         let reported = |trouble: Option<Trouble>| Stop::of_silence(Duration::from_secs(120), trouble).to_string();
         let silence = reported(None);
-        assert!(silence.starts_with("it hangs: no sign of life for ") && silence.ends_with("so it was ended"));
+        assert!(silence.starts_with("it hangs: fsb ended it after ") && silence.ends_with("without a sign of life"));
         let stall = "rcu: INFO: rcu_preempt self-detected stall on CPU";
         assert_eq!(reported(Some(Trouble::Hang(stall.into()))), format!("{silence} (its kernel said: {stall})"));
         assert_eq!(reported(Some(Trouble::Panic("Fatal exception".into()))), "kernel panic: Fatal exception");

@@ -32,8 +32,8 @@ pub(super) fn of(path: &Path) -> Result<Option<Info>, VmError> {
             && let Err(error) = object::File::parse(bytes.as_slice())
         {
             let error =
-                VmError::machine(format!("the module {} is not whole", path.display())).tried(error.to_string());
-            return Err(error.advice("wait for its build to end, or build it anew: make modules"));
+                VmError::machine(format!("the module {} is incomplete", path.display())).tried(error.to_string());
+            return Err(error.advice("wait for its build to end, or build it again: make modules"));
         }
         return Ok(read(bytes.as_slice()));
     }
@@ -112,7 +112,7 @@ mod tests {
         let own = std::fs::read("/proc/self/exe").unwrap();
         std::fs::write(&path, &own[..own.len().min(1000)]).unwrap();
         let text = of(&path).unwrap_err().to_string();
-        assert!(text.contains("x.ko is not whole") && text.contains("make modules"), "{text}");
+        assert!(text.contains("x.ko is incomplete") && text.contains("make modules"), "{text}");
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
         let text = of(&path).unwrap_err().to_string();

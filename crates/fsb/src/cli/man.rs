@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::{Args, Command};
 use clap_mangen::Man;
 
-use crate::exit;
+use crate::{code, exit};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,6 +26,20 @@ pub struct Arguments {
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments, mut root: Command) -> anyhow::Result<u8> {
     let directory = &arguments.directory;
+    if let Some(name) = directory.to_str().filter(|name| root.find_subcommand(name).is_some() && !directory.is_dir()) {
+        return Err(exit::advised(
+            &code::DIRECTORY,
+            format!("{name} is a command, and fsb man writes its pages into a directory"),
+            format!("write fsb man . && man -l ./fsb-{name}.1"),
+        ));
+    }
+    if directory.exists() && !directory.is_dir() {
+        return Err(exit::advised(
+            &code::DIRECTORY,
+            format!("{} is not a directory", directory.display()),
+            "name a directory for the pages",
+        ));
+    }
     std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     root.build();
     write(&root, directory)?;

@@ -123,6 +123,13 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let options = options(arguments)?;
     let mut log = Log::open(&options)?;
     if let Some(path) = &options.export_output {
+        if path.is_dir() {
+            return Err(exit::advised(
+                &code::UNWRITABLE,
+                format!("--exportOutput {} is a directory", path.display()),
+                "name a file, such as results.csv",
+            ));
+        }
         author::check(path).map_err(|error| {
             exit::failure(
                 &code::UNWRITABLE,
@@ -159,10 +166,9 @@ fn options(arguments: &Arguments) -> anyhow::Result<Options> {
 
 fn plan(options: &Options) -> anyhow::Result<Resolved> {
     let workload = options.workload().map_err(|error| exit::failure(&code::INVALID_MICRO, error.to_string()))?;
-    let output = options
-        .output
-        .as_ref()
-        .ok_or_else(|| exit::failure(&code::MISSING, "name the directory to measure: --output DIR"))?;
+    let output = options.output.as_ref().ok_or_else(|| {
+        exit::advised(&code::MISSING, "no directory to measure", "name one: fsb micro create --output DIR")
+    })?;
     // Absolute, for a directory is told from a file system by its first character.
     let target = author::absolute(output)?;
     let typed = PlanFile {
@@ -213,7 +219,7 @@ fn summary(trial: &Trial, samples: &[f64]) -> anyhow::Result<String> {
     for (name, level) in [("99 %", 0.99), ("99.9 %", 0.999)] {
         let interval = match t_interval(samples, level)? {
             Some(interval) => format!("{} to {}", show_seconds(interval.lo), show_seconds(interval.hi)),
-            None => "not known of one cycle".to_owned(),
+            None => "unknown with one cycle".to_owned(),
         };
         lines.push(format!("  {name:<6} interval      {interval}"));
     }

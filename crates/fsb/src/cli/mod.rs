@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand.
 
+mod advice;
 mod choose;
 mod clean;
 mod compare;
@@ -25,13 +26,10 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
-use fsb_model::nearest;
-use fsb_report::visible;
 
 use self::help::{Page, page, unabridged};
 use crate::code;
 use crate::color::Color;
-use crate::columns;
 use crate::exit;
 use crate::message::{self, Level, Message, MessageFormat};
 use crate::stderr::say;
@@ -101,7 +99,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     };
     cli.color.choose();
     if takes_command(&cli.command) && ends_with_dashes(arguments) {
-        return Err(exit::failure(&code::MISSING, "nothing follows --: write the command there, or leave out --"));
+        return Err(exit::failure(&code::MISSING, "no command follows --: write one, or leave out --"));
     }
     let code = match cli.command {
         Command::Run(arguments) => run::main(*arguments)?,
@@ -137,7 +135,7 @@ fn ends_with_dashes(arguments: &[OsString]) -> bool {
 }
 
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    let matches = page(tree(), Page::asked_by(arguments)).try_get_matches_from(arguments).map_err(suggesting)?;
+    let matches = page(tree(), Page::asked_by(arguments)).try_get_matches_from(arguments)?;
     Cli::from_arg_matches(&matches)
 }
 
@@ -163,50 +161,33 @@ fn documented() -> clap::Command {
         .subcommands(visible)
 }
 
-/// Replaces the suggestions of clap, which compares words by their beginnings: it finds nothing like `rnu`, and `clean` for
-/// `explain`. For an unknown option it suggests to write it after `--`, which makes it a command here.
-fn suggesting(mut error: clap::Error) -> clap::Error {
-    if error.kind() == ErrorKind::UnknownArgument {
-        error.remove(ContextKind::Suggested);
-    }
-    let typed = match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(typed)) => typed.clone(),
-        _ => return error,
-    };
-    error.remove(ContextKind::SuggestedSubcommand);
-    let tree = tree();
-    let known = tree.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
-    if let Some(near) = nearest::nearest(&typed, known) {
-        let near = ContextValue::Strings(vec![near.to_owned()]);
-        error.insert(ContextKind::SuggestedSubcommand, near);
-    }
-    error
-}
-
 /// Help and version are answers; everything else is a wrong request.
 fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
-    // clap styles the message for the terminal, repeats arguments as they are and does not wrap: those that would act on
-    // the terminal or hide there, and long lines, are written without styles. A closed pipe is nobody to complain to.
-    let text = error.to_string();
-    if error.use_stderr() && message::format() == MessageFormat::Json {
-        message::print(&of_parser(error));
-        return ExitCode::from(exit::REQUEST);
-    }
-    let is_wide = text.lines().any(|line| line.chars().count() > columns::of(std::io::stderr()));
-    let hides = || arguments.iter().any(|argument| argument.to_string_lossy().contains(visible::is_hidden));
-    if error.use_stderr() && (is_wide || hides()) {
-        say(text.trim_end());
-    } else {
-        let _ = error.print();
-    }
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::from(exit::DONE),
-        _ => ExitCode::from(exit::REQUEST),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // Ignores a closed pipe.
+            let _ = error.print();
+            return ExitCode::from(exit::DONE);
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if message::format() == MessageFormat::Text => {
+            let _ = error.print();
+        }
+        _ => {
+            let own = advice::advice(error, arguments, &tree());
+            let message = of_parser(error, own.clone());
+            if message::format() == MessageFormat::Json {
+                message::print(&message);
+            } else {
+                say(&format!("error: {}", message.message));
+                own.iter().for_each(|help| say(&format!("help: {help}")));
+            }
+        }
     }
+    ExitCode::from(exit::REQUEST)
 }
 
 /// Returns an error of the parser as a message for programs.
-fn of_parser(error: &clap::Error) -> Message {
+fn of_parser(error: &clap::Error, help: Option<String>) -> Message {
     let is_empty =
         matches!(error.get(ContextKind::InvalidValue), Some(ContextValue::String(value)) if value.is_empty());
     let code = match error.kind() {
@@ -226,7 +207,11 @@ fn of_parser(error: &clap::Error) -> Message {
     let usage = text.lines().find(|line| line.starts_with("Usage: ")).filter(|_| !text.starts_with("error: "));
     let usage = usage.map(|usage| format!("a subcommand is missing. {usage}"));
     let first = usage.as_deref().unwrap_or_else(|| text.split("\n\n").next().unwrap_or_default());
-    let message = first.strip_prefix("error: ").unwrap_or(first).trim_end();
+    let lines: Vec<&str> = first.lines().map(str::trim).filter(|line| !line.starts_with("[possible values")).collect();
+    let message = lines.join(" ");
+    let message = message.strip_prefix("error: ").unwrap_or(&message);
+    // The words of Rust's parser of numbers.
+    let message = message.replace("invalid digit found in string", "not a whole number");
     let named = [
         ("argument", ContextKind::InvalidArg),
         ("command", ContextKind::InvalidSubcommand),
@@ -238,7 +223,7 @@ fn of_parser(error: &clap::Error) -> Message {
         _ => None,
     };
     Message {
-        help: Some(code.help.to_owned()),
+        help: Some(help.unwrap_or_else(|| code.help.to_owned())),
         fields: named.into_iter().filter_map(field).collect(),
         ..Message::new(Level::Error, Some(code.name), message)
     }

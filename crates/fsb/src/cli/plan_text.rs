@@ -39,7 +39,7 @@ fn plan_text(path: &Path) -> anyhow::Result<String> {
     }
     let advice = match nearest::nearest(&name, shipped_plan::REGISTRY.iter().map(|plan| plan.name)) {
         Some(near) => format!("did you mean '{near}'?"),
-        None => "'fsb list plans' names those that are shipped".to_owned(),
+        None => "'fsb list plans' lists the shipped plans".to_owned(),
     };
     Err(exit::failure(&code::PLAN_UNREADABLE, format!("cannot read the plan {name}: {error}; {advice}")))
 }

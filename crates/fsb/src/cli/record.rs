@@ -76,9 +76,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let subject = match arguments.pid {
         Some(pid) => Subject::Process(pid),
         None if arguments.command.is_empty() => {
-            return Err(exit::failure(
+            return Err(exit::advised(
                 &code::MISSING,
-                "nothing to record: fsb record -- COMMAND, or fsb record --pid PID",
+                "no program to record",
+                "write fsb record -- COMMAND, or fsb record --pid PID",
             ));
         }
         None => Subject::Program(arguments.command.clone()),
@@ -89,9 +90,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let is_there = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
     if is_there && !arguments.overwrite {
         let path = path.display();
-        return Err(exit::failure(
+        return Err(exit::advised(
             &code::OUTPUT_EXISTS,
-            format!("{path} exists: name another file with -o, or replace it with --overwrite"),
+            format!("{path} exists"),
+            "name another file with -o, or replace it with --overwrite",
         ));
     }
     // What is there stays until there is something better.
@@ -194,14 +196,25 @@ fn forget(path: &Path) -> anyhow::Result<()> {
 fn root(arguments: &Arguments) -> anyhow::Result<PathBuf> {
     let of_process = || arguments.pid.map(|pid| PathBuf::from(format!("/proc/{pid}/cwd")));
     let named = arguments.root.clone().or_else(of_process).unwrap_or_else(|| PathBuf::from("."));
-    let real = std::fs::canonicalize(&named).map_err(|error| {
-        let what = if arguments.root.is_some() { "--root" } else { "the working directory" };
-        exit::failure(&code::UNREADABLE, format!("{what} {}: {error}", named.display()))
+    let real = std::fs::canonicalize(&named).map_err(|error| match (&arguments.root, arguments.pid) {
+        (None, Some(pid)) if error.kind() == std::io::ErrorKind::NotFound => {
+            exit::advised(&code::UNREADABLE, format!("no process {pid}"), "find its number with pgrep NAME")
+        }
+        (None, _) => exit::failure(&code::UNREADABLE, format!("the working directory {}: {error}", named.display())),
+        (Some(_), _) => exit::advised(
+            &code::UNREADABLE,
+            format!("--root {}: {error}", named.display()),
+            "name the directory whose files the program uses",
+        ),
     })?;
     if real.is_dir() {
         Ok(real)
     } else {
-        Err(exit::failure(&code::DIRECTORY, format!("--root {} is not a directory", named.display())))
+        Err(exit::advised(
+            &code::DIRECTORY,
+            format!("--root {} is not a directory", named.display()),
+            "name the directory whose files the program uses",
+        ))
     }
 }
 
@@ -211,8 +224,8 @@ fn refused(arguments: &Arguments, output: &Path, error: RecordError) -> anyhow::
             &code::NOT_RECORDED,
             match arguments.pid {
                 Some(pid) => format!(
-                    "process {pid} cannot be traced: {error}; it must be yours, and no other tracer's (with \
-                 kernel.yama.ptrace_scope above 0 root alone may: sudo)"
+                    "process {pid} cannot be traced: {error}; trace a process of your own that no other tracer holds \
+                     (root may trace any: sudo)"
                 ),
                 None => format!("the program cannot be traced: {error}"),
             },
@@ -220,10 +233,11 @@ fn refused(arguments: &Arguments, output: &Path, error: RecordError) -> anyhow::
         RecordError::NoEbpf(error) => exit::failure(
             &code::NOT_RECORDED,
             format!(
-                "calls cannot be seen by eBPF: {error}; it needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8: --by ptrace"
+                "eBPF cannot record the calls: {error}; eBPF needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8: use \
+                 --by ptrace"
             ),
         ),
-        RecordError::Kept { .. } => exit::failure(&code::NOT_RECORDED, format!("{error}; nothing was run")),
+        RecordError::Kept { .. } => exit::failure(&code::NOT_RECORDED, format!("{error}; the program did not start")),
         RecordError::Trace(error) => exit::failure(&code::OUTPUT_FAILED, format!("{}: {error}", output.display())),
     }
 }

@@ -43,7 +43,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let directory = match &arguments.directory {
         Some(directory) => directory.clone(),
         None => results::newest_directory().ok_or_else(|| {
-            exit::failure(&code::MISSING, "no run directory in fsb-results: name the directory of a run")
+            exit::advised(&code::MISSING, "no run in fsb-results", "name the directory of a run: fsb report DIR")
         })?,
     };
     let run = stored::read(&directory)?;

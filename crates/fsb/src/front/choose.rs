@@ -32,7 +32,8 @@ pub fn choose(
     if let Some(fsb_model::run::Placement::InTurn { reason }) = &record.placement {
         let reason = fsb_report::placement_reason_text(reason);
         let message = format!(
-            "candidates of a race are measured side by side, and these cannot be: {reason} (file systems of one medium can)"
+            "a race measures its candidates side by side, which is impossible here: {reason}; name file systems on \
+             one medium"
         );
         return Err(exit::failure(&code::NOT_RACED, message));
     }

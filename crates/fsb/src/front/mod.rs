@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::Instant;
 
-use fsb_model::{Place, Plan, RunRecord, Trial, Warning};
+use fsb_model::{Place, Plan, RunRecord, Target, Trial, Warning};
 use fsb_report::Report;
 use fsb_runner::agent::Agent;
 use fsb_runner::event::{Journal, Observer};
@@ -73,6 +73,7 @@ pub fn fresh_seed() -> u64 {
 /// Checks the request against the machine and takes the lock. Nothing is touched.
 fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock> {
     host::check_memory_limit()?;
+    check_wipe(record)?;
     let warnings = check_testbed(record).map_err(|error| match record.plan.place {
         Place::Host => next::of_refused(error),
         Place::Vm => error.into(),
@@ -82,6 +83,25 @@ fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock>
     }
     space::check(record, work)?;
     turn.take(&command_line())
+}
+
+/// Refuses consent to overwrite a device that no target is on: such a run would measure another medium.
+fn check_wipe(record: &RunRecord) -> anyhow::Result<()> {
+    let specs = record.plan.targets.iter().filter_map(Target::file_system);
+    let arguments = specs.filter_map(|spec| spec.medium.argument.as_deref());
+    let measured: Vec<&Path> = arguments.flat_map(|argument| argument.split('+')).map(Path::new).collect();
+    let number = |path: &Path| record.devices.get(path);
+    let is_measured = |wiped: &Path| {
+        measured.iter().any(|path| *path == wiped || number(wiped).is_some_and(|own| number(path) == Some(own)))
+    };
+    match record.plan.wipe.iter().find(|wiped| !is_measured(wiped)) {
+        None => Ok(()),
+        Some(wiped) => Err(exit::advised(
+            &code::CONFLICT,
+            format!("--wipe {}: no target is on this device", wiped.display()),
+            format!("add the device to a target: ext4@{}", wiped.display()),
+        )),
+    }
 }
 
 /// Checks the targets and controls of a run against the place where it is to be made.
@@ -284,7 +304,7 @@ fn restored(directory: &mut RunDirectory) -> anyhow::Result<Option<String>> {
     let path = directory.path().display().to_string();
     directory.restore()?;
     let now = directory.path().display();
-    Ok(Some(format!("{path} was deleted during the run; what was measured is written again, to {now}")))
+    Ok(Some(format!("{path} was deleted during the run; fsb wrote the results again, to {now}")))
 }
 
 /// Ends an unfinished run: what is on disk is shown as far as it goes, and how to go on.
@@ -296,7 +316,7 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
     match restored(directory) {
         Ok(None) => {}
         Ok(Some(restored)) => message += &format!("\n{restored}"),
-        Err(error) => message += &format!("\n{error:#}: nothing of the run could be kept"),
+        Err(error) => message += &format!("\n{error:#}: the results of the run are lost"),
     }
     let path = directory.path().display().to_string();
     if let Ok(mut contents) = directory.read() {
@@ -312,7 +332,7 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
         if goes_on {
             // Warm-up is no result.
             let saved = match contents.trials.iter().filter(|trial| trial.counts()).count() {
-                0 => format!("nothing was measured yet; what was begun is in {path}"),
+                0 => format!("no trial is finished; the run directory is {path}"),
                 1 => format!("1 trial is saved in {path}"),
                 saved => format!("{saved} trials are saved in {path}"),
             };

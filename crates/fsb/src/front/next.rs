@@ -31,7 +31,7 @@ pub(super) fn of_unwritable(error: StoreError) -> anyhow::Error {
     match &error {
         StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => exit::failure(
             &code::DIRECTORY_NOT_WRITABLE,
-            format!("{error}; say where results go: add --out $(mktemp -d)"),
+            format!("{error}; name a directory for results: add --out $(mktemp -d)"),
         ),
         _ => error.into(),
     }
@@ -57,12 +57,12 @@ fn commands(
     let mut commands = Vec::new();
     match prefix {
         Some(prefix) => commands.push((format!("{prefix} {}", line(&found_by_sudo(typed, program), &[])), "as root")),
-        None => commands.push((line(typed, &[]), "as root: log in as root first, no sudo here")),
+        None => commands.push((line(typed, &[]), "as root: log in as root first, sudo is not installed")),
     }
     if has_vm {
         commands.push((line(typed, &["--in", "vm"]), "in a virtual machine, without root"));
     }
-    commands.push((format!("{typed} run ."), "this directory as it is, without root"));
+    commands.push((format!("{typed} run ."), "this directory, without root"));
     commands
 }
 

@@ -98,8 +98,8 @@ fn check_inodes(
     Err(exit::failure(
         &code::NO_SPACE,
         format!(
-            "'{label}' makes {inodes} files and directories, and {} on {} has room for {there}: give it more with \
-         mkfs=\"-N {inodes}\"{larger}",
+            "'{label}' makes {inodes} files and directories, but {} on {} has room for {there}: add mkfs=\"-N \
+             {inodes}\" to the target{larger}",
             spec.fs, spec.medium
         ),
     ))
@@ -122,7 +122,7 @@ fn check_directory(directory: &Path, label: &str, space: u64, inodes: u64) -> an
     let path = directory.display();
     if !room.holds_bytes(space) {
         let (needed, available) = (show_bytes(space as f64), show_bytes(room.bytes as f64));
-        let advice = "give a smaller --size, for the suite's files scale with it";
+        let advice = "use a smaller --size: the suite's files scale with it";
         return Err(exit::failure(
             &code::NO_SPACE,
             format!("'{label}' needs {needed}, and {path} has {available} free: {advice}"),

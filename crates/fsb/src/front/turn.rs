@@ -31,7 +31,7 @@ impl Turn {
             warn(warning, &say);
         }
         for other in lock.others() {
-            say(&format!("warning: {other} measures too: the runs measure each other"));
+            say(&format!("warning: {other} measures at the same time: the runs affect each other"));
         }
         Ok(lock)
     }

@@ -36,7 +36,19 @@ fn behind(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>>
         Ok(metadata) if metadata.is_dir() => directory(path, warnings),
         Ok(_) => Ok(vec![file(path)]),
         Err(_) if is_glob(path) && path.symlink_metadata().is_err() => glob(path, warnings),
-        Err(error) => Err(exit::failure(&code::UNREADABLE, format!("cannot read {}: {error}", path.display()))),
+        Err(error) => {
+            let message = format!("cannot read {}: {error}", path.display());
+            let is_name =
+                path.to_str().is_some_and(|name| fsb_testbed::fs::REGISTRY.iter().any(|fs| fs.name() == name));
+            Err(match is_name {
+                true => exit::advised(
+                    &code::UNREADABLE,
+                    message,
+                    "fsb compare reads results; to measure file systems, use fsb run",
+                ),
+                false => exit::failure(&code::UNREADABLE, message),
+            })
+        }
     }
 }
 
@@ -141,7 +153,7 @@ fn nothing_in(path: &Path, unknown: &[PathBuf]) -> anyhow::Result<String> {
         let typed: Vec<String> = below.iter().map(|path| shell::word(&path.display().to_string())).collect();
         format!("{shown} holds no results itself, but its directories do: fsb compare {}", typed.join(" "))
     } else if unknown.is_empty() {
-        format!("{shown} holds no files")
+        format!("{shown} holds no files: name files of results or the directory of a run")
     } else {
         format!("{shown} holds no run.json, and no reader knows {} (tried: {})", list(unknown), known.join(", "))
     })

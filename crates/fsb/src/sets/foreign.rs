@@ -90,8 +90,8 @@ fn warning(row: &[Argument]) -> String {
         shell::word(&format!("NAME={}", typed.join(",")))
     };
     format!(
-        "{} files without a name: each is a set of its own. If they are runs of one set, quote the pattern, or \
-         separate them by commas: fsb compare {example}",
+        "{} files without a name: fsb compares each as a set. If they are runs of one set, quote the pattern, or \
+         separate the files by commas: fsb compare {example}",
         row.len()
     )
 }

@@ -84,7 +84,7 @@ impl OwnRun {
         );
         if said.len() > SHOWN {
             let more = said.len() - SHOWN;
-            warnings.push(format!("{}: {more} more warnings stand in its {RUN_FILE}", self.path.display()));
+            warnings.push(format!("{}: {more} more warnings are in its {RUN_FILE}", self.path.display()));
         }
         let mut targets = Vec::new();
         for target in &self.record.plan.targets {

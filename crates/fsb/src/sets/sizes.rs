@@ -71,7 +71,8 @@ pub(super) fn of_other_sizes(sources: &[Source]) -> Vec<String> {
     }
     let told = |(sizes, labels): (String, Vec<&str>)| {
         format!(
-            "not compared, for files have other sizes: {} ({sizes}; sizes follow from --size and from the number of targets side by side)",
+            "not compared because file sizes differ: {} ({sizes}; sizes follow from --size and from the number of \
+             targets side by side)",
             labels.join("; "),
         )
     };

@@ -79,7 +79,7 @@ pub const TABLE: &[(&str, i32, &str)] = &[
     ("run null -o report.docx", 2, "output/unknown-format"),
     ("run null -o noatime", 2, "output/unknown-format"),
     ("run null --out DIR/full", 2, "store/not-empty"),
-    ("run null --out DIR/a-file", 3, "store/io"),
+    ("run null --out DIR/a-file", 2, "store/not-a-directory"),
     ("run null --uid minus", 2, "arguments/invalid-value"),
     ("run null --wipe", 2, "arguments/missing"),
     // Plans.

@@ -39,7 +39,7 @@ fn what_the_clock_did_not_see_is_counted_until_the_target_is_at_rest() {
     expect_no_traces(&before);
     let text = stdout(&output);
     assert!(!text.contains("Including deferred work:"), "two blocks show no significant change: {text}");
-    assert!(text.contains("longest") && text.contains("In memory inside the clock, no device did anything:"), "{text}");
+    assert!(text.contains("longest") && text.contains("No device I/O in the timed part:"), "{text}");
     let mut seen = 0;
     for trial in trials(&scratch.path().join("run")).iter().filter(|trial| {
         // A disturbed trial is made again.

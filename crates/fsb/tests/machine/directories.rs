@@ -57,7 +57,7 @@ fn a_run_that_its_budget_will_not_hold_says_so_before_it_starts() {
     let said = stderr(&output).replace("\n  ", " ");
     if output.status.code() == Some(2) {
         // A machine that takes three seconds for the first of them.
-        assert!(said.contains("3.0 s hold no workload of this plan"), "{said}");
+        assert!(said.contains("--budget"), "{said}");
         return expect_no_traces(&before);
     }
     // One that slows down to a third after warm-up ends within the first block, which may hold nothing whole then.
@@ -66,10 +66,10 @@ fn a_run_that_its_budget_will_not_hold_says_so_before_it_starts() {
     } else {
         expect_code(&output, 0);
     }
-    let estimate = said.find("3.0 s hold fewer than can be judged: ").expect(&said);
+    let estimate = said.find("3.0 s hold too few to judge: ").expect(&said);
     assert!(estimate < said.find("warm-up").expect(&said), "{said}");
     let left_out = said.contains("left out: ");
-    let too_few = said.contains("fewer than can be judged: the numbers are described only");
+    let too_few = said.contains("too few to judge: the report only describes");
     assert!(left_out || too_few, "{said}");
     let screen = stdout(&output).replace("\n  ", " ");
     assert!(output.status.code() == Some(4) || screen.contains(" would hold and judge all"), "{screen}");

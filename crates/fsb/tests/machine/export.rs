@@ -49,7 +49,7 @@ fn the_script_does_every_row_and_leaves_nothing_behind() {
         for section in sections(&jobs) {
             let path = directory.path().join(format!("results/{target}/1-{section}.json"));
             if target == "tmpfs" && !section.ends_with("warm") {
-                assert!(!path.exists(), "{section}: files in memory are never cold nor durable");
+                assert!(!path.exists(), "{section}: files in memory are neither cold nor durable");
                 continue;
             }
             let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

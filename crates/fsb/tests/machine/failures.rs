@@ -121,7 +121,7 @@ fn without_root_and_without_a_home_each_refusal_names_what_would_do() {
         (output.status.code(), stderr(&output))
     };
     let clean = run(scratch.path(), "", "clean");
-    let advice = clean.1.trim_end().rsplit_once("say where it may be: ").expect(&clean.1).1.to_owned();
+    let advice = clean.1.trim_end().rsplit_once("name a directory for it: ").expect(&clean.1).1.to_owned();
     assert_eq!(clean.0, Some(3), "{clean:?}");
     assert_eq!(run(scratch.path(), &format!("{advice};"), "clean").0, Some(0));
     // Results have no place in a directory of root's.
@@ -130,7 +130,7 @@ fn without_root_and_without_a_home_each_refusal_names_what_would_do() {
     let tiny = format!("run {}/tiny.toml --blocks 1 -q", scratch.path().display());
     let refused = run(Path::new("/"), "", &tiny);
     assert_eq!(refused.0, Some(3), "{refused:?}");
-    let add = refused.1.trim_end().rsplit_once("say where results go: add ").expect(&refused.1).1.to_owned();
+    let add = refused.1.trim_end().rsplit_once("name a directory for results: add ").expect(&refused.1).1.to_owned();
     let done = run(Path::new("/"), "", &format!("{tiny} {add}"));
     assert_eq!(done.0, Some(0), "{done:?}");
     assert_eq!(refused.1.matches("Permission denied").count(), 1, "{}", refused.1);
@@ -175,7 +175,7 @@ fn a_run_directory_that_fills_up_stops_the_run() {
         .output()
         .unwrap();
     expect_code(&output, 3);
-    assert!(stderr(&output).contains("could not be saved"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("could not save a trial"), "{}", stderr(&output));
     expect_no_traces(&before);
 }
 

@@ -159,7 +159,7 @@ fn ctrl_c_ends_a_run_and_says_what_was_saved() {
         // Trials of the warm-up are no results.
         let counting = counting(&scratch.path().join("run"));
         let saved = match counting.iter().filter(|trial| trial["block"] != 0).count() {
-            0 => "nothing was measured yet".to_owned(),
+            0 => "no trial is finished".to_owned(),
             1 => "1 trial is saved".to_owned(),
             saved => format!("{saved} trials are saved"),
         };

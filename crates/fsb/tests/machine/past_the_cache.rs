@@ -81,7 +81,7 @@ fn a_full_journal_goes_through_it_and_is_exposed() {
 fn a_file_system_in_memory_is_exposed_or_refuses() {
     needs!(root);
     for found in outcomes("tmpfs") {
-        let refused = found.0 == "failed" && found.1.contains("cannot go past the page cache");
+        let refused = found.0 == "failed" && found.1.contains("cannot bypass the page cache");
         assert!(is_exposed(&found) || refused, "{found:?}");
     }
 }

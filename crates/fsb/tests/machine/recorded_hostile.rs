@@ -22,7 +22,7 @@ fn methods() -> &'static [&'static str] {
     static EBPF: LazyLock<bool> = LazyLock::new(|| {
         let scratch = scratch();
         let output = fsb(scratch.path(), &["record", "-o", "../app.trace", "--by", "ebpf", "--", "touch", "f"]);
-        let refused = stderr(&output).contains("cannot be seen by eBPF");
+        let refused = stderr(&output).contains("eBPF cannot record");
         if refused {
             fsb_testkit::left_out("hostile programs under eBPF", "the kernel refuses eBPF programs");
         }
@@ -218,7 +218,7 @@ fn a_setuid_program_leaves_a_note_that_it_ran_without_its_rights() {
     expect_code(&fsb(&hostile.work, &words), 0);
     let shown = hostile.shown();
     assert_complete(&shown, &[("open", 1)]);
-    assert!(shown.contains("Note: a setuid or setgid program ran once without those rights"), "{shown}");
+    assert!(shown.contains("Note: a setuid or setgid program ran once without its privileges"), "{shown}");
     assert_eq!(std::os::unix::fs::MetadataExt::uid(&fs::metadata(hostile.work.join("f")).unwrap()), 0);
 }
 

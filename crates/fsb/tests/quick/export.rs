@@ -37,7 +37,7 @@ fn rows_of_all_kinds_have_their_options_or_a_reason() {
 fn without_a_target_the_script_works_where_it_is_called() {
     let directory = scratch();
     let (_, script, _) = exported(directory.path(), &[]);
-    assert!(script.contains("root=$(cd . && pwd)/fsb-rows"), "{script}");
+    assert!(script.contains("root=$(cd . && pwd)/fsb-cases"), "{script}");
 }
 
 #[test]

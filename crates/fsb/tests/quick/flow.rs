@@ -54,8 +54,8 @@ fn flows_that_make_no_sense_are_refused_before_anything_is_touched() {
         (flow("{ op = 'open', set = 'sat' }"), "thread one, step 1 (open): unknown fileset 'sat': did you mean 'set'?"),
         (flow("{ op = 'open', set = 'set' }"), "fd 0 is still open when the thread begins again"),
         (flow("{ op = 'chmod', set = 'set' }"), "unknown variant `chmod`"),
-        (flow("{ op = 'delay', seconds = 1 }"), "none of its steps works on files"),
-        ("name = 'varmail'\ndurability = 'none'".to_owned(), "durability: 'none' cannot be: each"),
+        (flow("{ op = 'delay', seconds = 1 }"), "none of its steps"),
+        ("name = 'varmail'\ndurability = 'none'".to_owned(), "durability: 'none' is not allowed: use each"),
         ("name = 'oltp'\nthreads = []".to_owned(), "threads: 0 numbers"),
     ] {
         let plan = format!("targets = ['null']\n[[workload]]\n{workload}\n");

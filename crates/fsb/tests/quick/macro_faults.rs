@@ -93,5 +93,5 @@ fn all_that_can_compare_does_where_it_is_asked_for() {
     }
     let refused = run("fsbench", &[]);
     expect_code(&refused, 2);
-    assert!(stderr(&refused).contains("--verify: nothing that could be compared is read by micro-create"));
+    assert!(stderr(&refused).contains("--verify: micro-create"));
 }

@@ -26,6 +26,7 @@ mod iozone;
 mod macro_faults;
 mod matrix;
 mod micro;
+mod mistakes;
 mod mixtures;
 mod null_run;
 mod optional;

@@ -25,10 +25,7 @@ fn work_that_outlasts_its_budget_is_ended() {
     fs::write(bench.at("thinks.trace"), content.write().unwrap()).unwrap();
     for work in [&["--trace", "thinks.trace"][..], &["--", "sleep", "300"]] {
         let words = ["run", "./target", "--control", "guest-memory=off", "--budget", BUDGET, "--out", "run", "-q"];
-        let output = fsb(bench.path(), &[&words[..], work].concat());
-        expect_code(&output, 2);
-        let said = stderr(&output);
-        assert!(said.contains("did not end once within half of the budget of 3.0 s: use a larger --budget"), "{said}");
+        fails(bench.path(), &[&words[..], work].concat(), 2, "run/budget-too-small");
         assert_eq!(fs::read_dir(bench.at("target")).unwrap().count(), 0, "nothing is left");
         fs::remove_dir_all(bench.at("run")).unwrap();
     }
@@ -47,8 +44,6 @@ fn a_replay_of_a_million_names_ends() {
     out.call(&Call { name: 1, ..Call::new(Kind::StatName) }).unwrap();
     fs::write(bench.at("names.trace"), out.finish(Totals::default()).unwrap().0).unwrap();
     let words = ["run", "./target", "--control", "guest-memory=off", "--budget", BUDGET, "--out", "run", "-q"];
-    let output = fsb(bench.path(), &[&words[..], &["--trace", "names.trace"]].concat());
-    expect_code(&output, 2);
-    assert!(stderr(&output).contains("did not end once within half of the budget"), "{}", stderr(&output));
+    fails(bench.path(), &[&words[..], &["--trace", "names.trace"]].concat(), 2, "run/budget-too-small");
     assert_eq!(fs::read_dir(bench.at("target")).unwrap().count(), 0, "nothing is left");
 }

@@ -44,7 +44,7 @@ fn a_program_is_recorded_shown_and_replayed() {
     {
         assert!(count(&shown, call) >= at_least, "{call}\n{shown}");
     }
-    assert!(shown.contains("Before it: 1 files of 9.77 KiB"), "{shown}");
+    assert!(shown.contains("Before the recording: 1 files of 9.77 KiB"), "{shown}");
     let target = scratch.path().join("target");
     fs::create_dir(&target).unwrap();
     let trace = scratch.path().join("app.trace");

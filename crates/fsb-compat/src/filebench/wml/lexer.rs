@@ -38,7 +38,7 @@ const SYMBOLS: &str = "{}(),=*+";
 
 pub(super) fn tokens(text: &str) -> Result<Tokens, Remark> {
     if text.len() > LARGEST {
-        return Err(Remark { line: 1, message: "it is larger than any workload".to_owned() });
+        return Err(Remark { line: 1, message: "the file is larger than 16 MiB, the most that fsb reads".to_owned() });
     }
     let mut lexer = Lexer { rest: text.trim_start_matches('\u{feff}'), line: 1, all: Vec::new() };
     while lexer.next()? {}
@@ -104,7 +104,7 @@ impl<'t> Lexer<'t> {
                 let word = self.take(is_inner).to_owned();
                 self.push(Token::Word(word));
             }
-            letter => return Err(self.wrong(format!("'{}' begins nothing that is known", letter.escape_default()))),
+            letter => return Err(self.wrong(format!("unexpected '{}'", letter.escape_default()))),
         }
         Ok(true)
     }
@@ -131,7 +131,10 @@ impl<'t> Lexer<'t> {
         }
         // 1.4 sets a random variable's properties so.
         if self.rest.starts_with('.') && self.rest[1..].starts_with(|letter: char| letter.is_ascii_alphabetic()) {
-            return Err(self.wrong(format!("properties of ${name} cannot be set one by one: define it with all")));
+            return Err(self.wrong(format!(
+                "properties of ${name} cannot be set one by one: define the variable with \
+                all of them"
+            )));
         }
         Ok(name)
     }
@@ -140,7 +143,8 @@ impl<'t> Lexer<'t> {
         let begun = self.line;
         let (mut pieces, mut plain) = (Vec::new(), String::new());
         loop {
-            let unclosed = || Remark { line: begun, message: "the text that begins here has no end: '\"'".to_owned() };
+            let unclosed =
+                || Remark { line: begun, message: "the text that begins here has no closing '\"'".to_owned() };
             let letter = self.rest.chars().next().ok_or_else(unclosed)?;
             self.rest = &self.rest[letter.len_utf8()..];
             match letter {
@@ -191,7 +195,7 @@ fn number(word: &str) -> Result<Token, String> {
         "t" => 40,
         _ => return Ok(Token::Word(word.to_owned())),
     };
-    let too_large = || format!("{word} is more than any file can have");
+    let too_large = || format!("{word} is too large a number");
     let number: u64 = digits.parse().map_err(|_| too_large())?;
     number.checked_mul(1 << shift).map(Token::Number).ok_or_else(too_large)
 }
@@ -237,10 +241,10 @@ mod tests {
         let lines = |text: &str| tokens(text).unwrap().all.iter().map(|(line, _)| *line).collect::<Vec<_>>();
         assert_eq!(lines("a # b\n\"c\nd\" e \\\n f\r\ng"), [1, 2, 3, 4, 5]);
         for (text, line, said) in [
-            ("a\n\"b\nc", 2, "has no end"),
+            ("a\n\"b\nc", 2, "has no closing '\"'"),
             ("a\nset $=1", 2, "no name of a variable"),
-            ("a\n\n^", 3, "'^' begins nothing"),
-            ("a 99999999999999999999k", 1, "more than any file"),
+            ("a\n\n^", 3, "unexpected '^'"),
+            ("a 99999999999999999999k", 1, "too large a number"),
             ("a\n$x.gamma", 2, "properties of $x"),
             ("${x", 1, "'}' after $x is missing"),
         ] {

@@ -89,7 +89,7 @@ pub(super) fn step(
     }
     size(&mut step, flowop, &mut given);
     if let Some((line, true)) = given.flag("noreadahead") {
-        notes.push(Remark { line, message: "noreadahead: the kernel reads ahead as it does for everybody".to_owned() });
+        notes.push(Remark { line, message: "noreadahead: fsb does not change the kernel's read-ahead".to_owned() });
     }
     given.finish();
     Some(step)
@@ -103,12 +103,12 @@ fn size(step: &mut Step, flowop: &FlowOp, given: &mut Given<'_>) {
         // Nothing, and the whole file is moved by one call.
         Op::ReadWhole | Op::WriteWhole => match size {
             Spread::Exact(bytes) => step.record = (bytes.0 > 0).then_some(bytes),
-            _ => given.say(line, "iosize varies, and a whole file is moved in pieces of one size"),
+            _ => given.say(line, "iosize varies, but operations on whole files need one size"),
         },
         Op::Append if flowop.kind == APPEND_RANDOMLY => match size {
             Spread::Exact(most) if most.0 > 0 => step.size = Some(Spread::Uniform { low: Bytes(0), high: most }),
             Spread::Exact(_) => given.say(line, "iosize=0 appends nothing"),
-            _ => given.say(line, "iosize varies already, and as much as that at most is appended"),
+            _ => given.say(line, "iosize varies, but the operation already draws its size from 0 to iosize"),
         },
         _ => step.size = Some(size),
     }

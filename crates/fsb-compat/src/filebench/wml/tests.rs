@@ -113,7 +113,7 @@ fn what_is_not_supported_is_said_by_line() {
     assert_eq!(netsfs.len(), 2, "{netsfs:?}");
     assert!(netsfs[0].starts_with("line 4: $wrtiosize: type=tabular"), "{netsfs:?}");
     assert!(netsfs[1].starts_with("line 9: $fileidx: a randvar needs a mean"), "{netsfs:?}");
-    assert_eq!(of("createdelete-swing"), ["line 22: createandclose: 10000 times its steps are more than 4096"]);
+    assert_eq!(of("createdelete-swing"), ["line 22: createandclose: 10000 repetitions have more than 4096 steps"]);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn all_that_is_wrong_is_said_at_once_in_words_of_the_language() {
     let said = problems(&text);
     let lines: Vec<_> = said.iter().map(|said| said.split(':').next().unwrap()).collect();
     assert_eq!(lines, ["line 2", "line 3", "line 4", "line 5", "line 10", "line 14"], "{said:#?}");
-    assert!(said[5].ends_with("a number of seconds such as 60 is expected, and 'banana' stands there"), "{said:?}");
+    assert!(said[5].ends_with("expected a number of seconds such as 60, found 'banana'"), "{said:?}");
     let said = problems(&around("", "flowop openfile name=x,iosize=4k,fd=2", "run"));
     assert!(said.iter().any(|said| said.ends_with("takes no iosize")), "{said:?}");
     assert!(said.iter().any(|said| said.ends_with("needs attribute filesetname")), "{said:?}");
@@ -144,7 +144,7 @@ fn around(before: &str, steps: &str, after: &str) -> String {
 fn mistakes_are_named_with_their_lines() {
     assert!(read(&around("", "", "run 5"), "test", None).is_ok());
     for (before, steps, after, said) in [
-        ("", "", "", "line 10: nothing is run: end the file with 'run 60'"),
+        ("", "", "", "line 10: the file has no 'run'"),
         ("", "flowop raed fd=1,iosize=4k", "run", "line 7: unknown flowop 'raed': did you mean 'read'?"),
         (
             "",
@@ -158,7 +158,7 @@ fn mistakes_are_named_with_their_lines() {
         ("", "flowop statfile filesetname=t", "run", "line 7: thread t, step 2 (stat): unknown fileset 't'"),
         ("", "flowop read fd=1,iosize=many", "run", "line 7: flowop read: iosize=many is not a number"),
         ("sytem \"rm\"", "", "run", "line 2: unknown command 'sytem'"),
-        ("system \"rm -rf /\"", "", "run", "line 2: system is not supported: commands of the shell are not run"),
+        ("system \"rm -rf /\"", "", "run", "line 2: system is not supported: fsb runs no shell commands"),
         (
             "set $x=cvar(type=cvar-normal,parameters=mean:1)",
             "",
@@ -174,9 +174,9 @@ fn mistakes_are_named_with_their_lines() {
         ("set $x=randvar(type=uniform,min=5,mean=3)", "", "run", "line 2: $x: mean=3 is below min=5"),
         ("set $x=randvar(mean=5k,round=1k)", "", "run", "line 2: $x: round=1024 is not supported"),
         ("set $x=3\nset $y=$x / 0", "", "run", "line 3: $y: 3 / 0 is not a number"),
-        ("enable multi master=a,client=b", "", "run", "line 2: enable multi: no run over several machines"),
+        ("enable multi master=a,client=b", "", "run", "line 2: enable multi: fsb runs on one machine only"),
         ("set mode quit soon", "", "run", "line 2: set mode quit: unknown mode 'soon'"),
-        ("define file name=f,path=/srv,size=1m", "", "run", "all sets must lie in one directory"),
+        ("define file name=f,path=/srv,size=1m", "", "run", "all sets must be in one directory"),
         (
             "define fileset name=f,path=$dir,entries=1,prealloc=200",
             "",
@@ -184,9 +184,9 @@ fn mistakes_are_named_with_their_lines() {
             "line 2: fileset: prealloc=200 is not a percentage",
         ),
         ("", "", "run 0", "line 11: run 0: a run lasts from 1 to"),
-        ("define flowop name=a { flowop a }", "flowop a", "run", "a: flowops lie within each other too deep"),
-        ("echo \"open", "", "run", "line 2: the text that begins here has no end"),
-        ("", "flowop read {", "run", "line 7: 'flowop' or '}' is expected, and '{' stands there"),
+        ("define flowop name=a { flowop a }", "flowop a", "run", "a: flowops are nested too deeply"),
+        ("echo \"open", "", "run", "line 2: the text that begins here has no closing"),
+        ("", "flowop read {", "run", "line 7: expected 'flowop' or '}', found '{'"),
     ] {
         let found = problems(&around(before, steps, after));
         assert!(found.iter().any(|problem| problem.contains(said)), "{said}: {found:?}");

@@ -72,7 +72,7 @@ impl Scope {
             Written::Sum(left, operator, right) => {
                 let [left, right] = [left, right].map(|side| match self.evaluate(side)? {
                     Value::Number(number) => Ok(number),
-                    other => Err(format!("'{}' is not a number that could be reckoned with", shortened(&other.text()))),
+                    other => Err(format!("'{}' is not a number that fsb can calculate with", shortened(&other.text()))),
                 });
                 let (left, right) = (left?, right?);
                 let result = match operator {
@@ -105,7 +105,7 @@ impl Scope {
         let mean = number("mean")?.ok_or("a randvar needs a mean")?;
         let least = number("min")?.unwrap_or(0);
         if let Some(round) = number("round")?.filter(|round| *round > 1) {
-            return Err(format!("round={round} is not supported: what is drawn is not rounded to multiples"));
+            return Err(format!("round={round} is not supported: fsb does not round random values"));
         }
         if kind == "uniform" {
             let span = mean.checked_sub(least).ok_or_else(|| format!("mean={mean} is below min={least}"))?;
@@ -126,7 +126,7 @@ impl Scope {
         known(attributes, "cvar", &["type", "parameters", "min", "max", "round"])?;
         for name in ["min", "max", "round"] {
             if let Some(bound) = self.number_of(attributes, name)?.filter(|bound| *bound > u64::from(name == "round")) {
-                return Err(format!("{name}={bound} of a cvar is not supported: what is drawn is taken as it is"));
+                return Err(format!("{name}={bound} of a cvar is not supported: fsb does not limit random values"));
             }
         }
         let kind = self.word_of(attributes, "type")?.ok_or("a cvar needs a type such as cvar-gamma")?;
@@ -151,7 +151,7 @@ impl Scope {
             }
             other => {
                 let supported = ["cvar-gamma", "cvar-uniform"];
-                return Err(format!("{}, of which we have the ones", unknown("distribution", other, supported)));
+                return Err(unknown("distribution", other, supported).to_string());
             }
         };
         match parameters.keys().next() {
@@ -188,7 +188,7 @@ fn uniform(low: u64, high: u64) -> Result<Spread, String> {
         return Ok(Spread::Exact(Bytes(low)));
     }
     if low > high {
-        return Err(format!("from {low} to {high} there is nothing"));
+        return Err(format!("the range from {low} to {high} is empty"));
     }
     Ok(Spread::Uniform { low: Bytes(low), high: Bytes(high.saturating_add(1)) })
 }

@@ -23,5 +23,5 @@ pub(super) fn add(section: &mut Section, piece: &Piece) {
     if let Some(percent) = percent("duplicate") {
         section.set("dedupe_percentage", percent);
     }
-    section.remark("fio fills its buffers anew inside the clock; fsb has its data ready before.");
+    section.remark("fio fills its buffers inside the timed part; fsb prepares its data in advance.");
 }

@@ -17,7 +17,7 @@ use section::Section;
 /// Writes job files.
 pub(crate) const EXPORTER: Exporter = Exporter {
     name: "fio",
-    about: "a job file with a section a row, and a script that makes and mounts targets",
+    about: "a job file with a section for each case, and a script that formats and mounts the targets",
     export,
 };
 
@@ -58,12 +58,12 @@ fn export(request: &Request) -> Export {
 /// What holds for all rows. Each line is there because fio does otherwise what fsb does not.
 const GLOBAL: &str = "\
 [global]
-# Files lie below the working directory, a directory a row; one with the row's own name fio would take for a file.
-# No hints to the kernel, no space set aside beforehand, nothing dropped from the cache unless a row begins cold.
+# Files are below the working directory, in NAME.files for each case: fio would take a directory NAME for a file.
+# No hints to the kernel, no preallocation, and dropped caches only where a case begins cold.
 fadvise_hint=0
 fallocate=none
 invalidate=0
-# Buffers begin on a page, and one latency is taken an operation.
+# Buffers are page-aligned, and fio measures one latency for each operation.
 iomem_align=4096
 disable_slat=1
 disable_lat=1
@@ -73,13 +73,13 @@ group_reporting=1
 fn text(request: &Request, sections: &[(String, &Row, Section)], left_out: &[(String, String)]) -> String {
     let Request { name, author, units, seed, .. } = request;
     let mut text = format!(
-        "# The rows of '{name}' that fio can do. Written by {author}.\n\
-         # A row is done as fsb measures it: in units, here {units} of them or as many as fit, one after the other.\n\
-         # {name}.sh makes each target, prepares the files of a row, empties caches where it begins cold, and calls\n\
-         #   fio --section=ROW {name}.fio\n"
+        "# The cases of '{name}' that fio can run. Written by {author}.\n\
+         # A case has the units of fsb, one after the other: here {units} of them, or as many as fit.\n\
+         # {name}.sh makes each target, prepares the files of a case, empties caches where it begins cold, and calls\n\
+         #   fio --section=CASE {name}.fio\n"
     );
     if !left_out.is_empty() {
-        text += "#\n# Rows that fio cannot do:\n";
+        text += "#\n# Cases that fio cannot run:\n";
     }
     for (label, why) in left_out {
         text += &format!("#   {label}: {why}\n");

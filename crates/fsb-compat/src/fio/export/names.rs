@@ -10,10 +10,12 @@ pub(super) fn section(share: &Share<'_>) -> Result<Section, String> {
     let name = piece.workload.name.as_str();
     let (durability, backend) = (piece.word("durability"), piece.word("backend"));
     if durability == "end" {
-        return Err("fio has no syncfs, which brings all files onto the device at the end".to_owned());
+        return Err("fio has no syncfs, which makes all files durable at the end".to_owned());
     }
     if piece.word("cache") == "cold" {
-        return Err("fio looks at every file before its clock starts, so no inode and no directory is cold".to_owned());
+        return Err("fio reads the attributes of every file before its clock starts, so inodes and directories are \
+            warm"
+            .to_owned());
     }
     if piece.word("access") == "random" {
         return Err("fio's engines for names take files in their order only".to_owned());
@@ -29,7 +31,7 @@ pub(super) fn section(share: &Share<'_>) -> Result<Section, String> {
         }
         ("create", 0) => section.set("ioengine", "filecreate"),
         ("create", _) if !file_size.is_multiple_of(block_size) => {
-            return Err("fio writes whole records, and the last one of a file is a part of one".to_owned());
+            return Err("fio writes whole records, but the last record of a file is shorter".to_owned());
         }
         ("create", _) => {
             engine::of(backend)?.iter().for_each(|(key, value)| section.set(key, value));
@@ -63,7 +65,7 @@ pub(super) fn section(share: &Share<'_>) -> Result<Section, String> {
     }
     let each = piece.number("files_per_directory");
     if files > each {
-        section.remark(format!("All files lie in one directory; fsb has at most {each} in each."));
+        section.remark(format!("All files are in one directory; fsb puts at most {each} into each."));
     }
     Ok(section)
 }

@@ -29,14 +29,14 @@ pub(super) fn direction(name: &str, piece: &Piece) -> Result<Direction, String> 
             return Err("fio has no engine that goes through the C library's streams".to_owned());
         }
         "backward-read" => {
-            return Err("fio's way backwards begins with the first record and leaves the last one out".to_owned());
+            return Err("fio reads backwards from the first record and leaves out the last one".to_owned());
         }
-        "stride-read" => return Err("fio begins again at the first record after one pass over every n-th".to_owned()),
-        "record-rewrite" => return Err("fio would make a file of the one record that is written".to_owned()),
+        "stride-read" => return Err("fio restarts at the first record after one strided pass".to_owned()),
+        "record-rewrite" => return Err("fio would make the file as small as its one record".to_owned()),
         "rename" => return Err("fio renames nothing".to_owned()),
         "scan" | "readdir" => return Err("fio lists no directories inside its clock".to_owned()),
-        "fallocate" => return Err("fio sets space aside for a whole file, and punches no holes".to_owned()),
-        "command" => return Err("it is a program of the user's".to_owned()),
+        "fallocate" => return Err("fio allocates space for whole files only, and punches no holes".to_owned()),
+        "command" => return Err("the workload is a command of the user".to_owned()),
         other => return Err(format!("fio has no work like {other}")),
     })
 }
@@ -89,25 +89,28 @@ fn possible(direction: Direction, piece: &Piece) -> Result<(), String> {
     let (writes, durability) = (direction != Direction::Read, piece.word("durability"));
     let workers = piece.number("threads").max(piece.number("processes"));
     if piece.word("cache") == "out" {
-        return refuse("the memory that may cache its files is limited, and fio limits none");
+        return refuse("the case limits the memory that caches its files, which fio cannot");
     }
     if piece.word("cache") == "cold" && files > HELD_FILES {
-        return refuse("fio looks at every file before its clock starts, so inodes and directories are not cold");
+        return refuse(
+            "fio reads the attributes of every file before its clock starts, so inodes and directories are \
+            warm",
+        );
     }
     if random && files > HELD_FILES {
         return refuse("fio does not open and close a file around each record");
     }
     if writes && durability == "end" && files > 1 {
-        return refuse("fio has no syncfs, which brings all files onto the device at the end");
+        return refuse("fio has no syncfs, which makes all files durable at the end");
     }
     if writes && durability == "end" && workers > 1 {
-        return refuse("each of fio's jobs would sync the file, where one does it for all");
+        return refuse("each fio job would sync the file, which fsb syncs once for all");
     }
     if writes && durability != "none" && piece.word("backend") == "mmap" {
         return refuse("fio's mmap calls msync and no fsync");
     }
     match ["close", "lock", "verify"].iter().find(|key| piece.flag(key) || !piece.word(key).is_empty()) {
-        Some(key) => Err(format!("fio has nothing like {key} inside the clock")),
+        Some(key) => Err(format!("fio has no equivalent of {key} inside the timed part")),
         None => Ok(()),
     }
 }
@@ -116,8 +119,10 @@ fn possible(direction: Direction, piece: &Piece) -> Result<(), String> {
 fn cache(section: &mut Section, direction: Direction, piece: &Piece) {
     match piece.word("cache") {
         "cold" => {
-            section
-                .remark("The script mounts anew before it; without it, at least the data are dropped from the cache.");
+            section.remark(
+                "The script remounts before this case; without the script, fio drops the data, not the \
+                    metadata, from the cache.",
+            );
             section.set("invalidate", 1);
         }
         "warm" if direction != Direction::WriteNew => section.set("pre_read", 1),
@@ -202,9 +207,7 @@ fn durable(section: &mut Section, share: &Share<'_>) {
         "end" if share.own_files => {
             section.set("fsync", piece.operations);
             section.set("number_ios", piece.operations * units + 1);
-            section.remark(
-                "fio syncs before the operation that follows: one more is done, so that the last unit is synced.",
-            );
+            section.remark("fio syncs before the next operation: one more operation syncs the last unit.");
         }
         "end" => section.set("end_fsync", 1),
         _ => {}
@@ -217,6 +220,6 @@ fn rate(section: &mut Section, piece: &Piece) {
     if rate > 0 {
         let jobs = piece.number("threads").max(1) * piece.number("processes").max(1);
         section.set("rate_iops", (rate / jobs).max(1));
-        section.remark("fio counts an operation's latency from when it was started, fsb from when it was due.");
+        section.remark("fio measures the latency of an operation from its start, fsb from its due time.");
     }
 }

@@ -7,7 +7,7 @@ use crate::export::request::{Request, Row};
 /// The section that does the same as the row; or why fio cannot.
 pub(super) fn section(row: &Row, request: &Request) -> Result<Section, String> {
     if row.whole.workload.sustain.is_some() {
-        return Err("fio does not know when a journal was written, and this row goes on until then".to_owned());
+        return Err("fio cannot detect that a journal was written, which ends this case".to_owned());
     }
     let share = share::of(row, request);
     let mut section = match row.whole.workload.name.as_str() {

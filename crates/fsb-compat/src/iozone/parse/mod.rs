@@ -62,7 +62,10 @@ pub fn parse(
             Arg::Long(name) => return Err(catalogue::unknown(&format!("--{name}"))),
             Arg::Value(value) => {
                 let value = value.to_string_lossy();
-                return Err(OptionsError::new(format!("'{value}' belongs to no option: 'fsb iozone -h' lists them")));
+                return Err(OptionsError::new(format!(
+                    "unexpected argument '{value}': 'fsb iozone -h' lists the \
+                    options"
+                )));
             }
         };
         catalogue::find(&name)?.take(&mut typed, &mut parser)?;
@@ -76,7 +79,7 @@ fn repeat_until(text: &str) -> Result<Duration, OptionsError> {
     let duration = parse_duration(text).map_err(|error| OptionsError::new(format!("--repeat-until: {error}")))?;
     let most = Duration::from_secs(3600);
     if duration.is_zero() || duration > most {
-        return Err(OptionsError::new(format!("--repeat-until {text}: between 1ms and 1h makes sense")));
+        return Err(OptionsError::new(format!("--repeat-until {text}: use a time from 1ms to 1h")));
     }
     Ok(duration)
 }

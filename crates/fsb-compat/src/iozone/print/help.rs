@@ -11,15 +11,14 @@ pub fn version(program: &str) -> String {
 
 /// The list of options: what is supported, and what is not.
 pub fn list() -> String {
-    let mut text =
-        String::from("Options of 'fsb iozone', as IOzone 3.471 has them; [in brackets] what holds without one.\n\n");
+    let mut text = String::from("Options of 'fsb iozone', as in IOzone 3.471, with their [defaults].\n\n");
     for known in OPTIONS.iter().filter(|known| known.is_supported()) {
         let Known { name, value, about, .. } = known;
         let head = format!("{name} {value}");
         _ = writeln!(text, "  {head:<12} {}", about.replace('\n', "\n               "));
     }
     text.push_str("\n  --repeat-until TIME  not IOzone's: repeat each operation until its times sum to this (100ms)\n");
-    text.push_str("  --allow-concurrent   not IOzone's: measure although another run of fsb does; both say so\n");
+    text.push_str("  --allow-concurrent   not IOzone's: measure while another fsb measures; both print a warning\n");
     let missing: Vec<&str> = OPTIONS.iter().filter(|known| !known.is_supported()).map(|known| known.name).collect();
     _ = writeln!(text, "\nNot supported, and refused by name:\n");
     for names in missing.chunks(16) {

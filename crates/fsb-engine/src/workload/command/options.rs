@@ -152,7 +152,7 @@ impl Options {
         let services = services(&mut reader)?;
         let prepare_inside = reader.flag(PREPARE_INSIDE)?;
         if prepare_inside && cache == CacheState::Cold {
-            return Err(reader.error(PREPARE_INSIDE, "what it reads would be cold no more"));
+            return Err(reader.error(PREPARE_INSIDE, "'prepare' would warm the files that the command reads"));
         }
         let label = reader.text("label")?;
         reader.finish();

@@ -97,7 +97,7 @@ pub(super) fn find(metrics: &[PrintedMetric], ended: &Ended) -> Result<BTreeMap<
         None => {
             let said = ended.last_words();
             Err(EngineError::new(format!(
-                "{}: it printed nothing like {}; its end: {said}",
+                "{}: the output does not match {}; its last lines: {said}",
                 metric.name, metric.pattern
             )))
         }
@@ -142,6 +142,8 @@ mod tests {
         let of = |text: &str| find(&[metric(Better::Higher)], &printing(text, "")).map_err(|error| error.message);
         assert_eq!(of("tps = 5").unwrap()["tps"], 5.0);
         assert!(of("tps = 0").unwrap_err().contains("above 0"));
-        assert!(of("oops\n").unwrap_err().contains("it printed nothing like 'tps = ([-0-9.]+)'; its end: oops"));
+        assert!(
+            of("oops\n").unwrap_err().contains("the output does not match 'tps = ([-0-9.]+)'; its last lines: oops")
+        );
     }
 }

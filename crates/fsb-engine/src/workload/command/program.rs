@@ -75,7 +75,7 @@ impl Ended {
         match (errors.is_empty(), said.is_empty()) {
             (false, _) => errors,
             (true, false) => said,
-            (true, true) => "it said nothing".to_owned(),
+            (true, true) => "it printed no message".to_owned(),
         }
     }
 
@@ -97,9 +97,10 @@ impl Ended {
         let words = self.last_words();
         let full = rustix::fs::statvfs(&around.directory).is_ok_and(|stat| stat.f_bavail == 0);
         let help = if full || words.contains("No space left on device") {
-            "; the target is full: a larger --size makes room"
+            "; the target is full: use a larger --size"
         } else if words.contains("Read-only file system") {
-            "; a command may write into the target and TMPDIR alone: writable = [\"/DIR\"] (--writable) opens others"
+            "; a command may write only to the target and TMPDIR: allow other directories with --writable (writable = \
+             [\"/DIR\"])"
         } else {
             ""
         };
@@ -153,7 +154,7 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
     // SAFETY: see above; nothing is allocated.
     unsafe { command.pre_exec(limit) };
     let mut child = command.spawn().map_err(|error| {
-        let why = if error.kind() == io::ErrorKind::NotFound { "no such program" } else { "it cannot be run" };
+        let why = if error.kind() == io::ErrorKind::NotFound { "no such program" } else { "it cannot be executed" };
         EngineError::new(format!("{}: {why}: {}", script.shown(), error))
     })?;
     let streams = child.stdout.take().map(Reading::of).into_iter().chain(child.stderr.take().map(Reading::of));

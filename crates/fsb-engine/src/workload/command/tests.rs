@@ -73,14 +73,14 @@ fn a_failure_says_how_and_what_was_said() {
         of("echo no such table >&2; exit 4", &[]),
         "echo no such table >&2; exit 4: exit status 4: no such table"
     );
-    assert!(of("kill -SEGV $$", &[]).contains("killed by signal 11: it said nothing"));
+    assert!(of("kill -SEGV $$", &[]).contains("killed by signal 11: it printed no message"));
     assert!(of("true", &[("prepare", "echo oh; false".into())]).contains("echo oh; false: exit status 1: oh"));
     assert!(of("true", &[("verify", "echo wrong sum; false".into())]).contains("exit status 1: wrong sum"));
     assert!(of("true", &[("setup", json!(["/no/such/program"]))]).contains("no such program"));
     assert!(of("true", &[("input", json!(["/no/such/file"]))]).contains("No such file"));
     let metric = json!([{"name": "tps", "pattern": "tps = ([0-9.]+)", "better": "higher"}]);
     let said = of("echo none today", &[("metric", metric)]);
-    assert!(said.contains("tps: it printed nothing like 'tps = ([0-9.]+)'; its end: none today"), "{said}");
+    assert!(said.contains("tps: the output does not match 'tps = ([0-9.]+)'; its last lines: none today"), "{said}");
 }
 
 /// One ignores what asks it to end, another leaves a daemon that closed all it had.

@@ -149,7 +149,7 @@ impl Options {
             }
         };
         if shape.files() == 0 {
-            return Err(reader.error("shape", "no file is in it: nothing would be measured"));
+            return Err(reader.error("shape", "the tree has no files"));
         }
         let block_size = match operation {
             Operation::Delete => 0,

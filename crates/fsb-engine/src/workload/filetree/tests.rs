@@ -136,11 +136,11 @@ fn labels_say_how_and_parameters_that_make_no_sense_are_refused() {
         ),
         (vec![("operation", "delete".into()), ("verify", true.into())], "verify: it applies only with operation"),
         (vec![("set", "iso".into()), ("shape", SHAPE.into())], "shape: it does not apply with set"),
-        (vec![("shape", "-:;0:".into())], "no file is in it"),
+        (vec![("shape", "-:;0:".into())], "the tree has no files"),
         (vec![("shape", "nonsense".into())], "has no ':'"),
         (vec![("tree", "linux".into())], "tree: it applies only with shape: give shape too"),
         (vec![("scale", 0.into())], "scale: 0 is not a number from"),
-        (vec![("durability", "each".into())], "durability: 'each' cannot be"),
+        (vec![("durability", "each".into())], "durability: 'each' is not allowed"),
     ] {
         let error = label(&pairs).unwrap_err().to_string();
         assert!(error.contains(said), "{said}: {error}");

@@ -149,7 +149,7 @@ fn proved(resident: Option<u64>, whole: u64) -> Result<Ready, EngineError> {
     match resident {
         Some(bytes) if (bytes as f64) < whole as f64 * WARM => {
             let [bytes, whole] = [bytes, whole].map(|bytes| show_bytes(bytes as f64));
-            Err(EngineError::new(format!("the source is not in memory: {bytes} of {whole} were when it began")))
+            Err(EngineError::new(format!("the source was not in memory: {bytes} of {whole} were cached at the start")))
         }
         _ => Ok(Ready { resident_bytes: resident, file_bytes: whole, direct: None }),
     }
@@ -181,7 +181,7 @@ pub(super) fn check(
         let path = TreeNames::path(set, name);
         let size = fs::symlink_metadata(&path).map_err(|error| EngineError::io("stat", &path, &error))?.len();
         if size != leaf.size {
-            let message = format!("{} has {size} bytes, and what was copied {}", path.display(), leaf.size);
+            let message = format!("{} has {size} bytes, but its source has {}", path.display(), leaf.size);
             return Err(EngineError { path: Some(path), ..EngineError::new(message) });
         }
         if verify {

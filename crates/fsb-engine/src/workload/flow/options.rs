@@ -119,7 +119,9 @@ impl Options {
         let durability = reader.optional_word("durability", Durability::ALL, Durability::name)?;
         if let Some(wrong) = durability.filter(|one| !durabilities.contains(one)) {
             let words: Vec<_> = durabilities.iter().map(|one| one.name()).collect();
-            return Err(reader.error("durability", format!("'{}' cannot be: {}", wrong.name(), words.join(" or "))));
+            return Err(
+                reader.error("durability", format!("'{}' is not allowed: use {}", wrong.name(), words.join(" or ")))
+            );
         }
         let options = Options {
             flow,

@@ -233,7 +233,7 @@ impl FlowThread {
         };
         EngineError::new(format!(
             "too few files: {} finds none among the {count} {what} of the set {}: {why}; {} threads need a larger set \
-             (files) or there must be fewer of them (threads)",
+             (files), or use fewer threads (threads)",
             step.op.name(),
             set.name,
             shared.threads

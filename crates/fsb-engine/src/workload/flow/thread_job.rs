@@ -152,7 +152,7 @@ impl FlowThreads<'_> {
                     return Err(thread.thread.starved(step, self.shared));
                 }
                 Err(EngineError::new(format!(
-                    "all threads wait for each other: thread {} of {} does so at {}",
+                    "deadlock: all threads wait for each other, thread {} of {} at {}",
                     thread.thread.instance + 1,
                     self.shared.programs[thread.thread.program].name,
                     step.op.name()

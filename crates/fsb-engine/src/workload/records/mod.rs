@@ -50,7 +50,7 @@ impl RecordWorkload {
         let options = Options::read(self, &spec, written, &mut reader)?;
         let (out, durable) = (spec.cache == CacheState::Out, spec.durability != Durability::None);
         if out && self.action != RecordAction::Read && !durable {
-            let message = "what is written out of cache is durable: without a flush the last of it stays in memory";
+            let message = "writes out of cache must be durable: without a flush the last records stay in memory";
             return Err(reader.error("durability", message));
         }
         reader.finish();
@@ -63,7 +63,7 @@ fn overwrite(spec: &Spec, reader: &mut Reader<'_>) -> Result<bool, ParamError> {
     let random = spec.access == Access::Random;
     let overwrite = reader.flag_or("overwrite", random)?;
     if random && !overwrite {
-        return Err(reader.error("overwrite", "random writes go over fully written files, so it cannot be false"));
+        return Err(reader.error("overwrite", "random writes overwrite fully written files: use true"));
     }
     if !overwrite && spec.cache == CacheState::Cold {
         return Err(reader.error("cache", "new files are never cold: leave it out, or set overwrite"));

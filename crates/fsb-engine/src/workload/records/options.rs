@@ -89,22 +89,21 @@ impl Options {
         let held = spec.files_per_process() <= HELD_FILES;
         for (key, asked) in [("close", close), ("lock", lock.is_some())] {
             if asked && !held {
-                let message =
-                    format!("it needs all files open at once: at most {HELD_FILES}, here each is opened alone");
+                let message = format!("the option keeps all files open at once: use at most {HELD_FILES} files");
                 return Err(reader.error(key, message));
             }
         }
         if spec.depth > 1 && (lock == Some(Lock::Record) || mix.is_some()) {
             let key = if mix.is_some() { "depth" } else { "lock" };
-            return Err(reader.error(key, "records that are moved one by one cannot be under way together"));
+            return Err(reader.error(key, "the workload accesses one record at a time: use depth = 1"));
         }
         if verify && !written && spec.threads > 1 {
-            let message = "threads that end early leave holes in a new file that they share: take processes";
+            let message = "threads that end early leave holes in a new file that they share: use processes";
             return Err(reader.error("verify", message));
         }
         let rate = rate(reader)?;
         if rate.is_some() && spec.depth > 1 {
-            let message = "a request that waits for its turn waits alone: give threads instead of a depth";
+            let message = "a rate starts one request at a time per thread: use threads instead of a depth";
             return Err(reader.error("rate", message));
         }
         let p99_below = reader.duration("p99_below")?;
@@ -196,10 +195,10 @@ fn share(reader: &mut Reader<'_>) -> Result<f64, ParamError> {
     };
     match parse_percent(&text) {
         Ok(share) if share < 1.0 => Ok(share),
-        Ok(_) => Err(reader.error("mix", format!("{text} reads are no mix: take random-read"))),
+        Ok(_) => Err(reader.error("mix", format!("{text} reads are not a mix: use random-read"))),
         Err(_) => {
-            let range = "the share of reads lies between 0% and 100%, such as 70%; for all or none of them take \
-                         random-read or random-write";
+            let range = "give a share between 0% and 100%, such as 70%; for all or none use random-read or \
+                         random-write";
             Err(reader.error("mix", format!("'{text}': {range}")))
         }
     }

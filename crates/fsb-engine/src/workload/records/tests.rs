@@ -309,10 +309,14 @@ fn out_of_cache_is_whole_remounted_and_durable() {
         assert!(profile.label.contains(", out of cache"), "{}", profile.label);
     }
     for (workload, key, why) in [
-        (json!({"name": "rewrite", "cache": "out"}), "durability", "out of cache is durable"),
-        (json!({"name": "record-rewrite", "cache": "out", "durability": "end"}), "cache", "cannot be: any or cold"),
-        (json!({"name": "append", "cache": "out", "durability": "end"}), "cache", "cannot be: any"),
-        (json!({"name": "read", "cache": "out", "backend": "direct"}), "cache", "it has no cache to be out of"),
+        (json!({"name": "rewrite", "cache": "out"}), "durability", "writes out of cache must be durable"),
+        (
+            json!({"name": "record-rewrite", "cache": "out", "durability": "end"}),
+            "cache",
+            "is not allowed: use any or cold",
+        ),
+        (json!({"name": "append", "cache": "out", "durability": "end"}), "cache", "is not allowed: use any"),
+        (json!({"name": "read", "cache": "out", "backend": "direct"}), "cache", "its data is never cached"),
     ] {
         let spec: WorkloadSpec = serde_json::from_value(workload).unwrap();
         let error = workload::parse(&spec, &SIZING).err().unwrap();

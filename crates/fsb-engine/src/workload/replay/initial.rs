@@ -93,7 +93,7 @@ fn check_room(set: &Path, skimmed: &Skimmed) -> Result<(), EngineError> {
     if needed > free {
         let shown = fsb_model::units::show_bytes;
         return Err(EngineError::new(format!(
-            "the files of the trace hold {}, and the target has room for {}: a larger --size makes room",
+            "the files of the trace hold {}, but the target has room for {}: use a larger --size",
             shown(needed as f64),
             shown(free as f64)
         )));

@@ -50,7 +50,7 @@ impl Workload for AnyTrace {
     }
 
     fn about(&self) -> &'static str {
-        "a program's file calls, as 'fsb record' wrote them down, with its threads, order and thought"
+        "a program's file calls as 'fsb record' recorded them, with their threads, order and think times"
     }
 
     fn example(&self) -> Params {
@@ -84,7 +84,7 @@ impl Job for ReplayJob {
     }
 
     fn own_data(&self) -> Option<&'static str> {
-        Some("it replays a trace, which has no data, and writes what cannot be compressed")
+        Some("a trace has no data, so a replay writes incompressible data")
     }
 
     fn params(&self) -> Params {
@@ -147,7 +147,7 @@ fn check_memory(totals: &Totals) -> Result<(), EngineError> {
     }
     let shown = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
     Err(EngineError::new(format!(
-        "the {} threads of the trace need {} of memory for calls of up to {}, and this machine can spare {}",
+        "the {} threads of the trace need {} of memory for calls of up to {}, but {} are available",
         totals.lanes,
         shown(needed),
         shown(lane::largest(totals) as u64),

@@ -63,10 +63,10 @@ impl Options {
         let skimmed = source.skim().map_err(|error| reader.error("trace", error.message))?;
         let (totals, overhead) = (skimmed.totals, skimmed.header.overhead);
         if calls.is_some_and(|calls| calls != totals.calls) {
-            return unfit(&reader, format!("{} is another trace than before", source.text()));
+            return unfit(&reader, format!("{} is not the trace that the run began with", source.text()));
         }
         if totals.replayed == 0 {
-            return unfit(&reader, format!("{} holds no call that could be replayed", source.text()));
+            return unfit(&reader, format!("{} holds no call that fsb can replay", source.text()));
         }
         if totals.lanes > MOST_LANES {
             let message = format!("{} threads at once are too many: at most {MOST_LANES}", totals.lanes);
@@ -74,8 +74,8 @@ impl Options {
         }
         if let Some(reason) = totals.incomplete.first().filter(|_| !force) {
             let message = format!(
-                "{} is incomplete: {reason} could not be seen, so a ranking by it may be wrong; force = true (--force) replays \
-                 it all the same",
+                "{} is incomplete: {reason} were not recorded, so a ranking may be wrong; replay it with --force \
+                 (force = true)",
                 source.text()
             );
             return unfit(&reader, message);

@@ -143,10 +143,10 @@ fn what_cannot_be_replayed_is_refused() {
     fs::write(&path, [b"FSBTRACE\x09\x00", &whole[10..]].concat()).unwrap();
     assert!(refusal(&path, &[]).contains("a trace of version 9, and this fsb reads versions 1 to 2"));
     let path = trace(root.path(), &[], &[(Some("../../etc/passwd"), Call::new(Kind::StatName))], Totals::default());
-    assert!(refusal(&path, &[]).contains("the name '../../etc/passwd' in it leads out of the target"));
+    assert!(refusal(&path, &[]).contains("its name '../../etc/passwd' leads out of the target"));
     assert!(refusal(&path, &[("pace", "fast".into())]).contains("neither recorded nor none"));
     let path = trace(root.path(), &[], &[(None, Call::new(Kind::Exit))], Totals::default());
-    assert!(refusal(&path, &[]).contains("holds no call that could be replayed"));
+    assert!(refusal(&path, &[]).contains("holds no call that fsb can replay"));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn sizes_of_exabytes_and_descriptors_from_nowhere_are_told() {
     let calls = [(Some("f"), Call::new(Kind::StatName))];
     let path = trace(root.path(), &[("f", file(1 << 60))], &calls, Totals::default());
     let said = replay(&path, &[]).unwrap_err();
-    assert!(said.contains("hold 1024 PiB, and the target has room for"), "{said}");
+    assert!(said.contains("hold 1024 PiB, but the target has room for"), "{said}");
     let path = trace(root.path(), &[("f", file(u64::MAX))], &calls, Totals::default());
     assert!(replay(&path, &[]).unwrap_err().contains("larger than any file can be"));
     let path = trace(root.path(), &[], &[(None, read(7, 100))], Totals::default());

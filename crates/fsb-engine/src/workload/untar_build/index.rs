@@ -81,7 +81,7 @@ impl Index {
             let link = || -> Result<Option<PathBuf>, EngineError> {
                 Ok(entry.link_name().map_err(broken)?.map(|link| link.into_owned()))
             };
-            let no_target = || refused(format!("'{shown}' is a link to nothing"));
+            let no_target = || refused(format!("'{shown}' is a link without a target"));
             let kind = match header.entry_type() {
                 tar::EntryType::Directory => EntryKind::Directory,
                 tar::EntryType::GNUSparse => {
@@ -94,9 +94,7 @@ impl Index {
                 tar::EntryType::Link => {
                     let target = below(&link()?.ok_or_else(no_target)?)?.ok_or_else(no_target)?;
                     if !seen.contains(&target) {
-                        return Err(refused(format!(
-                            "'{shown}' is another name of a file that does not come before it"
-                        )));
+                        return Err(refused(format!("'{shown}' is a hard link to a file that does not precede it")));
                     }
                     EntryKind::Hard(c_string(&target)?)
                 }
@@ -111,7 +109,7 @@ impl Index {
                 // It is there already for what it holds, or stands in the archive twice.
                 EntryKind::Directory if known.contains_key(&path) => continue,
                 _ if !fresh || known.contains_key(&path) => {
-                    return Err(refused(format!("'{shown}' is in it twice")));
+                    return Err(refused(format!("'{shown}' is in the archive twice")));
                 }
                 _ => {}
             }
@@ -183,7 +181,7 @@ fn below(path: &Path) -> Result<Option<PathBuf>, EngineError> {
             }
             Component::Normal(part) => clean.push(part),
             Component::CurDir => {}
-            _ => return Err(refused(format!("'{}' leads out of the directory that is unpacked into", path.display()))),
+            _ => return Err(refused(format!("'{}' leads out of the target directory", path.display()))),
         }
     }
     Ok((!clean.as_os_str().is_empty()).then_some(clean))
@@ -240,8 +238,8 @@ mod tests {
             (archive(&[("../up", E::Regular, b"", "")]), "leads out"),
             (archive(&[("/etc/x", E::Regular, b"", "")]), "leads out"),
             (archive(&[("f", E::Fifo, b"", "")]), "'f' is not a file"),
-            (archive(&[("f", E::Regular, b"", ""), ("f", E::Regular, b"", "")]), "'f' is in it twice"),
-            (archive(&[("g", E::Link, b"", "f")]), "does not come before it"),
+            (archive(&[("f", E::Regular, b"", ""), ("f", E::Regular, b"", "")]), "'f' is in the archive twice"),
+            (archive(&[("g", E::Link, b"", "f")]), "does not precede it"),
             (b"\x1f\x8bnonsense".repeat(100), "not a tar archive"),
         ] {
             let error = Index::read(Cursor::new(&bytes)).err().unwrap_or_else(|| panic!("{said}"));

@@ -183,7 +183,11 @@ impl Options {
                 let usual = if compile { SourceContent::Text } else { SourceContent::Random };
                 let content = content.unwrap_or(usual);
                 if compile && content == SourceContent::Random {
-                    return Err(reader.error("content", "no compiler takes random bytes: say \"text\", or nothing"));
+                    return Err(reader.error(
+                        "content",
+                        "compiling needs source text: use \"text\", or leave content \
+                        out",
+                    ));
                 }
                 let index = Index::of_plan(&recipe::tree(scaled(files, scale)));
                 (Source::Recipe { files, scale, content }, index)
@@ -191,13 +195,13 @@ impl Options {
         };
         let totals = Totals::of(&index);
         if totals.files == 0 {
-            return Err(reader.error("archive", "no file is in it: nothing would be measured"));
+            return Err(reader.error("archive", "the archive has no files"));
         }
         if timed == Timed::One(Phase::Compile) && !compile {
-            return Err(reader.error("phase", "nothing is compiled without compile = true"));
+            return Err(reader.error("phase", "this phase needs compile = true"));
         }
         if compile && totals.sources == 0 {
-            return Err(reader.error("compile", "so few files hold no source: take more files"));
+            return Err(reader.error("compile", "too few files for a source file: use more files"));
         }
         if compile && compile::find().is_none() {
             let message = "no program cc in PATH, which compiles: install a C compiler, or leave it out";
@@ -218,7 +222,7 @@ impl Options {
             totals,
         };
         if options.verify && !options.phases().contains(&Phase::Read) {
-            return Err(reader.error("verify", "contents are compared as they are read, which this phase does not"));
+            return Err(reader.error("verify", "this phase reads no files, so fsb has nothing to verify"));
         }
         reader.finish();
         Ok(options)

@@ -154,11 +154,11 @@ fn labels_say_how_and_parameters_that_make_no_sense_are_refused() {
         (vec![("archive", packed.into())], "is compressed: unpack it first, with gunzip"),
         (vec![("archive", packed.into()), ("scale", 0.5.into())], "scale: it does not apply with archive"),
         (vec![("archive", packed.into()), ("compile", true.into())], "compile: it does not apply with archive"),
-        (vec![("phase", "compile".into())], "nothing is compiled without compile = true"),
-        (vec![("compile", true.into()), ("content", "random".into())], "no compiler takes random bytes"),
-        (vec![("phase", "stat".into()), ("verify", true.into())], "compared as they are read"),
+        (vec![("phase", "compile".into())], "this phase needs compile = true"),
+        (vec![("compile", true.into()), ("content", "random".into())], "compiling needs source text"),
+        (vec![("phase", "stat".into()), ("verify", true.into())], "this phase reads no files"),
         (vec![("jobs", 2.into())], "jobs: it applies only with compile = true"),
-        (vec![("durability", "each".into())], "durability: 'each' cannot be"),
+        (vec![("durability", "each".into())], "durability: 'each' is not allowed"),
     ] {
         let error = label(&pairs).unwrap_err().to_string();
         assert!(error.contains(said), "{said}: {error}");

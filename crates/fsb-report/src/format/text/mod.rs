@@ -140,7 +140,7 @@ fn findings(screen: &mut Lines, view: &View<'_>) {
     let Some(found) = &view.findings else { return };
     screen.gap();
     if found.is_empty() {
-        let text = format!("No region of sizes differs by more than {} for sure.", percent(view.theta));
+        let text = format!("No region of sizes differs significantly by more than {}.", percent(view.theta));
         return screen.say(&text, "", "");
     }
     for finding in found.iter().take(view.words.told) {

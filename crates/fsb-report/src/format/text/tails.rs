@@ -16,7 +16,7 @@ pub fn tails(report: &Report<'_>, width: usize) -> String {
     let timed = |row: &&Workload| row.cells.iter().any(|cell| cell.beside("latency_max").is_some());
     let rows: Vec<&Workload> = summary.rows.iter().filter(timed).collect();
     if rows.is_empty() {
-        return "\nNo trial holds how long its operations took.\n".to_owned();
+        return "\nNo trial recorded the latencies of its operations.\n".to_owned();
     }
     let names = summary.targets.iter().map(|target| target.name.chars().count()).max().unwrap_or(0);
     for row in &rows {
@@ -33,8 +33,8 @@ pub fn tails(report: &Report<'_>, width: usize) -> String {
                 100 operations of a block lie beyond.";
     paragraph(&mut lines, width.max(WIDTH), note, "  ", "  ");
     if rows.iter().any(|row| row.cells.iter().any(|cell| cell.scatter.is_some())) {
-        let note = "Rows in short stretches end each with a sync: stalls of commits and checkpoints lie outside. The suite \
-                    sustained, or stretch = \"60s\" in a plan, holds them.";
+        let note = "Each short sample ends with a sync, so stalls of commits and checkpoints are outside it. The \
+                    suite sustained, or stretch = \"60s\" in a plan, includes them.";
         paragraph(&mut lines, width.max(WIDTH), note, "  ", "  ");
     }
     lines.join("\n") + "\n"
@@ -79,6 +79,6 @@ mod tests {
         assert!(text.contains("            –"), "no p99 is known: {text}");
         trials.iter_mut().for_each(|trial| trial.metrics.truncate(1));
         let summary = Summary::of_run(&record, &trials);
-        assert!(tails(&Report::of_run(&summary, &trials), 80).contains("No trial holds"));
+        assert!(tails(&Report::of_run(&summary, &trials), 80).contains("No trial recorded"));
     }
 }

@@ -57,7 +57,7 @@ fn direct(profile: &Profile, seen: &Seen, found: Direct) -> Result<(), String> {
     match seen.resident_after {
         Some(resident) if resident as f64 > all as f64 * DIRECT_RESIDENT => {
             let (resident, all) = (show_bytes(resident as f64), show_bytes(all as f64));
-            Err(format!("buffered despite O_DIRECT: {resident} of {all} lay in the page cache afterwards"))
+            Err(format!("buffered despite O_DIRECT: {resident} of {all} were in the page cache afterwards"))
         }
         None if found.buffered.is_none() => {
             Err("O_DIRECT cannot be verified: the kernel does not report what is in the page cache".to_owned())
@@ -93,7 +93,7 @@ fn cold(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), Strin
     match read {
         Some(read) if (read as f64) < asked * COLD_SHARE => {
             let (read, asked) = (show_bytes(read as f64), show_bytes(asked));
-            Err(format!("not cold: the device read {read} where {asked} were asked for"))
+            Err(format!("not cold: the device read {read} of {asked} requested"))
         }
         Some(_) => Ok(()),
         None if seen.resident_before.is_some() => Ok(()),
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(of_direct(Some(false), 0), Ok(()));
         assert_eq!(of_direct(None, 4096), Ok(()));
         let cached = of_direct(None, 512 << 10).unwrap_err();
-        assert_eq!(cached, "buffered despite O_DIRECT: 512 KiB of 1.00 MiB lay in the page cache afterwards");
+        assert_eq!(cached, "buffered despite O_DIRECT: 512 KiB of 1.00 MiB were in the page cache afterwards");
         assert!(of_direct(Some(true), 0).unwrap_err().starts_with("buffered despite O_DIRECT: the file system takes"));
     }
 }

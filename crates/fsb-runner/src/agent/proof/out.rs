@@ -26,7 +26,7 @@ const RESIDENT: f64 = 1.0;
 pub(super) fn proved(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), String> {
     let show = |bytes: f64| show_bytes(bytes);
     let Some(limit) = seen.limit else {
-        return Err("not out of cache: how much memory may cache the files is not known".to_owned());
+        return Err("not out of cache: the memory that may cache the files is unknown".to_owned());
     };
     let files = profile.files * profile.file_size;
     if files < limit {
@@ -59,7 +59,7 @@ pub(super) fn proved(profile: &Profile, seen: &Seen, measured: &Measured) -> Res
     };
     if moved < asked * MOVED {
         let (moved, asked) = (show(moved), show(asked));
-        return Err(format!("not out of cache: the device {did} {moved} where {asked} were asked for"));
+        return Err(format!("not out of cache: the device {did} {moved} of {asked} requested"));
     }
     Ok(())
 }
@@ -101,9 +101,9 @@ mod tests {
         assert_eq!(trial(read(), seen((120, 0), 32)), Ok(()), "what was read ahead in vain is not a fault");
         assert_eq!(trial(write(), seen((0, 66), 31)), Ok(()));
         let cached = trial(read(), seen((40, 64), 31)).unwrap_err();
-        assert_eq!(cached, "not out of cache: the device read 40.0 MiB where 64.0 MiB were asked for");
+        assert_eq!(cached, "not out of cache: the device read 40.0 MiB of 64.0 MiB requested");
         let cached = trial(write(), seen((64, 20), 31)).unwrap_err();
-        assert_eq!(cached, "not out of cache: the device wrote 20.0 MiB where 64.0 MiB were asked for");
+        assert_eq!(cached, "not out of cache: the device wrote 20.0 MiB of 64.0 MiB requested");
     }
 
     #[test]

@@ -43,8 +43,8 @@ impl Control for GuestMemory {
         const {
             &[
                 Value::word(AUTO, "in a virtual machine whose memory is not backed (default)"),
-                Value::word(OFF, "leave memory as it is: results may be off by factors"),
-                Value::word(BACKED, "all of it was backed before the machine started, as with --in vm"),
+                Value::word(OFF, "no touching: results may be off by factors"),
+                Value::word(BACKED, "the memory was backed before the machine started, as with --in vm"),
             ]
         }
     }
@@ -69,7 +69,7 @@ impl Control for GuestMemory {
         }
         if value == OFF {
             let warnings = vec![unbacked(UnbackedMemory::LeftAlone)];
-            return Ok(Applied { warnings, ..Applied::so("left as it was") });
+            return Ok(Applied { warnings, ..Applied::so("not touched") });
         }
         let mut warnings = stop_reporting(context)?;
         let stopped = warnings.is_empty();

@@ -48,13 +48,13 @@ impl Eq for MemoryBallast {}
 /// Whether there is anything to eat, and whether it may be eaten; why not.
 pub(super) fn possible(limit: u64, roots: &Roots) -> Result<(), Refusal> {
     let show = |bytes: u64| show_bytes(bytes as f64);
-    let available = memory::meminfo(roots, "MemAvailable").ok_or("/proc/meminfo does not say what is available")?;
+    let available = memory::meminfo(roots, "MemAvailable").ok_or("/proc/meminfo has no MemAvailable")?;
     if available < limit {
         return Err(format!("only {} are available, less than the limit already", show(available)).into());
     }
     match memory::cgroup_headroom(roots) {
         Some(headroom) if headroom < available - limit => Err(format!(
-            "{} would have to be locked, but our own cgroup leaves {}",
+            "fsb would have to lock {}, but its own cgroup allows {}",
             show(available - limit),
             show(headroom)
         )
@@ -79,7 +79,7 @@ impl MemoryBallast {
         let mut ballast = MemoryBallast { pid, limit, left: u64::MAX, gone: AtomicBool::new(false) };
         ours.set_read_timeout(Some(PATIENCE)).map_err(|error| describe(&error))?;
         for _ in 0..MOST_ROUNDS {
-            ballast.left = available().ok_or("/proc/meminfo does not say what is available")?;
+            ballast.left = available().ok_or("/proc/meminfo has no MemAvailable")?;
             let chunks = (ballast.left.saturating_sub(limit) / CHUNK as u64) as usize;
             if chunks == 0 {
                 break;
@@ -114,7 +114,7 @@ impl MemoryBallast {
     /// What came of it in words, and whether what is left is near enough to the limit.
     pub(super) fn observed(&self) -> (String, bool) {
         let near = self.left.abs_diff(self.limit) <= SLACK;
-        let how = if near { "left for everybody" } else { "to be left for everybody, but that could not be kept" };
+        let how = if near { "left for all processes" } else { "planned for all processes, but not reached" };
         (format!("locked memory: {} {how}", show_bytes(self.limit as f64)), near)
     }
 }
@@ -126,7 +126,7 @@ fn lock(mut connection: &UnixStream, chunks: usize) -> Result<(), Refusal> {
         let done = connection.write_all(&[1]).and_then(|()| connection.read_exact(&mut answer));
         done.map_err(|_| {
             let [locked, wanted] = [locked, chunks].map(|count| show_bytes((count * CHUNK) as f64));
-            format!("{locked} of {wanted} could be locked: the kernel refuses more")
+            format!("the kernel locked {locked} of {wanted} and refuses more")
         })?;
     }
     Ok(())
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(locked(pid), Some(48 << 20));
         assert_eq!(ballast.holds(), Ok(()));
         assert_eq!(ballast.usage().mechanism, "locked memory");
-        assert_eq!(ballast.observed(), ("locked memory: 64.0 MiB left for everybody".to_owned(), true));
+        assert_eq!(ballast.observed(), ("locked memory: 64.0 MiB left for all processes".to_owned(), true));
         drop(ballast);
         assert_eq!(locked(pid), None);
     }

@@ -62,7 +62,7 @@ impl Control for MemoryLimit {
     }
 
     fn about(&self) -> &'static str {
-        "The memory that a trial may use, page cache included."
+        "Memory that a trial may use, page cache included."
     }
 
     fn scope(&self) -> Scope {
@@ -76,7 +76,7 @@ impl Control for MemoryLimit {
                 Value::form(
                     "SIZE",
                     OptionKind::Size(request::LEAST..=u64::MAX),
-                    "such as 512M: a cgroup, else a process that locks all other memory",
+                    "a size, such as 512M: a cgroup, else a process that locks all other memory",
                 ),
                 Value::form("SIZE:cgroup", OptionKind::Text("size, then :cgroup"), "a cgroup or nothing"),
                 Value::form(

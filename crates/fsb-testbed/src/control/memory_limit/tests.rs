@@ -65,7 +65,7 @@ fn of_version_1_our_own_cgroup_is_the_place_where_we_see_it() {
     write(&root.join("memory.limit_in_bytes"), "9223372036854771712\n");
     write(&root.join("docker/memory.limit_in_bytes"), &(100 << 20).to_string());
     assert_eq!(found.allows(100 << 20), Ok(()));
-    assert!(found.allows(101 << 20).unwrap_err().to_string().contains("is itself held to 100 MiB"));
+    assert!(found.allows(101 << 20).unwrap_err().to_string().contains("has a limit of 100 MiB"));
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn read(from: &mut dyn BufRead, root: &[u8], sink: &mut dyn Sink) -> Result<Impo
         }
     })?;
     let (incomplete, mut notes) = log.resolver.finish(&mut sink)?;
-    notes.push("sizes of files are as far as they were read".to_owned());
+    notes.push("file sizes are lower bounds: the furthest byte that was read".to_owned());
     let (tasks, outside) = (log.resolver.tasks(), log.resolver.outside());
     Ok(Imported { tasks, outside, incomplete, notes, skipped })
 }

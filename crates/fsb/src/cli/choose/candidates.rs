@@ -26,7 +26,7 @@ pub fn all(arguments: &[String], risky: bool, only: bool) -> anyhow::Result<(Vec
     if arguments.is_empty() {
         return Err(exit::failure(
             &code::UNABLE,
-            "this machine can make no file system that has options to choose from: see 'fsb doctor'",
+            "this machine can format no file system that has options to choose from: see 'fsb doctor'",
         ));
     }
     let mut raced: Vec<Raced> = Vec::new();
@@ -61,12 +61,15 @@ fn of(argument: &str, risky: bool, only: bool) -> anyhow::Result<Vec<Raced>> {
     let TargetKind::FileSystem(spec) = &target.kind else {
         return Err(exit::failure(
             &code::NOT_RACED,
-            format!("{argument}: a directory has no options to choose from: name a file system such as ext4"),
+            format!(
+                "{argument}: a directory has no options to choose from: name a file system such as ext4, or use \
+                fsb run {argument}"
+            ),
         ));
     };
     let member = fs::find(&spec.fs)?;
     let is_bare = spec.options.is_empty() && spec.mkfs.is_empty();
-    let why = if is_bare { "its defaults" } else { "as it was named" };
+    let why = if is_bare { "its defaults" } else { "as named" };
     let risk = fs::requested_risks(spec).into_iter().next().map(|risk| risk.loss);
     let own = Raced { beside: beside(member, spec, why, risk), target: target.clone(), choice: None };
     if !is_bare || only {

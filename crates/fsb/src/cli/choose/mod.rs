@@ -13,7 +13,7 @@ use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
 
 use self::candidates::Raced;
 use super::help::heading;
-use super::run::{CommandArguments, check_words};
+use super::run::{CommandArguments, check_units, check_words};
 use crate::front::{self, Turn};
 use crate::progress::Verbosity;
 use crate::results::{self, Output, print};
@@ -108,11 +108,12 @@ const SIZE: Bytes = Bytes(4 << 30);
 pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     check_output(&arguments.output)?;
     check_words(&arguments.targets, Some(&arguments.budget))?;
+    check_units(Some(&arguments.budget), arguments.size, None)?;
     let (raced, refused) = candidates::all(&arguments.targets, arguments.risky, arguments.only)?;
     if arguments.list {
         return list(&raced, &refused, arguments.risky);
     }
-    let workload = arguments.command.workload(None)?;
+    let workload = arguments.command.workload(None, true)?;
     if workload.is_some() && arguments.suite.is_some() {
         return Err(exit::failure(&code::CONFLICT, "a command and --suite exclude each other: give one of them"));
     }

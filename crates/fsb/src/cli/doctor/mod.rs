@@ -40,7 +40,7 @@ pub struct Arguments {
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let mut findings = doctor::examine(&arguments.dir);
     if !arguments.quick {
-        say("listening for ten seconds to what else this machine does (--quick leaves it out)");
+        say("watching other load on this machine for ten seconds (--quick skips this)");
         findings.extend(doctor::listen(&arguments.dir, LISTEN));
     }
     let root = rustix::process::geteuid().is_root();

@@ -63,6 +63,9 @@ pub struct Arguments {
 /// Runs the subcommand.
 pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     let exporter = exporter(&arguments.tool)?;
+    if let Some(output) = &arguments.output {
+        check_output(output)?;
+    }
     let (units, output) = (arguments.units, arguments.output.clone());
     let plan = plan(arguments)?;
     let cpus = front::cpus_for(&plan.controls);
@@ -73,7 +76,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         let tool = exporter.name;
         return Err(exit::failure(
             &code::PLAN_UNFIT,
-            format!("{tool} can do none of the rows: {label}: {why}; choose another --suite"),
+            format!("{tool} can run none of the cases: {label}: {why}; choose another --suite"),
         ));
     }
     let directory = output.unwrap_or_else(|| PathBuf::from(format!("{}-{}", request.name, exporter.name)));
@@ -84,11 +87,27 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
+/// Refuses a file: an export has several.
+fn check_output(output: &Path) -> anyhow::Result<()> {
+    let is_file = output.is_file() || output.extension().is_some_and(|end| end == "fio" || end == "sh");
+    match is_file {
+        true => Err(exit::advised(
+            &code::DIRECTORY,
+            format!("-o {}: an export has several files", output.display()),
+            "name a directory: -o jobs",
+        )),
+        false => Ok(()),
+    }
+}
+
 fn exporter(name: &str) -> anyhow::Result<&'static Exporter> {
     let known = EXPORTERS.iter().map(|exporter| exporter.name);
     EXPORTERS.iter().find(|exporter| exporter.name == name).ok_or_else(|| {
+        let is_file_system = fsb_testbed::fs::find(name).is_ok();
+        let help =
+            if is_file_system { format!("fsb export fio {name}") } else { "fsb export fio --suite quick".to_owned() };
         let unknown = nearest::unknown("tool", name, known);
-        exit::failure(&code::INVALID_VALUE, format!("{unknown}; the tool comes first: fsb export fio --suite quick"))
+        exit::advised(&code::INVALID_VALUE, unknown, format!("the tool comes first: {help}"))
     })
 }
 
@@ -108,6 +127,13 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         dir: arguments.dir,
         ..PlanFile::default()
     };
+    if let Some(device) = targets.iter().find(|text| text.starts_with("/dev/") && !Path::new(text).is_dir()) {
+        return Err(exit::advised(
+            &fsb_model::error::NO_DIRECTORY,
+            format!("{device} is not a directory"),
+            format!("name the file system of the device: ext4@{device}"),
+        ));
+    }
     let mut plan = over.over(under);
     if plan.targets.is_empty() {
         // The working directory, whichever that is when the script runs.
@@ -137,9 +163,9 @@ fn told(export: &Export, directory: &Path) -> String {
     for file in &export.files {
         let path = directory.join(&file.name);
         let about = if file.is_program {
-            "makes, mounts and undoes targets".to_owned()
+            "formats, mounts and removes the targets".to_owned()
         } else {
-            format!("{} of {all} rows", export.rows)
+            format!("{} of {all} cases", export.rows)
         };
         text += &format!("{}\n", entry(&format!("{}: ", path.display()), &about, columns));
     }

@@ -69,7 +69,7 @@ fn recipe(target: &Target, image: u64, like_large: bool) -> anyhow::Result<Targe
     };
     let made = match source {
         Some(source) => Made::FileSystem { mkfs, mount, source },
-        None => Made::LeftOut(format!("@{} is put together by fsb itself", spec.medium)),
+        None => Made::LeftOut(format!("the script cannot assemble @{}", spec.medium)),
     };
     Ok(TargetRecipe { name: target.name.clone(), made })
 }

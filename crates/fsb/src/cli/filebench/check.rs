@@ -35,7 +35,7 @@ fn check_directory(directory: &Path) -> anyhow::Result<()> {
         let advice = format!("mount it first, or measure file systems on it: fsb run ext4@{shown} --suite fileserver");
         return Err(exit::failure(
             &code::DIRECTORY,
-            format!("{shown} is a block device, and files are made in a directory: {advice}"),
+            format!("{shown} is a block device, but filebench makes files in a directory: {advice}"),
         ));
     }
     if !metadata.is_dir() {

@@ -85,7 +85,7 @@ fn script(arguments: &Arguments) -> anyhow::Result<Script> {
     let reading = Reading { name: name.trim(), implied: arguments.seconds, values: &values };
     let mut script = wml::read(&text, &reading).map_err(|problems| {
         let lines: Vec<_> = problems.iter().map(|problem| format!("{file}:{}", place(problem))).collect();
-        exit::failure(&code::INVALID_FILEBENCH, format!("this workload cannot be run:\n{}", lines.join("\n")))
+        exit::failure(&code::INVALID_FILEBENCH, format!("fsb cannot run this workload:\n{}", lines.join("\n")))
     })?;
     for run in &mut script.runs {
         run.seconds = arguments.seconds.unwrap_or(run.seconds);
@@ -107,7 +107,16 @@ fn read(path: &Path) -> anyhow::Result<String> {
             std::io::ErrorKind::IsADirectory => "it is not a file; name one such as varmail.f".to_owned(),
             _ => error.to_string(),
         };
-        exit::failure(&code::UNREADABLE, format!("cannot read {}: {why}", path.display()))
+        let message = format!("cannot read {}: {why}", path.display());
+        let suite = path.to_str().map(|name| name.trim_end_matches(".f"));
+        match suite.filter(|name| fsb_runner::suite::REGISTRY.iter().any(|suite| suite.name == *name)) {
+            Some(suite) => exit::advised(
+                &code::UNREADABLE,
+                message,
+                format!("name a file, or measure that work with fsb run ext4 --suite {suite}"),
+            ),
+            None => exit::failure(&code::UNREADABLE, message),
+        }
     })
 }
 

@@ -88,8 +88,8 @@ fn something_to_read(options: &Options, rows: &[Row], existing: Existing) -> any
             return Err(exit::failure(
                 &code::INVALID_IOZONE,
                 format!(
-                    "the tests start with reading a file of {wanted}, and {found}: add -i 0, which writes it, or write it \
-                 first with -i 0 -w and the same sizes"
+                    "the tests read a file of {wanted} first, but {found}: add -i 0, which writes the file, or write \
+                     it beforehand with -i 0 -w and the same sizes"
                 ),
             ));
         }
@@ -165,7 +165,7 @@ fn processors(options: &Options) -> anyhow::Result<()> {
 /// A path that cannot be written must not be found out after the measurement.
 fn writable(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
-        return Err(exit::failure(&code::UNWRITABLE, format!("{} is a directory: name a file", path.display())));
+        return Err(exit::failure(&code::UNWRITABLE, format!("{} is a directory: name a file in it", path.display())));
     }
     let refused = |error: &dyn std::fmt::Display| {
         exit::failure(&code::UNWRITABLE, format!("cannot write {}: {error}", path.display()))
@@ -188,7 +188,7 @@ fn apart<'p>(output: &Path, mut files: impl Iterator<Item = &'p PathBuf>) -> any
         Some(file) => Err(exit::failure(
             &code::CONFLICT,
             format!(
-                "{} is to hold results, and {} is the file under test: name another one",
+                "the results in {} would overwrite {}, the file under test: name another file",
                 output.display(),
                 file.display()
             ),

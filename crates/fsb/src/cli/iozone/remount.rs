@@ -89,13 +89,13 @@ pub fn check(point: &Path, file: &Path) -> anyhow::Result<()> {
     if !real(parent)?.starts_with(real(point)?) {
         return Err(exit::failure(
             &code::INVALID_IOZONE,
-            format!("-U {shown}: the file {} does not lie there: name one with -f", file.display()),
+            format!("-U {shown}: the file {} is not below it: name one with -f", file.display()),
         ));
     }
     if std::env::current_dir()?.starts_with(real(point)?) {
         return Err(exit::failure(
             &code::INVALID_IOZONE,
-            format!("-U {shown}: this directory lies there, and would keep it busy: cd / first"),
+            format!("-U {shown}: the current directory is below it and would keep it busy: cd / first"),
         ));
     }
     Ok(())
@@ -140,7 +140,7 @@ impl Remount {
             vec![path]
         } else if mounted.root != "/" && mounted.kind != "btrfs" {
             let message =
-                format!("-U {shown}: a part of another file system is mounted there: give it a line in /etc/fstab");
+                format!("-U {shown}: a bind mount or subvolume is mounted there: give it a line in /etc/fstab");
             return Err(exit::failure(&code::INVALID_IOZONE, message));
         } else {
             let Mount { source, kind, options, .. } = &mounted;
@@ -198,7 +198,7 @@ fn again(command: &mut Command, what: &str, point: &Path) -> anyhow::Result<()> 
     }
     Err(exit::failure(
         &code::IOZONE_UNABLE,
-        format!("cannot {what} {} ({ATTEMPTS} attempts): {said}; 'fuser -vm' tells who uses it", point.display()),
+        format!("cannot {what} {} ({ATTEMPTS} attempts): {said}; 'fuser -vm' lists its users", point.display()),
     ))
 }
 

@@ -132,13 +132,11 @@ impl<'o> IozoneSession<'o> {
             Some(PhaseError::Corrupt(corruption)) => {
                 results::print(&placed(corruption))?;
                 let next = match self.wrote(&corruption.path) {
-                    true => {
-                        "The device, the file system or memory does not keep what is written: look at the kernel's log"
-                    }
+                    true => "The device, the file system or the memory lost written data: check the kernel's log",
                     false => {
-                        "This run has not written that file: it may come from another program, or from a run with another \
-                         -V, -+d, -r or number of processes. Where it was written with the same options (-i 0 -w), \
-                         something did not keep it: look at the kernel's log"
+                        "This run did not write that file: another program may have written it, or a run with another \
+                         -V, -+d, -r or number of processes. If a run with the same options wrote it (-i 0 -w), its \
+                         data was lost: check the kernel's log"
                     }
                 };
                 Err(exit::failure(&code::CORRUPT, format!("{corruption}. {next}")))

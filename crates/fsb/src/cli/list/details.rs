@@ -56,11 +56,10 @@ pub(super) fn control(name: &str) -> String {
         })
         .collect();
     let scope = match control.scope() {
-        Scope::Run => "It holds for the whole run.",
-        Scope::Visit => "Targets of one run may differ in it.",
+        Scope::Run => "Scope: the whole run.",
+        Scope::Visit => "Scope: targets of one run may have different values.",
     };
-    let excludes =
-        control.excludes().map_or_else(String::new, |other| format!(" It cannot be set together with {other}."));
+    let excludes = control.excludes().map_or_else(String::new, |other| format!(" Not together with {other}."));
     let example = control.values().last().map_or(control::KEEP, |value| value.name);
     format!("\nValues:\n{}\n{scope}{excludes}\n\nIn a plan:\n  [controls]\n  {name} = \"{example}\"\n", lines(&rows))
 }

@@ -50,13 +50,14 @@ const SUITES: &str = "suites";
 const CONTROLS: &str = "controls";
 const FILE_SYSTEMS: &str = "file-systems";
 const MEDIA: &str = "media";
+const TOOLS: &str = "tools";
 const ERRORS: &str = "errors";
 
 /// Every family.
 static FAMILIES: &[Family] = &[
     Family {
         name: FILE_SYSTEMS,
-        about: "What a target is formatted with",
+        about: "File systems that fsb formats",
         members: || {
             let here = doctor::file_systems();
             let about = |fs: &dyn fs::FileSystem| {
@@ -72,14 +73,14 @@ static FAMILIES: &[Family] = &[
     },
     Family {
         name: MEDIA,
-        about: "Where a file system lives",
+        about: "Media that hold a file system",
         members: || {
             medium::REGISTRY.iter().map(|medium| (medium.name().to_owned(), medium.about().to_owned())).collect()
         },
     },
     Family {
         name: CONTROLS,
-        about: "What is held still while a run measures",
+        about: "Settings of the machine that fsb controls during a run",
         members: || {
             let about = |control: &dyn control::Control| {
                 let values: Vec<_> = control.values().iter().map(|value| value.name).collect();
@@ -90,14 +91,14 @@ static FAMILIES: &[Family] = &[
     },
     Family {
         name: "disturbances",
-        about: "What is watched while a trial is measured",
+        about: "Interference that fsb watches during a trial",
         members: || {
             watch::REGISTRY.iter().map(|source| (source.name().to_owned(), source.about().to_owned())).collect()
         },
     },
     Family {
         name: WORKLOADS,
-        about: "What is done",
+        about: "Operations that fsb measures",
         members: || {
             let pair = |workload: &&dyn fsb_engine::Workload| (workload.name().to_owned(), workload.about().to_owned());
             fsb_engine::workload::REGISTRY.iter().map(pair).collect()
@@ -105,7 +106,7 @@ static FAMILIES: &[Family] = &[
     },
     Family {
         name: "backends",
-        about: "How a call reaches the kernel",
+        about: "Interfaces of the kernel that workloads use",
         members: || {
             let backends = fsb_engine::backend::REGISTRY.iter();
             backends.map(|backend| (backend.name().to_owned(), backend.about().to_owned())).collect()
@@ -113,7 +114,7 @@ static FAMILIES: &[Family] = &[
     },
     Family {
         name: SUITES,
-        about: "Named lists of workloads: whose work, and how long",
+        about: "Named lists of workloads, with their times",
         members: || {
             let suites = fsb_runner::suite::REGISTRY.iter();
             suites.map(|suite| (suite.name.to_owned(), suite.about.to_owned())).collect()
@@ -121,20 +122,20 @@ static FAMILIES: &[Family] = &[
     },
     Family {
         name: "plans",
-        about: "Plans that are shipped: fsb run NAME",
+        about: "Shipped plans: fsb run NAME",
         members: || {
             let plans = fsb_runner::shipped_plan::REGISTRY.iter();
             plans.map(|plan| (plan.name.to_owned(), plan.about.to_owned())).collect()
         },
     },
     Family {
-        name: "tools",
-        about: "Whose results can be compared",
+        name: TOOLS,
+        about: "Tools whose results fsb compares",
         members: || fsb_compat::TOOLS.iter().map(|tool| (tool.name.to_owned(), tool.about.to_owned())).collect(),
     },
     Family {
         name: "exporters",
-        about: "For whom plans are written: fsb export NAME",
+        about: "Tools that fsb writes plans for: fsb export NAME",
         members: || {
             let exporters = fsb_compat::export::EXPORTERS.iter();
             exporters.map(|exporter| (exporter.name.to_owned(), exporter.about.to_owned())).collect()
@@ -142,7 +143,7 @@ static FAMILIES: &[Family] = &[
     },
     Family {
         name: "metrics",
-        about: "What is recorded of a trial",
+        about: "Values that fsb records of a trial",
         members: || {
             let about = |kind: &metric::MetricKind| format!("{} [{}]", kind.about, kind.unit.name());
             metric::REGISTRY.iter().map(|kind| (kind.name.to_owned(), about(kind))).collect()
@@ -155,7 +156,7 @@ static FAMILIES: &[Family] = &[
     },
     Family {
         name: "formats",
-        about: "Forms of a report",
+        about: "Formats of a report",
         members: || {
             let formats = fsb_report::FORMATS.iter();
             formats.map(|format| (format.name.to_owned(), format.about.to_owned())).collect()
@@ -187,6 +188,13 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
             return Ok(exit::DONE);
         }
         (Some(name), None) if family(name).is_none() => return of_any_family(name),
+        (Some(name), Some(_)) if family(name).is_none() && is_file_system(name) => {
+            return Err(exit::advised(
+                &code::UNKNOWN_FAMILY,
+                format!("{name} is a file system, not a family"),
+                format!("'fsb list {name}' prints its options"),
+            ));
+        }
         (Some(name), member) => {
             let known = family(name).ok_or_else(|| unknown_family(name))?;
             match member {
@@ -213,15 +221,23 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
+fn is_file_system(name: &str) -> bool {
+    fs::REGISTRY.iter().any(|known| known.name() == name)
+}
+
 fn unknown_family(name: &str) -> anyhow::Error {
     let families = FAMILIES.iter().map(|family| family.name);
     // Many a name is looked for as it is written elsewhere: random_read, ext5.
     let members: Vec<String> = FAMILIES.iter().flat_map(|family| (family.members)()).map(|(name, _)| name).collect();
-    let near = nearest::nearest(name, families.clone().chain(members.iter().map(String::as_str)));
+    let near = match name {
+        "fs" => Some(FILE_SYSTEMS),
+        "devices" | "disks" => Some(MEDIA),
+        _ => nearest::nearest(name, families.clone().chain(members.iter().map(String::as_str))),
+    };
     exit::failure(
         &code::UNKNOWN_FAMILY,
         match near {
-            Some(near) => format!("nothing is called '{}': did you mean '{near}'?", nearest::shortened(name)),
+            Some(near) => format!("unknown name '{}': did you mean '{near}'?", nearest::shortened(name)),
             None => nearest::unknown("family", name, families),
         },
     )
@@ -255,6 +271,10 @@ fn describe(family: &Family, name: &str, about: &str) -> anyhow::Result<u8> {
         CONTROLS => details::control(name),
         FILE_SYSTEMS => details::file_system(name),
         MEDIA => details::medium(name),
+        TOOLS => fsb_compat::TOOLS
+            .iter()
+            .find(|tool| tool.name == name)
+            .map_or_else(String::new, |tool| entry("Recognized by: ", tool.looks_for, columns) + "\n"),
         _ => String::new(),
     };
     print(&format!("{}\n{details}", entry(&format!("{name} ({}): ", family.name), &about, columns)))?;

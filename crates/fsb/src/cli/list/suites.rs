@@ -48,9 +48,9 @@ pub(super) fn text(columns: usize) -> String {
     text.push('\n');
     text += &entry(
         "",
-        "Times are for two file systems. 'Up to' is the budget: --budget changes it, and fsb prints the workloads that it \
-         leaves out. 'About' is the time of five blocks: --budget 10m chooses the workloads that ten minutes hold, and \
-         --scale 1/8 makes all files smaller. More is measured by plans: 'fsb list plans'.",
+        "Times are for two file systems. 'Up to' is the budget: --budget changes it, and fsb prints the workloads \
+         that it leaves out. 'About' is the time of five blocks: --budget 10m chooses the workloads that fit ten \
+         minutes, and --scale 1/8 makes all files smaller. Plans measure more: 'fsb list plans'.",
         columns,
     );
     text.push('\n');

@@ -147,7 +147,7 @@ fn check_script(script: &Script, settings: &mut Settings, depth: usize) -> anyho
             Command::Load(_) if depth == DEEPEST => {
                 return Err(exit::failure(
                     &code::INVALID_POSTMARK,
-                    format!("{place}: load: files of commands name each other for ever"),
+                    format!("{place}: load: command files load each other without end"),
                 ));
             }
             Command::Load(path) => {

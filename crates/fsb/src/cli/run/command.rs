@@ -1,5 +1,8 @@
 //! A command as the workload: `fsb run ext4 xfs --prepare 'rm -rf t' -- tar xf linux.tar`.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use clap::Args;
 use fsb_model::{Params, WorkloadSpec};
 use serde_json::{Value, json};
@@ -72,7 +75,8 @@ impl CommandArguments {
     }
 
     /// The workload that it is, with what `--verify=CMD` says; nothing where there is no command.
-    pub fn workload(self, verify: Option<String>) -> anyhow::Result<Option<WorkloadSpec>> {
+    /// `runs_here` says that the command runs on this machine.
+    pub fn workload(self, verify: Option<String>, runs_here: bool) -> anyhow::Result<Option<WorkloadSpec>> {
         if self.command.is_empty() {
             return match self.is_empty() && verify.is_none() {
                 true => Ok(None),
@@ -84,6 +88,9 @@ impl CommandArguments {
         }
         if self.input.is_empty() && self.setup.is_none() && self.prepare.is_none() {
             check_program(&self.command)?;
+            if runs_here {
+                check_on_path(&self.command)?;
+            }
         }
         let mut params = Params::new();
         let mut add = |key: &str, value: Value| drop(params.insert(key.to_owned(), value));
@@ -150,6 +157,29 @@ fn check_program(command: &[String]) -> anyhow::Result<()> {
     let message =
         format!("{first}: the command runs in the directory of each target, and {first} is not there; {help}");
     Err(exit::failure(&code::INVALID_VALUE, message))
+}
+
+/// Refuses a program that is not on PATH, before a target is formatted. A line for the shell may begin with a builtin.
+fn check_on_path(command: &[String]) -> anyhow::Result<()> {
+    let [first, ..] = command else { return Ok(()) };
+    let is_plain = first.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.+".contains(letter));
+    if !is_plain || is_program(first) {
+        return Ok(());
+    }
+    Err(exit::advised(
+        &code::INVALID_VALUE,
+        format!("{first}: no such program on PATH"),
+        "check its name, or name it by its full path",
+    ))
+}
+
+/// Whether PATH has a program of that name.
+pub(in crate::cli) fn is_program(name: &str) -> bool {
+    let executable = |path: &Path| {
+        std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    let directories = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&directories).any(|directory| executable(&directory.join(name)))
 }
 
 fn metrics(metrics: &[String], better: &[String]) -> anyhow::Result<Vec<Value>> {

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_model::units::parse_duration;
-use fsb_model::{Bytes, Identity, Place};
+use fsb_model::{Bytes, Identity, Place, Target};
 use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
 use fsb_runner::{shipped_plan, suite, vm};
 use fsb_testbed::control;
 use fsb_vm::kernel;
 
 pub use self::command::CommandArguments;
+pub(super) use self::command::is_program;
 use self::series::Making;
 use self::trace::TraceArguments;
 use super::help::heading;
@@ -242,7 +243,9 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         Some(check) if !check.is_empty() => (false, Some(check)),
         flag => (flag.is_some(), None),
     };
-    let command = match (arguments.command.workload(check)?, arguments.trace.workload()?) {
+    // The programs of a virtual machine's root are its own.
+    let runs_here = arguments.place.as_deref().is_none_or(|place| place != Place::Vm.name());
+    let command = match (arguments.command.workload(check, runs_here)?, arguments.trace.workload()?) {
         (Some(_), Some(_)) => {
             return Err(exit::failure(&code::CONFLICT, "--trace and a command exclude each other: give one of them"));
         }
@@ -273,6 +276,8 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         (Some(tree), None) => tree::workloads(tree).map(|(workloads, image)| (workloads, Some(image)))?,
     };
     check_words(&targets, arguments.budget.as_deref())?;
+    check_units(arguments.budget.as_deref(), arguments.size, arguments.memory)?;
+    check_values(&targets, &arguments.control)?;
     let over = PlanFile {
         workloads,
         targets: targets.iter().map(|text| typed(text)).collect(),
@@ -310,6 +315,47 @@ pub(super) fn check_words(targets: &[String], budget: Option<&str>) -> anyhow::R
     targets.iter().try_for_each(|text| check_word(text, budget))
 }
 
+/// Refuses quantities whose unit is missing: a budget without one would be seconds, a size bytes.
+pub(super) fn check_units(budget: Option<&str>, size: Option<Bytes>, memory: Option<Bytes>) -> anyhow::Result<()> {
+    if let Some(budget) = budget.filter(|budget| budget.parse::<u64>().is_ok_and(|number| number > 0)) {
+        return Err(exit::advised(
+            &code::INVALID_VALUE,
+            format!("--budget {budget} has no unit"),
+            format!("write seconds, minutes or hours: {budget}s, {budget}m or {budget}h"),
+        ));
+    }
+    for (option, bytes) in [("--size", size), ("--memory", memory)] {
+        if let Some(Bytes(bytes)) = bytes.filter(|bytes| (1..SMALLEST).contains(&bytes.0)) {
+            return Err(exit::advised(
+                &code::INVALID_VALUE,
+                format!("{option} {} is less than 1M", Bytes(bytes)),
+                format!("a number without a unit is bytes: write M or G, such as {option} 2G"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Fewer bytes than this were written without their unit.
+const SMALLEST: u64 = 1 << 20;
+
+/// Refuses the value of a control that was written as a word of its own, as in `--control swap off`.
+fn check_values(targets: &[String], controls: &[String]) -> anyhow::Result<()> {
+    let bare = controls.iter().find(|text| !text.contains('='));
+    let unknown = targets.iter().find(|text| {
+        text.parse::<Target>()
+            .is_ok_and(|target| target.file_system().is_some_and(|spec| fsb_testbed::fs::find(&spec.fs).is_err()))
+    });
+    match (bare, unknown) {
+        (Some(name), Some(value)) if control::find(name).is_ok() => Err(exit::advised(
+            &code::INVALID_VALUE,
+            format!("--control {name} {value}: the value is separate from its control"),
+            format!("write --control {name}={value}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn check_word(text: &str, budget: Option<&str>) -> anyhow::Result<()> {
     let is_word = text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
     if !is_word || text.is_empty() || text.starts_with('.') || fsb_testbed::fs::find(text).is_ok() {
@@ -321,13 +367,15 @@ fn check_word(text: &str, budget: Option<&str>) -> anyhow::Result<()> {
             format!("--budget {budget} {text}: write it as one word: {budget}{text}"),
         ));
     }
-    if Path::new(text).is_dir() {
-        return Err(exit::failure(
-            &fsb_model::error::UNKNOWN_FILE_SYSTEM,
-            format!("unknown file system '{text}': to measure the directory, write ./{text}"),
-        ));
-    }
-    Ok(())
+    let help = match std::fs::metadata(text) {
+        Ok(found) if found.is_dir() => format!("to measure the directory, write ./{text}"),
+        Ok(_) => format!("{text} is a file: name a file system, a directory, or a plan that ends with .toml"),
+        Err(_) if is_program(text) && !text.starts_with("mkfs.") => {
+            "to measure a command, write it after --: fsb run ext4 -- COMMAND".to_owned()
+        }
+        Err(_) => return Ok(()),
+    };
+    Err(exit::advised(&fsb_model::error::UNKNOWN_FILE_SYSTEM, format!("unknown file system '{text}'"), help))
 }
 
 /// A run may be resumed from another working directory: files that name a kernel must be found from there, both of

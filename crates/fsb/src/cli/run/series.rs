@@ -68,7 +68,7 @@ pub fn resume(directory: &Path, making: &Making<'_>) -> anyhow::Result<u8> {
         return Err(wrong(format!("not a set of this version ({SCHEMA})")));
     }
     if (1..=set.runs).all(|number| is_finished(&run_directory(directory, number))) {
-        return Err(wrong("every run is finished; 'fsb report' shows each".to_owned()));
+        return Err(wrong("every run is finished; fsb report DIR shows each".to_owned()));
     }
     make(&set, None, directory, making)
 }

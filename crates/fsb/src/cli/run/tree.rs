@@ -24,7 +24,7 @@ pub(super) fn workloads(tree: &Path) -> anyhow::Result<(Vec<WorkloadSpec>, Bytes
     let read = || if tree.is_dir() { recorded(tree) } else { of_run(tree) };
     let (name, shape) = author::author().act(read).map_err(|error| failed(tree, &error))??;
     if shape.files() == 0 {
-        return Err(exit::failure(&code::INVALID_INPUT, format!("--tree {}: no file is in it", tree.display())));
+        return Err(exit::failure(&code::INVALID_INPUT, format!("--tree {}: the tree has no files", tree.display())));
     }
     let text = shape.to_string();
     let one = |operation: &str, copy: Option<&str>| {
@@ -85,7 +85,7 @@ fn recorded(root: &Path) -> anyhow::Result<(String, Shape)> {
                 }
             }
             if shape.entries() > MOST_ENTRIES as u64 {
-                let message = "holds more than a million files and directories: name a part of it";
+                let message = "holds more than a million files and directories: name a smaller directory";
                 return Err(exit::failure(&code::INVALID_INPUT, format!("--tree {}: it {message}", root.display())));
             }
         }

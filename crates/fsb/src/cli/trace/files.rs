@@ -15,6 +15,14 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Reader<BufReader<std::fs::File
 
 /// Opens a file that a trace goes to, and empties it.
 pub(crate) fn output(path: &Path) -> anyhow::Result<std::fs::File> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if author::looking(|| path.is_dir() || !directory.is_dir())? {
+        return Err(exit::advised(
+            &code::UNWRITABLE,
+            format!("cannot write {}: it is a directory, or its directory does not exist", path.display()),
+            "name a file in a directory that exists with -o",
+        ));
+    }
     let file = author::append(path)?;
     if file.metadata().is_ok_and(|found| found.is_file()) {
         file.set_len(0)?;
@@ -26,7 +34,7 @@ pub(crate) fn output(path: &Path) -> anyhow::Result<std::fs::File> {
 pub(crate) fn tell(totals: &Totals) {
     totals.notes.iter().for_each(|note| say(&format!("note: {note}")));
     for reason in &totals.incomplete {
-        say(&format!("incomplete: {reason} cannot be seen; fsb run replays it with --force only"));
+        say(&format!("incomplete: {reason} were not recorded; fsb run replays the trace only with --force"));
     }
 }
 

@@ -61,7 +61,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let known = Totals { tasks, outside, incomplete, notes, ..Totals::default() };
     let (_, totals, bytes) = writer.finish(known).map_err(|error| super::unwritten(&arguments.output, &error))?;
     if totals.calls == 0 {
-        say("no call on a file below --root is in it");
+        say("it has no call on a file below --root");
     }
     say(&format!(
         "{}: {} calls of {}, {} bytes a call{}",
@@ -69,7 +69,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         show_count(totals.calls as f64),
         importer.name,
         bytes / totals.calls.max(1),
-        if skipped > 0 { format!("; {skipped} lines are no calls") } else { String::new() }
+        if skipped > 0 { format!("; {skipped} lines without a call") } else { String::new() }
     ));
     super::tell(&totals);
     Ok(exit::DONE)

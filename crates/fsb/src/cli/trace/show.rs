@@ -83,12 +83,12 @@ fn text(header: &Header, totals: &Totals, summary: &Summary, names: &Names, dura
     let [there, directories, links] = summary.initial;
     let _ = writeln!(
         out,
-        "Before it: {there} files of {} ({} with holes), {directories} directories, {links} links.",
+        "Before the recording: {there} files of {} ({} with holes), {directories} directories, {links} links.",
         show_bytes(summary.initial_sizes.sum as f64),
         summary.with_holes
     );
     for reason in &totals.incomplete {
-        let _ = writeln!(out, "Incomplete: {reason} cannot be seen.");
+        let _ = writeln!(out, "Incomplete: {reason} were not recorded.");
     }
     for note in &totals.notes {
         let _ = writeln!(out, "Note: {note}.");
@@ -100,7 +100,7 @@ fn text(header: &Header, totals: &Totals, summary: &Summary, names: &Names, dura
         let (times, waited) = (show_count(woken.calls as f64), show_seconds(woken.ns as f64 * 1e-9));
         let _ = writeln!(
             out,
-            "Its threads woke each other {times} times, after {waited} of waiting; a replay waits likewise."
+            "Its threads woke each other {times} times, after {waited} of waiting; a replay repeats these waits."
         );
     }
     kinds(&mut out, summary);
@@ -113,7 +113,7 @@ fn text(header: &Header, totals: &Totals, summary: &Summary, names: &Names, dura
 }
 
 fn kinds(out: &mut String, summary: &Summary) {
-    let _ = writeln!(out, "\n{:<16}{:>10}{:>8}{:>12}{:>10}", "call", "count", "failed", "moved", "in it");
+    let _ = writeln!(out, "\n{:<16}{:>10}{:>8}{:>12}{:>10}", "call", "count", "failed", "moved", "time");
     let mut kinds: Vec<_> = summary.kinds.iter().filter(|(kind, _)| kind.is_replayed()).collect();
     kinds.sort_by_key(|(_, of)| std::cmp::Reverse(of.calls));
     for (kind, of) in kinds {
@@ -130,7 +130,7 @@ fn direction(out: &mut String, what: &str, direction: &Direction) {
     }
     let share = 100.0 * direction.sequential as f64 / sizes.count as f64;
     let mean = show_bytes(sizes.sum as f64 / sizes.count as f64);
-    let _ = writeln!(out, "\n{what}: {share:.0} % go on where the last one ended; {mean} on average");
+    let _ = writeln!(out, "\n{what}: {share:.0} % sequential; {mean} on average");
     bars(out, sizes, &|size| show_bytes(size as f64));
 }
 
@@ -147,7 +147,7 @@ fn bars(out: &mut String, sizes: &Sizes, show: &dyn Fn(u64) -> String) {
 fn syncs(out: &mut String, summary: &Summary) {
     let syncs = &summary.syncs;
     if syncs.count == 0 {
-        let _ = writeln!(out, "\nIt never asks for its data to be on the device.");
+        let _ = writeln!(out, "\nThe program never syncs its data.");
         return;
     }
     let writes = summary.family("write").calls;

@@ -18,7 +18,7 @@ fn what_one_run_set_the_other_leaves_alone() {
     let record = record(&directory.join("second"));
     let seen = &record["controls"]["dirty-expire"];
     assert_eq!(seen["effective"], false);
-    assert!(seen["observed"].as_str().unwrap().contains("another run of fsb holds it"), "{seen}");
+    assert!(seen["observed"].as_str().unwrap().contains("another run of fsb"), "{seen}");
     assert_eq!(vm("dirty_expire_centisecs"), "700");
     first.signal(rustix::process::Signal::INT);
     first.wait();

@@ -24,11 +24,9 @@ fn a_file_system_in_memory_is_never_unmounted() {
 fn unmounting_needs_a_mount_point_that_holds_the_file() {
     needs!(root);
     let directory = scratch();
-    for (line, expected) in [
-        ("-U DIR", "nothing is mounted there"),
-        ("-U /proc", "does not lie there"),
-        ("-U /proc -t 2", "-U is not for -t"),
-    ] {
+    for (line, expected) in
+        [("-U DIR", "nothing is mounted there"), ("-U /proc", "is not below it"), ("-U /proc -t 2", "-U is not for -t")]
+    {
         let output = iozone(directory.path(), &line.replace("DIR", directory.path().to_str().unwrap()));
         expect_code(&output, 2);
         assert!(stderr(&output).contains(expected), "{}", stderr(&output));

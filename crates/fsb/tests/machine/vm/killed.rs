@@ -95,7 +95,7 @@ fn a_guest_whose_qemu_is_killed_costs_the_rest_of_its_block() {
 /// It says nothing and answers nothing, as a guest does whose processors all wait for each other.
 #[test]
 fn a_guest_that_stands_still_is_ended_and_costs_the_rest_of_its_block() {
-    lose_qemu(Signal::STOP, "guest stopped: it hangs: no sign of life for ");
+    lose_qemu(Signal::STOP, "guest stopped: it hangs: ");
 }
 
 /// Sends QEMU a signal after the first measured trial, and expects the run to go on with another guest.

@@ -152,7 +152,7 @@ fn runs_of_other_sizes_are_compared_where_their_units_are_the_same() {
         "{text}"
     );
     let sizes = "random write 4K, durable each; read 1M, warm (128 MiB in old=small, 256 MiB in new=large";
-    assert!(said.contains(&format!("not compared, for files have other sizes: {sizes}")), "{text}");
+    assert!(said.contains(&format!("file sizes differ: {sizes}")), "{text}");
     assert!(!said.contains("latency_p"), "{text}");
 
     // A run that does not tell its units is compared by whole workloads.
@@ -164,7 +164,7 @@ fn runs_of_other_sizes_are_compared_where_their_units_are_the_same() {
     assert!(stdout(&output).lines().next().unwrap().contains("12 workloads"), "{}", stdout(&output));
     let output = fsb(scratch.path(), &["compare", "old=small", "new=large"]);
     let said = stdout(&output).replace("\n  ", " ");
-    assert!(said.contains("not compared, for files have other sizes: append 4K, durable each; "), "{said}");
+    assert!(said.contains("file sizes differ: append 4K, durable each; "), "{said}");
 }
 
 /// What a stretch of rounds measures and what a visit does are two quantities, and that is told.
@@ -182,7 +182,7 @@ fn rounds_beside_visits_are_told() {
     let said = stdout(&output).replace("\n  ", " ");
     let told =
         "measured in short samples in rounds and in sequential trials in visits, which is not the same quantity: ";
-    assert!(said.contains(told) && !said.contains("other sizes"), "{said}");
+    assert!(said.contains(told) && !said.contains("file sizes differ"), "{said}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn found(options: &str, tests: &str, offset: u64) {
     let told = format!("f is corrupt at byte {offset}: expected {expected:#04x}, found {found:#04x} (1 wrong bytes");
     assert!(stderr(&output).contains(&told), "{options}: {}", stderr(&output));
     // It was another run that wrote it.
-    assert!(stderr(&output).contains("This run has not written that file"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("This run did not write that file"), "{}", stderr(&output));
     assert!(!stdout(&output).contains("test complete"));
     assert_eq!(listing(directory.path()), ["f"], "-w keeps it");
 }

@@ -43,7 +43,7 @@ fn what_is_wrong_is_said_with_its_line_before_anything_is_done() {
     refused("run\nset nomber 3\n", "script:2: unknown command 'set nomber': did you mean 'set number'?");
     refused("run\n\nset size 10k\n", "script:3: set size: '10k' is not a whole number");
     refused("load missing\n", "script:1: cannot read commands from missing");
-    refused("load script\n", "load: files of commands name each other for ever");
+    refused("load script\n", "load each other");
     refused("set location nowhere\nrun\n", "script:2: location nowhere is not a directory");
     refused("run no/where\n", "script:1: cannot add a report to no/where: no directory no");
     let missing = fsb(directory.path(), &["postmark", "missing"]);

@@ -67,7 +67,7 @@ pub(super) fn lower(parsed: Parsed, reading: &Reading<'_>, last_line: usize) -> 
     } else if lower.script.runs.is_empty() {
         match reading.implied {
             Some(seconds) => lower.run(None, last_line, seconds),
-            None => lower.say(last_line, "nothing is run: end the file with 'run 60', or give --seconds 60"),
+            None => lower.say(last_line, "the file has no 'run': end it with 'run 60', or use --seconds 60"),
         }
     }
     let Lower { mut script, mut problems, .. } = lower;
@@ -118,7 +118,7 @@ impl<'c> Lower<'c> {
             Command::Run(seconds) => self.run_for(line, seconds.as_ref()),
             Command::PeriodicRun(period, seconds) => {
                 if let Some(period) = period {
-                    let message = format!("psrun: results are printed at the end and not every {period} s");
+                    let message = format!("psrun: fsb prints results at the end, not every {period} s");
                     self.script.notes.push(Remark { line, message });
                 }
                 self.run_for(line, seconds.as_ref());
@@ -136,7 +136,7 @@ impl<'c> Lower<'c> {
         let mut given = Given::new("define flowop", line, attributes, &self.scope, &mut self.problems);
         let name = given.word("name");
         match name {
-            None => given.say(line, "it needs a name"),
+            None => given.say(line, "a name is missing"),
             Some(name) if step::op(&name).is_some() => {
                 given.say(line, format!("{name} is an operation of filebench's"))
             }

@@ -51,10 +51,10 @@ impl Lower<'_> {
         // Files are made by several threads anyway.
         given.flag("paralloc");
         if let Some((line, true)) = given.flag("reuse") {
-            note(line, "reuse: the files are made anew, and removed at the end");
+            note(line, "reuse: fsb makes new files and removes them at the end");
         }
         if let Some((line, true)) = given.flag("cached") {
-            note(line, "cached: what was made is in the page cache as far as it fits, and nothing more is done");
+            note(line, "cached: new files are in the page cache as far as they fit; fsb does not read them in advance");
         }
         let read_only = given.flag("readonly").is_some_and(|(_, flag)| flag);
         let mut set = FileSet {
@@ -71,7 +71,7 @@ impl Lower<'_> {
             set.files = given.number("entries").unwrap_or(0);
             set.directories = given.number("leafdirs").unwrap_or(0);
             if let Some((line, true)) = given.flag("trusttree") {
-                note(line, "trusttree: the files are made anew, and removed at the end");
+                note(line, "trusttree: fsb makes new files and removes them at the end");
             }
             // 1.4 spreads by these two.
             if let Some(gamma) = given.number("filesizegamma").filter(|gamma| *gamma > 0) {
@@ -96,14 +96,14 @@ impl Lower<'_> {
             // What is wrong with the others was said already.
             let mut given = Given::new(what, line, attributes, &self.scope, &mut ignored);
             let Some(path) = given.word("path").map(PathBuf::from) else {
-                self.say(line, format!("{what}: it needs a path"));
+                self.say(line, format!("{what}: a path is missing"));
                 continue;
             };
             match &found {
                 Some((first, other)) if *other != path => {
                     let (first, other) = (*first, other.display().to_string());
                     let message = format!(
-                        "{what}: path={}, and that of line {first} is {other}: all sets must lie in one directory",
+                        "{what}: path={}, and that of line {first} is {other}: all sets must be in one directory",
                         path.display()
                     );
                     self.say(line, message);
@@ -113,7 +113,7 @@ impl Lower<'_> {
             }
         }
         if found.is_none() && self.problems.is_empty() {
-            self.say(line, "run: no directory is named");
+            self.say(line, "run: no directory: set path=DIR, or use --dir DIR");
         }
         found.map(|(_, path)| path).unwrap_or_default()
     }

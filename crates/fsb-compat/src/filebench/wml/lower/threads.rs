@@ -23,7 +23,7 @@ impl Lower<'_> {
             let process = given.word("name").unwrap_or_else(|| "process".to_owned());
             let processes = given.small("instances").unwrap_or(1);
             if let Some(nice) = given.number("nice").filter(|nice| *nice != 0) {
-                given.say(line, format!("nice={nice}: priorities are not changed"));
+                given.say(line, format!("nice={nice}: fsb does not change priorities"));
             }
             given.finish();
             for thread in inner {
@@ -41,7 +41,7 @@ impl Lower<'_> {
         given.number("memsize");
         given.flag("useism");
         if let Some(priority) = given.number("ioprio").filter(|priority| *priority != 0) {
-            given.say(thread.line, format!("ioprio={priority}: priorities are not changed"));
+            given.say(thread.line, format!("ioprio={priority}: fsb does not change priorities"));
         }
         given.finish();
         let mut steps = Vec::new();
@@ -76,7 +76,7 @@ impl Lower<'_> {
         let line = flowop.line;
         self.expanded += 1;
         if depth == DEEPEST || self.expanded > 64 * MOST_STEPS {
-            return self.say(line, format!("{}: flowops lie within each other too deep", flowop.kind));
+            return self.say(line, format!("{}: flowops are nested too deeply", flowop.kind));
         }
         let mut own = scope.clone();
         let mut defaults = Given::new("define flowop", line, parameters, scope, &mut self.problems);
@@ -97,7 +97,7 @@ impl Lower<'_> {
         given.finish();
         for _ in 0..times {
             if steps.len() > MOST_STEPS {
-                let message = format!("{}: {times} times its steps are more than {MOST_STEPS}", flowop.kind);
+                let message = format!("{}: {times} repetitions have more than {MOST_STEPS} steps", flowop.kind);
                 return self.say(line, message);
             }
             let before = (self.problems.len(), steps.len());

@@ -15,18 +15,18 @@ const COMMANDS: [&str; 14] = [
 ];
 /// What filebench can do and a run of ours does not.
 const NOT_DONE: [(&str, &str); 12] = [
-    ("system", "commands of the shell are not run"),
-    ("load", "other files are not loaded: put everything into this one"),
-    ("foreach", "loops are not done: write one file for each value, or use the plans of 'fsb run'"),
-    ("sleep", "a run lasts as long as 'run' says: leave it out"),
-    ("stats", "results are printed after each run: leave it out"),
-    ("domultisync", "no run over several machines"),
-    ("fscheck", "file systems are not checked"),
-    ("fsflush", "caches are not emptied in between: 'fsb run' has controls for that"),
-    ("log", "no log: leave it out"),
-    ("list", "there is nothing to list: leave it out"),
-    ("warmup", "warming up is not done: 'fsb run' warms up by itself"),
-    ("vars", "variables are not listed: leave it out"),
+    ("system", "fsb runs no shell commands"),
+    ("load", "fsb loads no other files: put everything into one file"),
+    ("foreach", "fsb has no loops: write one file for each value, or use a plan of 'fsb run'"),
+    ("sleep", "'run' sets the duration: leave this command out"),
+    ("stats", "fsb prints results after each run: leave this command out"),
+    ("domultisync", "fsb runs on one machine only"),
+    ("fscheck", "fsb checks no file systems"),
+    ("fsflush", "fsb filebench drops no caches: use a cold workload of 'fsb run'"),
+    ("log", "fsb writes no log: leave this command out"),
+    ("list", "fsb lists nothing: leave this command out"),
+    ("warmup", "fsb filebench does not warm up: use 'fsb run', which does"),
+    ("vars", "fsb lists no variables: leave this command out"),
 ];
 
 pub(super) fn parse(tokens: &Tokens) -> Parsed {
@@ -90,7 +90,7 @@ impl Parser<'_> {
             Some(Token::Text(_)) => "a text in quotes".to_owned(),
             Some(Token::Symbol(symbol)) => format!("'{symbol}'"),
         };
-        self.wrong(format!("{what} is expected, and {found} stands there"))
+        self.wrong(format!("expected {what}, found {found}"))
     }
 
     fn is_symbol(&self, symbol: char) -> bool {
@@ -179,7 +179,7 @@ impl Parser<'_> {
                 "lathist" => Command::Nothing,
                 other => {
                     self.next -= 1;
-                    return self.wrong(format!("enable {}: no run over several machines", shortened(other)));
+                    return self.wrong(format!("enable {}: fsb runs on one machine only", shortened(other)));
                 }
             },
             other => {
@@ -292,7 +292,12 @@ impl Parser<'_> {
         let line = self.line();
         match self.peek() {
             Some(Token::Word(word)) if word == "thread" => self.next += 1,
-            None => return Err(Remark { line: begun, message: "the process that begins here has no '}'".to_owned() }),
+            None => {
+                return Err(Remark {
+                    line: begun,
+                    message: "the process that begins here has no closing '}'".to_owned(),
+                });
+            }
             _ => return self.expected("'thread' or '}'"),
         }
         let attributes = self.attributes()?;
@@ -308,7 +313,10 @@ impl Parser<'_> {
             match self.peek() {
                 Some(Token::Word(word)) if word == "flowop" => self.next += 1,
                 None => {
-                    return Err(Remark { line: begun, message: "the block that begins here has no '}'".to_owned() });
+                    return Err(Remark {
+                        line: begun,
+                        message: "the block that begins here has no closing '}'".to_owned(),
+                    });
                 }
                 _ => return self.expected("'flowop' or '}'"),
             }

@@ -11,7 +11,7 @@ const DEEPEST: usize = 16;
 impl Parser<'_> {
     pub(super) fn value(&mut self) -> Read<Written> {
         if self.depth == DEEPEST {
-            return self.wrong("values lie too deep within each other");
+            return self.wrong("values are nested too deeply");
         }
         self.depth += 1;
         let value = self.sum();
@@ -30,7 +30,7 @@ impl Parser<'_> {
             self.next += 1;
             value = Written::Sum(Box::new(value), operator, Box::new(self.operand()?));
         }
-        self.wrong("a value is put together of too many others")
+        self.wrong("a value refers to too many others")
     }
 
     fn operand(&mut self) -> Read<Written> {
@@ -66,7 +66,7 @@ impl Parser<'_> {
                 Some(Token::Symbol('{')) => depth += 1,
                 Some(Token::Symbol('}')) => depth -= 1,
                 Some(_) => {}
-                None => return Err(Remark { line: begun, message: "the '{' has no '}'".to_owned() }),
+                None => return Err(Remark { line: begun, message: "the '{' has no closing '}'".to_owned() }),
             }
             if depth == 0 {
                 return Ok(());
