@@ -1,4 +1,4 @@
-//! What integration tests need beside libtest: tests that cannot run here say so, and fail in CI.
+//! Helpers of integration tests: a test that cannot run here prints the reason, and fails in CI.
 //!
 //! `#[macro_use] extern crate fsb_testkit;` at the top of a test program brings [`needs!`] and [`skip!`].
 

@@ -4,7 +4,7 @@
 //! order that the runner drew; after the last one the deferred work is counted, and the files are removed.
 //!
 //! A case *in rounds* keeps one worker for each target and prepares it once. A target is synced after its sample, outside the
-//! clock, so that it is at rest while its neighbours are measured; the counters of its device show whether it was. A case *as a
+//! clock, so that it is idle while its neighbours are measured; the counters of its device show whether it was. A case *as a
 //! whole* has one target, starts a worker for each sample, and restores the target's state before it: its repetitions are
 //! its rounds.
 
@@ -24,11 +24,11 @@ use super::tally::Tally;
 use crate::injected;
 use crate::worker::{Post, Steps, Worker, WorkerError};
 
-/// What is told of a step that makes files.
+/// The progress text of a step that makes files.
 pub const MAKING: &str = "making files";
-/// What is told of the measured work.
+/// The progress text of the measured work.
 pub const OPERATIONS: &str = "operations";
-/// What is told of a step that removes files.
+/// The progress text of a step that removes files.
 pub(crate) const REMOVING: &str = "removing files";
 
 /// A target that is ready, and where its workers work.
@@ -151,7 +151,7 @@ struct Place<'a, 'p> {
     worker: Option<Worker>,
     /// Samples that count.
     samples: u32,
-    /// Why it left.
+    /// The reason why it left.
     failed: Option<Failure>,
 }
 
@@ -166,20 +166,20 @@ impl Place<'_, '_> {
     }
 }
 
-/// What one sample in rounds told.
+/// The result of one sample in rounds.
 struct Sample {
     unit_ns: Vec<u64>,
     operations: u64,
     device: Option<[u64; 3]>,
 }
 
-/// Which round a sample belongs to.
+/// The round that a sample belongs to.
 #[derive(Clone, Copy)]
 struct Round {
     /// Index of its first unit; as a whole, its own index.
     first: u32,
     units: u32,
-    /// What leads in is added to nothing but the time.
+    /// A round that leads in adds to nothing but the time.
     counts: bool,
 }
 
@@ -295,7 +295,7 @@ impl Case<'_, '_> {
         }
     }
 
-    /// Whatever happened, the next case finds an empty target, and after a whole a quiet one: what was left must not be written
+    /// Leaves an empty target to the next case whatever happened, and an idle one after a whole: deferred work must not be written
     /// out within the next trial. A target that fails here fails the next trial.
     fn clean_up(&mut self) {
         self.perform(Step::Cleanup, 0, 0);
@@ -332,8 +332,8 @@ impl Case<'_, '_> {
         Ok(())
     }
 
-    /// What a unit read beyond its own files (read-ahead of the device under a FUSE server, blocks of inodes that units
-    /// share) must not warm the next one. For all targets at once, so that nobody's caches are emptied more often.
+    /// Empties caches between rounds: data that a unit read beyond its own files (read-ahead of the device under a FUSE server, blocks
+    /// of inodes that units share) must not warm the next one. For all targets at once, so that none is emptied more often.
     fn make_cold_again(&mut self) -> Result<(), Failure> {
         let emptied = |at: &usize| self.takes_part(*at) && !self.evicts(*at) && self.fake(*at).is_none();
         let Some(at) = (0..self.places.len()).find(emptied).filter(|_| self.profile.cache.begins_cold()) else {
@@ -356,7 +356,7 @@ impl Case<'_, '_> {
         Ok(())
     }
 
-    /// What the case left for later is counted before its files are removed. As a whole, what came before the last repetition was
+    /// Counts the deferred work of the case before its files are removed. As a whole, the work before the last repetition was
     /// written when the target was made quiet for that one.
     fn rest(&mut self, at: usize) -> Result<(), Failure> {
         let started = Instant::now();
@@ -369,23 +369,26 @@ impl Case<'_, '_> {
     /// Makes round after round; one that leads in has one unit and does not count. One in which a neighbour was not idle is made
     /// again while there are units to spare.
     fn rounds(&mut self) {
-        let (orders, units, lead_in, until, mut spares) = match &self.request.method {
-            Method::Whole { amount, .. } => {
-                let seats: Vec<Seat> = self.request.seats.iter().map(|trial| trial.seat).collect();
-                (vec![seats; amount.repetitions.max(1) as usize], 1, false, None, 0)
-            }
+        let seats: Vec<Seat> = self.request.seats.iter().map(|trial| trial.seat).collect();
+        let (rounds, units, lead_in, until, mut spares) = match &self.request.method {
+            Method::Whole { amount, .. } => (amount.repetitions.max(1) as usize, 1, false, None, 0),
             Method::Rounds { orders, units, lead_in, until_seconds, spares, .. } => {
-                (orders.clone(), *units, *lead_in, *until_seconds, *spares)
+                (orders.len(), *units, *lead_in, *until_seconds, *spares)
             }
+        };
+        let request = self.request;
+        let order = |index: usize| match &request.method {
+            Method::Whole { .. } => &seats,
+            Method::Rounds { orders, .. } => &orders[index],
         };
         let started = Instant::now();
         let mut first = 0;
-        for (index, order) in orders.iter().enumerate() {
+        for index in 0..rounds {
             if index > 0 && until.is_some_and(|until| started.elapsed().as_secs_f64() >= until) {
                 break;
             }
             if self.has_samples() && !self.time.repeats() {
-                return self.leave_out(orders.len() - index);
+                return self.leave_out(rounds - index);
             }
             if !(0..self.places.len()).any(|at| self.takes_part(at)) {
                 return;
@@ -393,14 +396,10 @@ impl Case<'_, '_> {
             let counts = index > 0 || !lead_in;
             let units = if counts { units } else { 1 };
             loop {
-                let (samples, restless) = self.round(order, Round { first, units, counts });
+                let (samples, restless) = self.round(order(index), Round { first, units, counts });
                 first += units;
-                if self.places.iter().any(|place| matches!(place.failed, Some(Failure::OutOfTime(_)))) {
-                    // Rounds are compared with each other: one that some targets lack counts for none.
-                    if self.has_samples() {
-                        self.leave_out(orders.len() - index);
-                    }
-                    return;
+                if let Some(failure) = self.out_of_time() {
+                    return self.end_early(&failure, rounds - index);
                 }
                 if let Some(at) = restless.filter(|_| spares > 0 && counts) {
                     spares -= 1;
@@ -411,6 +410,27 @@ impl Case<'_, '_> {
                     self.keep(samples);
                 }
                 break;
+            }
+        }
+    }
+
+    fn out_of_time(&self) -> Option<Failure> {
+        let mut failures = self.places.iter().filter_map(|place| place.failed.as_ref());
+        failures.find(|failure| matches!(failure, Failure::OutOfTime(_))).cloned()
+    }
+
+    /// Ends the rounds within one: rounds are compared with each other, and one that some targets lack counts for none. The samples
+    /// that were taken before are as good as all of them; a case without any is out of time on every target.
+    fn end_early(&mut self, failure: &Failure, rounds: usize) {
+        let has_samples = self.has_samples();
+        if has_samples {
+            self.leave_out(rounds);
+        }
+        for place in &mut self.places {
+            match place.failed {
+                Some(Failure::OutOfTime(_)) if place.samples > 0 => place.failed = None,
+                None if !has_samples => place.failed = Some(failure.clone()),
+                _ => {}
             }
         }
     }
@@ -493,6 +513,11 @@ impl Case<'_, '_> {
         worker.ask::<Steps>(&task)?;
         let ready = worker.ready::<Steps>()?;
         let unconfined = worker.unconfined().to_vec();
+        let tally = &mut self.places[at].tally;
+        tally.unconfined = unconfined;
+        if round.counts {
+            tally.seen.ready(&ready);
+        }
         // Looking at all processes takes some milliseconds: before the counters, and after them.
         let watch = if whole { self.testbed.watch(seat) } else { None };
         let before: Vec<_> = self.counters();
@@ -513,8 +538,9 @@ impl Case<'_, '_> {
             // The worker's exit is not timed, and belongs to the measurement.
             measured = go.elapsed();
         }
-        let StepReport::Measured(mut found) = report else {
-            return Err(Failure::Failed("the worker measured nothing".to_owned()));
+        let mut found = match report {
+            StepReport::Measured(found) if !whole || found.len() == 1 => found,
+            _ => return Err(Failure::Failed("the worker measured nothing".to_owned())),
         };
         let operations = found.iter().map(|one| one.operations).sum();
         let later = match whole {
@@ -522,7 +548,6 @@ impl Case<'_, '_> {
             false => Some(self.sync(seat)?),
         };
         let Place { post, tally, .. } = &mut self.places[at];
-        tally.unconfined = unconfined;
         tally.memory = post.target.held.memory.as_ref().map(MemoryHold::usage);
         if let Some(seen) = watch.map(Watch::end) {
             watch::add(&mut tally.watched, seen);
@@ -541,7 +566,6 @@ impl Case<'_, '_> {
             device: later.and_then(|(_, later)| device(before[at], after[at], later)),
         };
         if round.counts {
-            tally.seen.ready(&ready);
             tally.count(before[at], after[at]);
             for measurement in &mut found {
                 if let Method::Whole { sustain, .. } = self.request.method
@@ -550,7 +574,7 @@ impl Case<'_, '_> {
                     timeline.observe(&course);
                     tally.measured.sustained = sustain.and_then(|asked| Sustained::of(asked, timeline, &course));
                 } else {
-                    // What samples in rounds do over time is told by the samples themselves.
+                    // The samples themselves show the course of a case in rounds.
                     measurement.timeline = None;
                 }
                 tally.seen.measured(measurement);
@@ -565,7 +589,7 @@ impl Case<'_, '_> {
         Ok((sample, restless))
     }
 
-    /// Syncs a target, so that it is at rest while its neighbours are measured. Returns the seconds that it took and the counters
+    /// Syncs a target, so that it is idle while its neighbours are measured. Returns the seconds that it took and the counters
     /// after it.
     fn sync(&mut self, seat: Seat) -> Result<(f64, Option<Counters>), Failure> {
         let started = Instant::now();
@@ -633,11 +657,7 @@ impl Case<'_, '_> {
                 watch::add(&mut place.tally.watched, watched.clone());
             }
             let affected = interference(post.target.abilities.fake, pretends, &place.tally.watched);
-            let ended = match place.failed {
-                // The samples that were taken are as good as all of them.
-                Some(Failure::OutOfTime(_)) if place.samples > 0 => Ok(()),
-                failed => failed.map_or(Ok(()), Err),
-            };
+            let ended = place.failed.map_or(Ok(()), Err);
             (trial.seat, place.tally.reply(ended, profile, post.target, affected))
         };
         std::mem::take(&mut self.places).into_iter().zip(pretends).map(reply).collect()

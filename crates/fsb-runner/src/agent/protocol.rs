@@ -1,4 +1,4 @@
-//! What runner and agent say to each other: versioned JSON lines.
+//! The protocol of runner and agent: versioned JSON lines.
 //!
 //! The runner sends one request at a time; the agent answers with any number of progress lines and one answer. The
 //! first request is `hello`; a version that differs ends the conversation, for then two binaries are mixed.
@@ -67,9 +67,9 @@ pub struct MeasureRequest {
     pub seats: Vec<SeatTrial>,
     /// The workload, resolved; in rounds, that of a unit.
     pub workload: WorkloadSpec,
-    /// What its sizes were resolved against.
+    /// The base of its relative sizes.
     pub sizing: Sizing,
-    /// How samples are taken.
+    /// The way in which samples are taken.
     pub method: Method,
     /// The run's seed with the block mixed in: data and offsets differ between blocks, not between targets.
     pub seed: u64,
@@ -82,17 +82,17 @@ pub struct MeasureRequest {
     pub limit: Option<TimeLimit>,
 }
 
-/// How samples are taken.
+/// The way in which samples are taken.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// The whole workload on one target, while all others are at rest.
+    /// The whole workload on one target, while all others are idle.
     Whole {
-        /// How much to do.
+        /// The amount of work.
         amount: Amount,
         /// Stop a repetition early after this time: how warm-up finds out how much to do.
         until_seconds: Option<f64>,
-        /// How often the target's journal is to be written meanwhile, where the steady state is what counts.
+        /// The number of times that the target's journal is to be written in a sample of the steady state.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sustain: Option<f64>,
     },
@@ -112,7 +112,7 @@ pub enum Method {
         lead_in: bool,
         /// Seconds after which no further round begins; absent where all rounds are made.
         until_seconds: Option<f64>,
-        /// Rounds that may be made again because a neighbour was not at rest.
+        /// Rounds that may be repeated because a neighbour was not idle.
         spares: u32,
     },
 }
@@ -128,7 +128,7 @@ impl MeasureRequest {
         }
     }
 
-    /// How long an agent may say nothing while it measures this: each step of each target has the worker's deadline, and between
+    /// Returns the longest silence of an agent that measures this: each step of each target has the worker's deadline, and between
     /// repetitions the agent needs a remount.
     pub fn silence(&self) -> Duration {
         let steps = match &self.method {
@@ -142,7 +142,7 @@ impl MeasureRequest {
 /// One target's trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeatTrial {
-    /// Where the target is ready.
+    /// The seat of the target.
     pub seat: u32,
     /// Differs between all trials: seeds the pretend clock of the null file system.
     pub trial_seed: u64,
@@ -163,7 +163,7 @@ pub enum Reply {
     Opened(Box<Opened>),
     /// The target is ready.
     Provisioned(Box<Provisioned>),
-    /// How the trials ended, by seat.
+    /// The results of the trials, by seat.
     Measured(Vec<(u32, TrialReply)>),
     /// Done.
     Done,
@@ -171,23 +171,23 @@ pub enum Reply {
     Failed(TestbedError),
 }
 
-/// How a trial ended.
+/// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialReply {
     /// Whether it has values.
     pub outcome: Outcome,
-    /// Why it did not end well.
+    /// The reason why it did not end well.
     pub error: Option<String>,
-    /// What was measured; absent where nothing was run.
+    /// The measured values; absent if nothing was run.
     pub measured: Option<Measured>,
     /// The observations besides the measured values.
     pub observed: Observed,
-    /// What disturbed it; empty where nothing did.
+    /// The interference with it.
     pub interference: Vec<Interference>,
     /// Each stretch of a trial in rounds.
     #[serde(default)]
     pub stretches: Stretches,
-    /// Where the time went, for the plan's estimate.
+    /// Seconds of its steps, for the planner.
     pub spent: Spent,
     /// The target is gone (a remount failed): nothing more can run on it in this visit.
     pub target_lost: bool,
@@ -227,7 +227,7 @@ pub struct Measured {
     pub bytes: u64,
     /// By thread, or by process.
     pub workers: Vec<WorkerSpan>,
-    /// What all of them had done when the first one was through, where there are several.
+    /// The work of all workers when the first of several ended.
     pub stonewall: Option<Stonewall>,
     /// Base64 HdrHistogram V2 deflate by operation.
     pub latency: BTreeMap<String, String>,
@@ -235,26 +235,26 @@ pub struct Measured {
     pub user_seconds: f64,
     /// CPU seconds of the worker in the kernel.
     pub system_seconds: f64,
-    /// Bytes read and written by the device, where it can be told.
+    /// Bytes read and written by the device; `None` if it has no counters.
     pub device_bytes: Option<u64>,
-    /// Flushes served by the device, where it can be told.
+    /// Flushes served by the device; `None` if it has no counters.
     pub device_flushes: Option<u64>,
-    /// Bytes written by the device, where it can be told.
+    /// Bytes written by the device; `None` if it has no counters.
     #[serde(default)]
     pub device_written: Option<u64>,
     /// Bytes that the workload's files took of the file system; absent where it is not the target's own, or they took none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space: Option<u64>,
-    /// What was left for later; absent where nothing was written, or the device is not the target's own.
+    /// The deferred work; absent if nothing was written, or if the device is not the target's own.
     #[serde(default)]
     pub deferred: Option<Deferred>,
     /// Seconds an iteration of each cycle, of the micro-benchmarks.
     pub samples: Vec<f64>,
     /// Rates beside the one that targets are compared by, by the name of their metric.
     pub rates: BTreeMap<String, Rate>,
-    /// What was done, counted, where that is more than operations.
+    /// Counts of the workload beside its operations, by name.
     pub counts: BTreeMap<String, u64>,
-    /// What happened when, one a repetition.
+    /// The course of each repetition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timelines: Vec<Timeline>,
     /// Numbers that a command printed, by name: one each repetition.
@@ -263,7 +263,7 @@ pub struct Measured {
     /// Bytes of memory that the largest process of a command had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,
-    /// Where the steady state is what counts, of the last repetition.
+    /// The steady state of the last repetition, if the plan asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustained: Option<Sustained>,
 }

@@ -120,7 +120,7 @@ mod tests {
                 records.push(record);
             }
         }
-        (Grid::of(cells.iter().map(|(cell, profile)| (cell, profile))), records)
+        (Grid::of(cells.iter().enumerate().map(|(index, (cell, profile))| (index, cell, profile))), records)
     }
 
     fn cost_of(each: f64) -> WholeCost {

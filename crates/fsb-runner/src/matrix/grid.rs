@@ -30,9 +30,9 @@ pub struct Spot {
 }
 
 impl Grid {
-    /// Finds the matrices among the cells.
-    pub fn of<'c>(cells: impl Iterator<Item = (&'c Cell, &'c Profile)>) -> Grid {
-        let spots = cells.enumerate().filter_map(|(index, (cell, profile))| Spot::of(index, cell, profile));
+    /// Finds the matrices among cells, which have their index in the plan.
+    pub fn of<'c>(cells: impl Iterator<Item = (usize, &'c Cell, &'c Profile)>) -> Grid {
+        let spots = cells.filter_map(|(index, cell, profile)| Spot::of(index, cell, profile));
         Grid { spots: spots.collect() }
     }
 

@@ -13,8 +13,8 @@ use super::error::RunError;
 use super::judge::Ending;
 use super::model::LeftOut;
 use super::planner::{Basis, Decision, fewest_blocks, warmup_seconds};
-use super::run::Block;
-use super::{Schedule, setup};
+use super::run::Measure;
+use super::state::{Schedule, setup};
 use crate::agent::{TimeLimit, TrialReply};
 use crate::matrix::estimate;
 use crate::placement;
@@ -24,7 +24,8 @@ use crate::work::{ParsedCell, Work};
 const WARM_UP: f64 = 0.5;
 /// Share of the budget that taking the testbed down and the report take.
 const CLOSING: f64 = 0.03;
-/// The model of times is off by a factor of two or three: a cell is only left out unseen where it says so many times too much.
+/// The model of times is off by a factor of two or three. A cell is left out unmeasured only if the model exceeds the time by this
+/// factor.
 const SURE: f64 = 3.0;
 /// Factor by which removing files may take longer than in warm-up.
 const CAREFUL: f64 = 1.5;
@@ -65,16 +66,6 @@ fn modelled(record: &RunRecord, profile: &Profile, held: Option<f64>, in_rounds:
     estimate::trial_seconds(profile, warmup_seconds(profile, &record.plan, held, trials))
 }
 
-/// One cell in a block, on one group of its targets.
-#[derive(Clone, Copy)]
-pub(super) struct Measure<'b> {
-    pub(super) block: &'b Block,
-    /// Index of the group.
-    pub(super) group: usize,
-    /// Index of the cell in the plan.
-    pub(super) cell: usize,
-}
-
 impl Schedule<'_> {
     /// Seconds of the budget that are left; infinite where there is none.
     pub(super) fn seconds_of_budget_left(&self) -> f64 {
@@ -84,7 +75,7 @@ impl Schedule<'_> {
         })
     }
 
-    /// Whether there is no time left for this cell in this block. In warm-up, of whose time each group of targets has its share,
+    /// Returns true if no time is left for this cell in this block. In warm-up, of whose time each group of targets has its share,
     /// the cells after it are left out, too.
     pub(super) fn leaves_out(&mut self, measure: &Measure<'_>) -> bool {
         let left = self.seconds_of_budget_left();
@@ -176,7 +167,7 @@ impl Schedule<'_> {
 
     /// Leaves out cells whose warm-up alone took longer than the budget allows.
     fn leave_out_too_long(&mut self) -> Result<(), RunError> {
-        let gone: Vec<usize> = (0..self.cells.len()).filter(|cell| self.cells[*cell].too_long).collect();
+        let gone: Vec<usize> = self.held_cells().into_iter().filter(|cell| self.cells[*cell].too_long).collect();
         if gone.is_empty() {
             return Ok(());
         }
@@ -221,7 +212,7 @@ impl Schedule<'_> {
     /// budget. One is measured always.
     pub(super) fn fitting(&mut self, block: u32, cells: Vec<usize>) -> Vec<usize> {
         let left = self.seconds_of_budget_left();
-        if block > 1 || left.is_infinite() {
+        if block > 1 || left.is_infinite() || cells.is_empty() {
             return cells;
         }
         let targets: Vec<usize> = (0..self.run.record.plan.targets.len()).collect();
@@ -243,7 +234,7 @@ impl Schedule<'_> {
         cells[..fitting].to_vec()
     }
 
-    /// Some cells are left out; a budget of so many seconds would hold all.
+    /// Warns of the cells that are left out; a budget of `needed` seconds would hold all.
     fn say_left_out(&mut self, needed: f64) {
         self.record_held_cells();
         let of_budget = |cell: &usize| self.cells[*cell].left_out == Some(LeftOut::Budget);
@@ -295,6 +286,9 @@ impl Schedule<'_> {
             open: schedule.held_cells().iter().filter(|cell| !schedule.cells[**cell].settled).count(),
             workloads: schedule.held_cells().len(),
         };
+        if made > 0 && self.held_cells().iter().all(|cell| self.cells[*cell].settled) {
+            return Some(Ending::Settled);
+        }
         let Some(last) = last else { return (made >= planned).then(|| all_made(self)) };
         self.continue_to_next_analysis(made, planned, last);
         let planned = self.run.record.blocks_planned.unwrap_or(1);
@@ -358,7 +352,7 @@ impl Schedule<'_> {
         let of = |group: usize, cells: &[usize]| -> f64 {
             cells.iter().map(|cell| self.cells[*cell].seconds_on(&block.groups[group])).sum()
         };
-        let whole = |group: usize| self.making.get(group).copied().unwrap_or(0.0) + of(group, &block.cells);
+        let whole = |group: usize| self.making[self.slot(&block.groups[group])] + of(group, &block.cells);
         // What is left of this block counts cell by cell, those after it as wholes.
         let at = block.cells.iter().position(|known| *known == cell).unwrap_or(0);
         let rest = of(group, &block.cells[at + 1..]);

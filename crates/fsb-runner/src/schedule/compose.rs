@@ -8,13 +8,13 @@ use fsb_testbed::Provisioned;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::Schedule;
-use super::budget::Measure;
 use super::model::CellState;
+use super::run::Measure;
+use super::state::Schedule;
 use crate::agent::TrialReply;
 use crate::{placement, values};
 
-/// What was seen of the visit's controls that were asked for, by name; those of the run stand in its record.
+/// Returns the observed values of the controls that the target asks for, by name. Controls of the run are in its record.
 fn asked_and_seen(record: &RunRecord, target: &Target, provisioned: &Provisioned) -> BTreeMap<String, String> {
     let asked = target.controls_over(&record.plan.controls);
     let seen = provisioned.record.controls.iter().filter(|(name, _)| asked.contains_key(*name));
@@ -46,7 +46,7 @@ impl Schedule<'_> {
         let metrics = match outcome {
             Outcome::Ok | Outcome::Invalid => {
                 values::metrics(profile, &measured, &reply.stretches).unwrap_or_else(|why| {
-                    // A warm-up of a rate is too short for its percentile, and nobody analyses it.
+                    // A warm-up of a rate is too short for its percentile, and no analysis uses it.
                     if order.block == 0 && profile.rate.is_some() {
                         return Vec::new();
                     }
@@ -67,7 +67,7 @@ impl Schedule<'_> {
         observed.seconds_per_iteration = measured.samples;
         let suffix = if attempt > 1 { format!(".{attempt}") } else { String::new() };
         let mut params = state.cell.workload.params.clone();
-        // The shape of a tree may be long, and stands in the run's record.
+        // The shape of a tree may be long, and is in the record of the run.
         params.remove("shape");
         params.insert("name".to_owned(), json!(state.cell.workload.name));
         Trial {
@@ -136,7 +136,7 @@ impl Schedule<'_> {
         requested
     }
 
-    /// How many trials the run makes, and the time they should still take.
+    /// Returns the number of trials of the run and the expected time until its end.
     pub(super) fn outlook(&self, measure: &Measure<'_>, target: usize, ended: &Trial) -> (u32, Option<Duration>) {
         let order = &measure.block.order;
         let per_block = (order.cells.len() * order.targets.len()) as u32;

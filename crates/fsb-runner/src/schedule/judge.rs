@@ -1,9 +1,9 @@
-//! Who decides how a run continues: the results so far decide, and the runner knows no statistics.
+//! The interface to the judges, which decide by the results so far how a run continues. The runner knows no statistics.
 
 use fsb_model::stop::{Shortfall, StopReason};
 use fsb_model::{RunRecord, Trial};
 
-/// What a judge decides between two blocks.
+/// The decision of a judge between two blocks.
 #[derive(Debug, Default)]
 pub struct Judgment {
     /// Labels of cells that need no more blocks, in addition to those that were named before.
@@ -14,13 +14,15 @@ pub struct Judgment {
     pub standing: Option<String>,
     /// The reason to stop.
     pub stop: Option<StopReason>,
-    /// What is missing to the precision that the plan asks for.
+    /// The shortfall from the precision that the plan asks for.
     pub shortfall: Option<Shortfall>,
 }
 
-/// Why the runner makes no further block.
+/// The reason why the runner makes no further block.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
+    /// No cell needs another block.
+    Settled,
     /// All planned blocks are made; `open` of the `workloads` are not settled.
     Planned {
         /// Cells that are not settled.

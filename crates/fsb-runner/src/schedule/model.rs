@@ -1,4 +1,4 @@
-//! What the runner knows of each cell: its workload, what warm-up measured of it, and what was decided.
+//! The runner's knowledge of each cell: its workload, the costs that warm-up measured, and the plan.
 
 use fsb_engine::Profile;
 use fsb_model::{Cell, Plan};
@@ -7,7 +7,7 @@ use super::planner::{self, Case, InRounds, STRETCH, UnitCost, WARM_UP, Whole, Wh
 use crate::agent::TrialReply;
 use crate::work::{CellUnit, ParsedCell};
 
-/// Why a cell is not measured any more.
+/// The reason why a cell is not measured any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeftOut {
     /// The budget does not hold it.
@@ -42,9 +42,9 @@ pub(super) struct CellState {
     pub(super) settled: bool,
     /// Seconds of removing what it made, as warm-up measured them.
     pub(super) removing: f64,
-    /// What warm-up measured on each target, as a whole.
+    /// The costs that warm-up measured on each target, as a whole.
     pub(super) whole_costs: Vec<WholeCost>,
-    /// What warm-up measured on each target, in rounds.
+    /// The costs that warm-up measured on each target, in rounds.
     pub(super) unit_costs: Vec<UnitCost>,
     /// Expected seconds of all targets in a block, where it is measured in rounds and that is planned.
     pub(super) row_seconds: Option<f64>,

@@ -1,4 +1,4 @@
-//! How much there is to do: estimated before anything is known of the machine, and planned after warm-up.
+//! The amount of work: a model estimates it before the run, and the planner fixes it after warm-up.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use fsb_model::{Amount, Cell, Params, Repetition, RunRecord};
 use fsb_testbed::LocalTestbed;
 use serde_json::Value;
 
-use super::model::LeftOut;
+use super::model::{CellState, LeftOut};
 use super::planner::{
     BLOCKS, Basis, Case, Decision, LONG_COMMAND, Share, fewest_blocks, shortened, shortest, to_hold, whole_seconds,
 };
-use super::{Run, Schedule, setup};
+use super::state::{Run, Schedule, setup};
 use crate::event::Event;
 use crate::matrix::{Grid, between, design, estimate};
 use crate::placement;
@@ -26,7 +26,7 @@ const FIRST_TURNS: f64 = 0.4;
 /// As [`LONG_COMMAND`], in a race: a block is to last longer than making its targets.
 const LONG_IN_RACE: f64 = 2.0;
 
-/// How long a run takes by a model that knows nothing of the machine: enough to tell minutes from hours.
+/// The expected time of a run by a model that does not know the machine: enough to distinguish minutes from hours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
     /// Blocks: those that were asked for, or the fewest that can be judged.
@@ -44,7 +44,8 @@ pub fn expected(record: &RunRecord, work: &Work) -> Expected {
 
 fn expected_of(record: &RunRecord, work: &Work, warmup: bool) -> Expected {
     let plan = &record.plan;
-    let chooses = !Grid::of(work.cells.iter().map(|parsed| (&parsed.cell, &parsed.profile))).is_empty();
+    let cells = work.cells.iter().enumerate();
+    let chooses = !Grid::of(cells.map(|(index, parsed)| (index, &parsed.cell, &parsed.profile))).is_empty();
     // Of a matrix fewer cells come before shorter samples; otherwise a budget makes samples as short as they may be.
     let shortens = !chooses && plan.repetition.budget().is_some();
     let scale = |asked: Option<f64>| if shortens { shortest(asked.is_some()) } else { 1.0 };
@@ -82,9 +83,10 @@ pub(super) fn say_estimate(run: &mut Run<'_>) {
 }
 
 impl Schedule<'_> {
-    /// The cells that are parts of matrices.
+    /// The cells that are parts of matrices, and are not left out.
     pub(super) fn grid(&self) -> Grid {
-        Grid::of(self.cells.iter().map(|state| (&state.cell, &state.profile)))
+        let held = self.cells.iter().enumerate().filter(|(_, state)| state.is_held());
+        Grid::of(held.map(|(index, state)| (index, &state.cell, &state.profile)))
     }
 
     /// Fixes the amounts, the rounds and the number of blocks; of a matrix that the budget does not hold, a part is chosen.
@@ -142,7 +144,7 @@ impl Schedule<'_> {
     }
 
     fn basis<'c>(&self, cases: &'c [Case], left: f64) -> Basis<'c> {
-        let asked = |cell: &super::CellState| cell.is_held() && cell.unit.is_none() && cell.stretch.is_some();
+        let asked = |cell: &CellState| cell.is_held() && cell.unit.is_none() && cell.stretch.is_some();
         Basis {
             cases,
             base: self.making.iter().sum(),
@@ -179,7 +181,7 @@ impl Schedule<'_> {
         }
     }
 
-    /// Notes and tells how many blocks are made, which take so many seconds each, and what ends the run.
+    /// Records and reports the number of blocks, with the expected seconds of each, and the rule that ends the run.
     fn plan_blocks(&mut self, blocks: u32, block_seconds: f64) {
         let record = &mut self.run.record;
         let rule = StoppingRule::of(record.plan.repetition, record.plan.targets.len(), blocks, &record.looks);
@@ -213,7 +215,7 @@ impl Schedule<'_> {
     }
 }
 
-/// What a unit has otherwise than its cell.
+/// Returns the parameters of a unit that differ from those of its cell.
 fn otherwise(cell: &Cell, unit: &CellUnit) -> Params {
     let differs = |(key, value): &(&String, &Value)| cell.workload.params.get(*key).is_some_and(|own| own != *value);
     unit.workload.params.iter().filter(differs).map(|(key, value)| (key.clone(), value.clone())).collect()

@@ -26,11 +26,11 @@ pub(super) const BLOCKS: u32 = 12;
 const FILL: f64 = 0.9;
 
 /// Seconds that a sample in rounds should last on the fastest target at least, where nothing is said: of 4, 1, 0.2 and 0.05 s
-/// the shortest told most in the same time, and what stands around a sample takes some milliseconds.
+/// the shortest was the most precise in the same time, and the steps around a sample take some milliseconds.
 pub(super) const STRETCH: f64 = 0.025;
-/// Samples of so many seconds and longer are measured as wholes: no unit's state lasts for them.
+/// The seconds of a sample from which on a cell is measured as a whole: no unit's state lasts for it.
 pub(crate) const LONGEST: f64 = 1.0;
-/// Where each unit has files of its own, so many times the sample may go into making them.
+/// The largest ratio of the time to make the files of a unit to its sample, if each unit has files of its own.
 const MAKING: f64 = 2.0;
 /// Fewer blocks than this leave no degrees of freedom beside parts and interim analyses.
 const FEWEST_BLOCKS: u32 = FEWEST_BLOCKS_JUDGED + 1;
@@ -42,7 +42,7 @@ const FEWEST_WITHOUT_CHOICE: u32 = 2;
 const MOST_ROUNDS: u32 = 24;
 /// Rounds of a run whose number of blocks was asked for.
 const USUAL_ROUNDS: u32 = 8;
-/// So many times the rounds of other cells at most.
+/// The largest ratio of the rounds of a cell to those of other cells.
 const MOST_WEIGHT: f64 = 3.0;
 /// Share of a target's room that units may fill.
 pub(crate) const FILLED: f64 = 0.6;
@@ -73,7 +73,7 @@ const MARGIN_BETWEEN: f64 = 2.0;
 /// The largest share of the time for wholes whose lengths were asked for, beside cells in rounds.
 const MOST_FOR_WHOLES: f64 = 0.7;
 
-/// What warm-up measured of a cell on one target, as a whole.
+/// The costs of a cell on one target, measured as a whole in warm-up.
 #[derive(Debug, Clone)]
 pub(crate) struct WholeCost {
     /// Index of the target in the plan.
@@ -82,15 +82,15 @@ pub(crate) struct WholeCost {
     pub(crate) operations: u64,
     /// Seconds of the timed sample.
     pub(crate) seconds: f64,
-    /// Where the rest of the time went.
+    /// Seconds of the steps around the sample.
     pub(crate) spent: Spent,
-    /// How often the journal was written in the timed sample, where that is known.
+    /// The number of times that the journal was written in the timed sample; `None` if unknown.
     pub(crate) journal_turns: Option<f64>,
     /// Not measured, but interpolated from the same work on other sizes.
     pub(crate) between: bool,
 }
 
-/// What warm-up measured of a cell on one target, in rounds.
+/// The costs of a cell on one target, measured in rounds in warm-up.
 #[derive(Debug, Clone)]
 pub(crate) struct UnitCost {
     /// Seconds of a unit inside the clock.
@@ -115,13 +115,13 @@ pub(super) enum Case {
 /// A cell that is measured as a whole.
 #[derive(Debug, Clone)]
 pub(super) struct Whole {
-    /// What its workload says of itself.
+    /// The profile of its workload.
     pub(super) profile: Profile,
     /// Seconds that a sample should last.
     pub(super) stretch: f64,
-    /// How often the journal is to be written meanwhile, where it goes on for that.
+    /// The number of times that the journal is to be written in a sample; `None` if the sample ends by its length.
     pub(super) sustain: Option<f64>,
-    /// What warm-up measured on each target.
+    /// The costs on each target.
     pub(super) costs: Vec<WholeCost>,
 }
 
@@ -138,7 +138,7 @@ pub(super) struct InRounds {
     pub(super) stretch: f64,
     /// A sample is long enough to be measured once a block, without a round that leads in.
     pub(super) single: bool,
-    /// What warm-up measured on each target.
+    /// The costs on each target.
     pub(super) costs: Vec<UnitCost>,
 }
 
@@ -153,7 +153,7 @@ pub(super) struct Basis<'a> {
     pub(super) rotation: u32,
     /// Results are analysed on the way.
     pub(super) interim: bool,
-    /// What was asked for.
+    /// The repetition that the plan asks for.
     pub(super) repetition: Repetition,
     /// The lengths of the samples of wholes were asked for.
     pub(super) asked: bool,
@@ -163,16 +163,16 @@ pub(super) struct Basis<'a> {
     pub(super) emulated: bool,
 }
 
-/// How much of a cell a block holds.
+/// The share of a cell in a block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Share {
     /// As a whole.
     Whole(Amount),
-    /// In rounds, which take so many seconds on all targets.
+    /// In rounds, with their expected seconds on all targets.
     Rounds(Rounds, f64),
 }
 
-/// What was decided.
+/// The plan of blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Decision {
     /// The share of each case.
@@ -204,13 +204,13 @@ impl Basis<'_> {
         self.decision(blocks, scale, rounds, looks)
     }
 
-    /// How many of the cells, from the first one on, the budget holds often enough to judge them, where all are in rounds.
+    /// Returns the number of cells, from the first one on, that the budget holds often enough to judge them. All must be in rounds.
     pub(super) fn judged(&self) -> usize {
         let held = |cells: &usize| self.seconds_to_judge(*cells) <= self.to_fill();
         (0..=self.cases.len()).rev().find(held).unwrap_or(0)
     }
 
-    /// Seconds of the fewest blocks that judge so many of the cells, where all are in rounds.
+    /// Returns the seconds of the fewest blocks that judge the first `cells`. All must be in rounds.
     pub(super) fn seconds_to_judge(&self, cells: usize) -> f64 {
         let some = Basis { cases: &self.cases[..cells], ..*self };
         some.block_seconds(1.0, FEWEST_WITHOUT_CHOICE) * f64::from(fewest_blocks(self.rotation.max(1)))
@@ -243,7 +243,7 @@ impl Basis<'_> {
         (self.base + self.cases.iter().map(|case| self.seconds_of(case, scale, rounds)).sum::<f64>()).max(1e-3)
     }
 
-    /// Seconds of one cell in a block, on all targets, where samples of wholes have this scale and other cells so many rounds.
+    /// Returns the seconds of one cell in a block on all targets, for a scale of wholes and a number of rounds of the other cells.
     fn seconds_of(&self, case: &Case, scale: f64, rounds: u32) -> f64 {
         match case {
             Case::Whole(whole) => whole.expected(whole.amount(scale)),
@@ -270,7 +270,7 @@ impl Basis<'_> {
         (self.left * share).max(needed.min(self.left * MOST_FOR_WHOLES))
     }
 
-    /// Blocks of the wholes alone within so many seconds, and the scale of their samples.
+    /// Returns the number of blocks of the wholes alone within `left` seconds, and the scale of their samples.
     fn wholes(&self, left: f64) -> Size<f64> {
         let shortest = shortest(self.asked);
         let held = |scale: f64| (left * FILL / self.wholes_block_seconds(scale)).floor().max(0.0) as u32;
@@ -311,7 +311,7 @@ impl Basis<'_> {
     /// Seconds of a block of nothing but wholes.
     fn wholes_block_seconds(&self, scale: f64) -> f64 {
         let wholes = self.cases.iter().filter(|case| matches!(case, Case::Whole(_)));
-        // Beside cells in rounds, making the targets ready is no part of the wholes' time.
+        // Beside cells in rounds, the time to make the targets ready belongs to those.
         let base = if self.interim { 0.0 } else { self.base };
         (base + wholes.map(|case| self.seconds_of(case, scale, 0)).sum::<f64>()).max(1e-3)
     }
@@ -359,7 +359,7 @@ impl Basis<'_> {
         (Size { blocks, of: rounds }, Vec::new())
     }
 
-    /// Rounds of one cell where others have so many: as many as there is room for.
+    /// Returns the rounds of one cell if other cells have `rounds`: at most as many as its files have room for.
     fn rounds_of(&self, row: &InRounds, units: u32, rounds: u32) -> u32 {
         // Fewer leave no choice.
         let weight = if rounds < FEWEST_ROUNDS { 1.0 } else { self.weight(row, units) };
@@ -372,7 +372,7 @@ impl Basis<'_> {
         (1..=rounds).rev().find(fits).unwrap_or(1)
     }
 
-    /// How many rounds of this cell are worth one of a cell that costs twice a round once. The best number of rounds within a
+    /// Returns the number of rounds of this cell that are worth one of a cell that costs twice a round once. The best number within a
     /// block goes with the root of what a block costs by what a round costs, and with the noise of rounds by that of blocks
     /// (Cochran, Sampling Techniques, 3rd edition, section 10.6), which is not known before and taken as equal in all
     /// cells. Where the number of blocks was asked for, no time decides, so that such runs repeat exactly.
@@ -407,7 +407,7 @@ impl InRounds {
         sets(self.revisit, rounds, spares(rounds), units)
     }
 
-    /// Seconds of so many rounds on all targets.
+    /// Returns the seconds of a number of rounds on all targets.
     fn seconds(&self, units: u32, rounds: u32) -> f64 {
         let lead_in = u32::from(!self.single);
         let (made, done) = (f64::from(self.made(rounds, units)), f64::from(rounds * units + lead_in));
@@ -460,7 +460,7 @@ impl Whole {
             let operations = if whole { wanted.div_ceil(pass) * pass } else { wanted };
             return Amount::of(1, operations);
         }
-        // Without renewal there is no state to restore: such a workload is one whole, and one is a trial.
+        // Without renewal no state is restored: such a workload is one whole, and one is a trial.
         let repetitions = if profile.renewal == Renewal::Never { 1 } else { wanted.div_ceil(pass) };
         let operations = if profile.divisible { wanted.div_ceil(repetitions).min(pass) } else { pass };
         let one = Amount::of(1, operations);
@@ -502,12 +502,12 @@ impl WholeCost {
     }
 }
 
-/// Seconds of a budget that holds blocks of so many seconds in all.
+/// Returns the seconds of a budget that holds blocks of `seconds` in all.
 pub(super) fn to_hold(seconds: f64) -> f64 {
     seconds / FILL
 }
 
-/// Rounds that may be made again because a neighbour was not at rest.
+/// Rounds that may be repeated because a neighbour was not idle.
 pub(super) fn spares(rounds: u32) -> u32 {
     (rounds / 8).max(1)
 }
@@ -517,7 +517,7 @@ pub(super) fn fewest_blocks(rotation: u32) -> u32 {
     FEWEST_BLOCKS.next_multiple_of(rotation)
 }
 
-/// Sets of files that are made for so many rounds of a cell where each unit has its own: one leads in, and some rounds are
+/// Returns the number of file sets for the rounds of a cell if each unit has its own: one leads in, and some rounds are
 /// to spare; `revisit`: all rounds visit those of one sample.
 pub(crate) fn sets(revisit: bool, rounds: u32, spares: u32, units: u32) -> u32 {
     let samples = if revisit { 1 } else { rounds + spares };
@@ -598,7 +598,7 @@ mod tests {
         Whole { profile, stretch: 2.0, sustain: None, costs: costs.iter().enumerate().map(cost).collect() }
     }
 
-    /// Plans one whole within so many seconds.
+    /// Plans one whole within `left` seconds.
     fn plan_whole(whole: &Whole, left: f64) -> Decision {
         let repetition = Repetition::Budget { seconds: left };
         Basis { cases: &[Case::Whole(Box::new(whole.clone()))], repetition, left, ..BASIS }.decide()

@@ -8,12 +8,11 @@ use fsb_model::run::BlockOrder;
 use fsb_model::{Amount, Outcome, StopReason, Target, Trial, Warning, WorkloadSpec};
 use fsb_testbed::{Kind, Provisioned};
 
-use super::budget::Measure;
 use super::error::RunError;
 use super::judge::Judgment;
 use super::model::CellState;
 use super::planner::{COMMAND_WARM_UP, WARM_UP, WARM_UP_OF_COMMAND, spares, warmup_seconds};
-use super::{Run, Schedule};
+use super::state::{Run, Schedule};
 use crate::agent::{AgentError, MeasureRequest, Method, SeatTrial, TrialReply, deadline};
 use crate::event::Event;
 use crate::{order, placement, wall_clock};
@@ -21,8 +20,8 @@ use crate::{order, placement, wall_clock};
 /// A trial that is disturbed again and again is made so often more: then the disturbance is the machine's state, and
 /// the last attempt is as good as any.
 pub const REPEATS: u32 = 2;
-/// Where half of so many trials or more are disturbed at the first attempt, the disturbance is the machine's state, too,
-/// and the time tells more in another block.
+/// The number of trials from which on, if half of them are disturbed at the first attempt, the disturbance is the machine's state,
+/// too. The time is then worth more in another block.
 const TOLD: usize = 6;
 
 /// A target that is ready in a block.
@@ -31,7 +30,7 @@ struct Ready {
     /// Index in the plan.
     target: usize,
     provisioned: Provisioned,
-    /// Why it is gone.
+    /// The reason why it is gone.
     lost: Option<String>,
 }
 
@@ -41,6 +40,16 @@ pub(super) struct Block {
     /// Targets that are ready at once, group after group.
     pub(super) groups: Vec<Vec<usize>>,
     pub(super) cells: Vec<usize>,
+}
+
+/// One cell in a block, on one group of its targets.
+#[derive(Clone, Copy)]
+pub(super) struct Measure<'b> {
+    pub(super) block: &'b Block,
+    /// Index of the group.
+    pub(super) group: usize,
+    /// Index of the cell in the plan.
+    pub(super) cell: usize,
 }
 
 impl Block {
@@ -109,10 +118,9 @@ impl Schedule<'_> {
 
     /// Makes the blocks that are still missing. Returns the reason why it stopped.
     pub(super) fn run_blocks(&mut self) -> Result<StopReason, RunError> {
-        let measured = self.run.trials.iter().filter(|trial| trial.counts() || self.run.judge.draws_targets());
-        let mut made = measured.map(|trial| trial.block).max().unwrap_or(0);
+        let mut made = self.last_block();
         // Analyses of earlier segments: what they found follows from the trials.
-        let past: Vec<u32> = self.run.record.looks.iter().copied().filter(|look| *look <= made).collect();
+        let past: Vec<u32> = self.run.record.looks.iter().copied().filter(|look| *look < made).collect();
         past.into_iter().for_each(|look| drop(self.judge(look)));
         let (mut last, mut longest) = (None::<f64>, 0.0_f64);
         loop {
@@ -135,7 +143,8 @@ impl Schedule<'_> {
             // A block may wait for a disk that others use, or not. Of fewer targets the later blocks are shorter.
             longest = took.max(if judgment.targets.is_some() { longest * 0.5 } else { longest });
             last = Some(took);
-            made = block;
+            // Of a race, a block that the budget cut before any trial ended does not count.
+            made = if judgment.targets.is_some() { self.last_block() } else { block };
             if judgment.targets.is_none() {
                 if self.cut {
                     self.expect_measured()?;
@@ -144,6 +153,12 @@ impl Schedule<'_> {
                 observer.event(&Event::Block { record, trials });
             }
         }
+    }
+
+    /// The last block that has a trial: of a race any trial, otherwise one that counts.
+    fn last_block(&self) -> u32 {
+        let races = self.run.judge.draws_targets();
+        self.run.trials.iter().filter(|trial| races || trial.counts()).map(|trial| trial.block).max().unwrap_or(0)
     }
 
     /// Asks the judge after `made` blocks, and notes the cells that it settled.
@@ -186,7 +201,6 @@ impl Schedule<'_> {
         let cells = order.cells.iter().filter_map(|label| self.cell_of(label)).collect();
         let groups = if self.side_by_side { vec![targets] } else { targets.into_iter().map(|one| vec![one]).collect() };
         let block = Block { order, groups, cells };
-        self.making.resize(block.groups.len(), 0.0);
         for group in 0..block.groups.len() {
             if self.cut {
                 break;
@@ -194,6 +208,11 @@ impl Schedule<'_> {
             self.visit(&block, group)?;
         }
         Ok(())
+    }
+
+    /// The place of a group in [`Schedule::making`]: that of its only target in turn, and always the first side by side.
+    pub(super) fn slot(&self, group: &[usize]) -> usize {
+        if self.side_by_side { 0 } else { group[0] }
     }
 
     /// Makes a group of targets ready at once, measures each cell on all of them before the next one, and takes them down.
@@ -232,11 +251,12 @@ impl Schedule<'_> {
         }
         making += began.elapsed();
         self.releasing = self.releasing.max(began.elapsed().as_secs_f64());
-        self.making[group] = making.as_secs_f64();
+        let slot = self.slot(&block.groups[group]);
+        self.making[slot] = making.as_secs_f64();
         Ok(())
     }
 
-    /// A cell that is measured as a whole: one target after the other, while the others are at rest.
+    /// Measures a cell as a whole: one target after the other, while the others are idle.
     fn measure_whole(&mut self, measure: &Measure<'_>, ready: &mut [Ready]) -> Result<(), RunError> {
         let seed = mix_all(&[self.run.record.plan.seed, text_seed(self.cells[measure.cell].label())]);
         let turns = order::rounds(seed, measure.block.order.block, ready.len() as u32, 1).remove(0);
@@ -309,7 +329,7 @@ impl Schedule<'_> {
         self.run.started.elapsed().as_secs_f64() + itself + left <= budget.as_secs_f64()
     }
 
-    /// What was invalid to its last attempt in an earlier block is so by its nature: no mapping is direct.
+    /// Returns true if the trial of an earlier block was invalid in its last attempt. Then it is so by its nature: no mapping is direct.
     fn is_always_invalid(&self, target: usize, cell: usize) -> bool {
         let (target, label) = (&self.run.record.plan.targets[target].name, self.cells[cell].label());
         let of_cell = |trial: &&Trial| trial.counts() && trial.target == *target && trial.workload == label;
@@ -376,7 +396,7 @@ impl Schedule<'_> {
         }
     }
 
-    /// A request that should take so many seconds.
+    /// Returns a request with the expected seconds of its work.
     fn request(
         &self,
         measure: &Measure<'_>,
@@ -410,7 +430,7 @@ impl Schedule<'_> {
         mix_all(&[plan.seed, u64::from(measure.block.order.block), text_seed(target), text_seed(label)])
     }
 
-    /// Emulated processors need so many times as long at most, as far as deadlines go.
+    /// Returns the factor by which deadlines are longer on emulated processors.
     fn slowness(&self) -> u32 {
         const EMULATED: u32 = 8;
         if self.run.record.emulated { EMULATED } else { 1 }

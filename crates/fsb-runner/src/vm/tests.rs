@@ -18,6 +18,7 @@ use fsb_testbed::{Abilities, Kind, Opened, Progress, Provisioned, Setup, Testbed
 
 use super::guests::{Booted, Guest, Guests, Prepared, step};
 use super::relay::Relay;
+use crate::agent::client::CHATTER;
 use crate::agent::lines::{Lines, SLICE};
 use crate::agent::protocol::{Reply, Request};
 use crate::agent::{Agent, AgentError, MeasureRequest, Measured, Method, SeatTrial, TrialReply};
@@ -416,7 +417,7 @@ fn error_of_trial(fate: Fate) -> String {
 
 #[test]
 fn progress_without_end_ends_the_guest() {
-    assert!(error_of_trial(Fate::Chatters).starts_with("guest stopped: it reports progress without end"));
+    assert!(error_of_trial(Fate::Chatters).starts_with(&format!("guest stopped: {CHATTER}")));
 }
 
 #[test]

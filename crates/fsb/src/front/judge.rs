@@ -1,7 +1,5 @@
 //! The judges of runs: what the results so far say about the blocks that follow.
 
-use std::collections::BTreeSet;
-
 use fsb_model::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
 use fsb_model::stop::{Shortfall, StopReason};
 use fsb_model::{RaceEnd, Repetition, RunRecord, Trial};
@@ -13,30 +11,17 @@ use crate::results;
 
 /// Returns the judge of a run.
 pub(super) fn of(record: &RunRecord) -> Box<dyn Judge> {
-    if record.plan.race.is_some() { Box::new(Race) } else { Box::<Intervals>::default() }
+    if record.plan.race.is_some() { Box::new(Race) } else { Box::new(Intervals) }
 }
 
 /// Ends cells at interim analyses, and a run when its intervals are as narrow as the plan asks for.
-#[derive(Default)]
-struct Intervals {
-    /// Labels of the cells that need no more blocks.
-    settled: BTreeSet<String>,
-}
+struct Intervals;
 
 impl Judge for Intervals {
     fn judge(&mut self, record: &RunRecord, trials: &[Trial], made: u32) -> Judgment {
         let of_ratios = record.plan.targets.len() > 1;
         if record.looks.contains(&made) {
-            let settled = results::look(record, trials);
-            self.settled.extend(settled.iter().cloned());
-            let all = record.cells.iter().all(|cell| self.settled.contains(&cell.label));
-            let reason = match record.plan.repetition {
-                Repetition::Precision { half_width, .. } => {
-                    StopReason::Precise { blocks: made, half_width, of_ratios: true, reached: None }
-                }
-                _ => StopReason::Decided { blocks: made },
-            };
-            return Judgment { settled, stop: all.then_some(reason), ..Judgment::default() };
+            return Judgment { settled: results::look(record, trials), ..Judgment::default() };
         }
         let Repetition::Precision { half_width, .. } = record.plan.repetition else { return Judgment::default() };
         if !record.looks.is_empty() || made < FEWEST_BLOCKS_JUDGED {
@@ -55,6 +40,10 @@ impl Judge for Intervals {
         let (planned, shortfall) = (record.blocks_planned.unwrap_or(1), judgment.shortfall);
         match (ending, record.plan.repetition) {
             (Ending::Hopeless { failed }, _) => StopReason::Hopeless { blocks: made, failed },
+            (Ending::Settled, Repetition::Precision { half_width, .. }) => {
+                StopReason::Precise { blocks: made, half_width, of_ratios: true, reached: None }
+            }
+            (Ending::Settled, _) => StopReason::Decided { blocks: made },
             (Ending::Cut, _) => StopReason::BudgetCut { blocks: made, planned },
             (Ending::WouldBePassed, _) => StopReason::BudgetWouldBePassed { blocks: made, planned, shortfall },
             (Ending::Planned { .. }, Repetition::Precision { .. }) => {
@@ -114,7 +103,7 @@ fn stopped(reason: StopReason) -> Judgment {
     Judgment { stop: Some(reason), ..Judgment::default() }
 }
 
-/// Why the reference gave nothing at all at warm-up: then no block would tell anything.
+/// Returns the error of the reference if it gave no value in warm-up: then no block would have a result.
 fn failed_at_warm_up(record: &RunRecord, trials: &[ShownTrial]) -> Option<String> {
     let reference = &record.plan.targets.first()?.name;
     let own = || trials.iter().filter(|trial| trial.what.target == *reference && !trial.superseded);
