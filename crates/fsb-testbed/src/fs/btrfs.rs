@@ -10,7 +10,7 @@ use super::choice::Choice;
 use super::file_system::{FileSystem, Idle, Inspection, Tools, ask_about};
 use super::hazard::Hazard;
 use super::journal::Journal;
-use super::options;
+use super::shared_options;
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind};
 use crate::error::TestbedError;
@@ -329,7 +329,7 @@ static OPTIONS: &[DeclaredOption] = &[
         "messages of integrity checks",
     ),
     DeclaredOption::flag(Resources, "ref_verify", "check extent references"),
-    options::ACL_BY_DEFAULT,
+    shared_options::ACL_BY_DEFAULT,
     DeclaredOption::flag(Access, "noacl", "no access control lists"),
     DeclaredOption::value(Access, "subvol", OptionKind::Text("path"), "", "subvolume to mount"),
     DeclaredOption::value(Access, "subvolid", OptionKind::Text("number"), "", "ID of the subvolume to mount"),

@@ -11,7 +11,7 @@ use super::choice::Choice;
 use super::file_system::{FileSystem, Idle, Inspection, Tools, ask_about};
 use super::hazard::{Cause, Hazard};
 use super::journal::{self, Journal, journal_for};
-use super::options;
+use super::shared_options;
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
 use crate::error::TestbedError;
@@ -411,12 +411,12 @@ pub(super) static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::flag(Access, "bsdgroups", "new files get the group of their directory"),
     DeclaredOption::flag(Access, "nogrpid", "new files get the group of the process (default)"),
     DeclaredOption::flag(Access, "sysvgroups", "new files get the group of the process (default)"),
-    options::RESERVED_USER,
-    options::RESERVED_GROUP,
+    shared_options::RESERVED_USER,
+    shared_options::RESERVED_GROUP,
     DeclaredOption::flag(Access, "nouid32", "user IDs of 16 bits"),
-    options::USER_XATTR_BY_DEFAULT,
-    options::NO_USER_XATTR,
-    options::ACL_BY_DEFAULT,
+    shared_options::USER_XATTR_BY_DEFAULT,
+    shared_options::NO_USER_XATTR,
+    shared_options::ACL_BY_DEFAULT,
     DeclaredOption::flag(Access, "noacl", "no access control lists"),
     DeclaredOption::flag(Access, "i_version", "each change increments a counter of the inode"),
     DeclaredOption::value(Access, "usrjquota", OptionKind::Text("file"), "", "file of journaled quotas of users")
@@ -433,8 +433,8 @@ pub(super) static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::flag(Access, "prjquota", "limits space by project"),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    options::USER_QUOTA,
-    options::GROUP_QUOTA,
+    shared_options::USER_QUOTA,
+    shared_options::GROUP_QUOTA,
 ];
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use fsb_model::Geometry;
 use super::choice::Choice;
 use super::file_system::{FileSystem, Inspection, Tools, ask_about};
 use super::hazard::{Cause, Hazard};
-use super::options;
+use super::shared_options;
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -275,12 +275,12 @@ static OPTIONS: &[DeclaredOption] = &[
         "rate of injected faults",
     ),
     DeclaredOption::value(Resources, "fault_type", OptionKind::Number(0..=4294967295), "", "kinds of injected faults"),
-    options::USER_XATTR_BY_DEFAULT,
-    options::NO_USER_XATTR,
-    options::ACL_BY_DEFAULT,
+    shared_options::USER_XATTR_BY_DEFAULT,
+    shared_options::NO_USER_XATTR,
+    shared_options::ACL_BY_DEFAULT,
     DeclaredOption::flag(Access, "noacl", "no access control lists"),
-    options::RESERVED_USER,
-    options::RESERVED_GROUP,
+    shared_options::RESERVED_USER,
+    shared_options::RESERVED_GROUP,
     DeclaredOption::value(Access, "usrjquota", OptionKind::Text("file"), "", "file of journaled quotas of users")
         .bare(),
     DeclaredOption::value(Access, "grpjquota", OptionKind::Text("file"), "", "file of journaled quotas of groups")
@@ -304,8 +304,8 @@ static OPTIONS: &[DeclaredOption] = &[
     ),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    options::USER_QUOTA,
-    options::GROUP_QUOTA,
+    shared_options::USER_QUOTA,
+    shared_options::GROUP_QUOTA,
 ];
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::file_system::{FileSystem, Inspection, Tools, ask_about};
 use super::hazard::{Cause, Hazard};
 use super::journal;
 use super::journal::journal_for;
-use super::options;
+use super::shared_options;
 use crate::declared::OptionGroup::{Access, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -121,8 +121,8 @@ static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::value(Access, "umask", OptionKind::Text("octal mode"), "", "permissions that no directory has"),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    options::USER_QUOTA,
-    options::GROUP_QUOTA,
+    shared_options::USER_QUOTA,
+    shared_options::GROUP_QUOTA,
 ];
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ mod other;
 mod recipe;
 mod reiserfs;
 mod risk;
+mod shared_options;
 #[cfg(test)]
 mod skeleton;
 mod tmpfs;

@@ -6,7 +6,7 @@ use fsb_model::nearest::nearest;
 use super::REGISTRY;
 use super::file_system::{FileSystem, Home};
 use crate::declared::OptionGroup::{Access, Durability};
-use crate::declared::{DeclaredOption, OptionKind, key};
+use crate::declared::{DeclaredOption, key};
 use crate::error::TestbedError;
 
 /// The options of every mounted file system, from mount(8).
@@ -38,33 +38,6 @@ pub static COMMON: &[DeclaredOption] = &[
     DeclaredOption::flag(Access, "loud", "the driver logs all messages (default)"),
     DeclaredOption::flag(Access, "defaults", "the defaults of mount(8)"),
 ];
-
-// Options that several file systems share.
-pub(super) const USER_QUOTA: DeclaredOption = DeclaredOption::flag(Access, "usrquota", "limits space by user");
-pub(super) const GROUP_QUOTA: DeclaredOption = DeclaredOption::flag(Access, "grpquota", "limits space by group");
-pub(super) const ACL: DeclaredOption = DeclaredOption::flag(Access, "acl", "POSIX access control lists");
-pub(super) const ACL_BY_DEFAULT: DeclaredOption =
-    DeclaredOption::flag(Access, "acl", "POSIX access control lists (default)");
-pub(super) const USER_XATTR: DeclaredOption =
-    DeclaredOption::flag(Access, "user_xattr", "extended attributes of users");
-pub(super) const USER_XATTR_BY_DEFAULT: DeclaredOption =
-    DeclaredOption::flag(Access, "user_xattr", "extended attributes of users (default)");
-pub(super) const NO_USER_XATTR: DeclaredOption =
-    DeclaredOption::flag(Access, "nouser_xattr", "no extended attributes of users");
-pub(super) const RESERVED_USER: DeclaredOption = DeclaredOption::value(
-    Access,
-    "resuid",
-    OptionKind::Number(0..=4294967295),
-    "0",
-    "user who may use reserved blocks",
-);
-pub(super) const RESERVED_GROUP: DeclaredOption = DeclaredOption::value(
-    Access,
-    "resgid",
-    OptionKind::Number(0..=4294967295),
-    "0",
-    "group that may use reserved blocks",
-);
 
 /// Checks a target before anything is changed: its mount options against the table of the file system, then the rest.
 ///

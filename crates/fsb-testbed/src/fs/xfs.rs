@@ -10,7 +10,7 @@ use super::choice::Choice;
 use super::file_system::{FileSystem, Idle, Inspection, Tools, ask_about};
 use super::hazard::Hazard;
 use super::journal::{self, Journal};
-use super::options;
+use super::shared_options;
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
 use crate::error::TestbedError;
@@ -300,8 +300,8 @@ static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::flag(Access, "pqnoenforce", "counts space by project"),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    options::USER_QUOTA,
-    options::GROUP_QUOTA,
+    shared_options::USER_QUOTA,
+    shared_options::GROUP_QUOTA,
 ];
 
 #[cfg(test)]
