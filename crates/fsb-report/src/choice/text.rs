@@ -21,7 +21,7 @@ pub fn screen(choice: &Choice, width: usize) -> String {
     not_raced(&mut lines, choice, width);
     lines.push(String::new());
     let mut facts = choice.facts.clone();
-    facts.insert(0, counted(choice.heats, "heat"));
+    facts.insert(0, counted(choice.heats, "race round"));
     paragraph(&mut lines, width, &facts.join(" · "), "", "  ");
     if let Some(finished) = &choice.finished {
         paragraph(&mut lines, width, &format!("ended after {finished}"), "", "  ");
