@@ -32,7 +32,7 @@ use crate::{code, exit};
 const EXAMPLES: &str = "\
 Examples:
   sudo fsb run ext4 xfs btrfs                        which is faster, how surely
-  sudo fsb run ext4 xfs -- 'tar xf /srv/linux.tar'   with a command of your own
+  sudo fsb run ext4 xfs -- 'cp -r /srv/d c; rm -r c' with a command of your own
   fsb run /srv/data /mnt/nas                         as they are, without root";
 
 /// Compare file systems or directories, or run a plan
