@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{expect_code, expect_refusals, fails, fast_plan, fsb, scratch, stdout};
+use crate::common::{command, expect_code, expect_refusals, fails, fast_plan, fsb, scratch, stdout};
 
 /// Runs two targets on the null file system; the second one takes twice as long.
 fn run(directory: &Path) {
@@ -96,4 +96,28 @@ fn commands_and_formats_that_make_no_sense_are_refused() {
             (&["compare", "run", "--commands"], "arguments/unknown-option"),
         ],
     );
+}
+
+/// Standard output is a pipe in tests, which has no colour by default.
+#[test]
+fn colour_follows_the_option_and_the_environment() {
+    let scratch = scratch();
+    run(scratch.path());
+    let has_colour = |arguments: &[&str], variable: Option<&str>| {
+        let mut report = command(scratch.path(), &[&["report", "run"], arguments].concat());
+        for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+            report.env_remove(name);
+        }
+        report.envs(variable.map(|name| (name, "1")));
+        stdout(&report.output().unwrap()).contains("\x1b[")
+    };
+    for (arguments, variable, expected) in [
+        (&[][..], None, false),
+        (&["--color", "always"], None, true),
+        (&["--color", "always"], Some("NO_COLOR"), true),
+        (&[], Some("CLICOLOR_FORCE"), true),
+        (&["--color", "never"], Some("CLICOLOR_FORCE"), false),
+    ] {
+        assert_eq!(has_colour(arguments, variable), expected, "{arguments:?} {variable:?}");
+    }
 }
