@@ -69,7 +69,7 @@ pub fn has_program(program: &str) -> bool {
 
 /// Returns whether this is root, whom the rest of `part` needs. Elsewhere the part is listed as left out; CI fails.
 pub fn root_for(part: &str) -> bool {
-    let root = rustix::process::geteuid().is_root();
+    let root = root().is_ok();
     if !root {
         assert!(!in_ci(), "not run: needs root; CI must not leave it out");
         left_out(part, "needs root");

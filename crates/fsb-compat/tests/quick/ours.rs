@@ -3,7 +3,7 @@
 use fsb_compat::postmark::print::Outcome;
 use fsb_compat::postmark::{Settings, pool, source};
 
-/// What a run does, as its report tells it; times are made up. None where the pool ran empty.
+/// Returns the report of a run with invented times; `None` if the pool ran empty.
 pub fn ours(settings: &Settings) -> Option<Outcome> {
     let mut pool = pool(settings, source(settings).1);
     (0..settings.shape.number).for_each(|_| _ = pool.create());

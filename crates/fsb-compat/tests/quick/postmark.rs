@@ -47,6 +47,6 @@ fn sums_that_single_precision_rounds_are_told_apart() {
     settings.shape.transactions = 100_000;
     settings.shape.size_high = 100_001;
     let tally = ours(&settings).unwrap().tally;
-    let told = print::rounded(&tally).unwrap();
-    assert!(told.contains(&tally.bytes_read.to_string()) && told.contains("single precision"), "{told}");
+    let shown = print::rounded(&tally).unwrap();
+    assert!(shown.contains(&tally.bytes_read.to_string()) && shown.contains("single precision"), "{shown}");
 }

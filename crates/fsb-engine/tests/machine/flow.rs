@@ -1,4 +1,4 @@
-//! Flows: their counts, their files, and what is told when something goes wrong.
+//! Flows: their counts, their files, and their errors.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,8 +41,9 @@ fn calls_are_as_many_as_the_counters_say() {
     perform(Step::Cleanup, root.path(), &workload).unwrap();
     let of = |name: &str| count(&measured.latency[name]).unwrap();
     // Which thread stops where differs from run to run, by a pass of each at most.
-    let near =
-        |found: u64, told: u64, what: &str| assert!(found.abs_diff(told) <= 16, "{what}: {found} calls, {told} told");
+    let near = |found: u64, counted: u64, what: &str| {
+        assert!(found.abs_diff(counted) <= 16, "{what}: {found} calls, {counted} counted")
+    };
     near(found["unlinkat"], of("delete"), "delete");
     near(found["fsync"], of("sync"), "sync");
     // The directory is looked through afterwards.

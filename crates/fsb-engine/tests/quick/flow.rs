@@ -1,4 +1,4 @@
-//! Flows: their counts, their files, and what is told when something goes wrong.
+//! Flows: their counts, their files, and their errors.
 
 use std::fs;
 use std::path::{Path, PathBuf};

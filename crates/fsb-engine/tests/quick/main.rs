@@ -1,4 +1,4 @@
-//! What the engine writes, counts and allocates.
+//! Files, counts and allocations of the engine.
 
 #![expect(unsafe_code, reason = "an allocator that counts")]
 

@@ -27,12 +27,12 @@ fn flushed(summary: &Summary) -> Option<String> {
             let own = cell.latency.iter().find(|latency| latency.operation == row.operation);
             own.and_then(|latency| latency.at(0.99))
         };
-        let told = summary.targets.iter().zip(&row.cells).filter_map(|(target, cell)| {
+        let lines = summary.targets.iter().zip(&row.cells).filter_map(|(target, cell)| {
             Some(format!("{} {}", target.label(), fsb_model::units::show_seconds(p99(cell)?)))
         });
-        let told: Vec<String> = told.collect();
+        let lines: Vec<String> = lines.collect();
         // Beside fewer than all it would look as if the others had none.
-        (told.len() == measured().count()).then(|| format!("{} at {}", told.join(", "), row.workload))
+        (lines.len() == measured().count()).then(|| format!("{} at {}", lines.join(", "), row.workload))
     });
     let rows: Vec<String> = rows.collect();
     (!rows.is_empty()).then(|| format!("p99 where each operation is flushed: {}.", rows.join("; ")))
@@ -109,11 +109,11 @@ mod tests {
     #[test]
     fn processors_are_told_where_they_alone_differ() {
         let noise = |block: u32| 1.0 + f64::from(block % 3) * 0.01;
-        let told = lines_of(|target, block| (if target == "xfs" { 1.3e-6 } else { 1e-6 } * noise(block), 4096.0));
-        assert_eq!(told.len(), 1, "{told:?}");
+        let lines = lines_of(|target, block| (if target == "xfs" { 1.3e-6 } else { 1e-6 } * noise(block), 4096.0));
+        assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(
-            told[0].starts_with("CPU time per operation differs where speed does not: xfs +30 % [+30 +30] at "),
-            "{told:?}"
+            lines[0].starts_with("CPU time per operation differs where speed does not: xfs +30 % [+30 +30] at "),
+            "{lines:?}"
         );
         assert_eq!(lines_of(|_, block| (1e-6 * noise(block), 4096.0)), Vec::<String>::new());
     }
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn rows_that_touch_no_device_say_so() {
-        let told = lines_of(|_, _| (1e-6, 0.0));
-        assert!(told[0].starts_with("No device I/O in the timed part: "), "{told:?}");
+        let lines = lines_of(|_, _| (1e-6, 0.0));
+        assert!(lines[0].starts_with("No device I/O in the timed part: "), "{lines:?}");
         assert_eq!(lines_of(|_, block| (1e-6, f64::from(block == 3))), Vec::<String>::new(), "one byte is not nothing");
     }
 

@@ -9,10 +9,9 @@ use fsb_model::Target;
 use fsb_testbed::host;
 use fsb_testbed::{Opened, Progress, Provisioned, Seat, Setup, TestbedError};
 
-use super::failure::{Failure, refused};
 use super::lines::{LineError, Lines};
 use super::protocol::{MeasureRequest, Reply, Request, TrialReply, VERSION};
-use super::refused_lost;
+use super::{failed, refused_lost};
 
 /// Why an agent has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -92,8 +91,8 @@ impl Agent {
         }
     }
 
-    /// Measures a cell; `progress` is told now and then how far it has come. Returns one reply for each seat that was asked for:
-    /// the agent may be in a guest, and nobody else has an answer.
+    /// Measures a cell; `progress` receives reports on the way. Returns one reply for each seat of the request, in its order, whatever
+    /// the agent answers: it may be in a guest.
     pub fn measure(
         &mut self,
         request: MeasureRequest,
@@ -105,7 +104,7 @@ impl Agent {
             Reply::Measured(mut replies) => {
                 let mut reply_of = |seat| {
                     let at = replies.iter().position(|(answered, _)| *answered == seat);
-                    let lacks = || refused(Failure::Failed("the agent gave no answer for it".to_owned()));
+                    let lacks = || failed("the agent gave no answer for it");
                     (seat, at.map_or_else(lacks, |at| possible(replies.swap_remove(at).1)))
                 };
                 Ok(seats.into_iter().map(&mut reply_of).collect())

@@ -100,7 +100,7 @@ impl Server<'_> {
         let mut tell = |progress: Progress| {
             if told.is_none_or(|last| last.elapsed() >= PROGRESS_EVERY) {
                 told = Some(Instant::now());
-                // A runner that is gone is noticed at the answer; progress is nobody's reason to stop.
+                // The answer shows whether the runner is gone; an unsent progress report stops no work.
                 let _ = lines.send(&Reply::Progress(progress));
             }
         };
@@ -118,7 +118,7 @@ impl Server<'_> {
             Ok(SeatPost { seat: trial.seat, target, post })
         });
         let posts = posts.collect::<Result<Vec<_>, TestbedError>>()?;
-        // A runner that is gone is noticed at the answer; progress is nobody's reason to stop.
+        // The answer shows whether the runner is gone; an unsent progress report stops no work.
         let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
         Ok(Reply::Measured(measure_case(self.testbed, &posts, request, &mut tell)))
     }
@@ -173,7 +173,12 @@ fn not_ready() -> TestbedError {
 
 /// A trial that the target did not survive.
 pub(crate) fn refused_lost(why: String) -> TrialReply {
-    TrialReply { target_lost: true, ..failure::refused(failure::Failure::Lost(why)) }
+    TrialReply { target_lost: true, ..failed(&why) }
+}
+
+/// A trial that has no values.
+pub(crate) fn failed(why: &str) -> TrialReply {
+    failure::refused(failure::Failure::Failed(why.to_owned()))
 }
 
 pub(crate) fn machine(what: &str, tried: &str) -> TestbedError {

@@ -283,10 +283,10 @@ impl Schedule<'_> {
         }
         let planned = self.run.record.blocks_planned.unwrap_or(1);
         let all_made = |schedule: &Self| Ending::Planned {
-            open: schedule.held_cells().iter().filter(|cell| !schedule.cells[**cell].settled).count(),
+            open: schedule.open_cells().len(),
             workloads: schedule.held_cells().len(),
         };
-        if made > 0 && self.held_cells().iter().all(|cell| self.cells[*cell].settled) {
+        if made > 0 && self.open_cells().is_empty() {
             return Some(Ending::Settled);
         }
         let Some(last) = last else { return (made >= planned).then(|| all_made(self)) };
@@ -319,9 +319,7 @@ impl Schedule<'_> {
             return;
         }
         let Some(next) = record.looks.iter().find(|look| **look > made).copied() else { return };
-        let held = self.held_cells();
-        let open = held.iter().filter(|cell| !self.cells[**cell].settled).count();
-        let share = open as f64 / held.len() as f64;
+        let share = self.open_cells().len() as f64 / self.held_cells().len() as f64;
         if last * share * f64::from(next - made) <= self.seconds_of_budget_left() {
             self.run.record.blocks_planned = Some(next);
         }

@@ -13,7 +13,7 @@ use super::judge::Judgment;
 use super::model::CellState;
 use super::planner::{COMMAND_WARM_UP, WARM_UP, WARM_UP_OF_COMMAND, spares, warmup_seconds};
 use super::state::{Run, Schedule};
-use crate::agent::{AgentError, MeasureRequest, Method, SeatTrial, TrialReply, deadline};
+use crate::agent::{AgentError, MeasureRequest, Method, SeatTrial, TrialReply, deadline, failed};
 use crate::event::Event;
 use crate::{order, placement, wall_clock};
 
@@ -135,17 +135,17 @@ impl Schedule<'_> {
             if let Some(standing) = &judgment.standing {
                 self.run.observer.event(&Event::RaceRound { round: block, standing });
             }
-            let open: Vec<usize> = self.held_cells().into_iter().filter(|cell| !self.cells[*cell].settled).collect();
-            let cells = if judgment.targets.is_none() { self.fitting(block, open) } else { open };
+            let races = judgment.targets.is_some();
+            let cells = if races { self.open_cells() } else { self.fitting(block, self.open_cells()) };
             let began = Instant::now();
             self.block(self.order_of(block, judgment.targets.as_deref(), &cells))?;
             let took = began.elapsed().as_secs_f64();
             // A block may wait for a disk that others use, or not. Of fewer targets the later blocks are shorter.
-            longest = took.max(if judgment.targets.is_some() { longest * 0.5 } else { longest });
+            longest = took.max(if races { longest * 0.5 } else { longest });
             last = Some(took);
             // Of a race, a block that the budget cut before any trial ended does not count.
-            made = if judgment.targets.is_some() { self.last_block() } else { block };
-            if judgment.targets.is_none() {
+            made = if races { self.last_block() } else { block };
+            if !races {
                 if self.cut {
                     self.expect_measured()?;
                 }
@@ -222,15 +222,15 @@ impl Schedule<'_> {
         for target in &block.groups[group] {
             let name = &self.run.record.plan.targets[*target].name;
             self.run.observer.event(&Event::Visit { block: block.order.block, target: name });
-            let (seat, part) = match self.side_by_side {
+            let place = match self.side_by_side {
                 true => (*target as u32, block.order.part_of(name).unwrap_or(0)),
                 false => (0, 0),
             };
-            if let Some(provisioned) = self.make_ready(block, *target, seat, part)? {
+            if let Some(provisioned) = self.make_ready((block, group), *target, place)? {
                 self.room.bytes = self.room.bytes.min(provisioned.free_bytes);
                 self.room.inodes = self.room.inodes.min(provisioned.free_inodes);
                 self.room.kernel_caches_only &= provisioned.abilities.kernel_caches_only;
-                ready.push(Ready { seat, target: *target, provisioned, lost: None });
+                ready.push(Ready { seat: place.0, target: *target, provisioned, lost: None });
             }
         }
         let mut making = began.elapsed();
@@ -264,7 +264,7 @@ impl Schedule<'_> {
             let ready = &mut ready[at as usize];
             match &ready.lost {
                 None => self.make_attempts(measure, ready)?,
-                Some(why) => self.keep(measure, ready.target, skipped(why), Some(&ready.provisioned), false)?,
+                Some(why) => self.keep(measure, ready.target, failed(why), Some(&ready.provisioned), false)?,
             }
         }
         Ok(())
@@ -275,11 +275,12 @@ impl Schedule<'_> {
     fn measure_in_rounds(&mut self, measure: &Measure<'_>, ready: &mut [Ready]) -> Result<(), RunError> {
         let started = wall_clock::now();
         let there: Vec<&Ready> = ready.iter().filter(|ready| ready.lost.is_none()).collect();
-        let mut replies = self.ask_for_rounds(measure, &there)?;
+        let mut replies = self.ask_for_rounds(measure, &there)?.into_iter();
         for ready in ready {
-            let reply = match (&ready.lost, replies.iter().position(|(seat, _)| *seat == ready.seat)) {
-                (None, Some(at)) => replies.swap_remove(at).1,
-                (lost, _) => skipped(lost.as_deref().unwrap_or("the agent gave no answer for it")),
+            let reply = match &ready.lost {
+                Some(why) => failed(why),
+                // One reply for each target that is there, in their order.
+                None => replies.next().map_or_else(|| failed("the agent gave no answer for it"), |(_, reply)| reply),
             };
             note_lost(ready, &reply);
             self.trial_started = started;
@@ -358,7 +359,7 @@ impl Schedule<'_> {
         let method = Method::Whole { amount, until_seconds, sustain: cell.cell.workload.sustain };
         let request = self.request(measure, &[ready], (&cell.cell.workload, method), attempt, cell.expected[target]);
         let replies = self.ask(request)?;
-        Ok(replies.into_iter().next().map_or_else(|| skipped("the agent gave no answer for it"), |(_, reply)| reply))
+        Ok(replies.into_iter().next().map_or_else(|| failed("the agent gave no answer for it"), |(_, reply)| reply))
     }
 
     /// Has a cell measured in rounds on these targets.
@@ -390,7 +391,7 @@ impl Schedule<'_> {
         self.run.observer.event(&Event::Row { block: order.block, workload: cell.label(), rounds: rounds.rounds });
         match self.ask(request) {
             Err(RunError::Agent(AgentError::Refused(error))) => {
-                Ok(there.iter().map(|ready| (ready.seat, skipped(&error.to_string()))).collect())
+                Ok(there.iter().map(|ready| (ready.seat, failed(&error.to_string()))).collect())
             }
             replies => replies,
         }
@@ -475,10 +476,9 @@ impl Schedule<'_> {
     /// Formats and mounts the target in a seat and on a part. If it cannot be made, all its trials of the block say so.
     fn make_ready(
         &mut self,
-        block: &Block,
+        (block, group): (&Block, usize),
         target: usize,
-        seat: u32,
-        part: u32,
+        (seat, part): (u32, u32),
     ) -> Result<Option<Provisioned>, RunError> {
         let Target { name, optional, .. } = self.run.record.plan.targets[target].clone();
         let error = match self.provision(target, seat, part) {
@@ -497,12 +497,11 @@ impl Schedule<'_> {
         // The plan knows that not every machine can make an optional target.
         let reply = if optional && error.kind == Kind::Machine {
             record.unavailable = Some(why.clone());
-            TrialReply { outcome: Outcome::NotApplicable, ..skipped(&format!("not available here: {why}")) }
+            TrialReply { outcome: Outcome::NotApplicable, ..failed(&format!("not available here: {why}")) }
         } else {
             record.failed = Some(why.clone());
-            skipped(&why)
+            failed(&why)
         };
-        let group = block.groups.iter().position(|group| group.contains(&target)).unwrap_or(0);
         for cell in &block.cells {
             self.keep(&Measure { block, group, cell: *cell }, target, reply.clone(), None, false)?;
         }
@@ -528,20 +527,6 @@ fn note_lost(ready: &mut Ready, reply: &TrialReply) {
     if reply.target_lost {
         let why = reply.error.as_deref().unwrap_or_default();
         ready.lost.get_or_insert(format!("the target was lost earlier in this block: {why}"));
-    }
-}
-
-fn skipped(why: &str) -> TrialReply {
-    TrialReply {
-        stretches: Default::default(),
-        outcome: Outcome::Failed,
-        error: Some(why.to_owned()),
-        measured: None,
-        observed: Default::default(),
-        interference: Vec::new(),
-        spent: Default::default(),
-        target_lost: false,
-        out_of_time: false,
     }
 }
 

@@ -98,6 +98,11 @@ impl<'a> Schedule<'a> {
         (0..self.cells.len()).filter(|cell| self.cells[*cell].is_held()).collect()
     }
 
+    /// Indexes of the cells that need more blocks.
+    pub(super) fn open_cells(&self) -> Vec<usize> {
+        self.held_cells().into_iter().filter(|cell| !self.cells[*cell].settled).collect()
+    }
+
     /// Leaves out cells, and takes them out of the record.
     pub(super) fn leave_out(&mut self, cells: &[usize], why: LeftOut) {
         cells.iter().for_each(|cell| self.cells[*cell].left_out = Some(why));

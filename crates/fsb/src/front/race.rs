@@ -1,4 +1,4 @@
-//! What is shown of a race.
+//! The result of a race on the screen and in its directory.
 
 use fsb_model::{RunRecord, Trial};
 use fsb_report::Report;

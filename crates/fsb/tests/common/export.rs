@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::common::{expect_code, fsb, on_two_processors, stdout};
 
-/// What can be asked of records and names beside what the suite `quick` has.
+/// Options of records and names that the suite `quick` does not use.
 pub const MANY: &str = r#"
 name = "many"
 size = "512M"

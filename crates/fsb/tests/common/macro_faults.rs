@@ -1,4 +1,4 @@
-//! What may go wrong with servers' work on real files: the trial says so, and the rest of the run goes on.
+//! Faults during servers' work on real files: the trial names the fault, and the rest of the run continues.
 
 use std::path::{Path, PathBuf};
 
@@ -46,5 +46,5 @@ pub fn mails(directory: &Path, within: bool) -> Vec<PathBuf> {
     found
 }
 
-/// What the personality calls its set.
+/// The name of the personality's set.
 pub const SET: &str = "bigfileset";

@@ -3,8 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use crate::common::command;
+use crate::common::{Running, command, wait_until};
 
 /// Runs `fsb postmark` on a file of commands, in a directory.
 pub fn script(directory: &Path, lines: &str) -> Output {
@@ -35,4 +36,12 @@ pub fn theirs(directory: &Path) -> Command {
     let mut command = Command::new("postmark");
     command.current_dir(directory);
     command
+}
+
+/// A run that goes on and has made some files.
+pub fn start(directory: &Path, lines: &str) -> Running {
+    std::fs::write(directory.join("script"), lines).unwrap();
+    let running = Running::start(directory, &["postmark", "script"]);
+    wait_until("files are there", Duration::from_secs(30), || listing(directory).len() > 2);
+    running
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::common::*;
 
-/// Cuts off what came after so many trials, within a line.
+/// Cuts off the file after `keep` trials, within a line.
 pub fn cut(run: &Path, keep: usize) {
     let text = fs::read_to_string(run.join("trials.jsonl")).unwrap();
     let lines: Vec<_> = text.lines().take(keep).collect();

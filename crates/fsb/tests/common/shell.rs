@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-/// What a shell does with a script.
+/// Runs a script in a shell.
 pub fn shell(program: &str, arguments: &[&str], script: &str) -> Output {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

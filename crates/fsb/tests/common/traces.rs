@@ -16,7 +16,7 @@ pub fn shown(directory: &Path) -> String {
     stdout(&output)
 }
 
-/// How often a call stands in what is shown.
+/// Returns the count of a call in the output of `fsb trace show`.
 pub fn count(shown: &str, call: &str) -> u64 {
     let line = shown.lines().find(|line| line.split_whitespace().next() == Some(call));
     line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or_default()

@@ -1,7 +1,7 @@
 //! Runs in a virtual machine. CI has no hardware acceleration: guests are emulated here, so plans are tiny.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use crate::common::*;
@@ -33,8 +33,8 @@ pub fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("vm-cache")
 }
 
-/// The release of a kernel that guests can boot; fetched where there is none yet. Elsewhere than in CI a machine without
-/// QEMU or without Debian's archive skips the test, and says so.
+/// Returns the release of a kernel that guests can boot, which is fetched if there is none yet. The error names what is missing: root,
+/// QEMU or Debian's archive.
 pub fn kernel() -> Result<String, String> {
     static KERNEL: OnceLock<Result<String, String>> = OnceLock::new();
     fsb_testkit::root()?;
@@ -64,4 +64,10 @@ pub fn run(directory: &Path, kernel: &str, arguments: &[&str]) -> Command {
     let mut command = command(directory, &["run", "tiny.toml", "--kernel", kernel]);
     command.args(arguments).env("XDG_CACHE_HOME", cache());
     command
+}
+
+pub fn expect(output: &Output, code: i32, words: &[&str]) {
+    expect_code(output, code);
+    let said = stderr(output);
+    assert!(words.iter().all(|word| said.contains(word)), "{words:?} in: {said}");
 }

@@ -1,4 +1,4 @@
-//! Bad input never panics, never starts work, and is told what is wrong with it.
+//! Bad input causes no panic, starts no work, and is answered with its error.
 
 use std::fs;
 use std::path::Path;

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::common::filebench::*;
 use crate::common::{expect_code, scratch, stderr};
 
-/// Somebody else takes the space after it was looked at.
+/// Another process takes the space after fsb has checked it.
 #[test]
 fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
     needs!(root);

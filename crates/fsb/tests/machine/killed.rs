@@ -123,7 +123,7 @@ fn a_killed_worker_costs_one_trial() {
     let child = Running::start(scratch.path(), &["run", "slow.toml", "--out", "run", "-q"]);
     let run = scratch.path().join("run");
     wait_until("warm-up is over", Duration::from_secs(60), || trials(&run).len() >= 2);
-    // Only a worker of the first workload makes so many calls of write.
+    // Only a worker of the first workload makes more than 50 calls of write.
     let writes = |pid: i32| {
         let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
         let count = io.lines().find_map(|line| line.strip_prefix("syscw: ")?.parse::<u64>().ok());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::{Running, expect_code, expect_no_traces, fsb, scratch, stderr, tiny_plan, traces, wait_until};
 
-/// In memory no image can be measured: whoever reads the option refuses such a directory.
+/// No image can be measured in memory: the option refuses such a directory.
 #[test]
 fn dir_is_where_the_image_would_be() {
     needs!(root);

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::common::traces::count;
 use crate::common::*;
 use crate::ownership::{NOBODY, home, sudo};
 
@@ -80,12 +81,6 @@ impl Hostile {
         expect_code(&self.record(by, words), 0);
         self.shown()
     }
-}
-
-/// Count of a call in that output.
-fn count(shown: &str, call: &str) -> u64 {
-    let line = shown.lines().find(|line| line.split_whitespace().next() == Some(call));
-    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or_default()
 }
 
 /// Asserts that the trace claims to be complete and holds these counts of calls.

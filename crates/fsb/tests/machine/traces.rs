@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::common::traces::*;
 use crate::common::*;
 
-/// What a tracer cannot see is told, and such a trace is replayed only where that is asked for.
+/// A trace names the calls that a tracer cannot see, and is replayed only on request.
 #[test]
 fn stores_to_shared_mappings_make_a_trace_incomplete() {
     needs!(program "python3");
@@ -71,7 +71,7 @@ fn a_replay_makes_the_calls_that_were_recorded() {
     }
 }
 
-/// What eBPF and ptrace see of the same program are the same calls.
+/// eBPF and ptrace record the same calls of a program.
 #[test]
 fn calls_that_do_not_stop_are_seen_all_the_same() {
     needs!(root);
@@ -158,7 +158,7 @@ fn who_woke_whom_is_seen_and_kept_in_a_replay() {
     expect_code(&fsb(scratch.path(), &[&run[..], &["--out", "run"]].concat()), 0);
 }
 
-/// Who has no right to eBPF is told so where it is asked for, and is served by ptrace where it is not.
+/// Without the right to eBPF, `--by ebpf` is refused, and the default uses ptrace.
 #[test]
 fn without_rights_calls_stop() {
     needs!(root);

@@ -1,4 +1,4 @@
-//! What may go wrong with servers' work on real files: the trial says so, and the rest of the run goes on.
+//! Faults during servers' work on real files: the trial names the fault, and the rest of the run continues.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Whatever names, paths and messages hold, nothing of it acts on the terminal or hides there.
+//! No byte of a name, a path or a message acts on the terminal or hides there.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;

@@ -1,6 +1,6 @@
 //! Requests for virtual machines that are refused before a kernel is looked for.
 
-use crate::common::vm_refused::*;
+use crate::common::vm::*;
 use crate::common::*;
 
 #[test]

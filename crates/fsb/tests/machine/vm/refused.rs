@@ -1,7 +1,7 @@
 //! What stands in a virtual machine's way is said before anything starts, with the next step.
 
 use super::*;
-use crate::common::vm_refused::*;
+use crate::common::vm::*;
 
 #[test]
 fn a_missing_program_names_its_package() {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::common::controls_concurrent::*;
+use crate::common::controls::*;
 
 /// A run on the null file system that lasts until it is told to stop.
 fn long_run(directory: &Path, out: &str, more: &[&str]) -> Running {

@@ -1,4 +1,4 @@
-//! What cannot be done is refused before anything is touched, by name.
+//! Unsupported requests are refused by name before anything is touched.
 
 use std::os::unix::fs::FileTypeExt;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 
 use super::{listing, script};
-use crate::common::postmark_behaviour::*;
+use crate::common::postmark::*;
 use crate::common::{Running, expect_code, scratch, stderr, stdout, wait_until};
 
 /// Takes minutes.

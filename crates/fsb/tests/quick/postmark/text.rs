@@ -1,4 +1,4 @@
-//! What is printed is what PostMark prints, but for what a finer clock tells.
+//! The output equals that of PostMark except for values of a finer clock.
 
 use super::{pipe, script};
 use crate::common::{command, expect_code, fsb, scratch, stderr, stdout};
