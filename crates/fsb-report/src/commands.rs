@@ -172,6 +172,9 @@ fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord) {
         kind @ ("ext2" | "ext3" | "ext4" | "jfs" | "reiserfs" | "f2fs" | "minix" | "vfat" | "exfat") => (kind, 2),
         kind => (kind, 0),
     };
+    if !made.mount_options.is_empty() {
+        lines.comment(&format!("as measured: mounted with {}", made.mount_options.join(",")));
+    }
     lines.line(&command(&with_options(kind, &spec.options), &[DEVICE, POINT]));
     lines.comment("line for /etc/fstab:");
     lines.line(&fstab(DEVICE, kind, &spec.options, pass));

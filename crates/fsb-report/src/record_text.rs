@@ -63,7 +63,7 @@ pub fn stop_reason_text(reason: &StopReason) -> String {
             format!("{} as planned, as many as the budget holds", count(*blocks))
         }
         StopReason::Undecided { blocks, open, workloads } => {
-            format!("{} as planned; {open} of {workloads} workloads not decided", count(*blocks))
+            format!("{} as planned; {open} of {} not decided", count(*blocks), counted(*workloads, "workload"))
         }
         StopReason::Decided { blocks } => format!("{}: every workload is decided", count(*blocks)),
         StopReason::Precise { blocks, half_width, reached: None, .. } => {

@@ -10,6 +10,7 @@ use crate::compare::Selection;
 use crate::compare::rows::rows;
 use crate::mark;
 use crate::report::Report;
+use crate::run::view::mark as mark_of;
 use crate::run::{Measured, State, Summary, TargetSummary, Workload};
 use crate::view::Row;
 
@@ -36,6 +37,9 @@ pub(crate) struct SummaryLine<'a> {
     state: &'static str,
     causes: String,
     unjudged: Option<&'a str>,
+    /// As the table shows it.
+    mark: String,
+    trust: Option<String>,
 }
 
 /// The target against the baseline.
@@ -101,6 +105,8 @@ pub(crate) static COLUMNS: &[Column] = columns! {
     "state" "whether the target has values, and why not" |line| Value::Text(line.state);
     "unsafe" "options that may lose synced data" |line| Value::Text(&line.causes);
     "unjudged" "reason why nothing of the run is judged" |line| text(line.unjudged);
+    "mark" "letters and signs of the table" |line| Value::Text(&line.mark);
+    "trust" "trust in the numbers of the run: low, fair or high" |line| text(line.trust.as_deref());
 };
 
 fn text(found: Option<&str>) -> Value<'_> {
@@ -142,10 +148,41 @@ pub(crate) fn lines<'a>(report: &'a Report<'_>) -> Vec<SummaryLine<'a>> {
     }
 }
 
-fn of_run(summary: &Summary) -> Vec<SummaryLine<'_>> {
+fn of_run<'a>(summary: &'a Summary) -> Vec<SummaryLine<'a>> {
     let targets = || summary.targets.iter().enumerate();
     let of_row = |row| targets().map(move |(place, target)| of_cell(summary, row, place, target));
-    summary.rows.iter().flat_map(of_row).collect()
+    let left_out = |label: &'a String| summary.targets.iter().map(move |target| left_out(summary, label, target));
+    summary.rows.iter().flat_map(of_row).chain(summary.left_out.iter().flat_map(left_out)).collect()
+}
+
+fn trust_name(summary: &Summary) -> Option<String> {
+    summary.trust.as_ref().map(|trust| trust.level.to_string())
+}
+
+/// The line of a workload that the budget left out.
+fn left_out<'a>(summary: &'a Summary, label: &'a str, target: &'a TargetSummary) -> SummaryLine<'a> {
+    SummaryLine {
+        label: Cow::Borrowed(label),
+        operation: "",
+        metric: "",
+        unit: Unit::Count,
+        better: Better::Higher,
+        target: &target.name,
+        baseline: None,
+        n: None,
+        estimate: None,
+        interval: None,
+        against: None,
+        letters: None,
+        outcome: outcome_name(&Outcome::Nothing),
+        leads: false,
+        withheld: None,
+        state: "left_out",
+        causes: mark::causes(&target.risks),
+        unjudged: None,
+        mark: String::new(),
+        trust: trust_name(summary),
+    }
 }
 
 fn of_cell<'a>(summary: &'a Summary, row: &'a Workload, place: usize, target: &'a TargetSummary) -> SummaryLine<'a> {
@@ -177,6 +214,8 @@ fn of_cell<'a>(summary: &'a Summary, row: &'a Workload, place: usize, target: &'
         state: state_name(&cell.state),
         causes: mark::causes(&target.risks),
         unjudged: summary.unjudged.as_deref().or(target.unjudged.as_deref()),
+        mark: mark_of(summary, cell),
+        trust: trust_name(summary),
     }
 }
 
@@ -227,6 +266,8 @@ fn of_set<'a>(
         state: if estimate.is_some() { "measured" } else { "missing" },
         causes: String::new(),
         unjudged: selection.document.unjudged.as_deref(),
+        mark: row.cells[place].mark.clone(),
+        trust: None,
     })
 }
 

@@ -3,7 +3,7 @@
 use fsb_analysis::{Outcome, Resolution};
 
 use crate::run::resolution::bound;
-use crate::show::{counted, listed};
+use crate::show::{counted, listed, percent};
 
 /// What a tally says of its rows.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +14,8 @@ pub(crate) struct TallyWords {
     pub(crate) row: &'static str,
     /// Where a row without a contest has its values: `on one target only`.
     pub(crate) alone: &'static str,
+    /// The smallest ratio that matters, 0.03 for 3 %: targets of a tie are equal within it.
+    pub(crate) theta: f64,
 }
 
 /// A row that is counted.
@@ -24,7 +26,7 @@ pub(crate) struct Told<'a> {
     pub(crate) resolution: Option<Resolution>,
 }
 
-/// `xfs is fastest at 2 of 4 workloads, ext4 at 1; 1 with no difference larger than 6 %.`
+/// `xfs is fastest at 2 of 5 workloads, ext4 at 1; 1 equal within 3 %, 1 undecided, which differs by at most 6 %.`
 pub(crate) fn tally(names: &[&str], outcomes: &[Told<'_>], words: TallyWords) -> String {
     let total = outcomes.len();
     let winners = winners(names, outcomes);
@@ -58,39 +60,35 @@ const TOLD: f64 = 0.1;
 /// Ties, undecided rows, and rows that are no contest.
 fn rest(outcomes: &[Told<'_>], words: TallyWords) -> Vec<String> {
     let count = |wanted: fn(&Outcome) -> bool| outcomes.iter().filter(|row| wanted(row.outcome)).count();
-    let changes = |wanted: fn(&Outcome) -> bool| {
-        let rows = outcomes.iter().filter(move |row| wanted(row.outcome));
-        rows.map(|row| row.resolution.map(Resolution::change))
-    };
-    let largest = |changes: &mut dyn Iterator<Item = Option<f64>>| changes.flatten().reduce(f64::max).map(bound);
-    let tied = |outcome: &Outcome| matches!(outcome, Outcome::Tie(_));
-    let open = |outcome: &Outcome| matches!(outcome, Outcome::Undecided(_));
-    let ties = count(tied);
-    let equal = largest(&mut changes(tied))
-        .map_or_else(|| counted(ties, "tie"), |within| format!("{ties} equal within {within}"));
-    // One row of which little is known must not speak for those of which much is.
-    let bounded = |wanted: fn(Resolution) -> bool| -> Vec<f64> {
-        let found = outcomes.iter().filter(|row| open(row.outcome)).filter_map(|row| row.resolution);
-        found.filter(|found| wanted(*found)).map(Resolution::change).filter(|change| *change <= TOLD).collect()
-    };
-    let none = bounded(|found| matches!(found, Resolution::NoDifferenceAbove(_)));
-    let some = bounded(|found| matches!(found, Resolution::NoMoreThan(_)));
-    let phrase = |changes: &[f64], what: &str| {
-        let above = largest(&mut changes.iter().copied().map(Some)).unwrap_or_default();
-        format!("{} with {what} {above}", changes.len())
-    };
-    let undecided = count(open) - none.len() - some.len();
+    let ties = count(|outcome| matches!(outcome, Outcome::Tie(_)));
     let not_judged = count(|outcome| matches!(outcome, Outcome::NotJudged));
     let alone = count(|outcome| matches!(outcome, Outcome::Alone(_)));
     let nothing = count(|outcome| matches!(outcome, Outcome::Nothing));
+    let (open, undecided) = undecided(outcomes);
     let phrases = [
-        (ties, equal),
-        (none.len(), phrase(&none, "no difference larger than")),
-        (some.len(), phrase(&some, "a difference of no more than")),
-        (undecided, format!("{undecided} undecided")),
+        (ties, format!("{ties} equal within {}", percent(words.theta))),
+        (open, undecided),
         (not_judged, format!("{not_judged} not judged")),
         (alone, format!("{alone} {}", words.alone)),
         (nothing, format!("{nothing} without any value")),
     ];
     phrases.into_iter().filter(|(n, _)| *n > 0).map(|(_, phrase)| phrase).collect()
+}
+
+/// Returns the number of undecided rows, and a phrase: `7 undecided (4 of them differ by at most 10 %)`. One row of which
+/// little is known must not speak for those of which much is.
+fn undecided(outcomes: &[Told<'_>]) -> (usize, String) {
+    let open: Vec<&Told<'_>> = outcomes.iter().filter(|row| matches!(row.outcome, Outcome::Undecided(_))).collect();
+    let changes = open.iter().filter_map(|row| row.resolution).map(Resolution::change);
+    let bounded: Vec<f64> = changes.filter(|change| *change <= TOLD).collect();
+    let all = open.len();
+    let Some(largest) = bounded.iter().copied().reduce(f64::max).map(bound) else {
+        return (all, format!("{all} undecided"));
+    };
+    let (who, differ) = match bounded.len() {
+        some if some == all => (String::new(), if all == 1 { "differs" } else { "differ" }),
+        1 => ("1 of them ".to_owned(), "differs"),
+        some => (format!("{some} of them "), "differ"),
+    };
+    (all, format!("{all} undecided ({who}{differ} by at most {largest})"))
 }

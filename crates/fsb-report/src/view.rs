@@ -5,7 +5,7 @@
 //! compared with, the baseline, stands first.
 
 use fsb_analysis::compare::Finding;
-use fsb_analysis::{Outcome, Verdict};
+use fsb_analysis::{Interval, Outcome, Verdict};
 use fsb_model::Better;
 
 use crate::compare::operation::OperationRow;
@@ -166,6 +166,27 @@ impl View<'_> {
     pub(crate) fn remedy(&self) -> Option<&str> {
         let of_trust = || self.trust.as_ref()?.help.as_deref();
         self.advice.or_else(of_trust).filter(|_| self.unjudged.is_none())
+    }
+
+    /// Whether all rows are times, so that charts show changes of time, as the table does.
+    fn is_in_time(&self) -> bool {
+        self.rows.iter().all(|row| row.better == Better::Lower)
+    }
+
+    /// The title of the axis on which charts show changes: `change of speed against ext4 (right is faster)`.
+    pub(crate) fn axis_of_changes(&self, baseline: &str) -> String {
+        let is_mixed = !self.is_in_time() && self.rows.iter().any(|row| row.better == Better::Lower);
+        match (self.is_in_time(), is_mixed) {
+            (true, _) => format!("change of time against {baseline} (left is faster)"),
+            (_, true) => format!("change of speed against {baseline} (right is faster; of times the inverse)"),
+            _ => format!("change of speed against {baseline} (right is faster)"),
+        }
+    }
+
+    /// A ratio and its interval on that axis.
+    pub(crate) fn on_axis_of_changes(&self, row: &Row<'_>, judged: &Judged) -> (f64, Interval) {
+        // As it is, where larger means more of what the axis shows.
+        judged.speed(if self.is_in_time() { Better::Higher } else { row.better })
     }
 
     /// Whether columns are set against each other at all: there are several, and nothing forbids it.

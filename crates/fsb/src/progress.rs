@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use fsb_model::units::{show_duration, show_rate};
 use fsb_model::{Outcome, RunRecord, Target, Trial, Warning};
-use fsb_report::show::wrapped;
+use fsb_report::show::{counted, wrapped};
 use fsb_report::{Releases, Report, interference_text, stopping_rule_text, text, visible, warning_text};
 use fsb_runner::agent::OPERATIONS;
 use fsb_runner::event::{Event, Observer};
@@ -250,12 +250,13 @@ impl Observer for Progress {
                     }
                     _ => String::new(),
                 };
+                let (blocks, cells) = (counted(*blocks as usize, "block"), counted(*cells, "workload"));
                 let took = show_duration(*expected);
-                self.line(&format!("estimate: {blocks} blocks of {cells} workloads take about {took}{chosen}"));
+                self.line(&format!("estimate: {blocks} of {cells} take about {took}{chosen}"));
             }
             Event::Planned { blocks, rule, expected } => {
                 self.planned = true;
-                let blocks = if *blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
+                let blocks = counted(*blocks as usize, "block");
                 self.line(&format!("{blocks}, about {}", show_duration(*expected)));
                 self.line(&format!("stopping rule: {}", stopping_rule_text(rule)));
             }

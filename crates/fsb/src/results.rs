@@ -145,7 +145,7 @@ pub struct Output {
     /// Format, such as html or xlsx: see fsb list formats
     #[arg(long, value_name = "FORMAT", hide_short_help = true, help_heading = heading::OUTPUT)]
     pub format: Option<String>,
-    /// Report file; the end of its name implies the format
+    /// Report file, such as a.html, a.pdf, a.csv (all values), a.summary.csv: its name implies the format
     #[arg(short = 'o', long = "output-file", value_name = "FILE", help_heading = heading::OUTPUT)]
     pub file: Option<PathBuf>,
     /// Print the latencies of the slowest operations

@@ -1,4 +1,4 @@
-//! What wins where: the speed of every column against the baseline in every row.
+//! The chart of changes: every column against the baseline, in every row.
 
 use fsb_analysis::Interval;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::axis::ratio_ticks;
 use super::figure::{figure, short};
 use super::look::{brief, color, key, mark, plain};
 use super::member::{Chart, ChartKind, Draw};
-use crate::show::percent;
+use crate::show::{capital, percent};
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind { name: "ratios", draw: Draw::Overview(draw) };
@@ -19,17 +19,17 @@ fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
         return Vec::new();
     }
     let others = view.names.len() - 1;
-    let baseline = view.baseline();
+    let (baseline, axis) = (view.baseline(), view.axis_of_changes(view.baseline()));
     vec![Chart {
         id: name.to_owned(),
         height: 90 + view.rows.len() * (22 + 13 * others),
         label: format!(
-            "Speed of each {} against {baseline} at every {}, with intervals",
+            "Change of each {} against {baseline} at every {}, with intervals",
             view.words.column, view.words.row
         ),
         caption: format!(
-            "Speed against {baseline}, with intervals where they are judged. Right is faster, also where times were \
-             measured. The grey band is ±{}, the smallest difference that matters here.",
+            "{}, with intervals where they are judged. The grey band is ±{}, the smallest difference that matters here.",
+            capital(&axis),
             percent(view.theta)
         ),
         key: key(view).into_iter().skip(1).collect(),
@@ -46,7 +46,7 @@ fn trace(view: &View<'_>, column: usize, extremes: &mut (f64, f64)) -> Option<Va
     let (mut x, mut y, mut up, mut down, mut texts) = (vec![], vec![], vec![], vec![], vec![]);
     for (place, row) in view.rows.iter().enumerate() {
         let Some(judged) = row.cells[column].judged else { continue };
-        let (ratio, Interval { lo, hi }) = judged.speed(row.better);
+        let (ratio, Interval { lo, hi }) = view.on_axis_of_changes(row, &judged);
         *extremes = (extremes.0.min(lo), extremes.1.max(hi));
         x.push(short(ratio.ln()));
         up.push(short((hi / ratio).ln()));
@@ -79,7 +79,7 @@ fn layout(view: &View<'_>, (lo, hi): (f64, f64)) -> Value {
     let theta = view.theta.ln_1p();
     let baseline = brief(view.baseline(), view.names.iter().map(String::as_str));
     json!({
-        "xaxis": { "title": { "text": format!("speed against {baseline} (right is faster)") },
+        "xaxis": { "title": { "text": view.axis_of_changes(&baseline) },
                    "range": [lo.ln(), hi.ln()], "tickvals": places, "ticktext": texts, "zeroline": true },
         "yaxis": { "range": [rows as f64 - 0.4, -0.6], "showgrid": false, "zeroline": false,
                    "tickvals": (0..rows).collect::<Vec<_>>(),

@@ -39,7 +39,8 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
         return described(selection, &rows, word);
     }
     let outcomes: Vec<Told<'_>> = rows.iter().map(|row| Told { outcome: &row.outcome, resolution: None }).collect();
-    let tally = tally(&names, &outcomes, TallyWords { best: best(&sets), row: word, alone: "in one set only" });
+    let words = TallyWords { best: best(&sets), row: word, alone: "in one set only", theta: document.settings.theta };
+    let tally = tally(&names, &outcomes, words);
     let pairs = selection.operations().flat_map(|operation| &operation.ranking.pairs);
     let judged = pairs.filter(|pair| pair.comparison.verdict != Verdict::NotJudged);
     let judged: Vec<&str> = judged

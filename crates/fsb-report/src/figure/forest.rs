@@ -6,26 +6,26 @@ use super::marker::color;
 use super::plot::{Area, INK, MUTED, Plot, RADIUS, SMALL, Ticks};
 use super::scene::{Anchor, Color, Item, Scene};
 use crate::chart::axis::ratio_ticks;
-use crate::show::{Change, listed_or_counted, minus, percent};
-use crate::view::{CellView, Row, View};
+use crate::show::{listed_or_counted, minus, percent};
+use crate::view::{CellView, Row, View, brief_legend};
 
 const BAND: Color = Color([0xe4, 0xe7, 0xea]);
 /// With more columns than this, the changes have no room as text.
 const IN_TEXT: usize = 2;
 
-/// The ratio of speeds, and its interval if it is judged.
-type Speed = (f64, Option<Interval>);
+/// A ratio on the axis of changes, and its interval if it is judged.
+type Ratio = (f64, Option<Interval>);
 
-fn speed(row: &Row<'_>, cell: &CellView) -> Option<Speed> {
+fn ratio_of(view: &View<'_>, row: &Row<'_>, cell: &CellView) -> Option<Ratio> {
     let judged = cell.judged?;
-    let (ratio, interval) = judged.speed(row.better);
+    let (ratio, interval) = view.on_axis_of_changes(row, &judged);
     (ratio.is_finite() && ratio > 0.0).then(|| (ratio, judged.judged_interval().map(|_| interval)))
 }
 
 /// Whether any column is compared with the baseline.
 pub(super) fn applies(view: &View<'_>) -> bool {
     let mut cells = view.rows.iter().flat_map(|row| row.cells.iter().skip(1).map(move |cell| (row, cell)));
-    view.compares() && cells.any(|(row, cell)| speed(row, cell).is_some())
+    view.compares() && cells.any(|(row, cell)| ratio_of(view, row, cell).is_some())
 }
 
 /// Logarithms of ratios on the axis.
@@ -39,8 +39,10 @@ impl Scale {
     /// All points are on the axis. Intervals are as far as they are no longer than all points are apart: a wild one
     /// would squeeze the others.
     fn of(view: &View<'_>, area: Area) -> Scale {
-        let cells = view.rows.iter().flat_map(|row| row.cells.iter().skip(1).filter_map(|cell| speed(row, cell)));
-        let found: Vec<Speed> = cells.collect();
+        let of_row = |row: &'_ Row<'_>| -> Vec<Ratio> {
+            row.cells.iter().skip(1).filter_map(|cell| ratio_of(view, row, cell)).collect()
+        };
+        let found: Vec<Ratio> = view.rows.iter().flat_map(of_row).collect();
         let theta = 1.5 * view.theta.ln_1p();
         let logs = found.iter().map(|(ratio, _)| ratio.ln());
         let (lo, hi) = logs.fold((-theta, theta), |(lo, hi), log| (lo.min(log), hi.max(log)));
@@ -65,11 +67,10 @@ impl Scale {
     }
 }
 
-fn change_text(row: &Row<'_>, cell: &CellView) -> String {
-    match speed(row, cell) {
-        Some((ratio, interval)) => minus(&Change::between(ratio, interval).text()),
-        None => String::new(),
-    }
+/// The change with its mark, as in the table.
+fn change_text(cell: &CellView) -> String {
+    let change = cell.judged.map(|judged| minus(&judged.change().text()));
+    change.map(|change| format!("{change} {}", cell.mark).trim_end().to_owned()).unwrap_or_default()
 }
 
 /// The distance between the points of a case. Many targets at many cases are closer together, to fit a page.
@@ -87,17 +88,14 @@ pub(super) fn draw(view: &View<'_>) -> Scene {
     let with_text = others <= IN_TEXT;
     let pitch = pitch(view.rows.len(), others);
     let height = (pitch * others as f64 + 3.0).max(14.0);
-    let texts: Vec<Vec<String>> = view
-        .rows
-        .iter()
-        .map(|row| row.cells[1..].iter().filter(|_| with_text).map(|cell| change_text(row, cell)).collect())
-        .collect();
+    let texts: Vec<Vec<String>> =
+        view.rows.iter().map(|row| row.cells[1..].iter().filter(|_| with_text).map(change_text).collect()).collect();
     let area = Area::beside(view.rows.iter().map(|row| row.label.as_str()), texts.iter().flatten().map(String::as_str));
     let scale = Scale::of(view, area);
     let compared = listed_or_counted(&view.names[1..], view.words.column);
     let mut plot = Plot::new(&format!("{compared} against {}", view.baseline()));
     plot.legend(&view.names, 1..view.names.len());
-    let axis = format!("change of speed against {} (right is faster)", view.baseline());
+    let axis = view.axis_of_changes(view.baseline());
     let labels = view.rows.iter().map(|row| row.label.as_str());
     let top = plot.cases(labels, height, area, &scale.ticks(), &axis);
     let bottom = top + height * view.rows.len() as f64;
@@ -109,8 +107,8 @@ pub(super) fn draw(view: &View<'_>) -> Scene {
         let first = top + height * place as f64 + (height - pitch * others as f64) / 2.0;
         for (column, cell) in row.cells.iter().enumerate().skip(1) {
             let y = first + pitch * (column as f64 - 0.5);
-            match speed(row, cell) {
-                Some(speed) => point(&mut plot, &scale, column, [y, radius], speed),
+            match ratio_of(view, row, cell) {
+                Some(ratio) => point(&mut plot, &scale, column, [y, radius], ratio),
                 None => {
                     let text = if cell.absence.is_empty() { "not compared" } else { cell.absence };
                     plot.text([area.left + 3.0, y + 0.35 * size], size, Anchor::Start, color(column), text.to_owned());
@@ -125,7 +123,7 @@ pub(super) fn draw(view: &View<'_>) -> Scene {
     plot.finish(view, &explanation(view))
 }
 
-fn point(plot: &mut Plot, scale: &Scale, column: usize, [y, radius]: [f64; 2], (ratio, interval): Speed) {
+fn point(plot: &mut Plot, scale: &Scale, column: usize, [y, radius]: [f64; 2], (ratio, interval): Ratio) {
     let color = color(column);
     if let Some(Interval { lo, hi }) = interval {
         plot.line([scale.x(lo.ln()), y], [scale.x(hi.ln()), y], 1.1, color);
@@ -146,9 +144,10 @@ fn explanation(view: &View<'_>) -> String {
         true => "lines: 95 % intervals. ",
         false => "there are too few values for intervals. ",
     };
+    let marks = brief_legend(&view.rows, view.theta).map(|marks| format!(" {marks}")).unwrap_or_default();
     format!(
         "Points: ratio of geometric means on a logarithmic scale; {intervals}Grey: ±{}, the smallest difference that \
-         matters.",
+         matters.{marks}",
         percent(view.theta)
     )
 }

@@ -149,11 +149,16 @@ impl Plot {
         }
     }
 
-    /// Ends with the caption: the explanation, then the facts of the run in one line.
+    /// Ends with the caption: the explanation, the facts of the run in one line, and the most severe warning.
     pub(super) fn finish(mut self, view: &View<'_>, explanation: &str) -> Scene {
-        let facts = view.facts.join(" · ");
+        let trust = view.trust.as_ref().map(|trust| trust.line.as_str());
+        let facts: Vec<&str> = view.facts.iter().map(String::as_str).chain(trust).collect();
+        let facts = facts.join(" · ");
         self.paragraph(explanation);
         self.paragraph(&facts);
+        if let Some(warning) = view.warnings[..view.urgent].first() {
+            self.paragraph(&format!("Warning: {warning}."));
+        }
         Scene {
             width: WIDTH,
             height: (self.y + MARGIN).ceil(),

@@ -43,6 +43,21 @@ fn a_run_of_several_targets_shows_changes() {
 }
 
 #[test]
+fn a_run_of_times_shows_changes_of_time_as_its_table_does() {
+    let (record, trials) = sample::micro(&["ext4", "xfs"], 6);
+    let summary = Summary::of_run(&record, &trials);
+    let report = Report::of_run(&summary, &trials);
+    let figure = scene(&report);
+    let texts = texts(&figure);
+    assert!(texts.contains(&"change of time against ext4 (left is faster)"), "{texts:?}");
+    let readable = report.readable();
+    let judged = readable.view().rows[0].cells[1].judged.expect("a comparison");
+    let change = crate::show::minus(&judged.change().text());
+    assert!(texts.iter().any(|text| text.starts_with(&change)), "{change} in {texts:?}");
+    assert!(texts.iter().any(|text| text.contains("trust: ")), "{texts:?}");
+}
+
+#[test]
 fn a_run_of_one_target_shows_values_by_unit() {
     let figure = of_run(&["ext4"], 6);
     let texts = texts(&figure);

@@ -39,6 +39,8 @@ fn field(value: &Value<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fsb_model::Warning;
+
     use super::*;
     use crate::run::Summary;
     use crate::run::unjudged::samples;
@@ -69,6 +71,26 @@ mod tests {
         assert_eq!((&*lines[0]["ratio"], &*lines[0]["leads"]), ("", "false"));
         let states: Vec<&str> = lines.iter().map(|line| &*line["state"]).collect();
         assert!(states.contains(&"not_applicable"), "{states:?}");
+    }
+
+    #[test]
+    fn workloads_that_the_budget_left_out_have_lines_without_values() {
+        let (mut record, trials) = sample::run(&["ext4", "xfs"], 6);
+        record.warnings.push(Warning::LeftOut {
+            workloads: vec!["scan 4K, cold".to_owned()],
+            held: 12,
+            planned: 13,
+            budget_seconds: 60.0,
+            needed_seconds: 90.0,
+        });
+        let summary = Summary::of_run(&record, &trials);
+        let lines = read(&Report::of_run(&summary, &trials));
+        let [.., last] = lines.as_slice() else { panic!("no line") };
+        assert_eq!((&*last["label"], &*last["target"], &*last["state"]), ("scan 4K, cold", "xfs", "left_out"));
+        assert_eq!((&*last["metric"], &*last["unit"], &*last["estimate"]), ("", "", ""));
+        let level = summary.trust.expect("a level").level.to_string();
+        assert!(lines.iter().all(|line| line["trust"] == level), "{level}");
+        assert!(lines[1]["mark"].ends_with(['*', '=', '?', '†', '~']), "{:?}", lines[1]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A summary from a record and its trials.
 
 use fsb_analysis::compare::Finding;
-use fsb_model::{RunRecord, Trial};
+use fsb_model::{RunRecord, Trial, Warning};
 
 use super::published::PublishedTable;
 use super::shown::ShownTrial;
@@ -10,6 +10,15 @@ use super::{
     beside, compare_earlier, environment, facts, headline, interference, method, rows, scaling, trust, unjudged,
     warnings,
 };
+
+/// The workloads that the run left out because of its budget.
+fn left_out(record: &RunRecord) -> Vec<String> {
+    let of_warning = |warning: &Warning| match warning {
+        Warning::LeftOut { workloads, .. } | Warning::TooLong { workloads, .. } => workloads.clone(),
+        _ => Vec::new(),
+    };
+    record.warnings.iter().flat_map(of_warning).collect()
+}
 
 impl Summary {
     /// Assembles the summary of a run. The first target of the plan is the one that others are compared with.
@@ -34,6 +43,7 @@ impl Summary {
             reference: 0,
             targets,
             rows,
+            left_out: left_out(record),
             overall,
             blocks,
             advice: None,

@@ -50,7 +50,8 @@ pub(super) fn headline(summary: &Summary) -> String {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let outcomes: Vec<Told<'_>> =
         summary.rows.iter().map(|row| Told { outcome: &row.ranking.outcome, resolution: row.resolution }).collect();
-    let answer = tally(&names, &outcomes, TallyWords { best: "fastest", row: "workload", alone: "on one target only" });
+    let words = TallyWords { best: "fastest", row: "workload", alone: "on one target only", theta: summary.theta };
+    let answer = tally(&names, &outcomes, words);
     let faster = risks::faster(summary);
     let overall = overall(summary).unwrap_or_default();
     format!("{}{}{faster}.{overall}", risks::preface(summary), answer.trim_end_matches('.'))

@@ -45,6 +45,9 @@ pub struct Summary {
     pub targets: Vec<TargetSummary>,
     /// One row a workload, in the plan's order.
     pub rows: Vec<Workload>,
+    /// Labels of the workloads that the budget left out: they have no row.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// All workloads together, by target; absent for the reference and where nothing can be said.
     pub overall: Vec<Option<Overall>>,
     /// Measured blocks that have trials.
@@ -105,7 +108,7 @@ pub struct Trust {
 pub enum TrustLevel {
     /// Something else was measured along with the targets, or there is too little of everything: no case is judged.
     Low,
-    /// Interference widens the intervals, or some cases are not judged.
+    /// Interference affected some trials, values vary or drift, or some cases are not judged.
     Fair,
     /// Nothing was met that matters.
     High,

@@ -92,9 +92,13 @@ fn fair(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<Rea
     found.extend(reasons(lost(trials).map(words_of_lost), NOTES));
     let estimates = || summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.estimate.as_ref());
     let cells = counted(estimates().count(), "cell");
-    let unreliable = estimates().filter(|estimate| estimate.noise() == Noise::Unreliable).count();
-    let vary = if unreliable == 1 { "varies" } else { "vary" };
-    let unreliable = (unreliable > 0).then(|| format!("{unreliable} of {cells} {vary} by more than 10 %"));
+    let unreliable = || estimates().filter(|estimate| estimate.noise() == Noise::Unreliable);
+    let largest = unreliable().map(|estimate| estimate.cv).reduce(f64::max);
+    let unreliable = largest.map(|cv| {
+        let count = unreliable().count();
+        let vary = if count == 1 { "varies" } else { "vary" };
+        format!("{count} of {cells} {vary} by up to {:.0} % (CV)", cv * 100.0)
+    });
     let drifted = estimates().filter(|estimate| estimate.significant_trend().is_some()).count();
     let drifted = (drifted > 0).then(|| format!("{drifted} of {cells} drifted"));
     let busy = trials.iter().filter(|trial| trial.counts() && !trial.at_rest).count();

@@ -83,7 +83,7 @@ fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView
 
 /// Returns letters and signs where there are three targets or more, and else one sign; `~` for samples that differ among
 /// themselves.
-fn mark(summary: &Summary, measured: &Measured) -> String {
+pub(crate) fn mark(summary: &Summary, measured: &Measured) -> String {
     let against = measured.against.as_ref();
     let mut signs = match summary.targets.len() {
         2 => against.map(|against| mark::of_change(against.verdict)).unwrap_or_default(),

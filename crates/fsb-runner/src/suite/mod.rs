@@ -164,6 +164,10 @@ pub static REGISTRY: &[Suite] = &[
 pub fn find(name: &str) -> Result<PlanFile, PlanError> {
     let suite = REGISTRY.iter().find(|suite| suite.name == name).ok_or_else(|| {
         let shown = nearest::shortened(name);
+        if fsb_engine::workload::REGISTRY.iter().any(|workload| workload.name() == name) {
+            let message = format!("unknown suite '{shown}', which is a workload");
+            return PlanError::unknown_suite(&message, &format!("run it with --workload {shown}"));
+        }
         let near = nearest::nearest(name, REGISTRY.iter().map(|suite| suite.name));
         let near = near.map_or_else(String::new, |near| format!("did you mean '{near}'? "));
         PlanError::unknown_suite(&format!("unknown suite '{shown}'"), &format!("{near}'fsb list suites' shows all"))

@@ -1,13 +1,39 @@
-//! Plans that the command line names: files, or shipped ones.
+//! Plans and workloads that the command line names.
 
 use std::path::Path;
 
 use fsb_input::LARGEST_SCRIPT;
-use fsb_model::nearest;
+use fsb_model::{Params, WorkloadSpec, nearest};
 use fsb_runner::plan_file::{self, PlanFile};
 use fsb_runner::shipped_plan;
+use serde_json::Value;
 
 use crate::{code, exit};
+
+/// A workload as `--workload` names it: `KIND[,PARAM=VALUE…]`, such as `read,access=random,block_size=4K`.
+pub fn workload(text: &str) -> anyhow::Result<WorkloadSpec> {
+    let mut parts = text.split(',').map(str::trim);
+    let name = parts.next().unwrap_or_default();
+    let mut params = Params::new();
+    for part in parts {
+        let Some((key, value)) = part.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty())
+        else {
+            return Err(exit::advised(
+                &code::INVALID_VALUE,
+                format!("--workload {text}: '{part}' is not PARAM=VALUE"),
+                format!("'fsb list workloads {name}' lists its parameters"),
+            ));
+        };
+        // Numbers and truths as a plan has them: the rest is text.
+        let is_plain = |value: &Value| value.is_number() || value.is_boolean();
+        let value = serde_json::from_str(value).ok().filter(is_plain).unwrap_or_else(|| Value::from(value));
+        if params.insert(key.to_owned(), value).is_some() {
+            let message = format!("--workload {text}: '{key}' is given twice");
+            return Err(exit::failure(&code::INVALID_VALUE, message));
+        }
+    }
+    Ok(WorkloadSpec::new(name, params))
+}
 
 /// Whether an argument names a plan.
 pub fn is_plan(text: &str) -> bool {

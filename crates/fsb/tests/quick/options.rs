@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{expect_code, fast_plan, fsb, scratch, stderr, stdout};
+use crate::common::{command, expect_code, expect_refusals, fast_plan, fsb, scratch, stderr, stdout};
 
 /// A difference of 10 % is one at the usual 3 %, and none where only differences of 40 % matter.
 #[test]
@@ -56,4 +56,60 @@ fn an_unsafe_target_is_marked_in_every_output_and_does_not_win() {
     {
         assert!(report(format).contains(mark), "{format}");
     }
+}
+
+#[test]
+fn workloads_are_named_on_the_command_line_with_their_parameters() {
+    let scratch = scratch();
+    let read = "read,access=random,block_size=8K,threads=2,file_size=1M";
+    let output = fsb(scratch.path(), &["run", "null", "--workload", read, "--workload", "stat", "--print-plan"]);
+    expect_code(&output, 0);
+    let plan: toml::Table = stdout(&output).parse().expect("a plan");
+    let workloads = plan["workload"].as_array().expect("workloads");
+    let names: Vec<&str> = workloads.iter().filter_map(|workload| workload["name"].as_str()).collect();
+    assert_eq!(names, ["read", "stat"]);
+    let of = |key: &str| &workloads[0][key];
+    assert_eq!((of("access").as_str(), of("block_size").as_integer()), (Some("random"), Some(8192)));
+    assert_eq!((of("threads").as_integer(), of("file_size").as_integer()), (Some(2), Some(1 << 20)));
+
+    let unknown = ["run", "null", "--workload", "randread"];
+    let parameter = ["run", "null", "--workload", "read,acces=random"];
+    let no_value = ["run", "null", "--workload", "read,random"];
+    let twice = ["run", "null", "--workload", "read,threads=1,threads=2"];
+    let beside_suite = ["run", "null", "--workload", "read", "--suite", "quick"];
+    let beside_command = ["run", "null", "--workload", "read", "--", "true"];
+    let race = ["choose", "null", "null", "--only", "--workload", "read", "--", "true"];
+    let suite = ["run", "null", "--suite", "random-write"];
+    let requests: [(&[&str], &str); 8] = [
+        (&unknown, "plan/invalid"),
+        (&parameter, "plan/invalid"),
+        (&no_value, "arguments/invalid-value"),
+        (&twice, "arguments/invalid-value"),
+        (&beside_suite, "arguments/conflict"),
+        (&beside_command, "arguments/conflict"),
+        (&race, "arguments/conflict"),
+        (&suite, "plan/unknown-suite"),
+    ];
+    expect_refusals("workload_option", scratch.path(), &requests);
+}
+
+#[test]
+fn a_command_that_names_a_file_of_the_working_directory_is_warned_of_it() {
+    let scratch = scratch();
+    fs::write(scratch.path().join("small.tar"), "").unwrap();
+    let levels = |arguments: &[&str]| -> Vec<String> {
+        let run = ["run", "null", "--blocks", "1"];
+        let mut command = command(scratch.path(), &[&run[..], arguments].concat());
+        let output = command.env("FSB_MESSAGE_FORMAT", "json").output().expect("the program starts");
+        let messages = stderr(&output);
+        let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        messages.filter_map(|message| message["level"].as_str().map(str::to_owned)).collect()
+    };
+    let count = |found: &[String], level: &str| found.iter().filter(|found| *found == level).count();
+    let (plain, named) = (levels(&["--", "true", "small"]), levels(&["--", "true", "small.tar"]));
+    assert_eq!(count(&named, "warning"), count(&plain, "warning") + 1, "{plain:?}, {named:?}");
+    let copied = levels(&["--input", "small.tar", "--", "true", "small.tar"]);
+    assert_eq!(count(&copied, "warning"), count(&plain, "warning"), "{copied:?}");
+    let prepared = levels(&["--prepare", "true", "--", "true", "small"]);
+    assert_eq!(count(&prepared, "note") + 1, count(&plain, "note"), "{plain:?}, {prepared:?}");
 }

@@ -28,7 +28,9 @@ pub(super) fn write(scene: &Scene, output: &mut dyn Write) -> io::Result<()> {
     // The background is opaque, so every pixel is.
     let colors: Vec<u8> =
         canvas.image.data().chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
-    let mut encoder = ::png::Encoder::new(output, width, height);
+    // The encoder's errors do not tell a closed pipe from others: it writes to memory.
+    let mut encoded = Vec::new();
+    let mut encoder = ::png::Encoder::new(&mut encoded, width, height);
     encoder.set_color(::png::ColorType::Rgb);
     encoder.set_depth(::png::BitDepth::Eight);
     let per_metre = (scale * 72.0 / 0.0254).round() as u32;
@@ -36,7 +38,7 @@ pub(super) fn write(scene: &Scene, output: &mut dyn Write) -> io::Result<()> {
     let mut writer = encoder.write_header()?;
     writer.write_image_data(&colors)?;
     writer.finish()?;
-    Ok(())
+    output.write_all(&encoded)
 }
 
 struct Canvas {

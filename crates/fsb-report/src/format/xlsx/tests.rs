@@ -23,7 +23,7 @@ fn numbers_are_numbers_and_the_header_stays_in_view() {
         assert!(names.contains(&format!("name=\"{name}\"")), "{names}");
     }
     let sheet = part(&book, "xl/worksheets/sheet1.xml");
-    assert!(sheet.contains("state=\"frozen\"") && sheet.contains("<autoFilter ref=\"A1:X25\"/>"), "{sheet}");
+    assert!(sheet.contains("state=\"frozen\"") && sheet.contains("<autoFilter ref=\"A1:Z25\"/>"), "{sheet}");
     let ratio = summary.rows[0].cells[1].against.as_ref().expect("a comparison").ratio;
     assert!(sheet.contains(&format!("<v>{ratio}</v>")), "{ratio} in {sheet}");
     assert_eq!(book, FORMAT.render_bytes(&report), "the file depends on the run only");

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fsb_model::race::Refused;
-use fsb_model::{Bytes, Identity, Race};
+use fsb_model::{Bytes, Identity, Race, WorkloadSpec};
 use fsb_report::show::entry;
 use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
 
 use self::candidates::Raced;
 use super::help::heading;
+use super::plan_text::workload;
 use super::run::{CommandArguments, check_units, check_words};
 use crate::front::{self, Turn};
 use crate::progress::Verbosity;
@@ -55,6 +56,9 @@ pub struct Arguments {
     /// Suite to run; see 'fsb list suites' [default: quick]
     #[arg(long, value_name = "NAME", help_heading = heading::WORKLOAD)]
     suite: Option<String>,
+    /// Workload to run, KIND[,PARAM=VALUE…]; see 'fsb list workloads'; repeatable
+    #[arg(long = "workload", value_name = "KIND", hide_short_help = true, help_heading = heading::WORKLOAD, conflicts_with = "suite")]
+    workloads: Vec<String>,
     /// Seed of orders and data [default: random, recorded]
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::WORKLOAD,
         value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
@@ -113,10 +117,14 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     if arguments.list {
         return list(&raced, &refused, arguments.risky);
     }
-    let workload = arguments.command.workload(None, true)?;
-    if workload.is_some() && arguments.suite.is_some() {
-        return Err(exit::failure(&code::CONFLICT, "a command and --suite exclude each other: give one of them"));
+    let mut workloads: Vec<WorkloadSpec> =
+        arguments.workloads.iter().map(|text| workload(text)).collect::<anyhow::Result<_>>()?;
+    let command = arguments.command.workload(None, true)?;
+    if command.is_some() && (arguments.suite.is_some() || !workloads.is_empty()) {
+        let message = "a command excludes --suite and --workload: give one of them";
+        return Err(exit::failure(&code::CONFLICT, message));
     }
+    workloads.extend(command);
     let (raced, first_stage, factors) = match arguments.effects {
         true => effects::design(raced, PLACES as usize)?,
         false => (raced, Vec::new(), Vec::new()),
@@ -145,7 +153,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     };
     let plan = PlanFile {
         targets: raced.iter().map(|raced| typed(&raced.target.to_string())).collect(),
-        workloads: workload.into_iter().collect(),
+        workloads,
         suite: arguments.suite,
         seed: arguments.seed,
         size: Some(arguments.size.unwrap_or(SIZE)),

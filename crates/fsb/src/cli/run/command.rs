@@ -8,6 +8,7 @@ use fsb_model::{Params, WorkloadSpec};
 use serde_json::{Value, json};
 
 use crate::cli::help::heading;
+use crate::stderr::say;
 use crate::{code, exit};
 
 /// Options of the command that follows `--`.
@@ -90,7 +91,20 @@ impl CommandArguments {
             check_program(&self.command)?;
             if runs_here {
                 check_on_path(&self.command)?;
+                files_here(&self.command).iter().for_each(|file| {
+                    let path = std::path::absolute(file).unwrap_or_default();
+                    say(&format!(
+                        "warning: {file} is not in the directory of each target, where the command runs: name it as {}, \
+                         or copy it there with --input {file}",
+                        path.display()
+                    ));
+                });
             }
+        }
+        if self.prepare.is_none() {
+            say(
+                "note: the command meets what its earlier runs left in its directory; --prepare CMD resets it before each run",
+            );
         }
         let mut params = Params::new();
         let mut add = |key: &str, value: Value| drop(params.insert(key.to_owned(), value));
@@ -157,6 +171,17 @@ fn check_program(command: &[String]) -> anyhow::Result<()> {
     let message =
         format!("{first}: the command runs in the directory of each target, and {first} is not there; {help}");
     Err(exit::failure(&code::INVALID_VALUE, message))
+}
+
+/// Returns the arguments that name a file of the working directory, which a command in the directory of a target does not
+/// meet. It may be about to make a file of the same name.
+fn files_here(command: &[String]) -> Vec<&str> {
+    let words = command.iter().flat_map(|line| line.split_whitespace()).skip(1);
+    let is_plain = |word: &&str| word.chars().all(|c| c.is_alphanumeric() || "-_.+/".contains(c));
+    let mut files: Vec<&str> = words.filter(is_plain).filter(|word| !word.starts_with(['/', '-', '.'])).collect();
+    files.retain(|word| Path::new(word).is_file());
+    files.dedup();
+    files
 }
 
 /// Refuses a program that is not on PATH, before a target is formatted. A line for the shell may begin with a builtin.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_model::units::parse_duration;
-use fsb_model::{Bytes, Identity, Place, Target};
+use fsb_model::{Bytes, Identity, Place, Target, WorkloadSpec};
 use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
 use fsb_runner::{shipped_plan, suite, vm};
 use fsb_testbed::control;
@@ -20,7 +20,7 @@ pub(super) use self::command::is_program;
 use self::series::Making;
 use self::trace::TraceArguments;
 use super::help::heading;
-use super::plan_text::{is_plan, read_plan};
+use super::plan_text::{is_plan, read_plan, workload};
 use crate::author;
 use crate::front::{self, Turn};
 use crate::progress::Verbosity;
@@ -56,6 +56,10 @@ pub struct Arguments {
     /// Suite to run; see 'fsb list suites' [default: quick]
     #[arg(long, value_name = "NAME", help_heading = heading::WORKLOAD)]
     suite: Option<String>,
+    /// Workload to run, KIND[,PARAM=VALUE…], such as read,access=random,cache=cold; see 'fsb list workloads'; repeatable
+    #[arg(long = "workload", value_name = "KIND", hide_short_help = true, help_heading = heading::WORKLOAD,
+        conflicts_with_all = ["suite", "tree", "resume"])]
+    workloads: Vec<String>,
     /// Copy and delete a tree with the shape of DIR, or of the tree in a run.json
     #[arg(long, value_name = "DIR", hide_short_help = true, help_heading = heading::WORKLOAD,
         conflicts_with_all = ["suite", "resume"])]
@@ -251,9 +255,11 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         }
         (command, trace) => command.or(trace),
     };
-    let says_what = suite.is_some() || under.suite.is_some() || !under.workloads.is_empty();
+    let named: Vec<WorkloadSpec> =
+        arguments.workloads.iter().map(|text| workload(text)).collect::<anyhow::Result<_>>()?;
+    let says_what = suite.is_some() || under.suite.is_some() || !under.workloads.is_empty() || !named.is_empty();
     let (workloads, image) = match (&arguments.tree, command) {
-        (None, None) => (Vec::new(), None),
+        (None, None) => (named, None),
         (Some(_), Some(_)) => {
             return Err(exit::failure(
                 &code::CONFLICT,
@@ -263,7 +269,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         (None, Some(_)) if says_what => {
             return Err(exit::failure(
                 &code::CONFLICT,
-                "a command or trace excludes a suite or plan with workloads: give one of them",
+                "a command or trace excludes a suite, --workload and a plan with workloads: give one of them",
             ));
         }
         (None, Some(command)) => (vec![command], None),
