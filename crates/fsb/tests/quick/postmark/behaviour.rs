@@ -94,6 +94,7 @@ fn a_file_that_vanishes_ends_the_run_by_name_and_the_next_one_follows() {
     let lines = "set number 30\nset bias create -1\nset transactions 2000000000\nset bias read 10\nrun\n\
                  set transactions 100\nrun\n";
     let running = start(directory.path(), lines);
+    wait_until("all files are there", Duration::from_secs(30), || listing(directory.path()).len() == 30);
     std::fs::remove_file(directory.path().join("7")).unwrap();
     let output = running.wait();
     expect_code(&output, 4);
