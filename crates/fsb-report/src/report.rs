@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use fsb_analysis::compare::Document;
 use fsb_model::Trial;
+use serde::Serialize;
 
 use crate::compare::{self, Selection};
 use crate::page::block::{Opening, Section};
@@ -51,11 +52,11 @@ impl<'a> Report<'a> {
     pub(crate) fn readable(&self) -> Readable<'_> {
         let (report, releases) = match self {
             Report::Run { summary, trials } => {
-                let (summary, releases) = run::short::shortened(summary);
+                let (summary, releases) = run::view::shortened(summary);
                 (Report::Run { summary, trials: Cow::Borrowed(trials) }, releases)
             }
             Report::Comparison { document, detail } => {
-                let (document, releases) = compare::short::shortened(document);
+                let (document, releases) = compare::view::shortened(document);
                 (Report::Comparison { document, detail: *detail }, releases)
             }
         };
@@ -105,4 +106,14 @@ impl Readable<'_> {
             Report::Comparison { .. } => None,
         }
     }
+}
+
+/// A step of the method.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Paragraph {
+    /// What it is about.
+    pub title: &'static str,
+    /// How it is done.
+    pub text: String,
 }

@@ -2,7 +2,7 @@
 
 use fsb_analysis::{Outcome, Resolution};
 
-use crate::run::resolution::bound;
+use crate::run::headline::bound;
 use crate::show::{counted, listed, percent};
 
 /// What a tally says of its rows.

@@ -3,11 +3,11 @@
 use fsb_model::Unit;
 use serde_json::{Value, json};
 
-use super::figure::{figure, logarithmic, short};
 use super::look::{color, fill, key, plain};
-use super::member::{Chart, ChartKind, Draw};
-use crate::compare::numbers::Scale;
+use super::look::{figure, logarithmic, short};
+use super::{Chart, ChartKind, Draw};
 use crate::compare::operation::OperationRow;
+use crate::compare::operation::Scale;
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind { name: "boxes", draw: Draw::Overview(draw) };

@@ -5,9 +5,9 @@ use fsb_model::units::show_seconds;
 use serde_json::{Value, json};
 
 use super::axis::{second_ticks, unit};
-use super::figure::{figure, short};
 use super::look::{color, dash, key, plain};
-use super::member::{Chart, ChartKind, Draw};
+use super::look::{figure, short};
+use super::{Chart, ChartKind, Draw};
 use crate::run::course::Course;
 use crate::view::{Row, View};
 

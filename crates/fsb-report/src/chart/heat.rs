@@ -8,8 +8,8 @@ use fsb_model::Better;
 use serde_json::{Value, json};
 
 use super::axis::ratio_ticks;
-use super::figure::{short, size_axis};
-use super::member::{Chart, ChartKind, Draw, KeyEntry};
+use super::look::{short, size_axis};
+use super::{Chart, ChartKind, Draw, KeyEntry};
 use crate::page::escape::script_safe;
 use crate::show::percent;
 use crate::view::{Row, View};

@@ -4,9 +4,9 @@ use fsb_model::units::show_seconds;
 use serde_json::{Value, json};
 
 use super::axis::second_ticks;
-use super::figure::{figure, short};
 use super::look::{color, dash, key, mark, plain};
-use super::member::{Chart, ChartKind, Draw};
+use super::look::{figure, short};
+use super::{Chart, ChartKind, Draw};
 use crate::run::latency::{Quantile, quantile_name};
 use crate::view::{Row, View};
 

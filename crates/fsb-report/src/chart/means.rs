@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::figure::{beside, figure, short, size_axis};
+use super::look::{beside, figure, short, size_axis};
 use super::look::{color, dash, key, mark, plain};
-use super::member::{Chart, ChartKind, Draw};
+use super::{Chart, ChartKind, Draw};
 use crate::compare::detail::Fixed;
-use crate::compare::numbers::Scale;
+use crate::compare::operation::Scale;
 use crate::view::View;
 
 pub(super) const KIND: ChartKind = ChartKind { name: "means", draw: Draw::Size(draw) };

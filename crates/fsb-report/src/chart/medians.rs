@@ -3,10 +3,10 @@
 use fsb_analysis::compare::{Operation, Slice};
 use serde_json::{Value, json};
 
-use super::figure::{beside, figure, short, size_axis, value_axis};
+use super::look::{beside, figure, short, size_axis, value_axis};
 use super::look::{color, dash, key, mark, plain};
-use super::member::{Chart, ChartKind, Draw};
-use crate::compare::numbers::Scale;
+use super::{Chart, ChartKind, Draw};
+use crate::compare::operation::Scale;
 use crate::view::{Row, View};
 
 pub(super) const BY_FILE_SIZE: ChartKind = ChartKind {

@@ -4,9 +4,9 @@ use fsb_analysis::Interval;
 use serde_json::{Value, json};
 
 use super::axis::ratio_ticks;
-use super::figure::{figure, short};
 use super::look::{brief, color, key, mark, plain};
-use super::member::{Chart, ChartKind, Draw};
+use super::look::{figure, short};
+use super::{Chart, ChartKind, Draw};
 use crate::show::{capital, percent};
 use crate::view::{Row, View};
 

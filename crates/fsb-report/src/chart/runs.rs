@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::figure::{figure, short, value_axis};
 use super::look::{color, dash, key, mark, plain};
-use super::member::{Chart, ChartKind, Draw};
-use crate::compare::numbers::Scale;
+use super::look::{figure, short, value_axis};
+use super::{Chart, ChartKind, Draw};
+use crate::compare::operation::Scale;
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind { name: "runs", draw: Draw::Row(draw) };

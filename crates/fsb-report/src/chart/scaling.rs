@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::axis;
-use super::figure::{beside, figure, short, value_axis};
+use super::look::{beside, figure, short, value_axis};
 use super::look::{color, dash, key, mark, plain};
-use super::member::{Chart, ChartKind, Draw};
-use crate::run::curve::{By, Scaling};
+use super::{Chart, ChartKind, Draw};
+use crate::run::scaling::{By, Scaling};
 use crate::run::summary::Workload;
 use crate::view::View;
 

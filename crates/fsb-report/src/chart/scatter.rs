@@ -4,11 +4,11 @@ use fsb_analysis::compare::{Cell, Colour, PooledAgainst};
 use fsb_model::Better;
 use serde_json::{Value, json};
 
-use super::figure::{logarithmic, short, size_text};
 use super::look::brief;
-use super::member::{Chart, ChartKind, Draw, KeyEntry};
-use crate::compare::numbers::Scale;
+use super::look::{logarithmic, short, size_text};
+use super::{Chart, ChartKind, Draw, KeyEntry};
 use crate::compare::operation::OperationRow;
+use crate::compare::operation::Scale;
 use crate::page::escape::script_safe;
 use crate::view::{Row, View};
 

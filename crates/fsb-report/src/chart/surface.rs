@@ -3,9 +3,9 @@
 use fsb_analysis::compare::{Cell, Operation};
 use serde_json::{Value, json};
 
-use super::figure::{short, size_text};
-use super::member::{Chart, ChartKind, Draw};
-use crate::compare::numbers::Scale;
+use super::look::{short, size_text};
+use super::{Chart, ChartKind, Draw};
+use crate::compare::operation::Scale;
 use crate::page::escape::script_safe;
 use crate::view::View;
 

@@ -6,9 +6,9 @@ use fsb_analysis::Estimate;
 use serde_json::{Value, json};
 
 use super::axis::unit;
-use super::figure::{figure, short};
 use super::look::{brief, color, dash, key, mark, plain};
-use super::member::{Chart, ChartKind, Draw};
+use super::look::{figure, short};
+use super::{Chart, ChartKind, Draw};
 use crate::run::groups::{self, BlockGroup};
 use crate::run::summary::{TrialPoint, Workload};
 use crate::view::{Row, View};

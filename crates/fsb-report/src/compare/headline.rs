@@ -5,7 +5,7 @@ use fsb_analysis::{FEWEST_RUNS_JUDGED, Outcome, Verdict};
 use fsb_model::Better;
 
 use super::between::unjudged_of;
-use super::selection::Selection;
+use super::operation::Selection;
 use crate::show::{capital, counted, listed, listed_or_counted, percent};
 use crate::tally::{TallyWords, Told, tally};
 use crate::view::Row;

@@ -2,18 +2,12 @@
 
 pub(crate) mod between;
 pub(crate) mod detail;
-mod facts;
 mod headline;
 mod method;
-pub(crate) mod numbers;
 pub(crate) mod operation;
 pub(crate) mod rows;
 pub(crate) mod sections;
-pub(crate) mod selection;
-pub(crate) mod short;
-mod sizes;
 mod tables;
-mod values;
 pub(crate) mod view;
 
-pub(crate) use selection::Selection;
+pub(crate) use operation::Selection;

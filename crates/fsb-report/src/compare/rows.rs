@@ -3,8 +3,8 @@
 use fsb_analysis::Outcome;
 use fsb_analysis::compare::{ALL, OURS, Operation};
 
+use super::operation::Selection;
 use super::operation::{OperationRow, SetStatistics};
-use super::selection::Selection;
 use crate::mark;
 use crate::view::{CellView, Row, RowData};
 

@@ -4,8 +4,8 @@ use fsb_analysis::compare::{Operation, Pooled, PooledAgainst, SetSummary, Slice}
 use fsb_analysis::{Method, Verdict};
 use fsb_model::Unit;
 
-use super::numbers::{Scale, p_value};
 use super::operation::{OperationRow, SetStatistics, t_word};
+use super::operation::{Scale, p_value};
 use super::rows;
 use super::view::{is_judged, line};
 use crate::page::table::{Table, TableCell, TableRow};

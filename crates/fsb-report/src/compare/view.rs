@@ -1,14 +1,17 @@
 //! What is shown of a comparison.
 
-use fsb_analysis::compare::{Finding, Slice};
+use std::borrow::Cow;
+
+use fsb_analysis::compare::{BySet, Classic, Document, Finding, Grid, Operation, SetSummary, Slice};
 use fsb_analysis::{FEWEST_RUNS_JUDGED, Verdict};
 use fsb_model::Better;
 use fsb_model::units::Bytes;
 
 use super::between::{condition_text, power_of, remedy_of};
+use super::operation::Selection;
 use super::operation::{SetStatistics, is_about};
-use super::selection::Selection;
-use super::{facts, headline, method, rows, values};
+use super::{detail, headline, method, rows};
+use crate::releases::Releases;
 use crate::screen::Names;
 use crate::show::{capital, counted};
 use crate::view::{Detail, DetailLine, Row, View, Words, brief_legend, legend_of_marks};
@@ -42,7 +45,7 @@ pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
         findings: Some(findings).filter(|findings| !findings.is_empty()),
         scaling: Vec::new(),
         published: None,
-        facts: facts::facts(document, &sets),
+        facts: facts(document, &sets),
         notes: Vec::new(),
         advice: None,
         problems: &[],
@@ -151,7 +154,7 @@ fn details_of_row<'v>(row: &'v Row<'_>, names: &'v [String]) -> impl Iterator<It
         lines: slices.iter().map(|slice| line(row, slice, names)).collect(),
     };
     let judged = slices.filter(|(_, slices)| !slices.is_empty()).map(by_size);
-    judged.chain(operation.into_iter().flat_map(|operation| values::details(row, operation, names)))
+    judged.chain(operation.into_iter().flat_map(|operation| detail::run_details(row, operation, names)))
 }
 
 /// One size: a cell a set.
@@ -160,4 +163,72 @@ pub(super) fn line(row: &Row<'_>, slice: &Slice, names: &[String]) -> DetailLine
     let cell = |name: &String| Some(rows::cell(operation?, &SetStatistics::of_slice(slice, name)));
     let cells = names.iter().filter_map(cell).collect();
     DetailLine { head: Bytes(slice.bytes).to_string(), column: None, cells }
+}
+
+/// What was read, set by set, and how much of it can be compared.
+pub(super) fn facts(document: &Document, sets: &[&SetSummary]) -> Vec<String> {
+    let mut facts: Vec<String> = sets.iter().map(|set| set_fact(set)).collect();
+    let coverage = &document.coverage;
+    if sets.len() > 1 {
+        facts.push(format!("{} in common", counted(coverage.common, "cell")));
+        let only = coverage.only.iter().filter(|(_, cells)| **cells > 0);
+        facts.extend(only.map(|(set, cells)| format!("{cells} more only in {set}")));
+    }
+    facts
+}
+
+fn set_fact(set: &SetSummary) -> String {
+    let version = set.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+    let blocks = set.blocks.map(|blocks| format!(", {}", counted(blocks, "block"))).unwrap_or_default();
+    format!("{}: {}{version}, {}{blocks}", set.name, set.tool, counted(set.runs, "run"))
+}
+
+/// The same with as much of each kernel's release in names as tells the kernels apart, and what was shortened. For
+/// people; programs get the names in full.
+pub(crate) fn shortened(document: &Document) -> (Cow<'_, Document>, Releases) {
+    let releases = Releases::of(document.sets.iter().map(|set| set.name.as_str()));
+    if releases.is_empty() {
+        return (Cow::Borrowed(document), releases);
+    }
+    let shorten = |text: &mut String| *text = releases.shorten(text);
+    let mut document = document.clone();
+    shorten(&mut document.baseline);
+    document.sets.iter_mut().for_each(|set| shorten(&mut set.name));
+    shorten_names(&mut document.coverage.only, &releases);
+    document.operations.iter_mut().for_each(|one| shorten_operation(one, &releases));
+    for found in &mut document.findings {
+        [&mut found.text, &mut found.baseline, &mut found.candidate].into_iter().for_each(shorten);
+    }
+    document.warnings.iter_mut().for_each(shorten);
+    (Cow::Owned(document), releases)
+}
+
+fn shorten_operation(operation: &mut Operation, releases: &Releases) {
+    shorten_classic(&mut operation.classic, releases);
+    shorten_names(&mut operation.estimate.against, releases);
+    operation.grid.iter_mut().for_each(|one| shorten_grid(one, releases));
+    for slice in operation.by_file_size.iter_mut().chain(&mut operation.by_record_size) {
+        shorten_classic(&mut slice.classic, releases);
+        shorten_grid(&mut slice.grid, releases);
+    }
+    for cell in &mut operation.cells {
+        shorten_names(&mut cell.means, releases);
+        shorten_names(&mut cell.values, releases);
+        shorten_names(&mut cell.against, releases);
+    }
+    shorten_names(&mut operation.letters, releases);
+    shorten_names(&mut operation.latencies, releases);
+}
+
+fn shorten_classic(classic: &mut Classic, releases: &Releases) {
+    shorten_names(&mut classic.sets, releases);
+    shorten_names(&mut classic.against, releases);
+}
+
+fn shorten_grid(grid: &mut Grid, releases: &Releases) {
+    shorten_names(&mut grid.against, releases);
+}
+
+fn shorten_names<T>(map: &mut BySet<T>, releases: &Releases) {
+    *map = std::mem::take(map).into_iter().map(|(name, value)| (releases.shorten(&name), value)).collect();
 }

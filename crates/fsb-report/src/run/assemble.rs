@@ -7,8 +7,7 @@ use super::published::PublishedTable;
 use super::shown::ShownTrial;
 use super::summary::{Summary, TrustLevel, Workload};
 use super::{
-    beside, compare_earlier, environment, facts, headline, interference, method, rows, scaling, trust, unjudged,
-    warnings,
+    earlier, environment, facts, headline, interference, method, published, rows, scaling, trust, warnings, withheld,
 };
 
 /// The workloads that the run left out because of its budget.
@@ -62,7 +61,7 @@ impl Summary {
             findings: None,
         };
         if summary.unjudged.is_some() {
-            unjudged::strip(&mut summary);
+            withheld::strip(&mut summary);
         }
         headline::add_findings(&mut summary);
         let preface = interference::preface(trials).or_else(|| headline::withheld(&summary));
@@ -80,14 +79,14 @@ impl Summary {
     /// Lays published values beside the summary's own, matched by workload and file system.
     #[must_use]
     pub fn with_published(mut self, table: &PublishedTable) -> Summary {
-        self.published = Some(beside::beside(&self, table));
+        self.published = Some(published::beside(&self, table));
         self
     }
 
     /// Adds how far an earlier run of the same plan was.
     #[must_use]
     pub fn with_earlier_run(mut self, record: &RunRecord, earlier: &Summary, its_record: &RunRecord) -> Summary {
-        self.earlier = compare_earlier::compare((&self, record), (earlier, its_record));
+        self.earlier = earlier::compare((&self, record), (earlier, its_record));
         self
     }
 

@@ -1,8 +1,11 @@
 //! What rows cost beside time, as far as the first screen tells it: which touch no device, and where processors are what
 //! differs.
 
-use super::secondary;
-use super::summary::{Measured, Summary, Workload};
+use fsb_analysis::{BlockValue, Comparison, Ranking, hold_over_page};
+use fsb_model::metric::WITH_DEFERRED;
+use fsb_model::{Better, RunRecord};
+
+use super::summary::{Measured, Secondary, Summary, Workload};
 use crate::show::{Change, listed, some_rows, told_of_rows};
 
 /// Some lines below the table, where there is something to tell.
@@ -40,7 +43,7 @@ fn flushed(summary: &Summary) -> Option<String> {
 
 /// `Space that the files take differs: xfs +13 % [+12 +14] at create 4K files, durable.`
 fn space(summary: &Summary) -> Option<String> {
-    let rows = differing(summary, secondary::SPACE, |_| true);
+    let rows = differing(summary, SPACE, |_| true);
     (!rows.is_empty()).then(|| format!("Space that the files take differs: {}.", told_of_rows(&rows)))
 }
 
@@ -66,7 +69,7 @@ fn in_memory(summary: &Summary) -> Option<String> {
 /// `CPU time per operation differs where speed does not: xfs +12 % [+8 +16] at read 1M, warm.`
 fn processors(summary: &Summary) -> Option<String> {
     let even = |cell: &Measured| cell.against.as_ref().is_some_and(|against| !against.verdict.is_sure());
-    let rows = differing(summary, secondary::CPU, even);
+    let rows = differing(summary, CPU, even);
     (!rows.is_empty()).then(|| format!("CPU time per operation differs where speed does not: {}.", told_of_rows(&rows)))
 }
 
@@ -75,7 +78,7 @@ fn differing(summary: &Summary, cost: &str, is_meant: impl Fn(&Measured) -> bool
     let of_row = |row: &Workload| {
         let cells = summary.targets.iter().zip(&row.cells).filter(|(_, cell)| is_meant(cell));
         let named = cells.filter_map(|(target, cell)| {
-            let comparison = secondary::significant(cell, |metric| metric == cost)?;
+            let comparison = significant(cell, |metric| metric == cost)?;
             Some(format!("{} {}", target.label(), Change::of(comparison).text()))
         });
         let named: Vec<String> = named.collect();
@@ -84,9 +87,99 @@ fn differing(summary: &Summary, cost: &str, is_meant: impl Fn(&Measured) -> bool
     summary.rows.iter().filter(|_| summary.compares()).filter_map(of_row).collect()
 }
 
+/// `Including deferred work: ext4 -12 % [-14 -10] and xfs -4 % [-5 -3] at delete 4K files, durable.`: the speeds that it
+/// significantly changes by more than matters.
+pub(super) fn deferred_line(summary: &Summary) -> Option<String> {
+    let of_row = |row: &Workload| {
+        let cells = summary.targets.iter().zip(&row.cells);
+        let named = cells
+            .filter_map(|(target, cell)| Some(format!("{} {}", target.label(), deferred_change(cell, row.better)?)));
+        let named: Vec<String> = named.collect();
+        (!named.is_empty()).then(|| (listed(&named), row.workload.clone()))
+    };
+    let rows: Vec<(String, String)> = summary.rows.iter().filter_map(of_row).collect();
+    (!rows.is_empty()).then(|| format!("Including deferred work: {}.", told_of_rows(&rows)))
+}
+
+/// The change of a cell's speed if the clock goes on until the target is idle.
+fn deferred_change(cell: &Measured, better: Better) -> Option<String> {
+    let comparison = significant(cell, |metric| metric.ends_with(WITH_DEFERRED))?;
+    let speed = if better == Better::Higher { comparison.clone() } else { comparison.inverse() };
+    Some(Change::of(&speed).text())
+}
+
+/// CPU seconds of an operation.
+pub(super) const CPU: &str = "cpu_per_operation";
+/// Bytes that the files take.
+pub(super) const SPACE: &str = "space";
+
+/// A comparison of one metric of one row, and the cell that it belongs to.
+struct Place {
+    row: usize,
+    target: usize,
+    metric: String,
+}
+
+/// Compares costs with the reference's, and rates with deferred work with those without, all corrected together for
+/// their number.
+pub(super) fn compare(rows: &mut [Workload], record: &RunRecord) {
+    let mut places: Vec<Place> = Vec::new();
+    let mut rankings: Vec<Ranking> = Vec::new();
+    let is_ranked = |target: usize| record.unjudged_target(&record.plan.targets[target]).is_none();
+    for (number, row) in rows.iter().enumerate().filter(|(_, row)| row.withheld.is_none()) {
+        for (target, cell) in row.cells.iter().enumerate().filter(|(target, _)| is_ranked(0) && is_ranked(*target)) {
+            for found in &cell.secondary {
+                let Some((samples, better)) = samples(row, target, found) else { continue };
+                let Ok(ranking) = Ranking::at_look(&samples, &record.looks, better, record.plan.theta) else {
+                    continue;
+                };
+                places.push(Place { row: number, target, metric: found.metric.clone() });
+                rankings.push(ranking);
+            }
+        }
+    }
+    hold_over_page(&mut rankings);
+    for (place, ranking) in places.iter().zip(&rankings) {
+        let secondary = &mut rows[place.row].cells[place.target].secondary;
+        if let Some(found) = secondary.iter_mut().find(|found| found.metric == place.metric) {
+            found.against = ranking.comparison(0, 1);
+        }
+    }
+}
+
+/// Whether values of a metric are compared with others.
+pub(super) fn is_compared(metric: &str) -> bool {
+    metric == CPU || metric == SPACE || metric.ends_with(WITH_DEFERRED)
+}
+
+/// The values to compare and the direction that is good. Returns `None` for metrics that are not compared, and where a
+/// value is zero.
+fn samples(row: &Workload, target: usize, found: &Secondary) -> Option<([Vec<BlockValue>; 2], Better)> {
+    // Both rates of a trial are of one part of the medium, which cancels out.
+    let without_part = |points: &[BlockValue]| points.iter().map(|point| BlockValue { part: None, ..*point }).collect();
+    let (samples, better): ([Vec<BlockValue>; 2], Better) = match found.metric.as_str() {
+        CPU | SPACE if target > 0 => {
+            ([row.cells[0].beside(&found.metric)?.points.clone(), found.points.clone()], Better::Lower)
+        }
+        metric if metric.ends_with(WITH_DEFERRED) => {
+            ([without_part(&row.cells[target].values()), without_part(&found.points)], row.better)
+        }
+        _ => return None,
+    };
+    let positive = samples.iter().flatten().all(|point| point.value.is_finite() && point.value > 0.0);
+    positive.then_some((samples, better))
+}
+
+/// The comparison of a metric of a cell, if it is significant and differs by more than matters.
+pub(super) fn significant(cell: &Measured, is_meant: impl Fn(&str) -> bool) -> Option<&Comparison> {
+    let found = cell.secondary.iter().find(|secondary| is_meant(&secondary.metric))?;
+    found.against.as_ref().filter(|comparison| comparison.verdict.is_sure())
+}
+
 #[cfg(test)]
 mod tests {
-    use fsb_model::metric::{CPU_PER_OPERATION, DEVICE_BYTES_PER_OPERATION};
+    use fsb_model::metric::{CPU_PER_OPERATION, DEVICE_BYTES_PER_OPERATION, OPERATION_RATE, WITH_DEFERRED};
+    use fsb_model::{RunRecord, Trial};
 
     use super::*;
     use crate::sample;
@@ -133,7 +226,7 @@ mod tests {
         }
         let against = |record: &fsb_model::RunRecord, trials: &[fsb_model::Trial]| {
             let summary = Summary::of_run(record, trials);
-            (lines(&summary).len(), summary.rows[0].cells[1].beside(secondary::CPU).unwrap().against.clone().unwrap())
+            (lines(&summary).len(), summary.rows[0].cells[1].beside(CPU).unwrap().against.clone().unwrap())
         };
         let (lines, comparison) = against(&record, &trials);
         assert_eq!((lines, comparison.verdict), (0, fsb_analysis::Verdict::PerhapsSlower), "{comparison:?}");
@@ -156,9 +249,35 @@ mod tests {
         let (record, trials) = sample::side_by_side(&["ext4", "xfs", "btrfs"], 9);
         let summary = Summary::of_run(&record, &trials);
         for cell in &summary.rows[0].cells[1..] {
-            let against = cell.beside(secondary::CPU).unwrap().against.as_ref().unwrap();
+            let against = cell.beside(CPU).unwrap().against.as_ref().unwrap();
             assert_eq!(against.method, fsb_analysis::Method::PairedOnParts);
             assert!(against.interval.is_some() && against.nominal_level.is_some(), "{against:?}");
         }
+    }
+
+    /// The line of a run whose first row has these rates with deferred work, as shares of its rates, by block.
+    fn line_of(share: impl Fn(u32) -> f64) -> Option<String> {
+        line_of_run(sample::run(&["ext4", "xfs"], 6), share)
+    }
+
+    fn line_of_run((record, mut trials): (RunRecord, Vec<Trial>), share: impl Fn(u32) -> f64) -> Option<String> {
+        for trial in trials.iter_mut().filter(|trial| trial.workload == record.cells[0].label && trial.target == "xfs")
+        {
+            let mut with = OPERATION_RATE.of(trial.metrics[0].value * share(trial.block));
+            with.name = format!("{}{WITH_DEFERRED}", trial.metrics[0].name);
+            trial.metrics.push(with);
+        }
+        deferred_line(&Summary::of_run(&record, &trials))
+    }
+
+    #[test]
+    fn deferred_work_is_told_with_its_interval_where_it_is_significant() {
+        let steady = line_of(|block| 0.9 - 0.002 * f64::from(block % 3)).unwrap();
+        assert_eq!(steady, "Including deferred work: xfs -10 % [-10 -10] at write 1M, durable.");
+        let on_parts =
+            line_of_run(sample::side_by_side(&["ext4", "xfs"], 6), |block| 0.9 - 0.002 * f64::from(block % 3));
+        assert_eq!(on_parts.unwrap(), "Including deferred work: xfs -10 % [-10 -10] at write 1M, durable.");
+        assert_eq!(line_of(|block| if block == 3 { 0.3 } else { 0.99 }), None, "one block alone is not significant");
+        assert_eq!(line_of(|block| 0.98 - 0.002 * f64::from(block % 3)), None, "less than matters");
     }
 }

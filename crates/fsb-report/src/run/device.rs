@@ -1,11 +1,13 @@
 //! What the raw devices beneath did in each block, and whether they changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_analysis::{Interval, LEVEL, ratio_of_means, t_interval};
 use fsb_model::RunRecord;
-use fsb_model::host::DeviceRates;
+use fsb_model::host::{DeviceManifest, DeviceRates};
 use fsb_model::units::{show_bytes, show_count};
+
+use crate::warning::different_media_text;
 
 /// A change is reported where the interval lies beyond this share.
 const CHANGED: f64 = 0.15;
@@ -96,6 +98,58 @@ fn logs(record: &RunRecord, blocks: impl Fn(u32) -> bool, rate: fn(&DeviceRates)
         .collect()
 }
 
+/// `on ext4 on vda (virtual disk, volatile write cache, writes throttled to 75 ms); what the host beneath caches is not
+/// known`; absent where nothing is known of the device.
+pub(super) fn storage_text(record: &RunRecord, device: &DeviceManifest) -> Option<String> {
+    if device.name.is_empty() {
+        return None;
+    }
+    let bottom = bottom_device(device);
+    let is_virtual = record.host.hypervisor.is_some();
+    let queue = |name: &str| bottom.queue.get(name).map(String::as_str);
+    let kind = match (is_virtual, queue("rotational")) {
+        // What a virtual disk says of its platters is made up.
+        (true, _) => Some("virtual disk"),
+        (false, Some("1")) => Some("rotating disk"),
+        (false, Some("0")) => Some("solid state"),
+        _ => None,
+    };
+    let cache = match queue("write_cache") {
+        Some("write back") => Some("volatile write cache"),
+        Some("write through") => Some("no volatile write cache"),
+        _ => None,
+    };
+    let throttled = queue("wbt_lat_usec").and_then(|text| text.parse::<f64>().ok()).filter(|usec| *usec > 0.0);
+    let throttled = throttled.map(|usec| format!("writeback throttled for reads within {} ms", usec / 1e3));
+    let properties: Vec<String> = kind.into_iter().chain(cache).map(str::to_owned).chain(throttled).collect();
+    let on = match &device.backing {
+        Some(backing) => format!("on {}", backing.replace("/dev/", "")),
+        None if bottom.name != device.name => format!("on {}", bottom.name),
+        None => bottom.name.clone(),
+    };
+    let host = if is_virtual { "; cold for this machine, but its host may cache" } else { "" };
+    let properties = if properties.is_empty() { String::new() } else { format!(" ({})", properties.join(", ")) };
+    Some(format!("{on}{properties}{host}"))
+}
+
+/// The disk at the end of the stack; the first one of several.
+fn bottom_device(device: &DeviceManifest) -> &DeviceManifest {
+    device.beneath.first().map_or(device, bottom_device)
+}
+
+/// What must be said where they do not.
+pub(super) fn different_media(record: &RunRecord) -> Option<String> {
+    // What was found counts; what was asked for stands in for a target that never came to be.
+    let own = |target: &fsb_model::Target| match record.targets.get(&target.name) {
+        Some(found) if found.failed.is_none() => found.medium.clone().unwrap_or_default(),
+        _ => target.file_system().map(|spec| spec.medium.to_string()).unwrap_or_default(),
+    };
+    let is_here =
+        |target: &&fsb_model::Target| record.targets.get(&target.name).is_none_or(|found| found.unavailable.is_none());
+    let media: BTreeSet<String> = record.plan.targets.iter().filter(is_here).map(own).collect();
+    (media.len() > 1).then(|| format!("{}; put all on one medium to compare file systems", different_media_text()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,5 +198,32 @@ mod tests {
     fn numbers_have_two_significant_digits() {
         let numbers = [0.0, 0.0123, 1.234, 9.96, 99.6, 609.0].map(significant);
         assert_eq!(numbers, ["0", "0.012", "1.2", "10.0", "100", "610"]);
+    }
+
+    fn disk(name: &str, queue: &[(&str, &str)]) -> DeviceManifest {
+        let queue = queue.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        DeviceManifest { name: name.to_owned(), queue, ..DeviceManifest::default() }
+    }
+
+    #[test]
+    fn the_disk_at_the_end_of_the_stack_is_told() {
+        let (mut record, _) = sample::run(&["ext4", "xfs"], 5);
+        let queue = [("rotational", "1"), ("write_cache", "write back"), ("wbt_lat_usec", "75000")];
+        let image = DeviceManifest {
+            backing: Some("ext4 on /dev/vda".to_owned()),
+            beneath: vec![disk("vda", &queue)],
+            ..disk("loop0", &[("rotational", "0")])
+        };
+        record.host.hypervisor = Some("kvm".to_owned());
+        assert_eq!(
+            storage_text(&record, &image).unwrap(),
+            "on ext4 on vda (virtual disk, volatile write cache, writeback throttled for reads within 75 ms); cold \
+             for this machine, but its host may cache"
+        );
+        record.host.hypervisor = None;
+        let partition = DeviceManifest { beneath: vec![disk("sda", &queue[..1])], ..disk("sda1", &[]) };
+        assert_eq!(storage_text(&record, &partition).unwrap(), "on sda (rotating disk)");
+        assert_eq!(storage_text(&record, &disk("nvme0n1", &[("rotational", "0")])).unwrap(), "nvme0n1 (solid state)");
+        assert_eq!(storage_text(&record, &DeviceManifest::default()), None);
     }
 }

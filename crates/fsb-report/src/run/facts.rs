@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fsb_analysis::{FEWEST_JUDGED, Outcome, blocks_to_scale};
-use fsb_model::units::show_duration;
+use fsb_model::run::Placement;
+use fsb_model::units::{show_bytes, show_duration};
 use fsb_model::{Repetition, RunRecord, TargetKind};
 
 use super::shown::{self, ShownTrial};
 use super::summary::{Summary, TargetSummary};
-use super::{beneath, device, placement, risks, unjudged};
-use crate::record_text::stop_reason_text;
+use super::{device, risks, withheld};
+use crate::record_text::{placement_reason_text, stop_reason_text};
 use crate::show::{counted, scale};
 use crate::warning::sufficient_budget;
 
@@ -52,12 +53,12 @@ pub(super) fn facts(record: &RunRecord, trials: &[ShownTrial], blocks: u32) -> V
         facts.push(media.into_iter().collect::<Vec<_>>().join(" and "));
     }
     let beneath: BTreeSet<String> =
-        record.media.values().filter_map(|medium| beneath::words(record, &medium.device)).collect();
+        record.media.values().filter_map(|medium| device::storage_text(record, &medium.device)).collect();
     if !beneath.is_empty() {
         facts.push(beneath.into_iter().collect::<Vec<_>>().join(" and "));
     }
     facts.extend(device::fact(record));
-    facts.extend(placement::fact(record));
+    facts.extend(placement_fact(record));
     let kernels: BTreeSet<&str> = trials.iter().map(|trial| trial.what.kernel.as_str()).collect();
     let own = Some(record.host.kernel.as_str());
     let kernels: Vec<&str> = if kernels.is_empty() { own.into_iter().collect() } else { kernels.into_iter().collect() };
@@ -68,7 +69,7 @@ pub(super) fn facts(record: &RunRecord, trials: &[ShownTrial], blocks: u32) -> V
         Some(planned) if record.stop_reason.is_none() && blocks < planned => format!("{blocks} of {planned} blocks"),
         _ => counted(blocks as usize, "block"),
     });
-    facts.extend(placement::looks(record, blocks));
+    facts.extend(looks(record, blocks));
     if record.plan.scale != 1.0 {
         facts.push(format!("scale {}", scale(record.plan.scale)));
     }
@@ -116,7 +117,7 @@ pub(super) fn seconds(record: &RunRecord, trials: &[ShownTrial]) -> Option<f64> 
 /// What would settle the undecided rows, or make rows that can be judged.
 pub(super) fn advice(summary: &Summary, record: &RunRecord, seconds: Option<f64>) -> Option<String> {
     if let Some(why) = summary.unjudged.as_deref().filter(|_| summary.blocks > 0) {
-        return Some(unjudged::advice(why));
+        return Some(withheld::unjudged_advice(why));
     }
     if let Some(budget) = sufficient_budget(&record.warnings).filter(|_| summary.blocks > 0) {
         return Some(format!("--budget {budget} would hold and judge all"));
@@ -144,4 +145,35 @@ fn rough(seconds: f64) -> String {
         s if s < 3570.0 => format!("{:.0} min", s / 60.0),
         s => show_duration(Duration::from_secs_f64(s)),
     }
+}
+
+/// `side by side on 3 parts of 660 MiB, 9 rounds`; `in turn: the targets are on different media`.
+pub(super) fn placement_fact(record: &RunRecord) -> Option<String> {
+    match record.placement.as_ref()? {
+        Placement::InTurn { reason } => Some(format!("in turn: {}", placement_reason_text(reason))),
+        Placement::SideBySide { parts, part_bytes } => {
+            let on = match parts {
+                0 => String::new(),
+                parts => format!(" on {} of {}", counted(*parts as usize, "part"), show_bytes(*part_bytes as f64)),
+            };
+            let rounds = rounds(record).map(|rounds| format!(", {rounds}")).unwrap_or_default();
+            Some(format!("side by side{on}{rounds}"))
+        }
+    }
+}
+
+/// `9 rounds`; `6 to 12 rounds` where rows differ.
+pub(super) fn rounds(record: &RunRecord) -> Option<String> {
+    let rounds = || record.rounds.values().map(|rounds| rounds.rounds);
+    let (fewest, most) = (rounds().min()?, rounds().max()?);
+    Some(if fewest == most { counted(most as usize, "round") } else { format!("{fewest} to {most} rounds") })
+}
+
+/// `2 of 3 interim analyses`; `None` if fewer than two were planned.
+pub(super) fn looks(record: &RunRecord, blocks: u32) -> Option<String> {
+    if record.looks.len() < 2 {
+        return None;
+    }
+    let taken = record.looks.iter().filter(|look| **look <= blocks).count();
+    Some(format!("{taken} of {} interim analyses", record.looks.len()))
 }

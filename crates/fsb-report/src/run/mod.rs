@@ -1,15 +1,8 @@
 //! Runs: what one found, and what is said of it.
 
 mod assemble;
-mod beneath;
-mod beside;
-mod cell;
-mod compare_earlier;
 mod costs;
 pub(crate) mod course;
-mod courses;
-pub(crate) mod curve;
-mod deferred;
 mod device;
 mod earlier;
 pub(crate) mod environment;
@@ -19,36 +12,29 @@ pub(crate) mod groups;
 pub(crate) mod headline;
 mod interference;
 pub(crate) mod latency;
-mod media;
 mod method;
-mod placement;
 pub(crate) mod published;
-pub(crate) mod resolution;
 pub(crate) mod risks;
 mod roles;
 mod rows;
-mod scaling;
-mod secondary;
+pub(crate) mod scaling;
 pub(crate) mod sections;
-pub(crate) mod short;
 mod shown;
 mod stretches;
 pub(crate) mod summary;
-mod sustained;
 mod tables;
 mod trust;
-pub(crate) mod unjudged;
 pub(crate) mod view;
 mod warnings;
-mod withheld;
+pub(crate) mod withheld;
 
-pub use curve::{By, Scaling};
 pub use earlier::{CellChange, CellValue, EarlierRun};
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
 pub use roles::{Program, ROLES, Role};
 pub use rows::{RowNow, row_states};
+pub use scaling::{By, Scaling};
 pub use shown::{MetricKind, ShownCell, ShownExtras, ShownMetric, ShownTrial, ShownTrials, Times, TrialFields, writes};
 pub use summary::{
     Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Trust, TrustLevel, Workload,

@@ -5,7 +5,7 @@ use fsb_model::{Params, shell};
 
 use super::shown::is_durable;
 use super::summary::{Summary, Workload};
-use super::{resolution, risks};
+use super::{headline, risks};
 
 /// A role of a machine.
 #[derive(Debug)]
@@ -128,8 +128,10 @@ fn outcome(summary: &Summary, row: &Workload) -> String {
     let names = |targets: &[usize]| risks::names(summary, targets);
     match (&row.ranking.outcome, row.resolution) {
         (Outcome::Winner(target), _) => format!("{} is fastest", names(&[*target])),
-        (Outcome::Tie(tied), Some(found)) => format!("{} are {}", names(tied), resolution::words(found)),
-        (Outcome::Undecided(open), Some(found)) => format!("{} between {}", resolution::words(found), names(open)),
+        (Outcome::Tie(tied), Some(found)) => format!("{} are {}", names(tied), headline::resolution_text(found)),
+        (Outcome::Undecided(open), Some(found)) => {
+            format!("{} between {}", headline::resolution_text(found), names(open))
+        }
         (Outcome::Tie(targets) | Outcome::Undecided(targets), None) => {
             format!("{} are not significantly different", names(targets))
         }

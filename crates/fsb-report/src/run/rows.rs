@@ -1,15 +1,18 @@
 //! Rows: one a workload.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use fsb_analysis::{
-    BlockValue, Outcome, Pair, Ranking, RoundLogs, RowState, Weighted, hold_over_page, row_state_on_page, scatter,
+    BlockValue, Description, Estimate, FEWEST_JUDGED, LEVEL, Outcome as RowOutcome, Pair, Ranking, RoundLogs, RowState,
+    Weighted, describe, hold_over_page, row_state_on_page, scatter, t_interval,
 };
-use fsb_model::{Better, Metric, Repetition, RunRecord, Target, Trial, Unit};
+use fsb_model::run::TargetRecord;
+use fsb_model::{Better, Metric, Outcome, Repetition, RunRecord, Target, Trial, Unit};
 
-use super::shown::ShownTrial;
-use super::summary::{Measured, Overall, TargetSummary, Workload};
-use super::{cell, risks, roles, secondary, stretches, withheld};
+use super::course::Course;
+use super::shown::{MetricKind, ShownTrial};
+use super::summary::{Lost, Measured, Overall, Secondary, State, TargetSummary, TrialPoint, Workload};
+use super::{costs, latency, risks, roles, stretches, withheld};
 use crate::mark;
 
 /// One row a cell of the plan, then one for every label that only the trials know.
@@ -23,12 +26,12 @@ pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
     // A target alone is not judged.
     for (row, case) in rows.iter_mut().zip(&cases).filter(|_| record.plan.targets.len() > 1) {
         let found = of_run.clone().or_else(|| withheld::of_case(record, case.label, &case.trials));
-        row.withheld = found.filter(|_| row.ranking.outcome != Outcome::Nothing);
+        row.withheld = found.filter(|_| row.ranking.outcome != RowOutcome::Nothing);
         if row.withheld.is_some() {
             row.ranking.withhold();
         }
     }
-    secondary::compare(&mut rows, record);
+    costs::compare(&mut rows, record);
     for row in &mut rows {
         for (index, cell) in row.cells.iter_mut().enumerate() {
             cell.against = (index > 0).then(|| row.ranking.comparison(0, index)).flatten();
@@ -116,7 +119,7 @@ fn cells(record: &RunRecord, case: &Case<'_>) -> (Metric, Vec<(Measured, Vec<Rou
     let cell = |target: &Target| {
         let own = by_target.get(&*target.name).map_or(&[][..], Vec::as_slice);
         let rounds = stretches::rounds(own, &primary);
-        (cell::cell(own, &primary, record.targets.get(&target.name)), rounds)
+        (cell(own, &primary, record.targets.get(&target.name)), rounds)
     };
     let cells = record.plan.targets.iter().map(cell).collect();
     (primary, cells)
@@ -165,7 +168,7 @@ fn rank(record: &RunRecord, cells: &[Measured], better: Better) -> Ranking {
     // Cells hold only values that are finite and above zero, so the error cannot occur; if it did, an unranked row
     // is the honest answer.
     Ranking::at_look(&samples, &record.looks, better, record.plan.theta)
-        .unwrap_or_else(|_| Ranking::without_pairs(cells.len(), Outcome::Nothing))
+        .unwrap_or_else(|_| Ranking::without_pairs(cells.len(), RowOutcome::Nothing))
 }
 
 /// Each target that may win against the reference over all workloads where both have values.
@@ -189,4 +192,121 @@ pub(super) fn overall(rows: &[Workload], targets: &[TargetSummary], theta: f64) 
         (workloads.len() > 1).then_some(Overall { comparison, workloads: workloads.len() })
     };
     (0..targets.len()).map(|target| (target > 0).then(|| against(target)).flatten()).collect()
+}
+
+/// Assembles a cell from its measured trials. `primary` names the row's metric; `target` says why the target as a
+/// whole could not be measured.
+pub(super) fn cell(trials: &[&ShownTrial], primary: &Metric, target: Option<&TargetRecord>) -> Measured {
+    let trials = last_attempts(trials);
+    let mut points = Vec::new();
+    let mut lost = Vec::new();
+    let mut valued: Vec<(&ShownTrial, f64)> = Vec::new();
+    for trial in &trials {
+        match value(trial, primary) {
+            Ok(value) => {
+                valued.push((trial, value));
+                points.push(TrialPoint {
+                    block: trial.block,
+                    order: trial.order,
+                    value,
+                    outlier: false,
+                    part: trial.part,
+                });
+            }
+            Err(reason) => lost.push(Lost { block: trial.block, order: trial.order, reason }),
+        }
+    }
+    let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+    let estimate = Estimate::of(&values).ok();
+    for index in estimate.iter().flat_map(|estimate| &estimate.outliers) {
+        points[*index].outlier = true;
+    }
+    let good: Vec<&ShownTrial> = trials.iter().copied().filter(|trial| trial.outcome == Outcome::Ok).collect();
+    Measured {
+        state: if points.is_empty() { state_of(&trials, &lost, target) } else { State::Measured },
+        estimate,
+        against: None,
+        mark: String::new(),
+        scatter: None,
+        not_stationary: None,
+        trials: points,
+        lost,
+        secondary: other_metrics(&good, primary),
+        latency: latency::merged(&good),
+        course: Course::of(&valued),
+    }
+}
+
+/// In run order, one trial a block: where a trial was made again, the last attempt.
+pub(super) fn last_attempts<'a>(trials: &[&'a ShownTrial]) -> Vec<&'a ShownTrial> {
+    let mut by_block: BTreeMap<u32, &ShownTrial> = BTreeMap::new();
+    for trial in trials {
+        let later = |held: &&ShownTrial| (trial.attempt, trial.order) >= (held.attempt, held.order);
+        if by_block.get(&trial.block).is_none_or(later) {
+            by_block.insert(trial.block, trial);
+        }
+    }
+    let mut trials: Vec<&ShownTrial> = by_block.into_values().collect();
+    trials.sort_by_key(|trial| trial.order);
+    trials
+}
+
+pub(super) fn value(trial: &ShownTrial, primary: &Metric) -> Result<f64, String> {
+    if trial.outcome != Outcome::Ok {
+        return Err(trial.reason());
+    }
+    match trial.metric(&primary.name) {
+        Some(value) if value.is_finite() && value > 0.0 => Ok(value),
+        Some(value) => Err(format!("invalid: {value} is not a measurement")),
+        None => Err(format!("invalid: it has no {}", primary.name)),
+    }
+}
+
+fn state_of(trials: &[&ShownTrial], lost: &[Lost], target: Option<&TargetRecord>) -> State {
+    if let Some(why) = target.and_then(|target| target.unavailable.as_ref()) {
+        return State::Unavailable(why.clone());
+    }
+    // The words of the reason without its kind, which the state itself says.
+    let bare = |reason: &str| reason.split_once(": ").map_or(reason, |(_, rest)| rest).to_owned();
+    let first = lost.first().map(|lost| bare(&lost.reason));
+    match (trials.first().map(|trial| trial.outcome), first) {
+        (Some(Outcome::NotApplicable), Some(reason)) => State::NotApplicable(reason),
+        (Some(Outcome::Failed), Some(reason)) => State::Failed(reason),
+        (Some(_), Some(reason)) => State::Invalid(reason),
+        _ => match target.and_then(|target| target.failed.as_ref()) {
+            Some(reason) => State::Failed(reason.clone()),
+            None => State::Missing("no block reached it".to_owned()),
+        },
+    }
+}
+
+/// Every other metric of the good trials, in the order in which they record them.
+fn other_metrics(good: &[&ShownTrial], primary: &Metric) -> Vec<Secondary> {
+    let mut names: Vec<&MetricKind> = Vec::new();
+    for metric in good.iter().flat_map(|trial| trial.metrics()) {
+        if metric.kind.name != primary.name && !names.iter().any(|known| known.name == metric.kind.name) {
+            names.push(metric.kind);
+        }
+    }
+    names.into_iter().filter_map(|metric| describe_metric(good, metric)).collect()
+}
+
+fn describe_metric(good: &[&ShownTrial], metric: &MetricKind) -> Option<Secondary> {
+    let point = |trial: &&ShownTrial| {
+        let value = trial.metric(&metric.name)?;
+        Some(BlockValue { block: trial.block, value, part: trial.part })
+    };
+    let points: Vec<BlockValue> = good.iter().filter_map(point).collect();
+    let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+    let description: Description = describe(&values).ok()?;
+    let interval = t_interval(&values, LEVEL).ok()?.filter(|_| description.n >= FEWEST_JUDGED);
+    Some(Secondary {
+        metric: metric.name.clone(),
+        unit: metric.unit,
+        better: metric.better,
+        description,
+        interval,
+        against: None,
+        points: if costs::is_compared(&metric.name) { points } else { Vec::new() },
+    })
 }

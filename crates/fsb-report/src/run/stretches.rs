@@ -1,21 +1,23 @@
 //! What the stretches of a cell's trials tell: where scatter comes from, and whether all are of one kind.
 
 use fsb_analysis::{NotStationary, RoundLogs, stationarity};
+use fsb_model::metric::{BEFORE_STEADY, JOURNAL_TURNS, STEADY_DRIFT};
 use fsb_model::{Better, Metric, Unit};
 
-use super::cell;
+use super::rows;
 use super::shown::ShownTrial;
-use crate::show::percent;
+use super::summary::{Measured, Summary, Workload};
+use crate::show::{listed, percent, some_of, some_rows};
 
 /// The logarithms of the rates of all rounds, by block, on the scale of the trials' own values: a stretch is the same work
 /// every time, so that its time is all it takes.
 pub(super) fn rounds(trials: &[&ShownTrial], primary: &Metric) -> Vec<RoundLogs> {
-    cell::last_attempts(trials).into_iter().filter_map(|trial| of_trial(trial, primary)).collect()
+    rows::last_attempts(trials).into_iter().filter_map(|trial| of_trial(trial, primary)).collect()
 }
 
 fn of_trial(trial: &ShownTrial, primary: &Metric) -> Option<RoundLogs> {
     let times = trial.timed_ns.to_vec();
-    let value = cell::value(trial, primary).ok()?;
+    let value = rows::value(trial, primary).ok()?;
     if times.is_empty() || times.contains(&0) {
         return None;
     }
@@ -52,4 +54,57 @@ pub(super) fn words(found: &NotStationary, unit: Unit, better: Better) -> String
             )
         }
     }
+}
+
+/// Some lines below the table, where there is something to tell.
+pub(super) fn sustained_lines(summary: &Summary) -> Vec<String> {
+    slower_than_before(summary).into_iter().chain(unwritten(summary)).collect()
+}
+
+/// `Before the steady state: ext4 +38 % at make and delete 4K files, sustained.`
+fn slower_than_before(summary: &Summary) -> Option<String> {
+    let told = |cell: &Measured| {
+        let change = cell.beside(BEFORE_STEADY.name)?.description.mean - 1.0;
+        (change.abs() > summary.theta).then(|| format!("{:+.0} %", change * 100.0))
+    };
+    let rows = sustained_rows(summary, &told);
+    (!rows.is_empty()).then(|| format!("Rates before the steady state differed: {}.", some_rows(&rows)))
+}
+
+/// `Journals that were not written once while work was held: ext4 0.2 times at rename 4K files, sustained.`
+fn unwritten(summary: &Summary) -> Option<String> {
+    let told = |cell: &Measured| {
+        let turns = cell.beside(JOURNAL_TURNS.name)?.description.mean;
+        (turns < 1.0).then(|| format!("{turns:.1} times"))
+    };
+    let rows = sustained_rows(summary, &told);
+    (!rows.is_empty()).then(|| format!("The journal was written less than once during the work: {}.", some_rows(&rows)))
+}
+
+/// Cells whose rate went on changing.
+pub(super) fn unsteady_warning(summary: &Summary) -> Option<String> {
+    /// What the later half of a steady part may differ from its first one.
+    const STEADY: f64 = 0.1;
+    let told = |cell: &Measured| {
+        let change = cell.beside(STEADY_DRIFT.name)?.description.mean - 1.0;
+        (change.abs() > STEADY).then(|| format!("{:+.0} %", change * 100.0))
+    };
+    let rows = sustained_rows(summary, &told);
+    (!rows.is_empty()).then(|| {
+        format!(
+            "the rate still changed between the two halves: {}; use a longer 'stretch' in the plan",
+            some_of(&rows, 3)
+        )
+    })
+}
+
+/// What is told of cells, row by row.
+fn sustained_rows(summary: &Summary, told: &dyn Fn(&Measured) -> Option<String>) -> Vec<String> {
+    let of_row = |row: &Workload| {
+        let cells = summary.targets.iter().zip(&row.cells);
+        let cells = cells.filter_map(|(target, cell)| Some(format!("{} {}", target.label(), told(cell)?)));
+        let cells: Vec<String> = cells.collect();
+        (!cells.is_empty()).then(|| format!("{} at {}", listed(&cells), row.workload))
+    };
+    summary.rows.iter().filter_map(of_row).collect()
 }

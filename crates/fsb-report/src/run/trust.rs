@@ -6,7 +6,7 @@ use fsb_model::{Outcome, Phase, RunRecord, Warning};
 use super::shown::ShownTrial;
 use super::summary::{Summary, Trust, TrustLevel};
 use super::withheld::{self, Withheld};
-use super::{interference, media};
+use super::{device, interference};
 use crate::show::counted;
 
 /// Where more of the trials than this were disturbed, or have no value, the numbers are less sure than they look.
@@ -104,7 +104,7 @@ fn fair(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<Rea
     let busy = trials.iter().filter(|trial| trial.counts() && !trial.at_rest).count();
     let busy = (busy > 0).then(|| format!("{} began on targets that were not idle", counted(busy, "trial")));
     found.extend(reasons([unreliable, drifted, busy].into_iter().flatten(), DOCTOR));
-    let media = media::differ(record).map(|_| "targets are on different media".to_owned());
+    let media = device::different_media(record).map(|_| "targets are on different media".to_owned());
     found.extend(reasons(media, None));
     found
 }

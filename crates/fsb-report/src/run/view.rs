@@ -1,14 +1,17 @@
 //! What is shown of a run.
 
+use std::borrow::Cow;
+
 use fsb_analysis::Verdict;
 use fsb_model::Better;
 
 use super::summary::{Measured, Summary, TargetSummary, TrustLevel, Workload};
-use super::{costs, deferred, groups, resolution, scaling, sustained};
-use crate::judged::Judged;
+use super::{costs, groups, headline, scaling, stretches};
 use crate::mark;
+use crate::releases::Releases;
 use crate::screen::Names;
 use crate::show::capital;
+use crate::view::Judged;
 use crate::view::{CellView, Row, RowData, TrustView, View, Words, brief_legend, legend_of_marks};
 
 const WORDS: Words = Words { column: "target", row: "workload", told: 7, elsewhere: "the report" };
@@ -135,11 +138,35 @@ fn notes(summary: &Summary) -> Vec<String> {
     let stopped = summary.stopped.iter().filter(|_| !summary.ended_early);
     let stopped = stopped.map(|stopped| format!("The run ended after {stopped}."));
     let earlier = summary.earlier.iter().map(|earlier| format!("{}.", capital(&earlier.line())));
-    let mut notes = resolution::lines(summary);
-    notes.extend(deferred::line(summary));
-    notes.extend(sustained::lines(summary));
+    let mut notes = headline::resolution_lines(summary);
+    notes.extend(costs::deferred_line(summary));
+    notes.extend(stretches::sustained_lines(summary));
     notes.extend(costs::lines(summary));
     notes.extend(scaling::lines(summary));
     notes.extend(stopped.chain(earlier));
     notes
+}
+
+/// The same with as much of each kernel's release in names as tells the run's kernels apart, and what was shortened.
+/// For people; programs get the names in full.
+pub(crate) fn shortened(summary: &Summary) -> (Cow<'_, Summary>, Releases) {
+    let releases = Releases::of(summary.targets.iter().map(|target| target.name.as_str()));
+    if releases.is_empty() {
+        return (Cow::Borrowed(summary), releases);
+    }
+    let shorten = |text: &mut String| *text = releases.shorten(text);
+    let mut summary = summary.clone();
+    shorten(&mut summary.name);
+    shorten(&mut summary.headline);
+    for target in &mut summary.targets {
+        shorten(&mut target.name);
+    }
+    summary.rows.iter_mut().for_each(|row| shorten(&mut row.finding));
+    summary.findings.iter_mut().flatten().for_each(|found| shorten(&mut found.text));
+    summary.advice.iter_mut().chain(&mut summary.stopped).for_each(shorten);
+    summary.trust.iter_mut().flat_map(|trust| trust.because.iter_mut().chain(&mut trust.help)).for_each(shorten);
+    summary.warnings.iter_mut().chain(&mut summary.problems).for_each(shorten);
+    summary.published.iter_mut().flat_map(|published| &mut published.unavailable).for_each(shorten);
+    summary.method.iter_mut().for_each(|paragraph| shorten(&mut paragraph.text));
+    (Cow::Owned(summary), releases)
 }

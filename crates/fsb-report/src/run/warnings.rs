@@ -7,7 +7,7 @@ use fsb_model::{Outcome, Phase, RunRecord, StopReason, Warning};
 
 use super::shown::ShownTrial;
 use super::summary::{Measured, State, Summary, Workload};
-use super::{device, geometry, interference, media, risks, stretches, sustained, trust};
+use super::{device, geometry, interference, risks, stretches, trust};
 use crate::record_text::stop_reason_text;
 use crate::show::{NOT_HERE, counted, some_of};
 use crate::warning::warning_text;
@@ -38,14 +38,14 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
     let mut warnings: Vec<String> = reported.map(warning_text).collect();
     warnings.extend(unjudged(summary));
     warnings.extend(warm_up(trials));
-    warnings.extend(media::differ(record));
+    warnings.extend(device::different_media(record));
     // Where nothing is judged, more blocks and a quieter machine would change nothing.
     if summary.unjudged.is_none() {
         warnings.extend(noise(summary));
         warnings.extend(trends(summary));
     }
     warnings.extend(not_stationary(summary));
-    warnings.extend(sustained::warning(summary));
+    warnings.extend(stretches::unsteady_warning(summary));
     warnings.extend(device::warning(record));
     warnings.extend(restless(trials));
     warnings.extend(interference::warning(trials));

@@ -1,19 +1,15 @@
 //! The first screen: the answer, the table, what it rests on.
 
-mod lines;
-mod published;
-mod tails;
-
-pub use tails::tails;
-
-use crate::compare;
-use crate::report::Report;
-use crate::screen::{Names, WIDTH};
-use crate::show::{counted, percent};
-use crate::view::{CellView, TrustView, View};
-use lines::Lines;
+use textwrap::core::display_width;
 
 use super::member::Format;
+use crate::compare;
+use crate::report::Report;
+use crate::run::published::{Published, PublishedLayout, PublishedRow};
+use crate::run::{Secondary, Workload};
+use crate::screen::{Column, Names, Part, WIDTH, cut, paint, paragraph, tables};
+use crate::show::{counted, percent};
+use crate::view::{CellView, Detail, TrustView, View};
 
 pub(super) const FORMAT: Format = Format {
     name: "text",
@@ -50,7 +46,7 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
         screen.detail(&detail, &names);
     }
     findings(&mut screen, &view);
-    published::tables_of(&mut screen, &view, &names);
+    tables_of(&mut screen, &view, &names);
     match &view.trust {
         Some(trust) => conclusion(&mut screen, &view, trust, is_single, notes),
         None => basis(&mut screen, &view),
@@ -149,6 +145,211 @@ fn findings(screen: &mut Lines, view: &View<'_>) {
     let more = found.len().saturating_sub(view.words.told);
     if more > 0 {
         screen.say(&format!("and {} in {}", counted(more, "more finding"), view.words.elsewhere), "  ", "  ");
+    }
+}
+
+/// More columns than this, where a table has one a run, go into a table of their own.
+const RUNS: usize = 6;
+
+/// Lines as they come.
+pub(super) struct Lines {
+    width: usize,
+    color: bool,
+    /// Whether tables follow without an empty line.
+    compact: bool,
+    lines: Vec<String>,
+}
+
+impl Lines {
+    pub(super) fn new(width: usize, color: bool) -> Lines {
+        Lines { width: width.max(WIDTH), color, compact: false, lines: Vec::new() }
+    }
+
+    pub(super) fn compact(&mut self) {
+        self.compact = true;
+    }
+
+    pub(super) fn text(self) -> String {
+        self.lines.join("\n") + "\n"
+    }
+
+    pub(super) fn gap(&mut self) {
+        self.lines.push(String::new());
+    }
+
+    pub(super) fn say(&mut self, text: &str, first: &str, rest: &str) {
+        paragraph(&mut self.lines, self.width, text, first, rest);
+    }
+
+    /// Whether a text fits one line.
+    pub(super) fn fits(&self, text: &str) -> bool {
+        display_width(text) <= self.width
+    }
+
+    /// Prints one line: a text, cut if it is too long, and what follows it in any case.
+    pub(super) fn line(&mut self, text: &str, after: &str) {
+        let room = self.width.saturating_sub(display_width(after));
+        self.lines.push(cut(text, room) + after);
+    }
+
+    /// Prints parts as one line, without the longest ones if all are too long.
+    pub(super) fn parts(&mut self, parts: &[String]) {
+        const BETWEEN: &str = " · ";
+        let mut kept: Vec<&str> = parts.iter().map(String::as_str).collect();
+        while kept.len() > 1 && display_width(&kept.join(BETWEEN)) > self.width {
+            let longest = (0..kept.len()).max_by_key(|place| display_width(kept[*place])).unwrap_or_default();
+            kept.remove(longest);
+        }
+        self.line(&kept.join(BETWEEN), "");
+    }
+
+    /// Labels down, as many columns across as the rows have cells.
+    pub(super) fn table<'t>(&mut self, labels: &[&str], rows: &[&[CellView]], title: impl Fn(usize) -> &'t str) {
+        let width = rows.first().map_or(0, |cells| cells.len());
+        let column = |place: usize| Column::new(title(place), rows.iter().map(|cells| set(&cells[place])).collect());
+        let columns: Vec<Column> = (0..width).map(column).collect();
+        self.columns(labels, &columns);
+    }
+
+    pub(super) fn columns(&mut self, labels: &[&str], columns: &[Column]) {
+        let lines = tables(labels, columns, self.width, self.color);
+        self.lines.extend(lines.into_iter().filter(|line| !(self.compact && line.is_empty())));
+    }
+
+    pub(super) fn detail(&mut self, detail: &Detail, names: &Names) {
+        self.gap();
+        self.say(&detail.title, "", "");
+        let label = |column: Option<usize>, head: &str| match column {
+            Some(column) => format!("{head} {}", names.shown(column)).trim_start().to_owned(),
+            None => head.to_owned(),
+        };
+        let labels: Vec<String> = detail.lines.iter().map(|line| label(line.column, &line.head)).collect();
+        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+        let Some(heads) = &detail.heads else {
+            let rows: Vec<&[CellView]> = detail.lines.iter().map(|line| line.cells.as_slice()).collect();
+            return self.table(&labels, &rows, |column| names.shown(column));
+        };
+        for (place, heads) in heads.chunks(RUNS).enumerate() {
+            let from = place * RUNS;
+            let rows: Vec<&[CellView]> =
+                detail.lines.iter().map(|line| &line.cells[from..from + heads.len()]).collect();
+            self.table(&labels, &rows, |column| &heads[column]);
+        }
+    }
+}
+
+/// A cell and its colour.
+fn set(cell: &CellView) -> (Part, Option<comfy_table::Color>) {
+    let part = match (&cell.judged, &cell.value, cell.half_width) {
+        (Some(judged), ..) => Part::Change(judged.change(), cell.mark.clone()),
+        (None, Some(value), Some(half_width)) => {
+            let half = half_width * 100.0;
+            let decimals = if half < 9.95 { 1 } else { 0 };
+            Part::Value(format!("{value} ±{half:.decimals$} %"), String::new())
+        }
+        (None, Some(value), None) => Part::Value(value.clone(), cell.mark.clone()),
+        (None, None, _) => Part::Words(cell.absence.to_owned()),
+    };
+    (part, cell.judged.and_then(|judged| paint(judged.verdict)))
+}
+
+pub(super) fn tables_of(screen: &mut Lines, view: &View<'_>, names: &Names) {
+    let Some(published) = view.published.filter(|published| published.first) else { return };
+    screen.gap();
+    screen.say(&published.title, "", "");
+    match published.layout {
+        PublishedLayout::Tests => published_tests(screen, view, names, published),
+        PublishedLayout::Configurations => published_configurations(screen, view, published),
+    }
+}
+
+/// A row a test, a column a file system.
+fn published_tests(screen: &mut Lines, view: &View<'_>, names: &Names, published: &Published) {
+    let labels: Vec<&str> = published.rows.iter().map(|row| row.workload.as_str()).collect();
+    let column = |title: &str, values: &dyn Fn(&PublishedRow) -> Option<f64>| {
+        let part = |row: &PublishedRow| Part::Value(row.show(values(row)), String::new());
+        Column::new(title, published.rows.iter().map(|row| (part(row), None)).collect())
+    };
+    let ours: Vec<Column> =
+        (0..view.names.len()).map(|target| column(names.shown(target), &|row| row.ours[target])).collect();
+    let theirs: Vec<Column> =
+        published.file_systems.iter().enumerate().map(|(at, name)| column(name, &|row| row.theirs[at])).collect();
+    screen.columns(&labels, &ours);
+    screen.gap();
+    screen.say("Published:", "", "");
+    screen.columns(&labels, &theirs);
+}
+
+/// A row a file system, a column a test: ours above theirs.
+fn published_configurations(screen: &mut Lines, view: &View<'_>, published: &Published) {
+    let targets: Vec<&str> = view.names.iter().map(String::as_str).collect();
+    let (theirs, ours): (Vec<_>, Vec<_>) =
+        published.configurations(&targets).into_iter().partition(|configuration| configuration.published);
+    for (part, title) in [(ours, None), (theirs, Some("Published:"))] {
+        if let Some(title) = title {
+            screen.gap();
+            screen.say(title, "", "");
+        }
+        let labels: Vec<&str> = part.iter().map(|configuration| configuration.name).collect();
+        let column = |at: usize, row: &PublishedRow| {
+            let value = |values: &[String]| Part::Value(values[at].clone(), String::new());
+            Column::new(&row.workload, part.iter().map(|one| (value(&one.values), None)).collect())
+        };
+        let columns: Vec<Column> = published.rows.iter().enumerate().map(|(at, row)| column(at, row)).collect();
+        screen.columns(&labels, &columns);
+    }
+}
+
+/// The metrics of the columns, and what the columns are called.
+const COLUMNS: [(&str, &str); 4] =
+    [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_p999", "p99.9"), ("latency_max", "longest")];
+
+/// Percentiles of each row in `width` columns (80 at least), means over the blocks with the half-widths of their 95 %
+/// intervals; nothing of a comparison, whose inputs may be of other tools.
+pub fn tails(report: &Report<'_>, width: usize) -> String {
+    let Report::Run { summary, .. } = report else { return String::new() };
+    let mut lines = vec![String::new()];
+    let timed = |row: &&Workload| row.cells.iter().any(|cell| cell.beside("latency_max").is_some());
+    let rows: Vec<&Workload> = summary.rows.iter().filter(timed).collect();
+    if rows.is_empty() {
+        return "\nNo trial recorded the latencies of its operations.\n".to_owned();
+    }
+    let names = summary.targets.iter().map(|target| target.name.chars().count()).max().unwrap_or(0);
+    for row in &rows {
+        lines.push(row.workload.clone());
+        lines.push(tail_line("", names, COLUMNS.map(|(_, title)| title.to_owned())));
+        for (target, cell) in summary.targets.iter().zip(&row.cells) {
+            if cell.estimate.is_some() {
+                let texts =
+                    COLUMNS.map(|(metric, _)| cell.beside(metric).map_or_else(|| "–".to_owned(), quantile_text));
+                lines.push(tail_line(&target.name, names, texts));
+            }
+        }
+    }
+    let note = "Time of one operation: mean over the blocks, with the half-width of its 95 % interval; – where fewer than \
+                100 operations of a block lie beyond.";
+    paragraph(&mut lines, width.max(WIDTH), note, "  ", "  ");
+    if rows.iter().any(|row| row.cells.iter().any(|cell| cell.scatter.is_some())) {
+        let note = "Each short sample ends with a sync, so stalls of commits and checkpoints are outside it. The \
+                    suite sustained, or stretch = \"60s\" in a plan, includes them.";
+        paragraph(&mut lines, width.max(WIDTH), note, "  ", "  ");
+    }
+    lines.join("\n") + "\n"
+}
+
+fn tail_line(name: &str, names: usize, texts: [String; 4]) -> String {
+    let cells: String = texts.iter().map(|text| format!("  {text:>15}")).collect();
+    format!("  {name:<names$}{cells}").trim_end().to_owned()
+}
+
+fn quantile_text(found: &Secondary) -> String {
+    let value = found.unit.show(found.description.mean);
+    match &found.interval {
+        Some(interval) => {
+            let half = (interval.hi - interval.lo) / 2.0 / found.description.mean * 100.0;
+            format!("{value} ±{half:.0} %")
+        }
+        None => value,
     }
 }
 
