@@ -19,7 +19,8 @@ pub mod commands;
 mod compare;
 mod figure;
 mod format;
-pub mod mark;
+pub mod judged;
+mod mark;
 mod page;
 mod record_text;
 mod releases;
@@ -38,9 +39,9 @@ pub use compare::between::{change_of, condition_text, unjudged_of};
 pub use format::{FORMATS, Format, csv, find, find_by_file_name, html, json, markdown, text};
 pub use record_text::{interference_text, placement_reason_text, stop_reason_text, stopping_rule_text};
 pub use releases::Releases;
-pub use report::Paragraph;
 pub use report::Report;
 pub use screen::WIDTH;
+pub use show::Paragraph;
 pub use warning::warning_text;
 
 #[cfg(test)]

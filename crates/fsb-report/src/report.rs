@@ -2,15 +2,13 @@
 
 use std::borrow::Cow;
 
-use fsb_analysis::compare::Document;
-use fsb_model::Trial;
-use serde::Serialize;
-
 use crate::compare::{self, Selection};
 use crate::page::block::{Opening, Section};
 use crate::releases::Releases;
 use crate::run::{self, ShownTrial, Summary};
 use crate::view::View;
+use fsb_analysis::compare::Document;
+use fsb_model::Trial;
 
 /// What the formats show.
 #[expect(clippy::large_enum_variant, reason = "there is one report at a time")]
@@ -106,14 +104,4 @@ impl Readable<'_> {
             Report::Comparison { .. } => None,
         }
     }
-}
-
-/// A step of the method.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Paragraph {
-    /// What it is about.
-    pub title: &'static str,
-    /// How it is done.
-    pub text: String,
 }

@@ -1,6 +1,7 @@
 //! Numbers and sentences as people read them.
 
 use fsb_analysis::{Comparison, Interval, Verdict};
+use serde::Serialize;
 
 use crate::visible;
 
@@ -255,6 +256,16 @@ pub fn grouped(value: f64) -> String {
         result.push(digit);
     }
     result
+}
+
+/// A step of the method.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Paragraph {
+    /// What it is about.
+    pub title: &'static str,
+    /// How it is done.
+    pub text: String,
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use fsb_analysis::{Outcome, Resolution};
 
-use crate::run::headline::bound;
 use crate::show::{counted, listed, percent};
 
 /// What a tally says of its rows.
@@ -91,4 +90,22 @@ fn undecided(outcomes: &[Told<'_>]) -> (usize, String) {
         some => (format!("{some} of them "), "differ"),
     };
     (all, format!("{all} undecided ({who}{differ} by at most {largest})"))
+}
+
+/// A bound as people read it, rounded away from nothing: `6 %`, `0.8 %`.
+pub(crate) fn bound(change: f64) -> String {
+    let percent = change * 100.0 - 1e-9;
+    let rounded = if percent <= 1.0 { (percent * 10.0).ceil() / 10.0 } else { percent.ceil() };
+    // Not "-0 %".
+    format!("{} %", if rounded > 0.0 { rounded } else { 0.0 })
+}
+
+/// `equal within 1 %`, `no difference larger than 6 %`, `a difference of no more than 8 %`, `undecided`.
+pub(crate) fn resolution_text(resolution: Resolution) -> String {
+    match resolution {
+        Resolution::EqualWithin(change) => format!("equal within {}", bound(change)),
+        Resolution::NoDifferenceAbove(change) => format!("no difference larger than {}", bound(change)),
+        Resolution::NoMoreThan(change) => format!("a difference of no more than {}", bound(change)),
+        Resolution::Undecided(_) => "undecided".to_owned(),
+    }
 }

@@ -3,9 +3,7 @@
 use fsb_model::Unit;
 use serde_json::{Value, json};
 
-use super::look::{color, fill, key, plain};
-use super::look::{figure, logarithmic, short};
-use super::{Chart, ChartKind, Draw};
+use super::look::{Chart, ChartKind, Draw, color, figure, fill, key, logarithmic, plain, short};
 use crate::compare::operation::OperationRow;
 use crate::compare::operation::Scale;
 use crate::view::{Row, View};

@@ -5,9 +5,7 @@ use fsb_model::units::show_seconds;
 use serde_json::{Value, json};
 
 use super::axis::{second_ticks, unit};
-use super::look::{color, dash, key, plain};
-use super::look::{figure, short};
-use super::{Chart, ChartKind, Draw};
+use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, plain, short};
 use crate::run::course::Course;
 use crate::view::{Row, View};
 

@@ -8,8 +8,7 @@ use fsb_model::Better;
 use serde_json::{Value, json};
 
 use super::axis::ratio_ticks;
-use super::look::{short, size_axis};
-use super::{Chart, ChartKind, Draw, KeyEntry};
+use super::look::{Chart, ChartKind, Draw, KeyEntry, short, size_axis};
 use crate::page::escape::script_safe;
 use crate::show::percent;
 use crate::view::{Row, View};

@@ -4,9 +4,7 @@ use fsb_model::units::show_seconds;
 use serde_json::{Value, json};
 
 use super::axis::second_ticks;
-use super::look::{color, dash, key, mark, plain};
-use super::look::{figure, short};
-use super::{Chart, ChartKind, Draw};
+use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, mark, plain, short};
 use crate::run::latency::{Quantile, quantile_name};
 use crate::view::{Row, View};
 

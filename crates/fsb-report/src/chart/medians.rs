@@ -3,9 +3,9 @@
 use fsb_analysis::compare::{Operation, Slice};
 use serde_json::{Value, json};
 
-use super::look::{beside, figure, short, size_axis, value_axis};
-use super::look::{color, dash, key, mark, plain};
-use super::{Chart, ChartKind, Draw};
+use super::look::{
+    Chart, ChartKind, Draw, beside, color, dash, figure, key, mark, plain, short, size_axis, value_axis,
+};
 use crate::compare::operation::Scale;
 use crate::view::{Row, View};
 

@@ -4,9 +4,7 @@ use fsb_analysis::Interval;
 use serde_json::{Value, json};
 
 use super::axis::ratio_ticks;
-use super::look::{brief, color, key, mark, plain};
-use super::look::{figure, short};
-use super::{Chart, ChartKind, Draw};
+use super::look::{Chart, ChartKind, Draw, brief, color, figure, key, mark, plain, short};
 use crate::show::{capital, percent};
 use crate::view::{Row, View};
 

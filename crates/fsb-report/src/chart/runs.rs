@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::look::{color, dash, key, mark, plain};
-use super::look::{figure, short, value_axis};
-use super::{Chart, ChartKind, Draw};
+use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, mark, plain, short, value_axis};
 use crate::compare::operation::Scale;
 use crate::view::{Row, View};
 

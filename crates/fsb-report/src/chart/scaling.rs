@@ -3,10 +3,8 @@
 use serde_json::{Value, json};
 
 use super::axis;
-use super::look::{beside, figure, short, value_axis};
-use super::look::{color, dash, key, mark, plain};
-use super::{Chart, ChartKind, Draw};
-use crate::run::scaling::{By, Scaling};
+use super::look::{Chart, ChartKind, Draw, beside, color, dash, figure, key, mark, plain, short, value_axis};
+use crate::run::curve::{By, Scaling};
 use crate::run::summary::Workload;
 use crate::view::View;
 

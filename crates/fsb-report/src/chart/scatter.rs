@@ -4,9 +4,7 @@ use fsb_analysis::compare::{Cell, Colour, PooledAgainst};
 use fsb_model::Better;
 use serde_json::{Value, json};
 
-use super::look::brief;
-use super::look::{logarithmic, short, size_text};
-use super::{Chart, ChartKind, Draw, KeyEntry};
+use super::look::{Chart, ChartKind, Draw, KeyEntry, brief, logarithmic, short, size_text};
 use crate::compare::operation::OperationRow;
 use crate::compare::operation::Scale;
 use crate::page::escape::script_safe;

@@ -3,8 +3,7 @@
 use fsb_analysis::compare::{Cell, Operation};
 use serde_json::{Value, json};
 
-use super::look::{short, size_text};
-use super::{Chart, ChartKind, Draw};
+use super::look::{Chart, ChartKind, Draw, short, size_text};
 use crate::compare::operation::Scale;
 use crate::page::escape::script_safe;
 use crate::view::View;

@@ -6,9 +6,7 @@ use fsb_analysis::Estimate;
 use serde_json::{Value, json};
 
 use super::axis::unit;
-use super::look::{brief, color, dash, key, mark, plain};
-use super::look::{figure, short};
-use super::{Chart, ChartKind, Draw};
+use super::look::{Chart, ChartKind, Draw, brief, color, dash, figure, key, mark, plain, short};
 use crate::run::groups::{self, BlockGroup};
 use crate::run::summary::{TrialPoint, Workload};
 use crate::view::{Row, View};

@@ -3,7 +3,7 @@
 use fsb_analysis::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, Method};
 
 use super::operation::Selection;
-use crate::report::Paragraph;
+use crate::show::Paragraph;
 use crate::show::{capital, percent};
 
 /// The method as far as it was used in this comparison.

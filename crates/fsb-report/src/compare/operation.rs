@@ -7,7 +7,7 @@ use fsb_analysis::compare::{
 use fsb_model::Unit;
 
 use crate::chart::axis;
-use crate::view::Judged;
+use crate::judged::Judged;
 
 /// One operation of one workload, in the metric that sets are compared by and in all others.
 #[derive(Debug)]

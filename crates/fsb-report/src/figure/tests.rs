@@ -1,7 +1,7 @@
 use super::scene::Item;
 use super::*;
 use crate::run::Summary;
-use crate::run::withheld::samples;
+use crate::run::unjudged::samples;
 use crate::sample;
 use crate::sample_sets::{compared, iozone};
 

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::report::Report;
     use crate::run::Summary;
-    use crate::run::withheld::samples;
+    use crate::run::unjudged::samples;
     use crate::sample;
     use fsb_model::{RunRecord, Trial};
 

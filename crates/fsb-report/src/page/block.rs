@@ -3,9 +3,9 @@
 use askama::Template;
 
 use super::table::{Figures, Table, TableRow};
-use crate::chart::Chart;
+use crate::chart::look::Chart;
 use crate::chart::look::{hue, shape};
-use crate::report::Paragraph;
+use crate::show::Paragraph;
 
 /// A part of the page that the contents lead to.
 pub(crate) struct Section {

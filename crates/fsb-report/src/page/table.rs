@@ -2,9 +2,9 @@
 
 use fsb_analysis::Verdict;
 
+use crate::judged::Judged;
 use crate::show::{Change, minus};
 use crate::view::CellView;
-use crate::view::Judged;
 
 /// A table with a head, and a header for each line.
 pub(crate) struct Table {

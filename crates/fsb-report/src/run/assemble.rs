@@ -7,7 +7,8 @@ use super::published::PublishedTable;
 use super::shown::ShownTrial;
 use super::summary::{Summary, TrustLevel, Workload};
 use super::{
-    earlier, environment, facts, headline, interference, method, published, rows, scaling, trust, warnings, withheld,
+    beside, compare_earlier, environment, facts, headline, interference, method, rows, scaling, trust, unjudged,
+    warnings,
 };
 
 /// The workloads that the run left out because of its budget.
@@ -61,7 +62,7 @@ impl Summary {
             findings: None,
         };
         if summary.unjudged.is_some() {
-            withheld::strip(&mut summary);
+            unjudged::strip(&mut summary);
         }
         headline::add_findings(&mut summary);
         let preface = interference::preface(trials).or_else(|| headline::withheld(&summary));
@@ -79,14 +80,14 @@ impl Summary {
     /// Lays published values beside the summary's own, matched by workload and file system.
     #[must_use]
     pub fn with_published(mut self, table: &PublishedTable) -> Summary {
-        self.published = Some(published::beside(&self, table));
+        self.published = Some(beside::beside(&self, table));
         self
     }
 
     /// Adds how far an earlier run of the same plan was.
     #[must_use]
     pub fn with_earlier_run(mut self, record: &RunRecord, earlier: &Summary, its_record: &RunRecord) -> Summary {
-        self.earlier = earlier::compare((&self, record), (earlier, its_record));
+        self.earlier = compare_earlier::compare((&self, record), (earlier, its_record));
         self
     }
 

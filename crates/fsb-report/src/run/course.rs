@@ -1,12 +1,9 @@
 //! What happened when within a trial that lasted: its rate and its longest operations over time, and where it stood still.
 
 use fsb_model::timeline::Timeline;
-use fsb_model::units::{show_bytes, show_count, show_seconds};
+use fsb_model::units::show_bytes;
 
 use super::shown::ShownTrial;
-use super::summary::{Summary, Workload};
-use crate::page::table::{Table, TableCell, TableRow};
-use crate::show::counted;
 
 /// A rate below this share of the typical one is a stall, where it lasts for [`FEWEST`] bins.
 const STALLED: f64 = 0.1;
@@ -140,43 +137,6 @@ fn stalls_of(line: &Timeline, least: f64, start: f64) -> Vec<Stall> {
         at += bins.max(1);
     }
     found
-}
-
-/// What the courses of a workload say, targets down.
-pub(super) fn course_table(summary: &Summary, workload: &Workload) -> Option<Table> {
-    let cells = workload.cells.iter().enumerate();
-    let rows: Vec<TableRow> = cells
-        .filter_map(|(target, cell)| {
-            let course = cell.course.as_ref()?;
-            let longest = course.stalls.iter().max_by(|a, b| a.lasted.total_cmp(&b.lasted));
-            let stalls = match course.stalls.len() {
-                0 => "none".to_owned(),
-                n => format!("{n}, {} in all", show_seconds(course.stalls.iter().map(|stall| stall.lasted).sum())),
-            };
-            let worst = longest.map_or_else(
-                || TableCell::of("–"),
-                |stall| TableCell { small: stall.meanwhile(), ..TableCell::of(show_seconds(stall.lasted)) },
-            );
-            let typical = format!("{}/s", show_count(course.typical()));
-            let cells = vec![
-                TableCell::of(course.block.to_string()),
-                TableCell::of(typical),
-                TableCell::of(show_seconds(course.longest())),
-                TableCell::of(stalls),
-                worst,
-            ];
-            Some(TableRow::of_column(target, &summary.targets[target].label(), cells))
-        })
-        .collect();
-    let bin = workload.cells.iter().find_map(|cell| cell.course.as_ref())?.bin;
-    let head = ["Target", "Block", "Typical rate", "Longest operation", "Stalls", "Longest stall"];
-    let caption = format!(
-        "One trial over time, that with the median value, in bins of {}; a stall is {} or more below a tenth of the typical \
-         rate",
-        show_seconds(bin),
-        counted(FEWEST, "bin"),
-    );
-    Some(Table::new(caption, head.map(str::to_owned).to_vec(), rows))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use fsb_model::{Repetition, RunRecord, TargetKind};
 
 use super::shown::{self, ShownTrial};
 use super::summary::{Summary, TargetSummary};
-use super::{device, risks, withheld};
+use super::{device, risks, unjudged};
 use crate::record_text::{placement_reason_text, stop_reason_text};
 use crate::show::{counted, scale};
 use crate::warning::sufficient_budget;
@@ -117,7 +117,7 @@ pub(super) fn seconds(record: &RunRecord, trials: &[ShownTrial]) -> Option<f64> 
 /// What would settle the undecided rows, or make rows that can be judged.
 pub(super) fn advice(summary: &Summary, record: &RunRecord, seconds: Option<f64>) -> Option<String> {
     if let Some(why) = summary.unjudged.as_deref().filter(|_| summary.blocks > 0) {
-        return Some(withheld::unjudged_advice(why));
+        return Some(unjudged::advice(why));
     }
     if let Some(budget) = sufficient_budget(&record.warnings).filter(|_| summary.blocks > 0) {
         return Some(format!("--budget {budget} would hold and judge all"));

@@ -4,9 +4,9 @@ use fsb_analysis::{FEWEST_JUDGED, Interval, Outcome, Resolution, Verdict};
 
 use super::summary::{Overall, Summary, TargetSummary, Workload};
 use super::withheld::Withheld;
-use super::{risks, withheld};
+use super::{risks, unjudged};
 use crate::show::{Change, capital, counted, listed, percent, some_rows};
-use crate::tally::{TallyWords, Told, tally};
+use crate::tally::{TallyWords, Told, bound, resolution_text, tally};
 
 /// Which target is fastest at how many workloads; ties; what is open.
 pub(super) fn headline(summary: &Summary) -> String {
@@ -24,7 +24,7 @@ pub(super) fn headline(summary: &Summary) -> String {
         );
     }
     if let Some(why) = &summary.unjudged {
-        return withheld::unjudged_headline(summary, why);
+        return unjudged::headline(summary, why);
     }
     if !summary.is_comparison() {
         let workloads = counted(total, "workload");
@@ -217,24 +217,6 @@ fn alone(row: &Workload, only: usize) -> String {
         .map(|Interval { lo, hi }| format!(" (95 % CI {} to {})", row.unit.show(lo), row.unit.show(hi)))
         .unwrap_or_default();
     format!("{}: {}{interval}.", row.workload, row.unit.show(estimate.value))
-}
-
-/// A bound as people read it, rounded away from nothing: `6 %`, `0.8 %`.
-pub(crate) fn bound(change: f64) -> String {
-    let percent = change * 100.0 - 1e-9;
-    let rounded = if percent <= 1.0 { (percent * 10.0).ceil() / 10.0 } else { percent.ceil() };
-    // Not "-0 %".
-    format!("{} %", if rounded > 0.0 { rounded } else { 0.0 })
-}
-
-/// `equal within 1 %`, `no difference larger than 6 %`, `a difference of no more than 8 %`, `undecided`.
-pub(crate) fn resolution_text(resolution: Resolution) -> String {
-    match resolution {
-        Resolution::EqualWithin(change) => format!("equal within {}", bound(change)),
-        Resolution::NoDifferenceAbove(change) => format!("no difference larger than {}", bound(change)),
-        Resolution::NoMoreThan(change) => format!("a difference of no more than {}", bound(change)),
-        Resolution::Undecided(_) => "undecided".to_owned(),
-    }
 }
 
 /// A line below the table for each kind of row without a winner.

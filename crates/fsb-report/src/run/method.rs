@@ -5,9 +5,9 @@ use fsb_model::RunRecord;
 use fsb_model::run::Placement;
 
 use super::summary::Summary;
-use super::withheld;
+use super::unjudged;
 use crate::record_text::{stop_reason_text, stopping_rule_text};
-use crate::report::Paragraph;
+use crate::show::Paragraph;
 use crate::show::{listed, percent};
 
 /// The method as far as it was used in this run.
@@ -15,7 +15,7 @@ pub(super) fn paragraphs(summary: &Summary, record: &RunRecord) -> Vec<Paragraph
     let mut paragraphs = vec![design(record), cell(summary)];
     paragraphs.extend(looks(record));
     if let Some(why) = &summary.unjudged {
-        paragraphs.insert(0, withheld::unjudged_method(summary, why));
+        paragraphs.insert(0, unjudged::method(summary, why));
     }
     if summary.compares() {
         paragraphs.extend([pairs(summary), verdict(summary)]);

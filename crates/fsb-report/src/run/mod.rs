@@ -1,8 +1,12 @@
 //! Runs: what one found, and what is said of it.
 
 mod assemble;
+mod beside;
+mod compare_earlier;
 mod costs;
 pub(crate) mod course;
+mod courses;
+pub(crate) mod curve;
 mod device;
 mod earlier;
 pub(crate) mod environment;
@@ -17,24 +21,25 @@ pub(crate) mod published;
 pub(crate) mod risks;
 mod roles;
 mod rows;
-pub(crate) mod scaling;
+mod scaling;
 pub(crate) mod sections;
 mod shown;
 mod stretches;
 pub(crate) mod summary;
 mod tables;
 mod trust;
+pub(crate) mod unjudged;
 pub(crate) mod view;
 mod warnings;
-pub(crate) mod withheld;
+mod withheld;
 
+pub use curve::{By, Scaling};
 pub use earlier::{CellChange, CellValue, EarlierRun};
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
 pub use roles::{Program, ROLES, Role};
 pub use rows::{RowNow, row_states};
-pub use scaling::{By, Scaling};
 pub use shown::{MetricKind, ShownCell, ShownExtras, ShownMetric, ShownTrial, ShownTrials, Times, TrialFields, writes};
 pub use summary::{
     Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Trust, TrustLevel, Workload,

@@ -3,9 +3,10 @@
 use fsb_analysis::Outcome;
 use fsb_model::{Params, shell};
 
+use super::risks;
 use super::shown::is_durable;
 use super::summary::{Summary, Workload};
-use super::{headline, risks};
+use crate::tally::resolution_text;
 
 /// A role of a machine.
 #[derive(Debug)]
@@ -128,9 +129,9 @@ fn outcome(summary: &Summary, row: &Workload) -> String {
     let names = |targets: &[usize]| risks::names(summary, targets);
     match (&row.ranking.outcome, row.resolution) {
         (Outcome::Winner(target), _) => format!("{} is fastest", names(&[*target])),
-        (Outcome::Tie(tied), Some(found)) => format!("{} are {}", names(tied), headline::resolution_text(found)),
+        (Outcome::Tie(tied), Some(found)) => format!("{} are {}", names(tied), resolution_text(found)),
         (Outcome::Undecided(open), Some(found)) => {
-            format!("{} between {}", headline::resolution_text(found), names(open))
+            format!("{} between {}", resolution_text(found), names(open))
         }
         (Outcome::Tie(targets) | Outcome::Undecided(targets), None) => {
             format!("{} are not significantly different", names(targets))

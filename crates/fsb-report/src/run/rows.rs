@@ -1,6 +1,6 @@
 //! Rows: one a workload.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use fsb_analysis::{
     BlockValue, Description, Estimate, FEWEST_JUDGED, LEVEL, Outcome as RowOutcome, Pair, Ranking, RoundLogs, RowState,
@@ -10,7 +10,7 @@ use fsb_model::run::TargetRecord;
 use fsb_model::{Better, Metric, Outcome, Repetition, RunRecord, Target, Trial, Unit};
 
 use super::course::Course;
-use super::shown::{MetricKind, ShownTrial};
+use super::shown::{MetricKind, ShownTrial, last_attempts, value};
 use super::summary::{Lost, Measured, Overall, Secondary, State, TargetSummary, TrialPoint, Workload};
 use super::{costs, latency, risks, roles, stretches, withheld};
 use crate::mark;
@@ -234,31 +234,6 @@ pub(super) fn cell(trials: &[&ShownTrial], primary: &Metric, target: Option<&Tar
         secondary: other_metrics(&good, primary),
         latency: latency::merged(&good),
         course: Course::of(&valued),
-    }
-}
-
-/// In run order, one trial a block: where a trial was made again, the last attempt.
-pub(super) fn last_attempts<'a>(trials: &[&'a ShownTrial]) -> Vec<&'a ShownTrial> {
-    let mut by_block: BTreeMap<u32, &ShownTrial> = BTreeMap::new();
-    for trial in trials {
-        let later = |held: &&ShownTrial| (trial.attempt, trial.order) >= (held.attempt, held.order);
-        if by_block.get(&trial.block).is_none_or(later) {
-            by_block.insert(trial.block, trial);
-        }
-    }
-    let mut trials: Vec<&ShownTrial> = by_block.into_values().collect();
-    trials.sort_by_key(|trial| trial.order);
-    trials
-}
-
-pub(super) fn value(trial: &ShownTrial, primary: &Metric) -> Result<f64, String> {
-    if trial.outcome != Outcome::Ok {
-        return Err(trial.reason());
-    }
-    match trial.metric(&primary.name) {
-        Some(value) if value.is_finite() && value > 0.0 => Ok(value),
-        Some(value) => Err(format!("invalid: {value} is not a measurement")),
-        None => Err(format!("invalid: it has no {}", primary.name)),
     }
 }
 

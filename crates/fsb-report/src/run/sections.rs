@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::summary::{Summary, TargetSummary, Workload};
-use super::{course, roles, stretches, tables};
+use super::{courses, roles, stretches, tables};
 use crate::chart;
 use crate::mark;
 use crate::page::block::{Block, ColumnItem, Opening, Section};
@@ -89,7 +89,7 @@ fn workload(summary: &Summary, view: &View<'_>, row: &Row<'_>, place: usize) -> 
         blocks.push(Block::Charts(charts.collect()));
         blocks.extend(tables::latency(summary, found, operation).map(|table| Block::table("latency", table)));
     }
-    blocks.extend(course::course_table(summary, found).map(|table| Block::table("course", table)));
+    blocks.extend(courses::table(summary, found).map(|table| Block::table("course", table)));
     blocks.extend(tables::costs(summary, found).map(|table| Block::table("costs", table)));
     let (title, table) = match view.group_size {
         1 => ("Every trial".to_owned(), tables::trials(summary, found)),

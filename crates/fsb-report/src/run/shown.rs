@@ -402,6 +402,32 @@ impl From<ShownMetric<'_>> for Metric {
     }
 }
 
+/// In run order, one trial a block: where a trial was made again, the last attempt.
+pub(super) fn last_attempts<'a>(trials: &[&'a ShownTrial]) -> Vec<&'a ShownTrial> {
+    let mut by_block: BTreeMap<u32, &ShownTrial> = BTreeMap::new();
+    for trial in trials {
+        let later = |held: &&ShownTrial| (trial.attempt, trial.order) >= (held.attempt, held.order);
+        if by_block.get(&trial.block).is_none_or(later) {
+            by_block.insert(trial.block, trial);
+        }
+    }
+    let mut trials: Vec<&ShownTrial> = by_block.into_values().collect();
+    trials.sort_by_key(|trial| trial.order);
+    trials
+}
+
+/// The value of a trial, or the reason why it has none.
+pub(super) fn value(trial: &ShownTrial, primary: &Metric) -> Result<f64, String> {
+    if trial.outcome != Outcome::Ok {
+        return Err(trial.reason());
+    }
+    match trial.metric(&primary.name) {
+        Some(value) if value.is_finite() && value > 0.0 => Ok(value),
+        Some(value) => Err(format!("invalid: {value} is not a measurement")),
+        None => Err(format!("invalid: it has no {}", primary.name)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use fsb_analysis::{NotStationary, RoundLogs, stationarity};
 use fsb_model::metric::{BEFORE_STEADY, JOURNAL_TURNS, STEADY_DRIFT};
 use fsb_model::{Better, Metric, Unit};
 
-use super::rows;
+use super::shown;
 use super::shown::ShownTrial;
 use super::summary::{Measured, Summary, Workload};
 use crate::show::{listed, percent, some_of, some_rows};
@@ -12,12 +12,12 @@ use crate::show::{listed, percent, some_of, some_rows};
 /// The logarithms of the rates of all rounds, by block, on the scale of the trials' own values: a stretch is the same work
 /// every time, so that its time is all it takes.
 pub(super) fn rounds(trials: &[&ShownTrial], primary: &Metric) -> Vec<RoundLogs> {
-    rows::last_attempts(trials).into_iter().filter_map(|trial| of_trial(trial, primary)).collect()
+    shown::last_attempts(trials).into_iter().filter_map(|trial| of_trial(trial, primary)).collect()
 }
 
 fn of_trial(trial: &ShownTrial, primary: &Metric) -> Option<RoundLogs> {
     let times = trial.timed_ns.to_vec();
-    let value = rows::value(trial, primary).ok()?;
+    let value = shown::value(trial, primary).ok()?;
     if times.is_empty() || times.contains(&0) {
         return None;
     }

@@ -11,15 +11,15 @@ use fsb_model::{Better, Unit};
 use serde::Serialize;
 
 use super::course::Course;
+use super::curve::Scaling;
 use super::earlier::EarlierRun;
 use super::environment::EnvironmentTable;
 use super::latency::Latency;
 use super::published::Published;
-use super::scaling::Scaling;
 use super::withheld::Withheld;
 use crate::mark;
-use crate::report::Paragraph;
 use crate::show::NOT_HERE;
+use crate::show::Paragraph;
 
 /// A run, ready to be shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -11,9 +11,9 @@ use super::headline::level;
 use super::latency::{columns, quantile_name};
 use super::published::{Published, PublishedLayout, PublishedRow};
 use super::summary::{Measured, Summary, TargetSummary, Workload};
+use crate::judged::Judged;
 use crate::page::table::{Table, TableCell, TableRow};
 use crate::show::{counted, grouped, percent};
-use crate::view::Judged;
 use crate::view::{CellView, Row};
 
 /// What the answer's table says of itself.

@@ -7,11 +7,11 @@ use fsb_model::Better;
 
 use super::summary::{Measured, Summary, TargetSummary, TrustLevel, Workload};
 use super::{costs, groups, headline, scaling, stretches};
+use crate::judged::Judged;
 use crate::mark;
 use crate::releases::Releases;
 use crate::screen::Names;
 use crate::show::capital;
-use crate::view::Judged;
 use crate::view::{CellView, Row, RowData, TrustView, View, Words, brief_legend, legend_of_marks};
 
 const WORDS: Words = Words { column: "target", row: "workload", told: 7, elsewhere: "the report" };

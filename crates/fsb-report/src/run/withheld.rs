@@ -2,16 +2,13 @@
 
 use std::collections::HashMap;
 
-use fsb_analysis::{Outcome as RowOutcome, Ranking};
 use fsb_model::run::MemoryTouched;
 use fsb_model::units::show_bytes;
 use fsb_model::{Outcome, RunRecord, Warning};
 use serde::Serialize;
 
 use super::shown::ShownTrial;
-use super::summary::{Summary, TargetSummary};
-use crate::report::Paragraph;
-use crate::show::{capital, counted, listed, listed_or_counted};
+use crate::show::{counted, listed};
 use crate::warning::unbacked_memory_text;
 
 /// A reason why a case is not judged although it has values.
@@ -197,72 +194,4 @@ fn lost(trials: &[ShownTrial]) -> (usize, usize) {
     }
     let measured = cells.into_values().filter(|cell| cell.measured);
     measured.fold((0, 0), |(lost, all), cell| (lost + cell.lost, all + cell.all))
-}
-
-/// Takes away what compares targets: ranks, letters, ratios, findings. What was measured stays.
-pub(super) fn strip(summary: &mut Summary) {
-    for row in &mut summary.rows {
-        let outcome = match row.ranking.outcome {
-            RowOutcome::Nothing => RowOutcome::Nothing,
-            _ => RowOutcome::NotJudged,
-        };
-        row.ranking = Ranking::without_pairs(row.cells.len(), outcome);
-        row.resolution = None;
-        for cell in &mut row.cells {
-            (cell.against, cell.scatter) = (None, None);
-            cell.mark.clear();
-            cell.secondary.iter_mut().for_each(|secondary| secondary.against = None);
-        }
-    }
-    summary.overall.fill(None);
-}
-
-/// The headline.
-pub(super) fn unjudged_headline(summary: &Summary, why: &str) -> String {
-    let names: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
-    let (workloads, blocks) = (counted(summary.rows.len(), "workload"), counted(summary.blocks as usize, "block"));
-    let targets = listed_or_counted(&names, "target");
-    format!("{}. {workloads} in {blocks} on {targets}: numbers, nothing is judged.", capital(why))
-}
-
-/// What stands by the table.
-pub(super) fn unjudged_advice(why: &str) -> String {
-    format!("Values, without ranks or verdicts: {why}.")
-}
-
-/// Why, among the methods.
-pub(super) fn unjudged_method(summary: &Summary, why: &str) -> Paragraph {
-    let more = if summary.emulated {
-        " Emulated processors multiply the time that code takes, but not that of the device, so the order of targets \
-         says nothing about a real machine. Such numbers show that a plan runs and how much it writes; fsb never \
-         compares them with native ones."
-    } else {
-        " All members share one disk, so the run cannot measure what an array gains."
-    };
-    Paragraph { title: "Why nothing is judged", text: format!("{}.{more}", capital(why)) }
-}
-
-/// Runs of this kind, for the tests of all formats.
-#[cfg(test)]
-pub(crate) mod samples {
-    use fsb_model::run::MediumRecord;
-    use fsb_model::{RunRecord, Trial};
-
-    use crate::sample;
-
-    /// On emulated processors.
-    pub(crate) fn emulated(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
-        let (mut record, trials) = sample::run(targets, blocks);
-        record.emulated = true;
-        (record, trials)
-    }
-
-    /// With an array whose members share one disk.
-    pub(crate) fn one_disk(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
-        let (mut record, trials) = sample::run(targets, blocks);
-        let why = "members of raid0:loop+loop share one disk".to_owned();
-        let medium = MediumRecord { unjudged: Some(why), ..record.media["loop"].clone() };
-        record.media = [("raid0:loop+loop".to_owned(), medium)].into();
-        (record, trials)
-    }
 }

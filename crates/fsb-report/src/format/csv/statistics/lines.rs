@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use fsb_analysis::compare::Operation;
 
-use crate::format::csv::{UNJUDGED, text};
+use crate::format::csv::cell::{UNJUDGED, text};
 
 /// The columns.
 const COLUMNS: [&str; 12] = [

@@ -13,7 +13,7 @@ use fsb_model::metric::{self, Role};
 use fsb_model::{Bytes, Outcome};
 use serde_json::Value;
 
-use crate::format::csv::{UNJUDGED, text};
+use crate::format::csv::cell::{UNJUDGED, text};
 use crate::mark;
 use crate::run::{MetricKind, ShownMetric, ShownTrial, Summary};
 

@@ -2,7 +2,7 @@ use crate::format::html;
 use crate::page::{PLOTLY, PLOTLY_3D};
 use crate::report::Report;
 use crate::run::Summary;
-use crate::run::withheld::samples;
+use crate::run::unjudged::samples;
 use crate::sample;
 use fsb_model::Trial;
 

@@ -1,7 +1,7 @@
 use crate::format::markdown::render;
 use crate::report::Report;
 use crate::run::Summary;
-use crate::run::withheld::samples;
+use crate::run::unjudged::samples;
 use crate::sample;
 use fsb_model::{RunRecord, Trial};
 

@@ -1,7 +1,7 @@
 use crate::format::FORMATS;
 use crate::report::Report;
 use crate::run::Summary;
-use crate::run::withheld::samples;
+use crate::run::unjudged::samples;
 use crate::sample;
 use crate::screen::WIDTH;
 use fsb_model::{RunRecord, Trial, Warning};

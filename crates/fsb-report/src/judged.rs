@@ -1,0 +1,56 @@
+//! A candidate beside the baseline, as the interval of their ratio judges it.
+
+use fsb_analysis::compare::{GridAgainst, RunLevel};
+use fsb_analysis::{Comparison, Interval, Verdict};
+use fsb_model::Better;
+
+use crate::show::Change;
+
+/// Candidate over baseline.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Judged {
+    pub(crate) ratio: f64,
+    pub(crate) interval: Option<Interval>,
+    /// What the interval says.
+    pub(crate) verdict: Verdict,
+}
+
+impl Judged {
+    /// A target of a run.
+    pub(crate) fn of_target(found: &Comparison) -> Judged {
+        Judged { ratio: found.ratio, interval: found.interval, verdict: found.verdict }
+    }
+
+    /// A set, from its runs.
+    pub(crate) fn of_runs(found: &RunLevel) -> Judged {
+        Judged { ratio: found.ratio, interval: found.ci95.map(interval), verdict: found.verdict }
+    }
+
+    /// A set, from the cells of a grid that its runs have in common with the baseline's.
+    pub(crate) fn of_grid(found: &GridAgainst) -> Option<Judged> {
+        Some(Judged { ratio: found.ratio?, interval: found.ci95.map(interval), verdict: found.verdict })
+    }
+
+    /// The change as people read it; without the interval where nothing is judged.
+    pub(crate) fn change(&self) -> Change {
+        Change::between(self.ratio, self.judged_interval())
+    }
+
+    /// The ratio of speeds and its interval, of times upside down; where nothing is judged a point.
+    pub(crate) fn speed(&self, better: Better) -> (f64, Interval) {
+        let Interval { lo, hi } = self.judged_interval().unwrap_or(Interval { lo: self.ratio, hi: self.ratio });
+        match better {
+            Better::Higher => (self.ratio, Interval { lo, hi }),
+            Better::Lower => (1.0 / self.ratio, Interval { lo: 1.0 / hi, hi: 1.0 / lo }),
+        }
+    }
+
+    /// The interval; `None` if nothing is judged.
+    pub(crate) fn judged_interval(&self) -> Option<Interval> {
+        self.interval.filter(|_| self.verdict != Verdict::NotJudged)
+    }
+}
+
+fn interval([lo, hi]: [f64; 2]) -> Interval {
+    Interval { lo, hi }
+}

@@ -1,0 +1,42 @@
+//! Published values, laid beside the run's own.
+
+use super::published::{Published, PublishedRow, PublishedTable, PublishedValue};
+use super::summary::{Measured, Summary, TargetSummary};
+
+/// Matches by workload label, metric and file-system name. Rows that were not run are left out: they say nothing beside
+/// ours.
+pub(super) fn beside(summary: &Summary, table: &PublishedTable) -> Published {
+    let (mut file_systems, mut rows): (Vec<String>, Vec<&PublishedValue>) = (Vec::new(), Vec::new());
+    for value in &table.rows {
+        if !file_systems.contains(&value.target) {
+            file_systems.push(value.target.clone());
+        }
+        if !rows.iter().any(|known| known.row == value.row) {
+            rows.push(value);
+        }
+    }
+    let theirs = |row: &str, target: &str| {
+        let found = table.rows.iter().find(|value| value.row == row && value.target == target);
+        found.map(|value| value.value).filter(|value| value.is_finite())
+    };
+    let rows = rows.into_iter().filter_map(|known| {
+        let row = summary.rows.iter().find(|row| row.workload == known.workload)?;
+        let ours = |cell: &Measured| match &known.metric {
+            None => cell.estimate.as_ref().filter(|_| row.unit == known.unit).map(|estimate| estimate.mean),
+            Some(metric) => {
+                let found = cell.secondary.iter().find(|secondary| secondary.metric == *metric);
+                found.filter(|secondary| secondary.unit == known.unit).map(|secondary| secondary.description.mean)
+            }
+        };
+        Some(PublishedRow {
+            workload: known.row.clone(),
+            unit: known.unit,
+            ours: row.cells.iter().map(ours).collect(),
+            theirs: file_systems.iter().map(|name| theirs(&known.row, name)).collect(),
+        })
+    });
+    let (title, note) = (table.title.clone(), table.note.clone());
+    let absent = summary.targets.iter().filter(|target| target.unavailable.is_some());
+    let unavailable = absent.map(TargetSummary::label).collect();
+    Published { title, note, first: table.first, layout: table.layout, rows: rows.collect(), file_systems, unavailable }
+}

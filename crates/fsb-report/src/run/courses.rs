@@ -1,0 +1,45 @@
+//! The table of what happened when: one trial a target, and where it stood still.
+
+use fsb_model::units::{show_count, show_seconds};
+
+use super::course::FEWEST;
+use super::summary::{Summary, Workload};
+use crate::page::table::{Table, TableCell, TableRow};
+use crate::show::counted;
+
+/// What the courses of a workload say, targets down.
+pub(super) fn table(summary: &Summary, workload: &Workload) -> Option<Table> {
+    let cells = workload.cells.iter().enumerate();
+    let rows: Vec<TableRow> = cells
+        .filter_map(|(target, cell)| {
+            let course = cell.course.as_ref()?;
+            let longest = course.stalls.iter().max_by(|a, b| a.lasted.total_cmp(&b.lasted));
+            let stalls = match course.stalls.len() {
+                0 => "none".to_owned(),
+                n => format!("{n}, {} in all", show_seconds(course.stalls.iter().map(|stall| stall.lasted).sum())),
+            };
+            let worst = longest.map_or_else(
+                || TableCell::of("–"),
+                |stall| TableCell { small: stall.meanwhile(), ..TableCell::of(show_seconds(stall.lasted)) },
+            );
+            let typical = format!("{}/s", show_count(course.typical()));
+            let cells = vec![
+                TableCell::of(course.block.to_string()),
+                TableCell::of(typical),
+                TableCell::of(show_seconds(course.longest())),
+                TableCell::of(stalls),
+                worst,
+            ];
+            Some(TableRow::of_column(target, &summary.targets[target].label(), cells))
+        })
+        .collect();
+    let bin = workload.cells.iter().find_map(|cell| cell.course.as_ref())?.bin;
+    let head = ["Target", "Block", "Typical rate", "Longest operation", "Stalls", "Longest stall"];
+    let caption = format!(
+        "One trial over time, that with the median value, in bins of {}; a stall is {} or more below a tenth of the typical \
+         rate",
+        show_seconds(bin),
+        counted(FEWEST, "bin"),
+    );
+    Some(Table::new(caption, head.map(str::to_owned).to_vec(), rows))
+}
