@@ -25,7 +25,9 @@ pub(crate) struct View<'a> {
     /// What is shown: the run, or the sets.
     pub(crate) title: String,
     /// The answer, in one sentence.
-    pub(crate) headline: String,
+    pub(crate) answer: String,
+    /// The answer for all rows together.
+    pub(crate) overall: Option<String>,
     /// Names of the columns.
     pub(crate) names: Vec<String>,
     pub(crate) rows: Vec<Row<'a>>,
@@ -166,6 +168,14 @@ impl View<'_> {
     pub(crate) fn remedy(&self) -> Option<&str> {
         let of_trust = || self.trust.as_ref()?.help.as_deref();
         self.advice.or_else(of_trust).filter(|_| self.unjudged.is_none())
+    }
+
+    /// Both answers, as a screen begins.
+    pub(crate) fn headline(&self) -> String {
+        match &self.overall {
+            Some(overall) => format!("{} {overall}", self.answer),
+            None => self.answer.clone(),
+        }
     }
 
     /// Whether all rows are times, so that charts show changes of time, as the table does.

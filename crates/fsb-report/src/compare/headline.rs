@@ -10,11 +10,13 @@ use crate::show::{capital, counted, listed, listed_or_counted, percent};
 use crate::tally::{TallyWords, Told, tally};
 use crate::view::Row;
 
-/// Which set is fastest at how many operations; ties; what is open. The pool of all operations does not count.
+/// Which set is fastest at how many operations; ties; what is open. Neither the pool of all operations counts nor the parts
+/// of a total.
 pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
     let (document, sets) = (selection.document, selection.sets());
     let counts = |row: &&Row<'_>| operation(row).is_none_or(|found| found.operation != ALL) || all.len() == 1;
-    let rows: Vec<&Row<'_>> = all.iter().filter(counts).collect();
+    let is_shown = |row: &&Row<'_>| selection.detail.is_some() || !row.is_part;
+    let rows: Vec<&Row<'_>> = all.iter().filter(counts).filter(is_shown).collect();
     let of_workload = |row: &&Row<'_>| operation(row).is_some_and(|found| found.workload.is_some());
     let word = if rows.iter().any(of_workload) { "workload" } else { "operation" };
     let names: Vec<&str> = sets.iter().map(|set| set.name.as_str()).collect();

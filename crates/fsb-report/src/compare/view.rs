@@ -35,7 +35,8 @@ pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
     let mut view = View {
         words: WORDS,
         title: title(&names),
-        headline: headline::headline(selection, &rows),
+        answer: headline::headline(selection, &rows),
+        overall: None,
         rows,
         theta: document.settings.theta,
         unjudged: document.unjudged.as_deref(),

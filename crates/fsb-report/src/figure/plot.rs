@@ -163,7 +163,7 @@ impl Plot {
             width: WIDTH,
             height: (self.y + MARGIN).ceil(),
             title: view.title.clone(),
-            description: format!("{} {explanation} {facts}", view.headline),
+            description: format!("{} {explanation} {facts}", view.headline()),
             items: self.items,
         }
     }

@@ -37,6 +37,8 @@ impl Summary {
             name: record.name.clone(),
             suite: record.plan.name.clone(),
             headline: String::new(),
+            answer: String::new(),
+            overall_answer: None,
             unjudged: record.unjudged(),
             emulated: record.emulated,
             theta: record.plan.theta,
@@ -66,7 +68,11 @@ impl Summary {
         }
         headline::add_findings(&mut summary);
         let preface = interference::preface(trials).or_else(|| headline::withheld(&summary));
-        summary.headline = preface.unwrap_or_default() + &headline::headline(&summary);
+        summary.answer = preface.unwrap_or_default() + &headline::headline(&summary);
+        summary.overall_answer = headline::overall(&summary);
+        let overall = summary.overall_answer.as_deref();
+        summary.headline =
+            overall.map_or_else(|| summary.answer.clone(), |overall| format!("{} {overall}", summary.answer));
         summary.advice = facts::advice(&summary, record, facts::seconds(record, trials));
         summary.problems = warnings::problems(&summary);
         summary.trust = trust::of(&summary, record, trials);

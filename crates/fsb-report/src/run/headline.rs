@@ -53,14 +53,17 @@ pub(super) fn headline(summary: &Summary) -> String {
     let words = TallyWords { best: "fastest", row: "workload", alone: "on one target only", theta: summary.theta };
     let answer = tally(&names, &outcomes, words);
     let faster = risks::faster(summary);
-    let overall = overall(summary).unwrap_or_default();
-    format!("{}{}{faster}.{overall}", risks::preface(summary), answer.trim_end_matches('.'))
+    format!("{}{}{faster}.", risks::preface(summary), answer.trim_end_matches('.'))
 }
 
-/// ` Overall: xfs +2 % [-1 +6], btrfs -51 % [-52 -50] against ext4 (in this run).`; `None` if no target is compared over
+/// `Overall: xfs +2 % [-1 +6], btrfs -51 % [-52 -50] against ext4 (in this run).`; `None` if no target is compared over
 /// several cases, or more than a sentence holds.
-fn overall(summary: &Summary) -> Option<String> {
+pub(super) fn overall(summary: &Summary) -> Option<String> {
     const NAMED: usize = 4;
+    let is_answered = summary.rows.len() > 1 && summary.is_judged() && risks::only_safe(summary).is_none();
+    if summary.unjudged.is_some() || !is_answered {
+        return None;
+    }
     let targets = summary.targets.iter().zip(&summary.overall);
     let change = |(target, overall): (&TargetSummary, &Option<Overall>)| {
         let comparison = &overall.as_ref()?.comparison;
@@ -69,7 +72,7 @@ fn overall(summary: &Summary) -> Option<String> {
     };
     let changes: Vec<String> = targets.filter_map(change).collect();
     let is_shown = (1..=NAMED).contains(&changes.len());
-    is_shown.then(|| format!(" Overall: {} against {} (in this run).", changes.join(", "), summary.reference_name()))
+    is_shown.then(|| format!("Overall: {} against {} (in this run).", changes.join(", "), summary.reference_name()))
 }
 
 /// The beginning of a headline if some cases are withheld: how many, why, and what would help.

@@ -31,6 +31,12 @@ pub struct Summary {
     pub suite: String,
     /// The answer, in one sentence.
     pub headline: String,
+    /// The headline without the part about all workloads together.
+    #[serde(skip)]
+    pub answer: String,
+    /// That part.
+    #[serde(skip)]
+    pub overall_answer: Option<String>,
     /// Why there are numbers but no ranks, verdicts or findings; absent where there are: `emulated: a functional run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unjudged: Option<String>,

@@ -22,7 +22,8 @@ pub(crate) fn of(summary: &Summary) -> View<'_> {
     View {
         words: WORDS,
         title: summary.name.clone(),
-        headline: summary.headline.clone(),
+        answer: summary.answer.clone(),
+        overall: summary.overall_answer.clone(),
         names: summary.targets.iter().map(TargetSummary::label).collect(),
         theta: summary.theta,
         unjudged: summary.unjudged.as_deref(),
@@ -158,6 +159,8 @@ pub(crate) fn shortened(summary: &Summary) -> (Cow<'_, Summary>, Releases) {
     let mut summary = summary.clone();
     shorten(&mut summary.name);
     shorten(&mut summary.headline);
+    shorten(&mut summary.answer);
+    summary.overall_answer.iter_mut().for_each(shorten);
     for target in &mut summary.targets {
         shorten(&mut target.name);
     }

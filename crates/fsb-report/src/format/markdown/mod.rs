@@ -21,7 +21,7 @@ pub fn render(report: &Report<'_>) -> String {
     let mut lines = Vec::new();
     let conditions: Vec<String> = view.conditions.iter().map(|condition| format!("warning: {condition}")).collect();
     list(&mut lines, conditions.iter().map(String::as_str));
-    lines.extend([format!("**{}**", escape(&view.headline)), String::new()]);
+    lines.extend([format!("**{}**", escape(&view.headline())), String::new()]);
     if !view.rows.is_empty() {
         let rows = view.rows.iter().map(|row| (escape(&row.label), row.cells.as_slice()));
         table(&mut lines, &[view.words.row], &view.names, rows);

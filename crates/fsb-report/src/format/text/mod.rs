@@ -32,7 +32,7 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
     for condition in &view.conditions {
         screen.say(&format!("warning: {condition}"), "", "  ");
     }
-    screen.say(&view.headline, "", "");
+    screen.say(&view.headline(), "", "");
     // Of one case the headline says what the signs mean.
     let is_single = view.rows.len() == 1 && view.trust.is_some();
     if is_single {

@@ -39,7 +39,7 @@ fn workbook(report: &Report<'_>) -> Result<Vec<u8>, XlsxError> {
     let readable = report.readable();
     let view = readable.view();
     let mut book = Workbook::new();
-    let mut properties = DocProperties::new().set_title(harmless(&view.title)).set_comment(harmless(&view.headline));
+    let mut properties = DocProperties::new().set_title(harmless(&view.title)).set_comment(harmless(&view.headline()));
     if let Some(created) = created(report) {
         properties = properties.set_creation_datetime(&created);
     }
@@ -148,9 +148,10 @@ fn of_sets(book: &mut Workbook, document: &Document) -> Result<(), XlsxError> {
 fn notes(book: &mut Workbook, view: &View<'_>, left_out: usize) -> Result<(), XlsxError> {
     let mut sheet = Sheet::new(book, "Notes", ["about", "text"])?;
     let left_out = (left_out > 0).then(|| format!("{left_out} lines are left out: fsb report --format csv has all"));
+    let headline = view.headline();
     let lines = [
         ("title", Some(view.title.as_str())),
-        ("result", Some(view.headline.as_str())),
+        ("result", Some(headline.as_str())),
         ("not judged", view.unjudged),
         ("baseline", Some(view.baseline()).filter(|_| view.compares())),
         ("trust", view.trust.as_ref().map(|trust| trust.line.as_str())),
