@@ -55,7 +55,8 @@ static CHOICES: &[Choice] = &[
     Choice::mkfs(&["-m", "reflink=0"], "no counts of shared extents to keep"),
     Choice::mkfs(&["-m", "finobt=0"], "no tree of free inodes to keep"),
     Choice::mkfs(&["-n", "size=16384"], "directory blocks of 16 KiB: flatter large directories"),
-    Choice::mkfs(&["-d", "agcount=16"], "more groups that threads can allocate from at once").sort("groups"),
+    // mkfs.xfs refuses groups that are smaller than the least log, 64 MiB.
+    Choice::mkfs(&["-d", "agcount=8"], "more groups that threads can allocate from at once").sort("groups"),
     Choice::mkfs(&["-d", "agcount=2"], "fewer groups: less seeking between them").sort("groups"),
 ];
 

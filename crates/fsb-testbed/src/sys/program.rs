@@ -79,11 +79,13 @@ pub(crate) fn ask(name: &str, arguments: &[&OsStr]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The last lines of what a program complained about, on one line.
+/// Returns the last lines of a program's complaint on one line, without the usage text that mkfs programs print after it.
 pub(crate) fn last_lines(text: &[u8]) -> String {
     const LINES: usize = 4;
     let text = String::from_utf8_lossy(text);
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let usage = lines.iter().position(|line| line.to_ascii_lowercase().starts_with("usage:")).filter(|line| *line > 0);
+    let lines = &lines[..usage.unwrap_or(lines.len())];
     lines[lines.len().saturating_sub(LINES)..].join(" / ")
 }
 
@@ -102,5 +104,8 @@ mod tests {
     fn complaints_fit_a_line() {
         assert_eq!(last_lines(b"a\n\n b \nc\nd\ne\n"), "b / c / d / e");
         assert_eq!(last_lines(b""), "");
+        let usage = b"Log size must be at least 64MB.\nUsage: mkfs.xfs\n[-b size=num]\n";
+        assert_eq!(last_lines(usage), "Log size must be at least 64MB.");
+        assert_eq!(last_lines(b"Usage: mkfs [-t type]\n"), "Usage: mkfs [-t type]");
     }
 }
