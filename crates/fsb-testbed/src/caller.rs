@@ -3,10 +3,11 @@
 //! Only the *file system* identity of the calling thread changes (setfsuid, setfsgid and its groups), around a few calls,
 //! and always back again. Real and effective ids stay root's: the user can neither signal nor trace this process.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::io;
 use std::sync::OnceLock;
 
+use nix::unistd::{self, User};
 use rustix::fs::Gid;
 use rustix::process::{getegid, geteuid, getuid};
 use rustix::thread::set_thread_groups;
@@ -22,14 +23,6 @@ pub struct Caller {
     groups: Vec<u32>,
 }
 
-/// What a user database knows of somebody.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
-    name: CString,
-    uid: u32,
-    gid: u32,
-}
-
 impl Caller {
     /// The user behind sudo, pkexec or doas; nobody where this process is not root's. Whoever is not root could have put
     /// anything into the environment.
@@ -43,10 +36,11 @@ impl Caller {
             return None;
         }
         let variable = |name: &str| std::env::var(name).ok();
-        let (uid, gid) = named(&variable, &|name| lookup(Key::Name(name)).map(|entry| (entry.uid, entry.gid)))?;
-        let entry = lookup(Key::Uid(uid));
-        let gid = gid.or(entry.as_ref().map(|entry| entry.gid)).unwrap_or(uid);
-        let groups = entry.map_or_else(|| vec![gid], |entry| groups_of(&entry.name, gid));
+        let by_name = |name: &str| User::from_name(name).ok()?.map(|user| (user.uid.as_raw(), user.gid.as_raw()));
+        let (uid, gid) = named(&variable, &by_name)?;
+        let user = User::from_uid(uid.into()).ok().flatten();
+        let gid = gid.or(user.as_ref().map(|user| user.gid.as_raw())).unwrap_or(uid);
+        let groups = user.map_or_else(|| vec![gid], |user| groups_of(&user, gid));
         Some(Caller { uid, gid, groups })
     }
 
@@ -102,60 +96,11 @@ fn named(
     (found.0 != 0 && found.0 != u32::MAX).then_some(found)
 }
 
-/// How somebody is looked up.
-enum Key<'k> {
-    Uid(u32),
-    Name(&'k str),
-}
-
-/// Asks the machine's user database, which may be a server's.
-fn lookup(key: Key<'_>) -> Option<Entry> {
-    const MOST: usize = 1 << 20;
-    let name = match key {
-        Key::Name(name) => CString::new(name).ok()?,
-        Key::Uid(_) => CString::default(),
-    };
-    let mut text = vec![0 as libc::c_char; 4096];
-    loop {
-        // SAFETY: all zeroes is a valid `passwd` of null pointers and numbers.
-        let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
-        let mut found = std::ptr::null_mut();
-        // SAFETY: the pointers are to memory of the sizes that are given, and live until the strings are copied below.
-        let error = unsafe {
-            match key {
-                Key::Uid(uid) => libc::getpwuid_r(uid, &mut entry, text.as_mut_ptr(), text.len(), &mut found),
-                Key::Name(_) => libc::getpwnam_r(name.as_ptr(), &mut entry, text.as_mut_ptr(), text.len(), &mut found),
-            }
-        };
-        if error == libc::ERANGE && text.len() < MOST {
-            text.resize(text.len() * 2, 0);
-            continue;
-        }
-        if error != 0 || found.is_null() || entry.pw_name.is_null() {
-            return None;
-        }
-        // SAFETY: a zero-terminated string within `text`.
-        let name = unsafe { CStr::from_ptr(entry.pw_name) }.to_owned();
-        return Some(Entry { name, uid: entry.pw_uid, gid: entry.pw_gid });
-    }
-}
-
-fn groups_of(name: &CStr, gid: u32) -> Vec<u32> {
-    const MOST: usize = 65_536;
-    let mut groups = vec![0 as libc::gid_t; 64];
-    loop {
-        let mut count = groups.len() as libc::c_int;
-        // SAFETY: a C string, and memory for as many numbers as `count` says.
-        let found = unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &mut count) };
-        if found >= 0 {
-            groups.truncate(count.max(0) as usize);
-            return groups;
-        }
-        if groups.len() >= MOST {
-            return vec![gid];
-        }
-        groups.resize(groups.len() * 2, 0);
-    }
+/// Returns the groups of a user; only the given one if the machine's user database does not tell.
+fn groups_of(user: &User, gid: u32) -> Vec<u32> {
+    let name = CString::new(user.name.as_str()).ok();
+    let groups = name.and_then(|name| unistd::getgrouplist(&name, gid.into()).ok());
+    groups.map_or_else(|| vec![gid], |groups| groups.into_iter().map(unistd::Gid::as_raw).collect())
 }
 
 /// What the thread was before it acted for somebody else; dropping it makes it that again.
@@ -307,9 +252,8 @@ mod tests {
 
     #[test]
     fn users_and_their_groups_are_found() {
-        assert_eq!(lookup(Key::Uid(0)).unwrap(), lookup(Key::Name("root")).unwrap());
-        assert_eq!(lookup(Key::Name("nobody by this name")), None);
-        assert!(groups_of(c"root", 0).contains(&0));
+        let root = User::from_uid(0.into()).unwrap().expect("every machine has root");
+        assert!(groups_of(&root, 0).contains(&0));
     }
 
     #[test]
