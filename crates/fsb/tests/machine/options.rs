@@ -1,11 +1,13 @@
 //! Options of `fsb run` do what their line in the help says: each changes something that is looked at here.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::common::{Running, expect_code, expect_no_traces, fsb, scratch, stderr, tiny_plan, traces, wait_until};
+use crate::common::{
+    Running, expect_code, expect_no_traces, fsb, scratch, stderr, stdout, tiny_plan, traces, wait_until,
+};
 
 /// No image can be measured in memory: the option refuses such a directory.
 #[test]
@@ -54,4 +56,35 @@ fn workers_run_as_the_user_and_group_that_were_asked_for() {
         assert_eq!(seen, Some(expected), "{options:?}");
     }
     expect_no_traces(&before);
+}
+
+#[test]
+fn options_of_a_command_say_what_runs_around_it_and_which_exit_codes_are_no_failure() {
+    needs!(root);
+    let scratch = scratch();
+    // Workers are not root.
+    let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    open(scratch.path());
+    for name in ["data", "writable"] {
+        fs::create_dir(scratch.path().join(name)).unwrap();
+        open(&scratch.path().join(name));
+    }
+    let code = |arguments: &[&str]| {
+        let run = ["run", "./data", "--blocks", "1", "-q"];
+        let output = fsb(scratch.path(), &[&run[..], arguments].concat());
+        output.status.code()
+    };
+    assert_eq!(code(&["--ok-exit", "3", "--", "sh", "-c", "exit 3"]), Some(0));
+    assert_eq!(code(&["--ok-exit", "3", "--", "sh", "-c", "exit 4"]), Some(4));
+    assert_eq!(code(&["--setup", "touch made", "--", "test", "-e", "made"]), Some(0));
+    assert_eq!(code(&["--setup", "touch made", "--", "test", "-e", "other"]), Some(4));
+    // The directory of each target is removed: only another one shows what ran at the end.
+    let writable = scratch.path().join("writable");
+    let (directory, cleanup) = (writable.to_str().unwrap(), format!("touch {}/cleaned", writable.display()));
+    assert_eq!(code(&["--writable", directory, "--cleanup", &cleanup, "--", "true"]), Some(0));
+    assert!(writable.join("cleaned").exists());
+
+    let plan = fsb(scratch.path(), &["run", "null", "--print-plan", "--cache", "cold", "--", "true"]);
+    let plan: toml::Table = stdout(&plan).parse().expect("a plan");
+    assert_eq!(plan["workload"][0]["cache"].as_str(), Some("cold"));
 }
