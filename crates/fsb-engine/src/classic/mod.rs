@@ -9,26 +9,20 @@
 //! threads or in processes that are this program again ([`child_main`]). How a record is moved is a matter of
 //! [`IoMethod`], each in a file of its own.
 
-mod asynchronous;
 mod calls;
-mod child;
 mod content;
 mod files;
 mod group;
-mod mapping;
 mod open;
-mod order;
 mod perform;
 mod phase;
-mod probe;
 mod records;
 mod start_barrier;
-mod stream;
 
-pub use child::{CHILD_ARGUMENT, child_main};
 pub use content::{Check, Corruption};
 pub use files::{Existing, bring_to_rest, examine, remove};
+pub use group::{CHILD_ARGUMENT, child_main};
 pub use group::{GroupResult, perform_together};
 pub use perform::perform;
+pub use perform::{check_direct, clock_resolution, processors, sync_all};
 pub use phase::{IoMethod, Msync, Operation, Phase, PhaseError, PhaseResult, Purge, Rest};
-pub use probe::{check_direct, clock_resolution, processors, sync_all};

@@ -1,12 +1,24 @@
-//! Which calls move the records of a phase.
+//! The calls that move the records of a phase: of streams, of mapped files, and asynchronous ones.
 
-use super::asynchronous::Asynchronous;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
+
 use super::calls::Calls;
+use super::content::RecordContent;
 use super::files;
-use super::mapping::MappedFile;
-use super::phase::{IoMethod, Operation, Phase, PhaseError};
-use super::records::Records;
-use super::stream::StreamFile;
+use super::phase::{IoMethod, Msync, Operation, Phase, PhaseError};
+use super::records::{Fault, READ, Records, WRITE, prime};
+use crate::EngineError;
+use crate::backend::aio::ControlBlock;
+use crate::backend::map::Mapping;
+use crate::backend::stdio::Stream;
+use crate::backend::{Verb, files as calls, sigbus};
+use crate::memory::Memory;
 
 /// Opens the file of a phase. `together` is whether it is one of several that run at once.
 pub(super) fn open(phase: &Phase, together: bool) -> Result<Box<dyn Records + '_>, PhaseError> {
@@ -27,4 +39,324 @@ pub(super) fn open(phase: &Phase, together: bool) -> Result<Box<dyn Records + '_
         }
         IoMethod::Asynchronous { depth, copy } => Box::new(Asynchronous::new(phase, file, depth, copy)),
     })
+}
+
+struct StreamFile<'p> {
+    phase: &'p Phase,
+    file: Stream,
+    content: RecordContent,
+    record: Memory,
+}
+
+impl<'p> StreamFile<'p> {
+    fn open(phase: &'p Phase) -> Result<StreamFile<'p>, PhaseError> {
+        let mode = match phase.operation {
+            Operation::Fread => c"r",
+            Operation::Fwrite if !phase.path.exists() => c"w+",
+            _ => c"r+",
+        };
+        let refused = |errno| EngineError::call("open", &phase.path, errno);
+        let name = CString::new(phase.path.as_os_str().as_bytes()).map_err(|_| refused(Errno::INVAL))?;
+        let file = Stream::open(&name, mode).map_err(refused)?;
+        let content = RecordContent::new(phase.check, phase.rank);
+        let mut record = Memory::new(phase.record_size as usize);
+        content.fill(record.as_mut());
+        Ok(StreamFile { phase, file, content, record })
+    }
+
+    fn refused(&self, call: &str, errno: Errno) -> PhaseError {
+        EngineError::call(call, &self.phase.path, errno).into()
+    }
+
+    fn fsync(&self) -> Result<(), PhaseError> {
+        rustix::fs::fsync(self.file.descriptor()).map_err(|errno| self.refused("fsync", errno))
+    }
+}
+
+impl Records for StreamFile<'_> {
+    fn prime(&mut self, _fsync: bool, _first: bool) -> Result<(), PhaseError> {
+        if self.phase.operation.writes() {
+            self.fsync()?;
+        } else {
+            // IOzone syncs through a descriptor of its own here.
+            let other = files::open(&self.phase.path, OFlags::RDONLY, Mode::empty())?;
+            files::flush(&self.phase.path, &other)?;
+            files::close(&self.phase.path, other)?;
+        }
+        let size = self.record.as_mut().len();
+        self.file.set_buffer(size).map_err(|errno| EngineError::call("setvbuf", &self.phase.path, errno).into())
+    }
+
+    fn lock(&mut self, _locked: bool) -> Result<(), PhaseError> {
+        Ok(()) // IOzone locks no streams.
+    }
+
+    #[inline]
+    fn read(&mut self, offset: u64) -> Result<(), Fault> {
+        let record = self.record.as_mut();
+        Fault::whole(READ, self.file.read(record), record.len())?;
+        Ok(self.content.check(&self.phase.path, offset, record)?)
+    }
+
+    #[inline]
+    fn write(&mut self, offset: u64) -> Result<(), Fault> {
+        let record = self.record.as_mut();
+        self.content.renew(offset, record);
+        Fault::whole(WRITE, self.file.write(record), record.len())
+    }
+
+    fn flush(&mut self) -> Result<(), PhaseError> {
+        self.file.flush().map_err(|errno| EngineError::call("fflush", &self.phase.path, errno))?;
+        if self.phase.operation.writes() { self.fsync() } else { Ok(()) }
+    }
+
+    fn close(mut self: Box<Self>) -> Result<(), PhaseError> {
+        let closed = self.file.close();
+        closed.map_err(|errno| self.refused("fclose", errno))
+    }
+}
+
+struct MappedFile<'p> {
+    phase: &'p Phase,
+    file: OwnedFd,
+    content: RecordContent,
+    record: Memory,
+    map: Mapping,
+    /// After each record that was stored.
+    msync: Option<MsyncFlags>,
+}
+
+impl<'p> MappedFile<'p> {
+    /// `written` is whether the file is open for writing; IOzone maps it so for random reads too.
+    fn new(phase: &'p Phase, file: OwnedFd, written: bool, msync: Msync) -> Result<MappedFile<'p>, PhaseError> {
+        let content = RecordContent::new(phase.check, phase.rank);
+        let mut record = Memory::new(phase.record_size as usize);
+        content.fill(record.as_mut());
+        if matches!(
+            phase.operation,
+            Operation::Write | Operation::Rewrite | Operation::RecordRewrite | Operation::Pwrite
+        ) {
+            // A mapping cannot make a file longer: writing its last record does.
+            let last = phase.file_size - phase.record_size;
+            content.renew(last, record.as_mut());
+            let moved = calls::write_at(&file, record.as_mut(), last);
+            Fault::whole(WRITE, moved, record.as_mut().len()).map_err(|fault| fault.of(phase, last))?;
+        }
+        sigbus::install();
+        let refused = |errno| EngineError::call("map", &phase.path, errno);
+        let length = rustix::fs::fstat(&file).map_err(refused)?.st_size as u64;
+        if length < phase.file_size {
+            return Err(Fault::Short("map", length as usize).of(phase, 0));
+        }
+        // Shared where stores must reach the file; IOzone maps privately for loads.
+        let (protection, flags) = match written {
+            true => (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED),
+            false => (ProtFlags::READ, MapFlags::PRIVATE),
+        };
+        let map = Mapping::new(&file, phase.file_size as usize, protection, flags).map_err(refused)?;
+        let msync = match msync {
+            Msync::Never => None,
+            Msync::Async => Some(MsyncFlags::ASYNC),
+            Msync::Sync => Some(MsyncFlags::SYNC),
+        };
+        Ok(MappedFile { phase, file, content, record, map, msync })
+    }
+}
+
+/// A load or store has no result: the same by a call tells why it failed, unless the cause is gone by then.
+#[cold]
+fn failed(call: &'static str, moved: Result<usize, Errno>, length: usize) -> Fault {
+    Fault::whole(call, moved, length).err().unwrap_or(Fault::Mapping(call))
+}
+
+impl Records for MappedFile<'_> {
+    fn prime(&mut self, fsync: bool, first: bool) -> Result<(), PhaseError> {
+        if fsync {
+            files::flush(&self.phase.path, &self.file)?;
+        }
+        if first {
+            prime(self.phase, &self.file, self.record.as_mut())?;
+        }
+        Ok(())
+    }
+
+    fn lock(&mut self, locked: bool) -> Result<(), PhaseError> {
+        Ok(files::lock(self.phase, &self.file, locked)?)
+    }
+
+    #[inline]
+    fn read(&mut self, offset: u64) -> Result<(), Fault> {
+        let record = self.record.as_mut();
+        let length = record.len();
+        // SAFETY: the record lies in the mapping (the file of a phase has a whole number of records, and is as long),
+        // and the other side is memory of our own; the handler is installed. A mapping that failed is not used again:
+        // the pass ends.
+        if !unsafe { self.map.load(offset as usize, record.as_mut_ptr(), length) } {
+            return Err(failed(READ, calls::read_at(&self.file, record, offset), length));
+        }
+        Ok(self.content.check(&self.phase.path, offset, record)?)
+    }
+
+    #[inline]
+    fn write(&mut self, offset: u64) -> Result<(), Fault> {
+        let record = self.record.as_mut();
+        self.content.renew(offset, record);
+        // SAFETY: as in `read`; operations that write have a writable mapping.
+        if !unsafe { self.map.store(record.as_ptr(), offset as usize, record.len()) } {
+            let moved = calls::write_at(&self.file, record, offset);
+            return Err(failed(WRITE, moved, record.len()));
+        }
+        match self.msync {
+            Some(flags) => {
+                self.map.sync(offset as usize, record.len(), flags).map_err(|errno| Fault::Call("msync", errno))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), PhaseError> {
+        let synced = self.map.sync(0, self.map.len(), MsyncFlags::SYNC);
+        Ok(synced.map_err(|errno| EngineError::call("msync", &self.phase.path, errno))?)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), PhaseError> {
+        let MappedFile { phase, file, map, .. } = *self;
+        drop(map);
+        Ok(files::close(&phase.path, file)?)
+    }
+}
+
+struct Asynchronous<'p> {
+    phase: &'p Phase,
+    /// Before the file, so that none is under way when that is closed.
+    requests: Vec<QueuedRecord>,
+    file: OwnedFd,
+    content: RecordContent,
+    /// The caller's record.
+    record: Memory,
+    copy: bool,
+    /// The request that was queued longest ago.
+    next: usize,
+}
+
+/// A request and its memory. The control block must not move while it is under way.
+struct QueuedRecord {
+    block: Box<ControlBlock>,
+    memory: Memory,
+    offset: u64,
+    pending: bool,
+    reads: bool,
+}
+
+impl<'p> Asynchronous<'p> {
+    fn new(phase: &'p Phase, file: OwnedFd, depth: u32, copy: bool) -> Asynchronous<'p> {
+        let content = RecordContent::new(phase.check, phase.rank);
+        let size = phase.record_size as usize;
+        let mut record = Memory::new(size);
+        content.fill(record.as_mut());
+        let most = (phase.file_size / phase.record_size).min(u64::from(depth));
+        let request = |_| {
+            let mut memory = Memory::new(size);
+            content.fill(memory.as_mut());
+            let block = Box::new(ControlBlock::new());
+            QueuedRecord { block, memory, offset: 0, pending: false, reads: false }
+        };
+        let requests = (0..most).map(request).collect();
+        Asynchronous { phase, requests, file, content, record, copy, next: 0 }
+    }
+
+    /// Queues a record in the place of the one that was queued longest ago, which is waited for.
+    fn queue(&mut self, offset: u64, reads: bool) -> Result<(), Fault> {
+        let index = self.next;
+        self.next = (self.next + 1) % self.requests.len();
+        self.finish(index)?;
+        let request = &mut self.requests[index];
+        let memory = request.memory.as_mut();
+        if !reads {
+            if self.copy {
+                let record = self.record.as_mut();
+                self.content.renew(offset, record);
+                memory.copy_from_slice(record);
+            } else {
+                self.content.renew(offset, memory);
+            }
+        }
+        (request.offset, request.reads) = (offset, reads);
+        let verb = if reads { Verb::Read } else { Verb::Write };
+        let bytes = (memory.as_mut_ptr(), memory.len());
+        // SAFETY: the block and the memory that it names stay where they are until the request is finished: `finish` is
+        // called before either is used again, and `drop` before either goes away. The descriptor lives longer.
+        let queued = unsafe { request.block.submit(self.file.as_fd(), verb, bytes, offset) };
+        queued.map_err(|errno| Fault::Call(if reads { READ } else { WRITE }, errno))?;
+        request.pending = true;
+        Ok(())
+    }
+
+    /// Waits for a request and looks at what it read.
+    fn finish(&mut self, index: usize) -> Result<(), Fault> {
+        let request = &mut self.requests[index];
+        if !request.pending {
+            return Ok(());
+        }
+        let call = if request.reads { READ } else { WRITE };
+        request.pending = false;
+        Fault::whole(call, request.block.wait(), request.memory.as_mut().len())?;
+        if !request.reads {
+            return Ok(());
+        }
+        if self.copy {
+            self.record.as_mut().copy_from_slice(request.memory.as_mut());
+        }
+        let record = if self.copy { self.record.as_mut() } else { request.memory.as_mut() };
+        Ok(self.content.check(&self.phase.path, request.offset, record)?)
+    }
+}
+
+impl Records for Asynchronous<'_> {
+    fn prime(&mut self, fsync: bool, first: bool) -> Result<(), PhaseError> {
+        if fsync {
+            files::flush(&self.phase.path, &self.file)?;
+        }
+        if first {
+            prime(self.phase, &self.file, self.record.as_mut())?;
+        }
+        Ok(())
+    }
+
+    fn lock(&mut self, locked: bool) -> Result<(), PhaseError> {
+        Ok(files::lock(self.phase, &self.file, locked)?)
+    }
+
+    fn read(&mut self, offset: u64) -> Result<(), Fault> {
+        self.queue(offset, true)
+    }
+
+    fn write(&mut self, offset: u64) -> Result<(), Fault> {
+        self.queue(offset, false)
+    }
+
+    fn drain(&mut self) -> Result<(), Fault> {
+        for step in 0..self.requests.len() {
+            self.finish((self.next + step) % self.requests.len())?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), PhaseError> {
+        Ok(files::flush(&self.phase.path, &self.file)?)
+    }
+
+    fn close(mut self: Box<Self>) -> Result<(), PhaseError> {
+        self.drain().map_err(|fault| fault.of(self.phase, 0))?;
+        Ok(files::close(&self.phase.path, self.file)?)
+    }
+}
+
+impl Drop for QueuedRecord {
+    fn drop(&mut self) {
+        if self.pending {
+            // Its memory goes away next; what became of it, the error that led here tells already.
+            let _ = self.block.wait();
+        }
+    }
 }

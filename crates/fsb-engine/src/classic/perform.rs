@@ -1,17 +1,25 @@
-//! One pass over a file: what is done before the clock, within its time and after it.
+//! One pass over a file, in the order of its records: what is done before the clock, within its time and after it.
 
+use std::fs::File;
 use std::hint::black_box;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::open::open;
-use super::order::Order;
 use super::phase::{Operation, Phase, PhaseError, PhaseResult, Purge};
-use super::probe::bind;
 use super::records::{Fault, Records};
 use super::start_barrier::StartBarrier;
+use crate::EngineError;
+use crate::clock::Clock;
 use crate::memory::Memory;
+use crate::permutation::Permutation;
+use crate::residency::resident_bytes;
 
 /// Does a phase alone, in this thread.
 ///
@@ -238,5 +246,197 @@ impl Purger {
         let length = record.min(self.purge.cache);
         let lines = self.memory.as_mut()[..length].iter().step_by(self.purge.line);
         black_box(lines.fold(0u8, |sum, byte| sum ^ byte));
+    }
+}
+
+/// IOzone visits at random in the same order each time; so does this, in an order of its own.
+const SEED: u64 = 0x10_2011;
+
+/// The places of all records, in the order of an operation.
+#[derive(Debug, Clone)]
+enum Order {
+    Forward(u64),
+    Backward(u64),
+    Same(u64),
+    Random(Permutation, u64),
+    Stride { records: u64, stride: u64 },
+}
+
+impl Order {
+    fn of(operation: Operation, records: u64, stride: u64) -> Order {
+        match operation {
+            Operation::BackwardRead => Order::Backward(records),
+            Operation::RecordRewrite => Order::Same(records),
+            Operation::StrideRead => Order::Stride { records, stride },
+            Operation::RandomRead | Operation::RandomWrite => Order::Random(Permutation::new(records, SEED), records),
+            _ => Order::Forward(records),
+        }
+    }
+
+    /// Record numbers, as many as the file has records.
+    fn places(&self) -> Places<'_> {
+        Places { order: self, done: 0, next: 0, wraps: 0 }
+    }
+}
+
+/// Goes through an [`Order`].
+#[derive(Debug)]
+struct Places<'o> {
+    order: &'o Order,
+    done: u64,
+    /// For strides: the next place, and how often the end was reached.
+    next: u64,
+    wraps: u64,
+}
+
+impl Iterator for Places<'_> {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let (records, place) = match self.order {
+            Order::Forward(records) => (*records, self.done),
+            Order::Backward(records) => (*records, records.wrapping_sub(self.done + 1)),
+            Order::Same(records) => (*records, 0),
+            Order::Random(permutation, records) if self.done < *records => (*records, permutation.at(self.done)),
+            Order::Random(_, records) => (*records, 0),
+            Order::Stride { records, .. } => (*records, self.next),
+        };
+        if self.done == records {
+            return None;
+        }
+        self.done += 1;
+        if let Order::Stride { records, stride } = self.order {
+            self.leap(*records, *stride);
+        }
+        Some(place)
+    }
+}
+
+impl Places<'_> {
+    /// The place after the current one, as IOzone has it: a stride further; beyond the end, or at the last record, it
+    /// starts again one record further than the time before. A file that a stride does not fit into is read at its
+    /// start only. So the last record may never be read, and some are read twice: their number is what is kept.
+    fn leap(&mut self, records: u64, stride: u64) {
+        let after = self.next + 1;
+        if after + stride >= records.saturating_sub(1) {
+            self.wraps += 1;
+            self.next = if records <= stride { 0 } else { self.wraps % records };
+        } else {
+            self.next = after + stride - 1;
+        }
+    }
+}
+
+/// Resolution of the clock that times the passes, in seconds.
+pub fn clock_resolution() -> f64 {
+    let time = rustix::time::clock_getres(ClockId::Monotonic);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Writes out everything that is dirty on this machine, as IOzone does before each row.
+pub fn sync_all() {
+    rustix::fs::sync();
+}
+
+/// Processors for `count` workers to run on: those that this process may use, in turn, from `first` on; none if that is
+/// not one of them.
+pub fn processors(first: u32, count: usize) -> Option<Vec<u32>> {
+    let allowed = sched_getaffinity(None).ok()?;
+    let mut all: Vec<u32> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32).collect();
+    let start = all.iter().position(|cpu| *cpu == first)?;
+    all.rotate_left(start);
+    Some(all.into_iter().cycle().take(count).collect())
+}
+
+/// Runs this thread on one processor only.
+fn bind(cpu: u32) -> Result<(), EngineError> {
+    let mut set = CpuSet::new();
+    if (cpu as usize) < CpuSet::MAX_CPU {
+        set.set(cpu as usize);
+    }
+    sched_setaffinity(None, &set).map_err(|errno| EngineError::call("bind to", format!("processor {cpu}"), errno))
+}
+
+/// Tries whether files in `directory` can be written past the page cache in records of `record` bytes, on a file that
+/// has no name.
+///
+/// # Errors
+/// Why not: the file system refuses O_DIRECT or the size, or it takes both and caches all the same.
+pub fn check_direct(directory: &Path, record: u64) -> Result<(), EngineError> {
+    let shown = directory.display();
+    let refused = |what: &str, errno: Errno| {
+        let error = std::io::Error::from_raw_os_error(errno.raw_os_error());
+        EngineError::new(format!("{what} in {shown} with O_DIRECT: {error}"))
+    };
+    let file = unnamed(directory).map_err(|errno| refused("cannot open a file", errno))?;
+    let mut memory = Memory::new(record as usize);
+    match rustix::io::pwrite(&file, memory.as_mut(), 0) {
+        Ok(moved) if moved as u64 == record => {}
+        Ok(moved) => return Err(EngineError::new(format!("only {moved} of {record} bytes can be written in {shown}"))),
+        Err(Errno::INVAL) => {
+            return Err(EngineError::new(format!(
+                "records of {record} bytes cannot be written in {shown} with O_DIRECT: the device wants multiples of its block"
+            )));
+        }
+        Err(errno) => return Err(refused("cannot write", errno)),
+    }
+    match resident_bytes(&File::from(file), record) {
+        Some(cached) if cached > 0 => {
+            let message = format!("the file system of {shown} accepts O_DIRECT but uses the page cache");
+            Err(EngineError::new(message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A file that is gone when it is closed: without a name at all, or removed as soon as it is open.
+fn unnamed(directory: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
+            let number = crate::mix(Clock::Monotonic.now() ^ (u64::from(std::process::id()) << 32));
+            let name = directory.join(format!(".fsb-direct-{number:016x}"));
+            let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode);
+            // Some file systems make the file before they refuse the flag. What was there before is somebody else's.
+            if !matches!(file, Err(Errno::EXIST)) {
+                let _ = rustix::fs::unlink(&name);
+            }
+            file
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(operation: Operation, records: u64, stride: u64) -> Vec<u64> {
+        Order::of(operation, records, stride).places().collect()
+    }
+
+    #[test]
+    fn simple_orders_are_what_their_names_say() {
+        assert_eq!(places(Operation::Write, 4, 17), [0, 1, 2, 3]);
+        assert_eq!(places(Operation::BackwardRead, 4, 17), [3, 2, 1, 0]);
+        assert_eq!(places(Operation::RecordRewrite, 3, 17), [0, 0, 0]);
+        let mut random = places(Operation::RandomRead, 1000, 17);
+        assert_eq!(random, places(Operation::RandomWrite, 1000, 17));
+        assert!(random.windows(2).any(|pair| pair[1] < pair[0]));
+        random.sort_unstable();
+        assert_eq!(random, (0..1000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn strides_are_those_of_the_real_tool() {
+        let trace = include_str!("../../testdata/iozone-strace/05-stride-read.strace");
+        let (_, reading) = trace.split_once("O_RDONLY").unwrap();
+        let seeks = reading.lines().filter_map(|line| line.strip_prefix("lseek(3, ")?.split(',').next()?.parse().ok());
+        let expected: Vec<u64> = std::iter::once(0).chain(seeks).map(|offset: u64| offset / 65_536).collect();
+        assert_eq!(places(Operation::StrideRead, 64, 17), expected[..64]);
+        assert_eq!(places(Operation::StrideRead, 4, 17), [0; 4]);
+        assert_eq!(places(Operation::StrideRead, 1, 17), [0]);
     }
 }

@@ -4,35 +4,33 @@
 //! the command, and the syncfs that makes its work durable. Programs run as the worker does: as its user, with nothing writable
 //! but the target, a private /dev/shm where TMPDIR points, and what `writable` names.
 
-mod options;
-mod output;
-mod printed;
-mod processes;
-mod program;
-mod script;
-mod service;
-
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fsb_model::metric::COMMAND_TIME;
 use fsb_model::{CacheState, Durability, Params};
+use options::{Options, Service};
+use program::{Ended, Running, Surroundings};
+use rustix::process::Signal;
+use script::Script;
 
 use super::job::{Job, Unit, Workload};
 use super::parameter::Parameter;
 use super::params;
-use crate::backend::{self, Backend, Directory};
+use crate::backend::{Backend, Directory};
 use crate::clock::Kind;
 use crate::context::Context;
 use crate::profile::{Profile, ProgramNeeds};
 use crate::task::{Gate, Measurement, Ready};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
-use crate::{EngineError, ParamError, Sizing, fileset, threads};
-use options::Options;
-use program::{Ended, Surroundings};
-use script::Script;
-use service::Services;
+use crate::{EngineError, ParamError, Sizing, backend, fileset, threads};
+
+mod options;
+mod printed;
+mod processes;
+mod program;
+mod script;
 
 /// What a run of the command is counted as.
 const OPERATION: &str = "command";
@@ -290,3 +288,97 @@ impl ThreadJob for CommandThread<'_> {
 
 #[cfg(test)]
 mod tests;
+
+/// The longest time until a service is ready.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The longest time until a service has stopped.
+const STOP_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 10 } else { 120 });
+/// Time between two looks at one that is not ready yet.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Services that run. Dropping them leaves them to whoever ends all processes.
+struct Services<'o> {
+    running: Vec<(&'o Service, Running)>,
+}
+
+impl<'o> Services<'o> {
+    /// Starts them one after another, each once those before are ready. Where one fails, none is left.
+    fn start(services: &'o [Service], around: &Surroundings) -> Result<Services<'o>, EngineError> {
+        let mut all = Services { running: Vec::new() };
+        for service in services {
+            let started =
+                program::start(&service.command, around).and_then(|running| until_ready(service, running, around));
+            match started {
+                Ok(running) => all.running.push((service, running)),
+                Err(error) => {
+                    let _ = all.stop();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Their processes.
+    fn processes(&self) -> Vec<u32> {
+        self.running.iter().map(|(_, running)| running.id()).collect()
+    }
+
+    /// Stops them, the last one first. One that had ended before by itself, or does not stop, is an error.
+    fn stop(&mut self) -> Result<(), EngineError> {
+        let mut answer = Ok(());
+        while let Some((service, running)) = self.running.pop() {
+            let shown = service.command.shown();
+            let ended_before = !running.outlasts(Duration::ZERO);
+            running.signal(Signal::from_named_raw(service.stop).unwrap_or(Signal::TERM));
+            let ended = running.wait(STOP_PATIENCE);
+            let found = match ended {
+                Ok(mut ended) if ended_before => {
+                    ended.read();
+                    Err(EngineError::new(format!("{shown}: the service ended by itself: {}", ended.last_words())))
+                }
+                Ok(ended) if ended.is_late() => Err(EngineError::new(format!(
+                    "{shown}: the service did not stop within {} s",
+                    STOP_PATIENCE.as_secs()
+                ))),
+                Ok(_) => Ok(()),
+                Err(error) => Err(EngineError::new(format!("{shown}: cannot wait for the service: {error}"))),
+            };
+            answer = answer.and(found);
+        }
+        answer
+    }
+}
+
+/// Waits until a service is ready: until its `ready` command ends well, which is tried again and again.
+fn until_ready(service: &Service, running: Running, around: &Surroundings) -> Result<Running, EngineError> {
+    let Some(ready) = &service.ready else { return Ok(running) };
+    let (shown, begun) = (service.command.shown(), Instant::now());
+    loop {
+        let asked = program::run(ready, around)?;
+        if asked.is_ok(&[0]) {
+            return Ok(running);
+        }
+        if !running.outlasts(PAUSE) {
+            let mut ended = running.wait(Duration::ZERO).map_err(|error| EngineError::new(error.to_string()))?;
+            ended.read();
+            return Err(EngineError::new(format!(
+                "{shown}: the service ended before it was ready: {}",
+                ended.last_words()
+            )));
+        }
+        if begun.elapsed() >= PATIENCE {
+            running.signal(Signal::KILL);
+            let said = running.wait(PATIENCE).map(|mut ended| {
+                ended.read();
+                ended.last_words()
+            });
+            return Err(EngineError::new(format!(
+                "{shown}: the service was not ready after {} s ('{}' did not end well): {}",
+                PATIENCE.as_secs(),
+                ready.shown(),
+                said.unwrap_or_default()
+            )));
+        }
+    }
+}

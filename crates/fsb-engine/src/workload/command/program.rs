@@ -1,17 +1,19 @@
 //! Running a program to its end, and knowing what it did.
 
-use std::io;
+use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use super::output::{Reading, last_lines};
 use super::processes;
 use super::script::Script;
 use crate::EngineError;
@@ -237,4 +239,61 @@ impl Running {
             ..Ended::default()
         })
     }
+}
+
+/// Bytes that are kept of a stream. The results that a program prints stand at the end of them.
+const KEPT: usize = 4 << 20;
+
+/// A stream that is read to its end by a thread of its own, so that the program never waits for its reader.
+#[derive(Debug)]
+pub(super) struct Reading {
+    kept: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Reading {
+    fn of(mut stream: impl Read + Send + 'static) -> std::io::Result<Reading> {
+        let kept: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let keeping = Arc::clone(&kept);
+        let reader = thread::Builder::new().spawn(move || {
+            let mut chunk = vec![0; 1 << 16];
+            // What cannot be read is missing from a message, no more.
+            while let Ok(read @ 1..) = stream.read(&mut chunk) {
+                let mut kept = keeping.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(&chunk[..read]);
+                if kept.len() > 2 * KEPT {
+                    let surplus = kept.len() - KEPT;
+                    kept.drain(..surplus);
+                }
+            }
+        })?;
+        Ok(Reading { kept, reader })
+    }
+
+    /// What came. A process that the program left behind may hold the other end for ever: it is not waited for long.
+    fn take(self) -> Vec<u8> {
+        const PATIENCE: Duration = Duration::from_millis(200);
+        let begun = Instant::now();
+        while !self.reader.is_finished() && begun.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_micros(200));
+        }
+        std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The last lines of a text, in one: at most so many characters.
+fn last_lines(text: &str, most: usize) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    let mut length = 0;
+    for line in text.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {
+        length += line.chars().count() + 2;
+        if length > most && !lines.is_empty() {
+            break;
+        }
+        lines.push(line);
+    }
+    lines.reverse();
+    let text = lines.join("; ");
+    let surplus = text.chars().count().saturating_sub(most);
+    text.chars().skip(surplus).collect()
 }

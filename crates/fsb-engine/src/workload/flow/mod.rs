@@ -6,8 +6,36 @@
 //! so the time that it takes tells them apart; beside it stand the latencies of each kind of operation, and what was
 //! done.
 
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use fsb_model::flow::{FileSet, Flow, Op, Step, Thread};
+use fsb_model::metric::OPERATION_RATE;
+use fsb_model::{Durability, Params};
+use options::Options;
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sets::Set;
+use shared::FlowShared;
+use thread_job::FlowThreads;
+use tree::{LONGEST_PATH, PathBuffer};
+
+use super::job::{Job, Workload};
+use super::parameter::Parameter;
+use super::params;
+use crate::backend::{Backend, Directory};
+use crate::context::Context;
+use crate::data::{Data, DataSource};
+use crate::fileset::tree_walk::{FEW_FILES, Found};
+use crate::fileset::{BLOCK, NOTE, tree_walk};
+use crate::profile::Profile;
+use crate::progress::Progress;
+use crate::task::{ClockSpec, Gate, Measurement, Ready};
+use crate::{EngineError, ParamError, Sizing, fileset, threads};
+
 mod async_writes;
-mod build;
 mod draw;
 mod entries;
 mod opened;
@@ -21,25 +49,6 @@ mod sync;
 mod thread;
 mod thread_job;
 mod tree;
-
-use fsb_model::flow::{FileSet, Flow, Op, Step, Thread};
-use fsb_model::metric::OPERATION_RATE;
-use fsb_model::{Durability, Params};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
-use super::job::{Job, Workload};
-use super::parameter::Parameter;
-use super::params;
-use crate::backend::Backend;
-use crate::context::Context;
-use crate::fileset::tree_walk::{self, Found};
-use crate::fileset::{self, BLOCK, NOTE};
-use crate::profile::Profile;
-use crate::task::{ClockSpec, Gate, Measurement, Ready};
-use crate::{EngineError, ParamError, Sizing, threads};
-use options::Options;
-use shared::FlowShared;
-use thread_job::FlowThreads;
 
 /// The operation that is counted: all kinds of them.
 const OPERATION: &str = "operation";
@@ -215,7 +224,7 @@ impl Job for FlowJob {
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        build::build(&context.set(), &sets::of(&self.0.flow, context.seed), context.data(), &context.progress)
+        build(&context.set(), &sets::of(&self.0.flow, context.seed), context.data(), &context.progress)
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
@@ -337,6 +346,130 @@ fn balance(shared: &FlowShared, before: u64, tally: &report::Tally) -> Result<u6
         }
     }
     Ok(left)
+}
+
+/// Bytes of one call.
+const CHUNK: u64 = 1 << 20;
+
+/// Makes all sets below `root`, and brings them onto the device.
+fn build(root: &Path, sets: &[Set], source: DataSource, progress: &Progress) -> Result<(), EngineError> {
+    fileset::make_anew(root)?;
+    let open = fileset::open(root)?;
+    for set in sets {
+        progress.expect(set.files.existing());
+    }
+    for set in sets {
+        directories(root, &open, set)?;
+        files(root, &open, set, source, progress)?;
+    }
+    fileset::sync_through(&open, root)
+}
+
+fn directories(root: &Path, open: &Directory, set: &Set) -> Result<(), EngineError> {
+    let mut path_buffer = [0; LONGEST_PATH];
+    let make = |path: &std::ffi::CStr| {
+        let made = rustix::fs::mkdirat(open.fd(), path, Mode::from_raw_mode(0o755));
+        made.map_err(|errno| EngineError::call("make directory", root.join(path.to_string_lossy().as_ref()), errno))
+    };
+    // Parents have smaller numbers than what lies in them.
+    for number in 0..set.tree.directories() {
+        make(set.tree.directory(number, &mut path_buffer))?;
+    }
+    let Some((tree, entries)) = &set.empty else { return Ok(()) };
+    // The set's own directory is there.
+    for number in 1..tree.directories() {
+        make(tree.directory(number, &mut path_buffer))?;
+    }
+    for entry in (0..entries.len()).filter(|&entry| entries.exists(entry)) {
+        make(tree.entry(entry, &mut path_buffer))?;
+    }
+    Ok(())
+}
+
+fn files(root: &Path, open: &Directory, set: &Set, source: DataSource, progress: &Progress) -> Result<(), EngineError> {
+    // One thread makes few files in the order of their names: so their layout is the same each time.
+    let threads = if set.files.len() < FEW_FILES { 1 } else { tree_walk::helpers() };
+    let next = AtomicUsize::new(0);
+    let (stopped, failed) = (AtomicBool::new(false), Mutex::new(None));
+    // Directories of a million files are shared too: by pieces.
+    let pieces = Pieces::of(set, threads);
+    let maker = || {
+        let mut data = Data::new(source, CHUNK as usize);
+        let mut path_buffer = [0; LONGEST_PATH];
+        while let (false, Some(piece)) =
+            (stopped.load(Ordering::Relaxed), pieces.get(next.fetch_add(1, Ordering::Relaxed)))
+        {
+            for file in piece.filter(|&file| set.files.exists(file)) {
+                if let Err(error) = make_file(root, open, set, file, &mut data, &mut path_buffer) {
+                    stopped.store(true, Ordering::Relaxed);
+                    failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    return;
+                }
+                progress.add(1);
+            }
+        }
+    };
+    if threads == 1 {
+        maker();
+    } else {
+        std::thread::scope(|scope| {
+            // Fewer do as well.
+            (1..threads).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, maker)));
+            maker();
+        });
+    }
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// Ranges of files that threads take one after another: directory by directory, and large ones in parts.
+struct Pieces {
+    starts: Vec<u64>,
+}
+
+impl Pieces {
+    fn of(set: &Set, threads: usize) -> Pieces {
+        let longest = if threads == 1 { u64::MAX } else { (set.files.len() / 64).max(1) };
+        let mut starts = Vec::new();
+        for leaf in 0..set.tree.leaves() {
+            let mut files = set.tree.entries_of(leaf);
+            while files.start < files.end {
+                starts.push(files.start);
+                files.start = files.start.saturating_add(longest).min(files.end);
+            }
+        }
+        starts.push(set.files.len());
+        Pieces { starts }
+    }
+
+    fn get(&self, number: usize) -> Option<std::ops::Range<u64>> {
+        Some(*self.starts.get(number)?..*self.starts.get(number + 1)?)
+    }
+}
+
+fn make_file(
+    root: &Path,
+    open: &Directory,
+    set: &Set,
+    file: u64,
+    data: &mut Data,
+    path_buffer: &mut PathBuffer,
+) -> Result<(), EngineError> {
+    let path = set.tree.entry(file, path_buffer);
+    let failed = |call, errno| EngineError::call(call, root.join(path.to_string_lossy().as_ref()), errno);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let made = rustix::fs::openat(open.fd(), path, flags, Mode::from_raw_mode(0o644));
+    let made = made.map_err(|errno| failed("create", errno))?;
+    let (address, size) = (set.address(file, 0), set.size(file));
+    let mut offset = 0;
+    while offset < size {
+        let bytes = data.window(address + offset, CHUNK.min(size - offset) as usize);
+        match rustix::io::pwrite(made.as_fd(), bytes, offset) {
+            Ok(written) => offset += written as u64,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(failed("write to", errno)),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
