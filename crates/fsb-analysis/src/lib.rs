@@ -43,7 +43,6 @@ mod row_state;
 mod runs;
 mod sample;
 mod sequential;
-mod trend;
 mod two_samples;
 mod verdict;
 
@@ -56,6 +55,7 @@ pub use comparison::Comparison;
 pub use description::{Description, describe, quantile, ratio_of_means, t_interval};
 pub use error::AnalysisError;
 pub use estimate::{Estimate, NOISY, Noise, UNRELIABLE};
+pub use estimate::{Trend, trend};
 pub use interval::Interval;
 pub use knee::{Knee, knee};
 pub use overall::{Weighted, geometric_mean, overall};
@@ -66,7 +66,6 @@ pub use resolution::Resolution;
 pub use rounds::{NotStationary, RoundLogs, Scatter, scatter, stationarity};
 pub use row_state::{RowState, row_state, row_state_on_page};
 pub use runs::{Between, BetweenSource, Power, Unjudged};
-pub use trend::{Trend, trend};
 pub use two_samples::{paired, welch};
 pub use verdict::Verdict;
 

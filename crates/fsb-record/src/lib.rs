@@ -9,7 +9,6 @@
 mod child;
 mod cost;
 mod memory;
-mod overhead;
 mod processes;
 mod recording;
 mod rounds;

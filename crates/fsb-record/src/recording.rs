@@ -1,15 +1,18 @@
 //! A recording from its request to its end.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
+use std::{fs, io};
 
-use fsb_testbed::sandbox;
-use fsb_testbed::trace::{self, Watch};
+use fsb_testbed::trace::Watch;
+use fsb_testbed::{sandbox, trace};
 use fsb_trace::{Header, Overhead};
 
-use crate::tracer::{Outcome, RecordError, Tracer};
-use crate::{overhead, syscalls};
+use crate::cost::Cost;
+use crate::rounds::Took;
+use crate::tracer::{Counts, Outcome, RecordError, Tracer};
+use crate::{child, rounds, syscalls};
 
 #[derive(Debug, Clone)]
 pub enum Subject {
@@ -52,7 +55,7 @@ pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result
     }
     // Stops are cheaper, and alike, where processors that wait do not fall asleep.
     let _awake = fsb_testbed::control::stay_awake();
-    let (cost, watch) = overhead::measure(|| watch(request))?;
+    let (cost, watch) = measure(|| watch(request))?;
     let by_ebpf = watch.is_some();
     header.by = if by_ebpf { "ebpf and ptrace" } else { "ptrace" }.to_owned();
     // Where not all calls stop, what stopping costs is taken off those that do at once.
@@ -101,4 +104,35 @@ fn open(request: &Request) -> Result<Option<Watch>, RecordError> {
         Method::Best if !process => Ok(Watch::open(&syscalls::numbers_to_watch()).ok()),
         Method::Best | Method::Ptrace => Ok(None),
     }
+}
+
+/// What recording adds here, and the watch that it is done with where `open` gives one. It is opened after calls were timed
+/// alone, for it costs all calls of the machine something.
+pub(crate) fn measure(
+    open: impl FnOnce() -> Result<Option<Watch>, RecordError>,
+) -> Result<(Cost, Option<Watch>), RecordError> {
+    let ([alone, stopped], counts, _) = recorded(None)?;
+    let more_ns = stopped.rounds_ns.saturating_sub(alone.rounds_ns).saturating_sub(counts.spent_ns);
+    let each = more_ns / counts.stops.max(1);
+    let mut cost = Cost { stop: Overhead { call_ns: each, gap_ns: each }, event_ns: 0 };
+    let Some(watch) = open()? else { return Ok((cost, None)) };
+    let ([_, seen], _, watch) = recorded(Some(watch))?;
+    cost.event_ns = seen.read_ns.saturating_sub(alone.read_ns);
+    Ok((cost, watch))
+}
+
+/// A child's calls alone and recorded, and what the tracer counted meanwhile.
+fn recorded(watch: Option<Watch>) -> Result<([Took; 2], Counts, Option<Watch>), RecordError> {
+    let directory = tempfile::Builder::new().prefix("fsb-record-").tempdir().map_err(RecordError::Refused)?;
+    let root = fs::canonicalize(directory.path()).map_err(RecordError::Refused)?;
+    let mut child = child::start_measured(&root, watch.is_none()).map_err(RecordError::Refused)?;
+    let mut tracer = Tracer::new(&root, &Header::default(), io::sink(), Cost::default(), watch)?;
+    tracer.take(&child).map_err(RecordError::Refused)?;
+    tracer.follow()?;
+    // The tracer has reaped it.
+    let _ = child.try_wait();
+    let took = rounds::took(&root);
+    let took =
+        took.ok_or_else(|| RecordError::Refused(io::Error::other("what recording costs could not be measured")))?;
+    Ok((took, tracer.counts(), tracer.into_watch()))
 }

@@ -1,7 +1,10 @@
 //! The hot loop beside its peers: 4 KiB random reads of one file in the page cache, the same number of operations each,
 //! in interleaved rounds, so that whatever drifts drifts for all of them alike.
 
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -9,8 +12,8 @@ use fsb_engine::{EngineError, Gate, Measurement, Ready, Sizing, Step, StepReport
 use fsb_model::{Bytes, WorkloadSpec};
 use serde_json::json;
 
-use crate::count;
-use crate::peers::{self, BareLoop};
+use crate::peers;
+use crate::peers::BareLoop;
 use crate::summary::Median;
 
 const BLOCK_SIZE: u64 = 4096;
@@ -91,7 +94,7 @@ struct Round {
 
 /// Measures and prints.
 pub fn run(options: &Options) -> anyhow::Result<()> {
-    count::excuse_this_thread();
+    excuse_this_thread();
     ensure!(options.size.0 >= BLOCK_SIZE, "--size {}: less than a block of {BLOCK_SIZE} bytes", options.size);
     let directory = tempfile::Builder::new()
         .prefix("fsb-bench-")
@@ -158,9 +161,9 @@ fn print_allocations(engine: &Engine<'_>, operations: u64) -> anyhow::Result<()>
     let (few, many) = (operations / 4, operations / 4 * 4);
     let mut counted = [0, 0];
     for (count, operations) in counted.iter_mut().zip([few, many]) {
-        let before = count::so_far();
+        let before = so_far();
         engine.measure(operations)?;
-        *count = count::so_far() - before;
+        *count = so_far() - before;
     }
     let each = (counted[1] as f64 - counted[0] as f64) / (many - few) as f64;
     println!(
@@ -210,4 +213,42 @@ impl Gate for Open {
             _ => Err(EngineError::new("the file does not stay in the page cache: take a smaller --size")),
         }
     }
+}
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// Set in the main thread: it makes files, encodes answers and prints, and may allocate.
+    static EXCUSED: Cell<bool> = const { Cell::new(false) };
+}
+
+// SAFETY: every call is handed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !EXCUSED.try_with(Cell::get).unwrap_or(true) {
+            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: the caller keeps to the allocator's contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps to the allocator's contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Leaves the calling thread out of the count.
+pub fn excuse_this_thread() {
+    EXCUSED.set(true);
+}
+
+/// Allocations so far of all threads that are not excused.
+pub fn so_far() -> u64 {
+    ALLOCATIONS.load(Ordering::Relaxed)
 }

@@ -8,7 +8,6 @@ mod agree;
 mod backends;
 mod bench;
 mod compare;
-mod count;
 mod cycles;
 mod filebench;
 mod generate;

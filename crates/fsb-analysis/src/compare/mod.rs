@@ -5,41 +5,40 @@
 //! size, a rectangle) is described by the statistics of 2011 (`classic`) and judged on one number a run (`region`);
 //! its cells get colours (`cells`). Findings are rectangles that survive the search of them all (`search`, `findings`).
 
+use std::collections::BTreeMap;
+
+use cells::{FALSE_DISCOVERIES, Looks, counted, detailed, looks};
+use classic::classic;
+use fsb_model::set::Set;
+use key::{Key, Size};
+use rayon::prelude::*;
+use region::{Frame, estimates};
+use table::{Table, primary, tables};
+
+use crate::error::AnalysisError;
+use crate::in_parallel;
+use crate::page::hold_over_page;
+
+pub use collected::Collected;
+pub use document::*;
+pub use request::{OURS, Request};
+pub use variation::{Variation, variation};
+
 mod cells;
 mod classic;
 mod collected;
 mod document;
 mod findings;
 mod key;
-mod latency;
-mod page;
 mod rectangle;
 mod region;
 mod request;
 mod search;
-mod sentence;
 mod table;
 mod variation;
 mod warnings;
 mod weights;
 mod withhold;
-
-use std::collections::BTreeMap;
-
-use fsb_model::set::Set;
-use rayon::prelude::*;
-
-use crate::error::AnalysisError;
-use crate::in_parallel;
-use cells::{FALSE_DISCOVERIES, Looks, counted, detailed, looks};
-use classic::classic;
-pub use collected::Collected;
-pub use document::*;
-use key::Size;
-use region::Frame;
-pub use request::{OURS, Request};
-use table::{Table, primary, tables};
-pub use variation::{Variation, variation};
 
 /// The tool whose operations are pooled as [`ALL`].
 const POOLED: &str = "iozone";
@@ -83,14 +82,14 @@ pub fn compare_collected(
         }
     };
     operations.iter_mut().for_each(bar);
-    page::hold(&mut operations, &frame.names, frame.baseline);
+    hold(&mut operations, &frame.names, frame.baseline);
     let rankings: Vec<&crate::Ranking> = operations.iter().map(|operation| &operation.ranking).collect();
     let candidates: Vec<usize> = frame.candidates().collect();
     let (findings, starved) = findings::findings(&frame, &shared, &rankings, &candidates, candidates.len());
     if let Some((pool, looks)) = pool(&frame, shared, &seen) {
         operations.push(operation(&frame, &pool, &looks)?);
         operations.last_mut().into_iter().for_each(bar);
-        page::hold(&mut operations, &frame.names, frame.baseline);
+        hold(&mut operations, &frame.names, frame.baseline);
     }
     warnings.extend(starved);
     Ok(Document {
@@ -149,7 +148,7 @@ fn describe(frame: &Frame, table: &Table, single: Single<'_>) -> Result<(Operati
     let looks = all_looks(frame, table)?;
     let operation = Operation {
         cells: detailed(frame, table, &looks, single.asks_for(table)),
-        latencies: latency::quantiles(frame, &table.key),
+        latencies: quantiles(frame, &table.key),
         ..operation(frame, table, &looks)?
     };
     Ok((operation, looks))
@@ -257,5 +256,99 @@ fn summary(set: &Collected) -> SetSummary {
         blocks: set.block_count(),
         commands: set.commands.texts.clone(),
         pairing: set.pairing.clone(),
+    }
+}
+
+impl Document {
+    /// Holds the verdicts of several comparisons to one page: a gate over all of them fails for at most one page of equals in
+    /// twenty.
+    pub fn hold_together(documents: &mut [Document]) {
+        let operations = documents.iter_mut().flat_map(|document| &mut document.operations);
+        hold_over_page(operations.filter(|operation| operation.primary).map(|operation| &mut operation.ranking));
+        for document in documents {
+            let names: Vec<&str> = document.sets.iter().map(|set| set.name.as_str()).collect();
+            let baseline = names.iter().position(|name| *name == document.baseline).unwrap_or_default();
+            document.operations.iter_mut().for_each(|operation| conclude(operation, &names, baseline));
+            // A finding on an operation of one cell says what the operation says.
+            let operations = &document.operations;
+            document.findings.retain(|found| {
+                let is_meant = |operation: &&Operation| {
+                    operation.cells.len() == 1
+                        && (&operation.workload, &operation.operation, &operation.metric)
+                            == (&found.workload, &found.operation, &found.metric)
+                };
+                let against = |operation: &Operation| operation.estimate.against.get(&found.candidate)?.clone();
+                operations.iter().find(is_meant).and_then(against).is_none_or(|level| level.verdict.differs())
+            });
+        }
+    }
+}
+
+/// Adjusts the judged operations to each other. Letters, estimates and grids follow their rankings.
+fn hold(operations: &mut [Operation], names: &[&str], baseline: usize) {
+    let judged = operations.iter_mut().filter(|operation| operation.primary);
+    hold_over_page(judged.map(|operation| &mut operation.ranking));
+    operations.iter_mut().for_each(|operation| conclude(operation, names, baseline));
+}
+
+fn conclude(operation: &mut Operation, names: &[&str], baseline: usize) {
+    let Operation { ranking, estimate, letters, grid, .. } = operation;
+    *estimate = estimates(names, baseline, ranking);
+    *letters = names.iter().map(|name| (*name).to_owned()).zip(ranking.letters.iter().cloned()).collect();
+    for (name, against) in grid.iter_mut().flat_map(|grid| &mut grid.against) {
+        if let Some((against, level)) = against.as_mut().zip(estimate.against.get(name).and_then(Option::as_ref)) {
+            against.verdict = level.verdict;
+        }
+    }
+}
+
+/// The quantiles that are shown.
+const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
+/// A quantile is shown where at least this number of values lies beyond it.
+const FEWEST_BEYOND: f64 = 100.0;
+
+/// By set, of all its runs together; empty where a set has no histogram of the operation.
+fn quantiles(frame: &Frame, key: &Key) -> BySet<Vec<LatencyQuantile>> {
+    frame.by_set(|set| {
+        let mut merged: BTreeMap<u64, u64> = BTreeMap::new();
+        // A workload's name may have been dropped to compare different tools.
+        let same = |workload: &Option<String>| key.workload.is_none() || *workload == key.workload;
+        let of_key = frame.sets[set].latencies.iter();
+        let of_key = of_key.filter(|((workload, operation), _)| *operation == key.operation && same(workload));
+        for (_, bins) in of_key {
+            for (nanoseconds, count) in bins {
+                let sum = merged.entry(*nanoseconds).or_default();
+                *sum = sum.saturating_add(*count);
+            }
+        }
+        of_bins(&merged)
+    })
+}
+
+fn of_bins(bins: &BTreeMap<u64, u64>) -> Vec<LatencyQuantile> {
+    let total = bins.values().fold(0u64, |sum, count| sum.saturating_add(*count));
+    let enough = |q: &f64| (1.0 - q) * total as f64 >= FEWEST_BEYOND - 1e-6;
+    let at = |q: f64| {
+        let rank = (q * total as f64).ceil() as u64;
+        let mut seen = 0u64;
+        bins.iter().find_map(|(nanoseconds, count)| {
+            seen = seen.saturating_add(*count);
+            (seen >= rank).then_some(*nanoseconds as f64 * 1e-9)
+        })
+    };
+    QUANTILES.into_iter().filter(enough).filter_map(|q| Some(LatencyQuantile { q, seconds: at(q)? })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_ranks_and_only_where_enough_lies_beyond() {
+        let bins: BTreeMap<u64, u64> = (1..=1000).map(|nanoseconds| (nanoseconds * 1000, 1)).collect();
+        let found = of_bins(&bins);
+        assert_eq!(found.iter().map(|quantile| quantile.q).collect::<Vec<_>>(), [0.5, 0.9]);
+        assert!((found[0].seconds - 500e-6).abs() < 1e-12 && (found[1].seconds - 900e-6).abs() < 1e-12);
+        assert!(of_bins(&BTreeMap::new()).is_empty());
     }
 }

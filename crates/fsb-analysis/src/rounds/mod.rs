@@ -1,6 +1,5 @@
 //! What rounds tell within the blocks: how much of the scatter is theirs, and whether they are of one kind.
 
-mod kinds;
 mod scatter;
 mod stationarity;
 

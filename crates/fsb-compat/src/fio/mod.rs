@@ -2,9 +2,6 @@
 
 mod document;
 mod export;
-mod job;
-mod latency;
-mod options;
 mod reader;
 mod recognise;
 

@@ -1,12 +1,18 @@
 //! From fio's documents to runs.
 
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Read};
 
-use fsb_model::metric::{OPERATION_RATE, THROUGHPUT};
+use fsb_model::metric::{
+    Better, LATENCY_MEAN, LATENCY_P50, LATENCY_P90, LATENCY_P99, LATENCY_P999, MetricKind, OPERATION_RATE, Role,
+    THROUGHPUT, Unit,
+};
 use fsb_model::set::{Histogram, Run};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::document::{self, Document};
-use super::job::{Measured, measured};
+use super::document;
+use super::document::{Direction, Document, Job, Options, Times, table};
 use super::recognise::{is_terse, is_text};
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
 use crate::error::ReadError;
@@ -153,5 +159,392 @@ impl LineIndex {
     /// The line of an offset, from 1.
     fn line(&self, offset: usize) -> u32 {
         (self.0.partition_point(|end| *end < offset) + 1).min(u32::MAX as usize) as u32
+    }
+}
+
+/// What one direction of a job did, all its processes together.
+#[derive(Debug)]
+struct Measured {
+    /// The job's name; with a number where a later group has it again.
+    pub workload: String,
+    pub operation: &'static str,
+    pub file_size: Option<u64>,
+    pub record_size: Option<u64>,
+    /// Bytes a second, and the unit as printed.
+    pub bandwidth: Option<(Found, &'static str)>,
+    pub iops: Option<Found>,
+    pub latency: Latency,
+    /// How many jobs of one name are in it: `numjobs` without `group_reporting`.
+    pub processes: usize,
+}
+
+/// What two processes have in common that did the same: workload, operation and sizes.
+type Key = (String, &'static str, Option<u64>, Option<u64>);
+
+/// The directions in which jobs did something, or were to. `complain` hears of what is no number.
+fn measured(document: &Document, text: &str, mut complain: impl FnMut(usize, String)) -> Vec<Measured> {
+    let mut found: Vec<Measured> = Vec::new();
+    let mut index: HashMap<Key, usize> = HashMap::new();
+    let mut groups: HashMap<&str, Vec<i64>> = HashMap::new();
+    let global = table(document.global);
+    for job in document.all() {
+        let known = groups.entry(&job.jobname).or_default();
+        let round = known.iter().position(|group| *group == job.groupid).unwrap_or_else(|| {
+            known.push(job.groupid);
+            known.len() - 1
+        });
+        let workload = if round == 0 { job.jobname.clone() } else { format!("{} #{}", job.jobname, round + 1) };
+        for one in directions(job, &global, &workload, text, &mut complain) {
+            let key = (workload.clone(), one.operation, one.file_size, one.record_size);
+            match index.get(&key) {
+                Some(at) => found[*at].merge(one),
+                None => {
+                    index.insert(key, found.len());
+                    found.push(one);
+                }
+            }
+        }
+    }
+    found
+}
+
+fn directions(
+    job: &Job,
+    global: &Options,
+    workload: &str,
+    text: &str,
+    complain: &mut impl FnMut(usize, String),
+) -> Vec<Measured> {
+    let own = table(job.options);
+    let options = Merged { job: &own, global };
+    let ways = [
+        (Way::Read, &job.read),
+        (Way::Write, &job.write),
+        (Way::Trim, &job.trim),
+        (Way::Mixed, &job.mixed),
+        (Way::Sync, &job.sync),
+    ];
+    let ran = |(way, direction): (Way, &'_ Option<Direction>)| {
+        direction.as_ref().is_some_and(|direction| direction.total_ios > 0)
+            || (options.asks_for(way) && job.mixed.is_none())
+    };
+    let ways = ways.into_iter().filter(|(way, direction)| ran((*way, direction)));
+    ways.filter_map(|(way, direction)| {
+        let direction = direction.as_ref()?;
+        Some(Measured {
+            workload: workload.to_owned(),
+            operation: options.operation(way),
+            file_size: options.file_size(),
+            record_size: options.record_size(way),
+            ..one(direction, text, complain)
+        })
+    })
+    .collect()
+}
+
+fn one(direction: &Direction, text: &str, complain: &mut impl FnMut(usize, String)) -> Measured {
+    let offset = |raw: &RawValue| raw.get().as_ptr() as usize - text.as_ptr() as usize;
+    for raw in [direction.bw_bytes, direction.bw, direction.iops].into_iter().flatten() {
+        if raw.get().parse::<f64>().is_err() {
+            complain(
+                offset(raw),
+                format!("'{}' is not a number; left out", raw.get().chars().take(40).collect::<String>()),
+            );
+        }
+    }
+    let number = |raw: &RawValue| {
+        let value = raw.get().parse::<f64>().ok()?;
+        Some(Found { value, offset: offset(raw) })
+    };
+    let bytes = direction.bw_bytes.and_then(number).map(|found| (found, "B/s"));
+    let kilobytes = direction.bw.and_then(number);
+    let kilobytes = kilobytes.map(|found| (Found { value: found.value * 1024.0, ..found }, "KiB/s"));
+    Measured {
+        workload: String::new(),
+        operation: "",
+        file_size: None,
+        record_size: None,
+        bandwidth: bytes.or(kilobytes),
+        iops: direction.iops.and_then(number),
+        latency: Latency::of(direction, number),
+        processes: 1,
+    }
+}
+
+impl Measured {
+    /// Adds a process that did the same at the same time: rates add up.
+    fn merge(&mut self, other: Measured) {
+        let add = |a: Found, b: Found| Found { value: a.value + b.value, ..a };
+        self.bandwidth = match (self.bandwidth, other.bandwidth) {
+            (Some((mine, unit)), Some((theirs, _))) => Some((add(mine, theirs), unit)),
+            _ => None,
+        };
+        self.iops = self.iops.zip(other.iops).map(|(mine, theirs)| add(mine, theirs));
+        self.latency.merge(other.latency);
+        self.processes += other.processes;
+    }
+}
+
+/// From submission to completion and with submission itself: fio's `lat`, where [`LATENCY_MEAN`] is its `clat`.
+const TOTAL_LATENCY_MEAN: MetricKind = MetricKind {
+    name: "total_latency_mean",
+    unit: Unit::Seconds,
+    better: Better::Lower,
+    role: Role::Latency,
+    about: "Mean time of one operation with its submission (fio's lat).",
+};
+
+/// The percentiles that are kept, in percent.
+static PERCENTILES: [(f64, MetricKind); 4] =
+    [(50.0, LATENCY_P50), (90.0, LATENCY_P90), (99.0, LATENCY_P99), (99.9, LATENCY_P999)];
+
+/// A number, and where it stands in the text.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    pub value: f64,
+    pub offset: usize,
+}
+
+/// Times in seconds.
+#[derive(Debug, Default)]
+struct Latency {
+    /// How many were measured.
+    pub count: u64,
+    /// The mean of completion latency, or of total latency where there is no other.
+    pub mean: Option<Found>,
+    /// The mean with submission.
+    pub total: Option<Found>,
+    /// In the order of [`PERCENTILES`].
+    pub percentiles: [Option<Found>; 4],
+    /// Nanoseconds and how often.
+    pub bins: BTreeMap<u64, u64>,
+    /// The unit as printed.
+    pub found_unit: &'static str,
+}
+
+impl Latency {
+    /// The times of a direction. `number` reads a number of the document.
+    pub fn of<'a>(direction: &Direction<'a>, number: impl Fn(&'a RawValue) -> Option<Found>) -> Self {
+        let nanoseconds = direction.clat_ns.is_some() || direction.lat_ns.is_some();
+        let (completion, total, found_unit, a_second) = if nanoseconds {
+            (&direction.clat_ns, &direction.lat_ns, "ns", 1e9)
+        } else {
+            (&direction.clat, &direction.lat, "us", 1e6)
+        };
+        let seconds = |raw| number(raw).map(|found| Found { value: found.value / a_second, ..found });
+        let mean = |times: &Option<Times<'a>>| times.as_ref().and_then(|times| times.mean).and_then(seconds);
+        // With `lat_percentiles` fio counts the total latency instead.
+        let counted = |times: &&Times| times.percentile.is_some() || times.bins.is_some();
+        let kept = completion.as_ref().filter(counted).or(total.as_ref().filter(counted));
+        let printed: BTreeMap<String, &RawValue> = table(kept.and_then(|times| times.percentile));
+        let percentiles = PERCENTILES.each_ref().map(|(percent, _)| {
+            let same = |key: &str| key.parse::<f64>().is_ok_and(|found| (found - percent).abs() < 1e-6);
+            printed.iter().find(|(key, _)| same(key)).and_then(|(_, raw)| seconds(raw))
+        });
+        // Before 3.0 the counts stood beside constants of the format, by numbers of bins instead of times.
+        let bins: BTreeMap<String, u64> = table(kept.filter(|_| nanoseconds).and_then(|times| times.bins));
+        let bins = bins.into_iter().filter_map(|(time, count)| Some((time.parse().ok()?, count)));
+        Latency {
+            count: kept.or(completion.as_ref()).and_then(|times| times.count).unwrap_or(direction.total_ios),
+            mean: mean(completion).or_else(|| mean(total)),
+            total: completion.as_ref().and_then(|_| mean(total)),
+            percentiles,
+            bins: bins.filter(|(_, count)| *count > 0).collect(),
+            found_unit,
+        }
+    }
+
+    /// Adds another process that did the same at the same time. Means are weighted; percentiles come from the counts, or
+    /// are lost where there are none.
+    pub fn merge(&mut self, other: Latency) {
+        let (mine, theirs) = (self.count as f64, other.count as f64);
+        let weigh = |a: Option<Found>, b: Option<Found>| match (a, b) {
+            (Some(a), Some(b)) if mine + theirs > 0.0 => {
+                Some(Found { value: (a.value * mine + b.value * theirs) / (mine + theirs), ..a })
+            }
+            _ => None,
+        };
+        self.mean = weigh(self.mean, other.mean);
+        self.total = weigh(self.total, other.total);
+        if other.bins.is_empty() {
+            self.bins.clear();
+        } else if !self.bins.is_empty() {
+            for (time, count) in other.bins {
+                let sum = self.bins.entry(time).or_default();
+                *sum = sum.saturating_add(count);
+            }
+        }
+        self.count = self.count.saturating_add(other.count);
+        for (percentile, (percent, _)) in self.percentiles.iter_mut().zip(&PERCENTILES) {
+            let value = quantile(&self.bins, percent / 100.0);
+            *percentile = percentile.and_then(|found| Some(Found { value: value? / 1e9, ..found }));
+        }
+    }
+}
+
+/// The time in whose bin the given share of all is reached, as fio takes it.
+fn quantile(bins: &BTreeMap<u64, u64>, share: f64) -> Option<f64> {
+    let all: f64 = bins.values().map(|count| *count as f64).sum();
+    let mut sum = 0.0;
+    let reached = bins.iter().find(|(_, count)| {
+        sum += **count as f64;
+        sum >= share * all
+    });
+    reached.map(|(time, _)| *time as f64)
+}
+
+impl Latency {
+    /// The values to keep: a metric each. A percentile needs a hundred values beyond it to be one.
+    pub fn values(&self) -> impl Iterator<Item = (&'static MetricKind, Found)> {
+        let means = [(&LATENCY_MEAN, self.mean), (&TOTAL_LATENCY_MEAN, self.total)];
+        let enough = |percent: f64| (100.0 - percent) * self.count as f64 >= 100.0 * 100.0 * (1.0 - 1e-9);
+        let percentiles: Vec<_> = PERCENTILES
+            .iter()
+            .zip(self.percentiles)
+            .filter(|((percent, _), _)| enough(*percent))
+            .map(|((_, metric), found)| (metric, found))
+            .collect();
+        means.into_iter().chain(percentiles).filter_map(|(metric, found)| Some((metric, found?)))
+    }
+}
+
+/// A direction of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Read,
+    Write,
+    Trim,
+    /// All of them in one, under `unified_rw_reporting`.
+    Mixed,
+    /// fsync and its like.
+    Sync,
+}
+
+/// The options of a job, with those of all jobs behind them.
+struct Merged<'a> {
+    pub job: &'a Options,
+    pub global: &'a Options,
+}
+
+impl<'a> Merged<'a> {
+    fn get(&self, names: &[&str]) -> Option<&'a str> {
+        let find = |options: &'a Options| names.iter().find_map(|name| options.get(*name)).and_then(Value::as_str);
+        find(self.job).or_else(|| find(self.global))
+    }
+
+    /// The value of `rw`, which is `read` where nothing is said.
+    fn rw(&self) -> &'a str {
+        self.get(&["rw", "readwrite"]).unwrap_or("read").split(':').next().unwrap_or("read")
+    }
+
+    /// What a direction is called here.
+    pub fn operation(&self, way: Way) -> &'static str {
+        let random = self.rw().starts_with("rand");
+        match (way, random) {
+            (Way::Read, false) => "read",
+            (Way::Read, true) => "random_read",
+            (Way::Write, false) => "write",
+            (Way::Write, true) => "random_write",
+            (Way::Trim, false) => "trim",
+            (Way::Trim, true) => "random_trim",
+            (Way::Mixed, _) => "mixed",
+            (Way::Sync, _) => "sync",
+        }
+    }
+
+    /// Whether the job was to do that at all.
+    pub(crate) fn asks_for(&self, way: Way) -> bool {
+        let rw = self.rw();
+        let both = matches!(rw, "rw" | "readwrite" | "randrw");
+        match way {
+            Way::Read => both || rw.ends_with("read"),
+            Way::Write => both || rw.ends_with("write"),
+            Way::Trim => rw.contains("trim"),
+            Way::Mixed | Way::Sync => false,
+        }
+    }
+
+    /// Bytes of a file, where the options say so.
+    pub fn file_size(&self) -> Option<u64> {
+        if let Some(size) = self.get(&["filesize"]) {
+            return self.bytes(size);
+        }
+        let files = self.get(&["nrfiles"]).map_or(Some(1), |text| text.parse().ok()).filter(|files| *files > 0)?;
+        Some(self.bytes(self.get(&["size"])?)? / files)
+    }
+
+    /// Bytes of a call in a direction, where there is one size: 4 KiB where nothing is said.
+    pub fn record_size(&self, way: Way) -> Option<u64> {
+        if self.get(&["bsrange", "blocksize_range", "bssplit", "bs_unaligned"]).is_some() || way == Way::Sync {
+            return None;
+        }
+        let sizes: Vec<&str> = self.get(&["bs", "blocksize"]).unwrap_or("4k").split(',').collect();
+        if way == Way::Mixed && sizes.len() > 1 {
+            return None;
+        }
+        let at = match way {
+            Way::Write => 1,
+            Way::Trim => 2,
+            _ => 0,
+        };
+        self.bytes(sizes.get(at).or(sizes.last())?)
+    }
+
+    /// A size as fio reads it: `k` is 1024 unless `kb_base` says otherwise. What `ki` means has changed between versions
+    /// and settings, so that it is not read.
+    fn bytes(&self, text: &str) -> Option<u64> {
+        let text = text.trim().to_ascii_lowercase();
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(digits);
+        let power = match unit.strip_suffix('b').unwrap_or(unit) {
+            "" => 0,
+            "k" => 1,
+            "m" => 2,
+            "g" => 3,
+            "t" => 4,
+            _ => return None,
+        };
+        if power > 0 && self.get(&["kb_base"]).is_some_and(|base| base != "1024") {
+            return None;
+        }
+        number.parse::<u64>().ok()?.checked_mul(1 << (10 * power)).filter(|bytes| *bytes > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn with<T>(job: Value, global: Value, ask: impl Fn(&Merged) -> T) -> T {
+        let options = |value: Value| value.as_object().unwrap().clone().into_iter().collect::<Options>();
+        let (job, global) = (options(job), options(global));
+        ask(&Merged { job: &job, global: &global })
+    }
+
+    #[test]
+    fn the_job_overrules_what_holds_for_all() {
+        with(json!({"rw": "randrw:2"}), json!({"rw": "write", "bs": "4k,8k", "size": "1g"}), |merged| {
+            assert_eq!(merged.operation(Way::Write), "random_write");
+            assert!(merged.asks_for(Way::Read) && merged.asks_for(Way::Write) && !merged.asks_for(Way::Trim));
+            assert_eq!(merged.record_size(Way::Read), Some(4096));
+            assert_eq!((merged.record_size(Way::Write), merged.record_size(Way::Trim)), (Some(8192), Some(8192)));
+            assert_eq!(merged.file_size(), Some(1 << 30));
+        });
+    }
+
+    #[test]
+    fn only_certain_sizes_are_read() {
+        let size = |job: Value| with(job, json!({}), |merged| merged.file_size());
+        assert_eq!(size(json!({"size": "256m"})), Some(256 << 20));
+        assert_eq!(size(json!({"size": "4KB", "nrfiles": "2"})), Some(2048));
+        assert_eq!(size(json!({"size": "1g", "filesize": "64k"})), Some(65536));
+        for unsure in ["50%", "1ki", "4k-8k", "99999999999999999999", "16777216t", ""] {
+            assert_eq!(size(json!({ "size": unsure })), None, "{unsure}");
+        }
+        assert_eq!(size(json!({"size": "1k", "kb_base": "1000"})), None);
+        let record = |job: Value| with(job, json!({}), |merged| merged.record_size(Way::Read));
+        assert_eq!((record(json!({})), record(json!({"bsrange": "1k-4k"}))), (Some(4096), None));
     }
 }

@@ -15,7 +15,6 @@ mod sheet;
 mod table;
 mod test;
 mod throughput;
-mod value;
 
 use std::io::BufRead;
 

@@ -1,18 +1,13 @@
 //! Which calls are watched, and what their arguments mean: a table of numbers and readings.
 
-mod act;
-mod arguments;
-mod table;
-mod waits;
-
 use fsb_testbed::trace::Rule;
-use fsb_trace::Kind;
+use fsb_trace::{Kind, Unseen, flags};
 
 pub use act::{Act, Seen};
 pub use arguments::{Arguments, open_flags};
-pub use table::CALLS;
-pub use table::Watched;
-pub use waits::WAITS;
+
+mod act;
+mod arguments;
 
 /// What a call that began means; nothing where it is not watched.
 pub fn seen(number: u64, arguments: [u64; 6]) -> Option<Seen> {
@@ -60,6 +55,244 @@ pub fn numbers_to_watch() -> Vec<i32> {
 /// The numbers of the others.
 fn numbers_without_stop() -> Vec<i32> {
     CALLS.iter().filter(|watched| needs_no_stop(watched)).map(|watched| watched.rule.number as i32).collect()
+}
+
+/// Their numbers. Reads and writes of pipes and the like are watched as those of files are.
+pub static WAITS: &[libc::c_long] = &[
+    libc::SYS_futex,
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_connect,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_recvmmsg,
+    libc::SYS_sendto,
+    libc::SYS_sendmsg,
+    libc::SYS_sendmmsg,
+    libc::SYS_shutdown,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_mq_timedsend,
+    libc::SYS_mq_timedreceive,
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_rt_sigsuspend,
+    libc::SYS_flock,
+    libc::SYS_splice,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_select,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_epoll_wait,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_pause,
+];
+
+const fn call(number: libc::c_long, read: fn(Arguments) -> Seen) -> Watched {
+    Watched { rule: Rule { number, only: None, except: None }, read }
+}
+
+/// A list of FICLONE's requests.
+const CLONES: &[u32] = &[0x4004_9409];
+/// F_DUPFD, F_SETFD, F_DUPFD_CLOEXEC.
+const DESCRIPTORS: &[u32] = &[0, 2, 1030];
+/// SECCOMP_SET_MODE_FILTER.
+const FILTERS: &[u32] = &[1];
+
+pub static CALLS: &[Watched] = &[
+    call(libc::SYS_read, |a| a.moves(Kind::Read)),
+    call(libc::SYS_write, |a| a.moves(Kind::Write)),
+    call(libc::SYS_pread64, |a| a.moves(Kind::ReadAt)),
+    call(libc::SYS_pwrite64, |a| a.moves(Kind::WriteAt)),
+    call(libc::SYS_readv, |a| a.moves_pieces(Kind::Read)),
+    call(libc::SYS_writev, |a| a.moves_pieces(Kind::Write)),
+    call(libc::SYS_preadv, |a| a.moves_pieces(Kind::ReadAt)),
+    call(libc::SYS_pwritev, |a| a.moves_pieces(Kind::WriteAt)),
+    call(libc::SYS_preadv2, |a| a.moves_pieces_or_on(Kind::ReadAt, Kind::Read)),
+    call(libc::SYS_pwritev2, |a| a.moves_pieces_or_on(Kind::WriteAt, Kind::Write)),
+    call(libc::SYS_lseek, |a| a.on(Kind::Seek).with(|raw| (raw.offset, raw.flags) = (Some(a.0[1]), a.0[2] as u32))),
+    call(libc::SYS_close, |a| a.on(Kind::Close)),
+    call(libc::SYS_close_range, |a| {
+        let most = |number: u64| i32::try_from(number as u32).unwrap_or(i32::MAX);
+        a.act(Act::CloseRange(most(a.0[0]), most(a.0[1]), a.0[2] as u32))
+    }),
+    call(libc::SYS_dup, |a| a.on(Kind::Duplicate)),
+    call(libc::SYS_dup3, |a| {
+        a.on(Kind::Duplicate).with(|raw| raw.close_on_exec = a.0[2] as i32 & libc::O_CLOEXEC != 0)
+    }),
+    Watched {
+        rule: Rule { number: libc::SYS_fcntl, only: Some((1, DESCRIPTORS)), except: None },
+        read: |a| match a.0[1] as i32 {
+            libc::F_SETFD => a.act(Act::CloseOnExec(a.0[2] as i32 & libc::FD_CLOEXEC != 0)),
+            command => a.on(Kind::Duplicate).with(|raw| raw.close_on_exec = command == libc::F_DUPFD_CLOEXEC),
+        },
+    },
+    call(libc::SYS_openat, |a| a.open(a.name_at(Kind::Open), 2, 3)),
+    call(libc::SYS_openat2, |a| Seen { how: Some(a.0[2]), ..a.name_at(Kind::Open) }),
+    call(libc::SYS_fsync, |a| a.on(Kind::Sync)),
+    call(libc::SYS_fdatasync, |a| a.on(Kind::DataSync)),
+    call(libc::SYS_syncfs, |a| a.on(Kind::SyncFileSystem)),
+    call(libc::SYS_sync, |a| a.on(Kind::SyncFileSystem).with(|raw| raw.fd = fsb_trace::AT_CWD)),
+    call(libc::SYS_sync_file_range, |a| {
+        a.on(Kind::SyncRange).with(|raw| (raw.offset, raw.length, raw.flags) = (Some(a.0[1]), a.0[2], a.0[3] as u32))
+    }),
+    call(libc::SYS_ftruncate, |a| a.on(Kind::Truncate).with(|raw| raw.length = a.0[1])),
+    call(libc::SYS_truncate, |a| a.name(Kind::TruncateName, 0).with(|raw| raw.length = a.0[1])),
+    call(libc::SYS_fallocate, |a| {
+        a.on(Kind::Allocate).with(|raw| (raw.flags, raw.offset, raw.length) = (a.0[1] as u32, Some(a.0[2]), a.0[3]))
+    }),
+    call(libc::SYS_fadvise64, |a| {
+        a.on(Kind::Advise).with(|raw| (raw.offset, raw.length, raw.flags) = (Some(a.0[1]), a.0[2], a.0[3] as u32))
+    }),
+    call(libc::SYS_renameat2, |a| {
+        a.names(Kind::Rename, [Some(0), Some(1), Some(2), Some(3)]).with(|raw| raw.flags = a.0[4] as u32 & 3)
+    }),
+    call(libc::SYS_unlinkat, |a| {
+        let kind = if a.0[2] as i32 & libc::AT_REMOVEDIR != 0 { Kind::RemoveDirectory } else { Kind::Unlink };
+        a.name_at(kind).does_not_follow()
+    }),
+    call(libc::SYS_mkdirat, |a| {
+        a.name_at(Kind::MakeDirectory).does_not_follow().with(|raw| raw.length = a.0[2] & 0o7777)
+    }),
+    call(libc::SYS_linkat, |a| a.names(Kind::Link, [Some(0), Some(1), Some(2), Some(3)])),
+    call(libc::SYS_symlinkat, |a| a.names(Kind::SymbolicLink, [Some(1), Some(2), None, Some(0)])),
+    call(libc::SYS_readlinkat, |a| a.name_at(Kind::ReadLink).does_not_follow()),
+    call(libc::SYS_fstat, |a| a.on(Kind::Stat)),
+    call(libc::SYS_newfstatat, |a| a.name_with(Kind::StatName, Kind::Stat, 3)),
+    call(libc::SYS_statx, |a| a.name_with(Kind::StatName, Kind::Stat, 2)),
+    call(libc::SYS_faccessat, |a| a.name_at(Kind::StatName)),
+    call(libc::SYS_faccessat2, |a| a.name_with(Kind::StatName, Kind::Stat, 3)),
+    call(libc::SYS_getdents64, |a| a.on(Kind::List).with(|raw| raw.length = a.0[2])),
+    call(libc::SYS_copy_file_range, |a| {
+        // Where both stand is what the kernel knows: places of their own are rare.
+        a.on(Kind::Copy).with(|raw| (raw.other, raw.length) = (a.0[2] as i32, a.0[4]))
+    }),
+    call(libc::SYS_sendfile, |a| {
+        let seen = a.on(Kind::Copy);
+        seen.with(|raw| {
+            (raw.fd, raw.other, raw.length, raw.flags) = (a.0[1] as i32, a.0[0] as i32, a.0[3], flags::SEND)
+        })
+    }),
+    Watched {
+        rule: Rule { number: libc::SYS_ioctl, only: Some((1, CLONES)), except: None },
+        read: |a| {
+            let seen = a.on(Kind::Copy);
+            seen.with(|raw| (raw.fd, raw.other, raw.flags) = (a.0[2] as i32, a.0[0] as i32, flags::CLONE))
+        },
+    },
+    Watched {
+        rule: Rule { number: libc::SYS_mmap, only: None, except: Some((4, u32::MAX)) },
+        read: |a| {
+            let shared = a.0[3] as i32 & libc::MAP_TYPE != libc::MAP_PRIVATE;
+            let stores = shared && a.0[2] as i32 & libc::PROT_WRITE != 0;
+            let flags = if stores { flags::SHARED_WRITABLE } else { 0 };
+            a.on(Kind::Map).with(|raw| {
+                (raw.fd, raw.offset, raw.length, raw.flags) = (a.0[4] as i32, Some(a.0[5]), a.0[1], flags);
+            })
+        },
+    },
+    call(libc::SYS_fchmod, |a| a.on(Kind::Attributes).with(|raw| raw.flags = flags::MODE)),
+    call(libc::SYS_fchmodat, |a| a.name_at(Kind::AttributesName).with(|raw| raw.flags = flags::MODE)),
+    call(libc::SYS_fchown, |a| a.on(Kind::Attributes).with(|raw| raw.flags = flags::OWNER)),
+    call(libc::SYS_fchownat, |a| {
+        a.name_with(Kind::AttributesName, Kind::Attributes, 4).with(|raw| raw.flags = flags::OWNER)
+    }),
+    call(libc::SYS_utimensat, |a| {
+        a.name_with(Kind::AttributesName, Kind::Attributes, 3).with(|raw| raw.flags = flags::TIMES)
+    }),
+    call(libc::SYS_chdir, |a| Seen { path: Some(a.0[0]), ..a.name(Kind::StatName, 0) }.changing_directory()),
+    call(libc::SYS_fchdir, |a| a.act(Act::ChangeDirectory)),
+    call(libc::SYS_clone, |a| a.act(Act::Clone(a.0[0], None))),
+    call(libc::SYS_clone3, |a| a.act(Act::Clone(0, Some(a.0[0])))),
+    call(libc::SYS_unshare, |a| a.act(Act::Unshare(a.0[0]))),
+    call(libc::SYS_wait4, |a| a.act(Act::Wait)),
+    call(libc::SYS_io_uring_setup, |a| a.act(Act::Hides(Unseen::Uring))),
+    call(libc::SYS_io_submit, |a| a.act(Act::Hides(Unseen::Asynchronous))),
+    call(libc::SYS_chroot, |a| a.act(Act::Hides(Unseen::OtherRoot))),
+    call(libc::SYS_pivot_root, |a| a.act(Act::Hides(Unseen::OtherRoot))),
+    Watched {
+        rule: Rule { number: libc::SYS_seccomp, only: Some((0, FILTERS)), except: None },
+        read: |a| {
+            let has_supervisor = a.0[1] & libc::SECCOMP_FILTER_FLAG_NEW_LISTENER != 0;
+            a.act(if has_supervisor { Act::Hides(Unseen::Supervised) } else { Act::Nothing })
+        },
+    },
+    call(libc::SYS_renameat, |a| a.names(Kind::Rename, [Some(0), Some(1), Some(2), Some(3)])),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_open, |a| a.open(a.name(Kind::Open, 0), 1, 2)),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_creat, |a| {
+        let mut seen = a.open(a.name(Kind::Open, 0), 1, 1);
+        seen.set_open_flags(libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC);
+        seen
+    }),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_stat, |a| a.name(Kind::StatName, 0)),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_lstat, |a| a.name(Kind::StatName, 0).does_not_follow()),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_access, |a| a.name(Kind::StatName, 0)),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_readlink, |a| a.name(Kind::ReadLink, 0).does_not_follow()),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_dup2, |a| a.on(Kind::Duplicate)),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_rename, |a| a.names(Kind::Rename, [None, Some(0), None, Some(1)])),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_unlink, |a| a.name(Kind::Unlink, 0).does_not_follow()),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_rmdir, |a| a.name(Kind::RemoveDirectory, 0).does_not_follow()),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_mkdir, |a| {
+        a.name(Kind::MakeDirectory, 0).does_not_follow().with(|raw| raw.length = a.0[1] & 0o7777)
+    }),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_link, |a| a.names(Kind::Link, [None, Some(0), None, Some(1)])),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_symlink, |a| a.names(Kind::SymbolicLink, [None, Some(1), None, Some(0)])),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_chmod, |a| a.name(Kind::AttributesName, 0).with(|raw| raw.flags = flags::MODE)),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_chown, |a| a.name(Kind::AttributesName, 0).with(|raw| raw.flags = flags::OWNER)),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_lchown, |a| a.name(Kind::AttributesName, 0).does_not_follow().with(|raw| raw.flags = flags::OWNER)),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_utime, |a| a.name(Kind::AttributesName, 0).with(|raw| raw.flags = flags::TIMES)),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_utimes, |a| a.name(Kind::AttributesName, 0).with(|raw| raw.flags = flags::TIMES)),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_getdents, |a| a.on(Kind::List).with(|raw| raw.length = a.0[2])),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_fork, |a| a.act(Act::Clone(0, None))),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_vfork, |a| a.act(Act::Clone(0, None))),
+];
+
+impl Seen {
+    fn changing_directory(mut self) -> Seen {
+        self.act = Act::ChangeDirectory;
+        self
+    }
+}
+
+/// A call that is watched.
+#[derive(Debug)]
+pub struct Watched {
+    /// Its number here, and when it stops.
+    pub rule: Rule,
+    /// Interprets its arguments.
+    pub read: fn(Arguments) -> Seen,
 }
 
 #[cfg(test)]

@@ -1,29 +1,28 @@
 //! Follows a program from stop to stop and writes its file calls down.
 
-mod births;
-mod events;
-mod making;
-mod outcome;
-
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-use fsb_testbed::trace::{self, CallInfo, Event, Stop, Until, Watch};
+use fsb_testbed::trace;
+use fsb_testbed::trace::{CallInfo, Event, Stop, Until, Watch};
 use fsb_trace::{Header, Kind, LOST_UNIT, Resolver, Shared, Times, Totals, Unseen, Writer};
 
 use crate::cost::Cost;
-use crate::memory;
 use crate::syscalls::{Act, Seen, seen};
 use crate::task::{Pending, Task};
 use crate::world::Live;
-use crate::{child, processes};
-use births::Births;
+use crate::{child, memory, processes};
 
 pub use outcome::{Outcome, RecordError};
+
+mod events;
+mod making;
+mod outcome;
 
 pub(crate) struct Tracer<W: Write> {
     resolver: Resolver<Live>,
@@ -456,4 +455,13 @@ impl<W: Write> Tracer<W> {
 
 fn pid(task: i32) -> io::Result<rustix::process::Pid> {
     rustix::process::Pid::from_raw(task).ok_or_else(|| io::Error::other("no process has this process id"))
+}
+
+/// New tasks whose makers were not reported yet, and tasks within a call that makes one.
+#[derive(Debug, Default)]
+pub(crate) struct Births {
+    /// New tasks that stopped before the kernel reported their makers' calls.
+    early: HashSet<i32>,
+    /// Tasks within a call that makes one.
+    makers: HashSet<i32>,
 }

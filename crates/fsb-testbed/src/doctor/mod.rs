@@ -1,7 +1,6 @@
 //! What this machine can measure, and what would disturb a run. Nothing is changed by looking.
 
 mod controls;
-mod cron;
 mod due;
 mod file_systems;
 mod finding;

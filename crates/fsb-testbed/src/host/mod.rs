@@ -1,18 +1,17 @@
 //! The host manifest: read once, from /proc and /sys, which tests replace.
 
-mod device;
-mod virtualization;
-
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use fsb_model::host::{DeviceId, DeviceManifest, HostManifest};
 use fsb_model::units::show_bytes;
 
-pub(crate) use device::device_manifest;
-pub(crate) use device::device_of_mount;
-
 use crate::error::TestbedError;
 use crate::sys::{Roots, memory};
+
+pub(crate) use device::{device_manifest, device_of_mount};
+
+mod device;
 
 /// Bytes of memory that the machine has, where the kernel says so.
 pub fn memory_bytes() -> Option<u64> {
@@ -65,7 +64,7 @@ pub fn boot_id() -> String {
 
 /// Whether a hypervisor is beneath: memory may then be a promise.
 pub(crate) fn is_virtual_machine(roots: &Roots) -> bool {
-    virtualization::hypervisor(roots).is_some()
+    hypervisor(roots).is_some()
 }
 
 /// The machine as the trees under `roots` show it.
@@ -86,8 +85,8 @@ pub(crate) fn manifest_at(roots: &Roots) -> HostManifest {
         turbo: turbo(roots),
         mitigations: files(roots, "devices/system/cpu/vulnerabilities"),
         clock_source: roots.sys_text("devices/system/clocksource/clocksource0/current_clocksource"),
-        hypervisor: virtualization::hypervisor(roots),
-        container: virtualization::container(roots),
+        hypervisor: hypervisor(roots),
+        container: container(roots),
         cgroup_limits: cgroup_limits(roots),
         sysctls: sysctls(roots),
         fsb_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -192,3 +191,57 @@ fn sysctls(roots: &Roots) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests;
+
+/// The hypervisor: its name, or `yes` where it does not say.
+fn hypervisor(roots: &Roots) -> Option<String> {
+    let cpuinfo = roots.proc_text("cpuinfo").unwrap_or_default();
+    let flagged = cpuinfo.lines().any(|line| {
+        line.split_once(':').is_some_and(|(key, flags)| {
+            key.trim() == "flags" && flags.split_whitespace().any(|flag| flag == "hypervisor")
+        })
+    });
+    let kind = roots.sys_text("hypervisor/type");
+    if !flagged && kind.is_none() {
+        return named_machine(roots).filter(|name| KNOWN.iter().any(|known| name.starts_with(known)));
+    }
+    kind.or_else(|| named_machine(roots)).or_else(|| Some("yes".to_owned()))
+}
+
+/// Vendors of machines that are none; Arm processors have no flag for it.
+const KNOWN: [&str; 6] = ["QEMU", "VMware", "innotek", "Xen", "KVM", "Amazon EC2"];
+
+fn named_machine(roots: &Roots) -> Option<String> {
+    let vendor = roots.sys_text("class/dmi/id/sys_vendor")?;
+    Some(match roots.sys_text("class/dmi/id/product_name") {
+        Some(product) => format!("{vendor} {product}"),
+        None => vendor,
+    })
+}
+
+/// The container manager around us.
+fn container(roots: &Roots) -> Option<String> {
+    let environment = std::fs::read(roots.proc.join("1/environ")).unwrap_or_default();
+    let declared = environment.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(b"container="));
+    if let Some(name) = declared {
+        return Some(String::from_utf8_lossy(name).into_owned());
+    }
+    let cgroup = roots.proc_text("self/cgroup").unwrap_or_default();
+    let names = [("docker", "docker"), ("kubepods", "kubernetes"), ("libpod", "podman"), ("lxc", "lxc")];
+    if let Some((_, name)) = names.iter().find(|(mark, _)| cgroup.contains(&format!("/{mark}"))) {
+        return Some((*name).to_owned());
+    }
+    marked(roots).filter(|_| !has_first_uts_namespace(roots))
+}
+
+/// The files that managers leave in the root directory, which is where /proc is.
+fn marked(roots: &Roots) -> Option<String> {
+    let root = roots.proc.parent()?;
+    let marks = [(".dockerenv", "docker"), ("run/.containerenv", "podman")];
+    marks.iter().find(|(mark, _)| root.join(mark).exists()).map(|(_, name)| (*name).to_owned())
+}
+
+/// Images of containers are also booted as virtual machines, marks and all. But containers have their own host name,
+/// and the first UTS namespace has a fixed number (PROC_UTS_INIT_INO).
+fn has_first_uts_namespace(roots: &Roots) -> bool {
+    std::fs::read_link(roots.proc.join("self/ns/uts")).is_ok_and(|link| link == Path::new("uts:[4026531838]"))
+}

@@ -127,22 +127,22 @@ fn containers_show_by_their_traces() {
         (".dockerenv", "", Some("docker")),
     ] {
         let (_keep, roots) = tree(&[(path, text)]);
-        assert_eq!(virtualization::container(&roots).as_deref(), expected, "{path} {text}");
+        assert_eq!(container(&roots).as_deref(), expected, "{path} {text}");
     }
     let (keep, roots) = tree(&[(".dockerenv", ""), ("proc/self/ns/.keep", "")]);
     std::os::unix::fs::symlink("uts:[4026531838]", keep.path().join("proc/self/ns/uts")).unwrap();
-    assert_eq!(virtualization::container(&roots), None);
+    assert_eq!(container(&roots), None);
 }
 
 #[test]
 fn hypervisors_show_by_flag_or_name() {
     let (_keep, roots) = tree(&[("proc/cpuinfo", "flags : fpu hypervisor\n")]);
-    assert_eq!(virtualization::hypervisor(&roots).as_deref(), Some("yes"));
+    assert_eq!(hypervisor(&roots).as_deref(), Some("yes"));
     assert!(is_virtual_machine(&roots));
     let (_keep, roots) = tree(&[("proc/cpuinfo", "flags : fpu\n"), ("sys/hypervisor/type", "xen\n")]);
-    assert_eq!(virtualization::hypervisor(&roots).as_deref(), Some("xen"));
+    assert_eq!(hypervisor(&roots).as_deref(), Some("xen"));
     let (_keep, roots) = tree(&[("proc/cpuinfo", "flags : fpu\nbugs : hypervisorish\n")]);
-    assert_eq!(virtualization::hypervisor(&roots), None);
+    assert_eq!(hypervisor(&roots), None);
 }
 
 #[test]

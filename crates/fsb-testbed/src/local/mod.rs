@@ -11,7 +11,6 @@ mod place;
 mod process_count;
 mod quiet;
 mod seat;
-mod side_by_side;
 mod visit_controls;
 
 use std::collections::BTreeMap;
@@ -22,6 +21,7 @@ use std::time::Duration;
 use fsb_model::{Geometry, Target, TargetKind, Warning};
 
 pub(crate) use self::check::{check_same_device, check_sizes, naming};
+pub use self::check::{part_size, side_by_side};
 use self::directory::DirectoryVisit;
 use self::file_system::FileSystemVisit;
 pub(crate) use self::foreign::check as check_foreign;
@@ -30,7 +30,6 @@ use self::mounts::MountRoot;
 pub(crate) use self::place::of_directory as place_of_directory;
 use self::process_count::ProcessCount;
 use self::seat::{Media, Seated, Visit};
-pub use self::side_by_side::{part_size, side_by_side};
 use self::visit_controls::DeviceControls;
 use crate::control::memory_limit::MemoryHold;
 use crate::control::{self, ActiveControls, PAGE_CACHE, Scope, TargetDevice};

@@ -12,7 +12,6 @@ mod parts;
 mod probe;
 mod raid0;
 mod ram;
-mod signatures;
 mod vm_disk;
 
 use fsb_model::Medium;

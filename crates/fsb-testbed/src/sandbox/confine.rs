@@ -7,16 +7,19 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::ptr::{null, null_mut};
 
 use fsb_model::workload::ProgramLimits;
 use rustix::fs::CWD;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-use super::{bind, monitor, namespaces};
+use super::namespaces;
 use crate::error::{Refusal, TestbedError, describe};
 use crate::sys::beside;
 
@@ -77,8 +80,8 @@ pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
     super::close_on_exec();
     set_limit(libc::RLIMIT_CORE, 0, 0).map_err(|error| refused("forbidding core dumps", &error))?;
     lift_locked_memory();
-    bind::to_processors(&confinement.cpus)?;
-    bind::to_memory(&confinement.memory_nodes)?;
+    to_processors(&confinement.cpus)?;
+    to_memory(&confinement.memory_nodes)?;
     if root && confinement.uid != 0 {
         // Programs must not read the keys of the root session that started the run.
         notes.extend(namespaces::join_new_session_keyring().err().map(|why| format!("keys of root's session: {why}")));
@@ -87,7 +90,7 @@ pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
     if let Some(programs) = &confinement.programs {
         limit_programs(&programs.limits).map_err(|error| refused("limiting programs", &error))?;
         notes.extend(namespaces::unshare_for_programs(programs.network));
-        monitor::fork_below().map_err(|error| refused("starting the monitor process", &error))?;
+        fork_below().map_err(|error| refused("starting the monitor process", &error))?;
     }
     // /proc becomes read-only with everything else.
     let proc = namespaces::own_proc();
@@ -357,5 +360,190 @@ fn drop_capabilities(keep_files: bool) -> Result<(), TestbedError> {
         data = [[kept, kept, 0], [0; 3]];
         let set = libc::syscall(libc::SYS_capset, &header, data.as_ptr());
         check(set as libc::c_int, "giving up capabilities")
+    }
+}
+
+/// linux/mempolicy.h: allocate from these nodes, or fail.
+const MPOL_BIND: libc::c_int = 2;
+
+/// Runs this process on `cpus` alone; anywhere where the list is empty.
+fn to_processors(cpus: &[u32]) -> Result<(), TestbedError> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let fail = |tried: String| TestbedError::trial("the worker cannot be bound to its processors").tried(tried);
+    let known = |cpu: &u32| (*cpu as usize) < CpuSet::MAX_CPU;
+    if !cpus.iter().all(known) {
+        return Err(fail(format!("fsb binds to the first {} at most", CpuSet::MAX_CPU)));
+    }
+    let mut wanted = CpuSet::new();
+    cpus.iter().for_each(|cpu| wanted.set(*cpu as usize));
+    sched_setaffinity(None, &wanted)
+        .map_err(|errno| fail(format!("sched_setaffinity: {}", describe(&errno.into()))))?;
+    // A cpuset may leave fewer than were asked for, without an error.
+    match sched_getaffinity(None) {
+        Ok(bound) if bound == wanted => Ok(()),
+        Ok(bound) => Err(fail(format!("only {} of {} are allowed here", bound.count(), wanted.count()))),
+        Err(errno) => Err(fail(format!("sched_getaffinity: {}", describe(&errno.into())))),
+    }
+}
+
+/// Takes this process's memory from `nodes` alone; from anywhere where the list is empty.
+fn to_memory(nodes: &[u32]) -> Result<(), TestbedError> {
+    let Some(last) = nodes.iter().max() else { return Ok(()) };
+    const BITS: usize = libc::c_ulong::BITS as usize;
+    let mut mask = vec![0 as libc::c_ulong; *last as usize / BITS + 1];
+    nodes.iter().for_each(|node| mask[*node as usize / BITS] |= 1 << (*node as usize % BITS));
+    // The kernel takes one bit less than it is told of.
+    let bits = mask.len() * BITS + 1;
+    // SAFETY: a mask of at least that many bits less one, read only.
+    let answer = unsafe { libc::syscall(libc::SYS_set_mempolicy, MPOL_BIND, mask.as_ptr(), bits) };
+    if answer == 0 {
+        return Ok(());
+    }
+    Err(TestbedError::trial("the worker's memory cannot be bound to its NUMA nodes")
+        .tried(format!("set_mempolicy: {}", describe(&io::Error::last_os_error()))))
+}
+
+/// A worker that is stopped for this number of steps is killed. Steps are counted, not time: while the monitor itself is
+/// stopped with the worker, at most one step passes. The remaining ones are long enough for a run that is stopped and
+/// continued, where the monitor continues an instant before the worker.
+const STOPPED: u32 = 5;
+static STEP: libc::timespec = libc::timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// Forks. Returns in the child; the parent becomes the monitor and never returns. The calling process must have one thread.
+///
+/// # Errors
+///
+/// The kernel's answer to `fork`: the limit of processes, or no memory.
+fn fork_below() -> io::Result<()> {
+    let heard = signals(&[libc::SIGCHLD, libc::SIGTERM]);
+    let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: this process has one thread by contract. Signals are blocked before the fork, so that a SIGTERM that
+    // arrives early is one that the monitor handles.
+    unsafe {
+        libc::sigprocmask(libc::SIG_BLOCK, &heard, before.as_mut_ptr());
+        let parent = libc::getpid();
+        match libc::fork() {
+            -1 => {
+                let error = io::Error::last_os_error();
+                libc::sigprocmask(libc::SIG_SETMASK, before.as_ptr(), null_mut());
+                Err(error)
+            }
+            0 => {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                // In a PID namespace of our own the parent has the number 0.
+                if ![0, parent].contains(&libc::getppid()) {
+                    libc::_exit(127);
+                }
+                libc::sigprocmask(libc::SIG_SETMASK, before.as_ptr(), null_mut());
+                Ok(())
+            }
+            worker => watch(worker, &heard),
+        }
+    }
+}
+
+fn signals(numbers: &[libc::c_int]) -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: the set is initialised before it is read.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for number in numbers {
+            libc::sigaddset(set.as_mut_ptr(), *number);
+        }
+        set.assume_init()
+    }
+}
+
+/// The monitor's whole life. SIGTERM asks it to kill the worker; it ends only after the worker, and as the worker did.
+fn watch(worker: libc::pid_t, heard: &libc::sigset_t) -> ! {
+    // SAFETY: properties and descriptors of our own process. Standard error stays, for the reason of a kill.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::syscall(libc::SYS_close_range, 0, 1, 0);
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
+    }
+    let mut steps_left: Option<u32> = None;
+    loop {
+        let mut status = 0;
+        // SAFETY: waits for our own child without blocking; `status` is valid.
+        while unsafe { libc::waitpid(worker, &mut status, libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED) } > 0 {
+            if libc::WIFSTOPPED(status) {
+                steps_left = Some(STOPPED);
+            } else if libc::WIFCONTINUED(status) {
+                steps_left = None;
+            } else {
+                end_as(status);
+            }
+        }
+        if steps_left == Some(0) {
+            steps_left = None;
+            let why = b"it was stopped by a signal and did not continue\n";
+            // SAFETY: a valid buffer; our own child, not yet waited for.
+            unsafe {
+                libc::write(2, why.as_ptr().cast(), why.len());
+                libc::kill(worker, libc::SIGKILL);
+            }
+            continue;
+        }
+        let time = if steps_left.is_some() { &raw const STEP } else { null() };
+        // SAFETY: waits for blocked signals; the time is valid or absent.
+        let signal = unsafe { libc::sigtimedwait(heard, null_mut(), time) };
+        if signal < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN) {
+            steps_left = steps_left.map(|left| left - 1);
+        }
+        if signal == libc::SIGTERM {
+            // SAFETY: our own child, not yet waited for.
+            unsafe { libc::kill(worker, libc::SIGKILL) };
+        }
+    }
+}
+
+/// Ends this process as its child ended, so that the agent, which waits for it, learns how.
+fn end_as(status: libc::c_int) -> ! {
+    // SAFETY: signals of our own process; then it ends without running destructors.
+    unsafe {
+        if libc::WIFSIGNALED(status) {
+            let signal = libc::WTERMSIG(status);
+            libc::signal(signal, libc::SIG_DFL);
+            libc::sigprocmask(libc::SIG_UNBLOCK, &signals(&[signal]), null_mut());
+            libc::raise(signal);
+        }
+        libc::_exit(super::exit_code(status))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a thread of its own: both concern the calling thread.
+    fn apart<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> T {
+        std::thread::spawn(look).join().unwrap()
+    }
+
+    #[test]
+    fn a_processor_that_is_there_can_be_chosen() {
+        let first = apart(|| {
+            let all = sched_getaffinity(None).unwrap();
+            let first = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap();
+            to_processors(&[first as u32]).unwrap();
+            let bound = sched_getaffinity(None).unwrap();
+            (bound.count(), bound.is_set(first))
+        });
+        assert_eq!(first, (1, true));
+        assert!(apart(|| to_processors(&[CpuSet::MAX_CPU as u32 - 1])).is_err());
+        assert!(apart(|| to_processors(&[1 << 15])).is_err());
+    }
+
+    #[test]
+    fn no_binding_changes_nothing() {
+        apart(|| {
+            let before = sched_getaffinity(None).unwrap();
+            to_processors(&[]).unwrap();
+            to_memory(&[]).unwrap();
+            assert!(sched_getaffinity(None).unwrap() == before);
+        });
     }
 }

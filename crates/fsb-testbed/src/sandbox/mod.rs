@@ -17,11 +17,9 @@
 //! What the kernel does not take back is undone by one more process, which outlives the front by an instant: see
 //! [`Watcher`].
 
-mod bind;
 mod confine;
 mod hold;
 mod launch;
-mod monitor;
 mod namespaces;
 mod supervise;
 mod watcher;

@@ -8,7 +8,6 @@ mod header;
 mod image;
 mod resolve;
 pub(crate) mod tree;
-mod unpack;
 
 pub use fetch::{fetch, tidy, unpacked};
 pub use find::list;

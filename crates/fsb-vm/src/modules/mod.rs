@@ -6,7 +6,6 @@
 pub(crate) mod build_tree;
 mod file;
 mod index;
-mod modinfo;
 mod order;
 mod strip;
 

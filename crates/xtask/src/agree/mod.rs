@@ -4,11 +4,6 @@
 //! What files hold before is made once, by our engine, and fio's names are hard links to the same files. New files are
 //! each side's own, and are removed before the other's turn. Caches are emptied before each side of a row that begins cold.
 
-mod fio;
-mod ours;
-mod row;
-mod table;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,14 +12,16 @@ use fsb_model::Bytes;
 use fsb_testbed::control::Machine;
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
+use row::Row;
 use rustix::thread::CpuSet;
 
 use crate::bench::Options;
-use crate::image;
-use crate::peers;
 use crate::summary::Median;
-use row::Row;
-use table::Line;
+use crate::{image, peers};
+
+mod fio;
+mod ours;
+mod row;
 
 /// What rows are done on.
 const TARGETS: [&str; 2] = ["ext4", "xfs"];
@@ -70,7 +67,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     machine.warnings().iter().for_each(|warning| eprintln!("{warning:?}"));
     let mut rows = row::all("quick", IMAGE, &fio::labels("quick", IMAGE)?)?;
     rows.retain(|row| options.row.as_ref().is_none_or(|wanted| row.label.contains(wanted)));
-    table::print_head(options.pairs);
+    print_head(options.pairs);
     let mut outside = 0;
     let media = [("memory", Some(Path::new(MEMORY))), ("disk", None)];
     let wanted = |medium: &str| options.medium.as_deref().is_none_or(|wanted| wanted == medium);
@@ -154,5 +151,54 @@ fn calibrate(row: &Row, root: &Path, most: u64) -> anyhow::Result<u64> {
             return Ok(((units as f64 * LENGTH / seconds).ceil() as u64).clamp(1, most));
         }
         units = most.min(units * 4);
+    }
+}
+
+/// A row on a file system.
+pub struct Line {
+    pub target: &'static str,
+    pub medium: &'static str,
+    pub row: String,
+    /// Units of each side of a pair.
+    pub units: u64,
+    /// Seconds of one of ours.
+    pub unit_seconds: Median,
+    /// fio's time divided by ours.
+    pub ratio: Median,
+}
+
+/// How far from 1 two that do the same may be.
+const WITHIN: [f64; 2] = [0.95, 1.05];
+
+/// Prints what the table is about.
+pub fn print_head(pairs: u32) {
+    println!(
+        "\nrows of the suite 'quick' beside fio, {pairs} pairs in an order that is drawn; medians of fio's time / ours,"
+    );
+    println!("with the 95 % interval of the median: above 1 fsb took less time\n");
+    println!("| medium | file system | row | units a side | a unit, ms | fio / fsb | within 5 % |");
+    println!("|---|---|---|--:|--:|---|---|");
+}
+
+impl Line {
+    /// Whether the whole interval lies within 5 %.
+    pub fn agrees(&self) -> bool {
+        let [low, high] = self.ratio.interval;
+        low >= WITHIN[0] && high <= WITHIN[1]
+    }
+
+    fn verdict(&self) -> &'static str {
+        let [low, high] = self.ratio.interval;
+        match () {
+            () if self.agrees() => "yes",
+            () if low > WITHIN[1] || high < WITHIN[0] => "no",
+            () => "not decided",
+        }
+    }
+
+    pub fn print(&self) {
+        let Line { target, medium, row, units, unit_seconds, ratio } = self;
+        let unit = unit_seconds.value * 1e3;
+        println!("| {medium} | {target} | {row} | {units} | {unit:.2} | {ratio} | {} |", self.verdict());
     }
 }
