@@ -16,9 +16,11 @@ error_codes! {
     UNABLE = "testbed/unable", code::MACHINE, "The machine cannot carry out the request.", "Follow the advice in the message; fsb doctor shows what the machine lacks.";
     TRIAL_FAILED = "testbed/trial-failed", code::TRIALS, "One target or trial failed.", "Read the reason of the trial in the report.";
     NEEDS_ROOT = "testbed/needs-root", code::MACHINE, "Formatting and mounting need root.", "Run with sudo, measure a directory, or use --in vm.";
+    BUSY = "testbed/busy", code::MACHINE, "Another fsb measures on this machine.", "Wait for it to end, or add --allow-concurrent.";
     TOOL_MISSING = "testbed/tool-missing", code::MACHINE, "A program that the target needs is not installed.", "Install the package that the message names.";
     UNKNOWN_FILE_SYSTEM = "target/unknown-file-system", code::REQUEST, "No file system has that name.", "Use a name of fsb list file-systems.";
     UNKNOWN_MEDIUM = "target/unknown-medium", code::REQUEST, "No medium has that name.", "Use a name of fsb list media.";
+    ONLY_IN_VM = "target/only-in-vm", code::REQUEST, "The medium exists only in a virtual machine.", "Add --in vm.";
     UNKNOWN_OPTION = "target/unknown-option", code::REQUEST, "The file system refuses the mount option.", "Correct or remove the option.";
     NO_MKFS = "target/no-mkfs", code::REQUEST, "The file system is not made on a medium, so mkfs arguments and a medium do not apply.", "Remove mkfs=… and @MEDIUM from the target.";
     NO_DIRECTORY = "target/no-directory", code::REQUEST, "The target's path is missing or leads to another kind of file.", "Name a directory that exists.";
@@ -29,6 +31,10 @@ error_codes! {
     DEVICE_NOT_EMPTY = "device/not-empty", code::REQUEST, "The block device holds a known signature.", "Name the device with --wipe to destroy its content.";
     UNKNOWN_CONTROL = "control/unknown", code::REQUEST, "No control has that name.", "Use a name of fsb list controls.";
     CONTROL_VALUE = "control/invalid-value", code::REQUEST, "The control does not take that value.", "Use a value of fsb list controls.";
+    CONTROL_OF_RUN = "control/not-per-target", code::REQUEST, "The control holds for the whole run, not for one target.", "Move it to [controls].";
+    RISKS_DATA = "control/risks-data", code::REQUEST, "The control would put data of others at risk.", "Use an image or a disk that nothing else uses.";
+    UNIT = "control/unit", code::REQUEST, "systemd has no such unit, or cannot stop it.", "Name units that systemctl list-units shows.";
+    UNIT_RUNS = "control/unit-not-stopped", code::MACHINE, "A unit was not stopped.", "Leave it out of the control services.";
     CONTROL_CONFLICT = "control/conflict", code::REQUEST, "Two controls exclude each other.", "Remove one of the controls.";
 }
 

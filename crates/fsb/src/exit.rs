@@ -84,6 +84,15 @@ pub fn failure(code: &'static ErrorCode, message: impl Into<String>) -> anyhow::
     Failure::new(code, message).into()
 }
 
+/// Returns an error with a code, a message and fields for programs.
+pub fn failure_about<const N: usize>(
+    code: &'static ErrorCode,
+    fields: [(&str, Value); N],
+    message: impl Into<String>,
+) -> anyhow::Error {
+    Failure { fields: fsb_model::code::fields(fields), ..Failure::new(code, message) }.into()
+}
+
 /// Returns an error with a code, a message and its remedy.
 pub fn advised(code: &'static ErrorCode, message: impl std::fmt::Display, help: impl Into<String>) -> anyhow::Error {
     let help = help.into();

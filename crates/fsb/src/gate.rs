@@ -1,14 +1,17 @@
 //! Gates: what makes a comparison fail where that was asked for.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use fsb_analysis::compare::{Document, Finding, Operation};
 use fsb_analysis::{FEWEST_RUNS_JUDGED, Verdict};
+use fsb_codes::notice;
 use fsb_report::run::{Summary, TrustLevel};
 use fsb_report::show::listed;
 use fsb_report::unjudged_of;
+use serde::Serialize;
 
-use crate::stderr::say;
+use crate::stderr::{notify, say};
 use crate::{exit, stored};
 
 /// A comparison, and those of its sets that a gate judges.
@@ -32,17 +35,17 @@ impl<'d> Judged<'d> {
 /// Probably slower does not fail: what is sure there may be too small to matter. Runs of several targets are several comparisons,
 /// each of a target with itself.
 pub fn slower(judged: &[Judged<'_>]) -> u8 {
-    let lost = |judged: &Judged<'_>| -> Vec<String> {
-        let document = judged.document;
-        let of_set = |set: &&str| Some(format!("{set} is slower than {} {}", document.baseline, lost(document, set)?));
-        judged.sets.iter().filter_map(of_set).collect()
+    let lost = |judged: &Judged<'_>| -> Vec<Lost> {
+        judged.sets.iter().filter_map(|set| lost(judged.document, set)).collect()
     };
-    let lost: Vec<String> = judged.iter().flat_map(lost).collect();
+    let lost: Vec<Lost> = judged.iter().flat_map(lost).collect();
     if lost.is_empty() {
         return passed(judged);
     }
-    // By how much stands in the comparison.
-    say(&format!("--fail-if slower: failed: {}", lost.join("; ")));
+    // The comparison shows by how much.
+    let text: Vec<String> = lost.iter().map(ToString::to_string).collect();
+    let fields = [("slower", serde_json::to_value(&lost).unwrap_or_default())];
+    notify(&notice::GATE_FAILED, fields, &format!("--fail-if slower: failed: {}", text.join("; ")));
     exit::GATE
 }
 
@@ -54,14 +57,18 @@ pub fn refused(runs: &[PathBuf]) -> anyhow::Result<Option<u8>> {
         let low = trust.filter(|trust| trust.level == TrustLevel::Low);
         Ok(low.map(|trust| format!("{}: {}", path.display(), trust.because.join("; "))))
     };
-    let mut reasons = Vec::new();
+    let (mut reasons, mut refused) = (Vec::new(), Vec::new());
     for path in runs {
-        reasons.extend(reason(path)?);
+        if let Some(reason) = reason(path)? {
+            reasons.push(reason);
+            refused.push(path.to_string_lossy());
+        }
     }
     if reasons.is_empty() {
         return Ok(None);
     }
-    say(&format!("--fail-if slower: cannot tell: a run of low trust cannot decide: {}", reasons.join("; ")));
+    let text = format!("--fail-if slower: cannot tell: a run of low trust cannot decide: {}", reasons.join("; "));
+    notify(&notice::GATE_UNDECIDED, [("reason", "low_trust".into()), ("runs", refused.into())], &text);
     Ok(Some(exit::REQUEST))
 }
 
@@ -76,13 +83,17 @@ fn passed(judged: &[Judged<'_>]) -> u8 {
     if count == 0 {
         let withheld = judged.iter().any(|judged| judged.document.withheld);
         let reason = judged.iter().find_map(|judged| unjudged_of(judged.document));
-        say(&match reason.filter(|_| !withheld) {
-            _ if withheld => "--fail-if slower: cannot tell: these runs are too few to judge".to_owned(),
-            Some(reason) => format!("--fail-if slower: cannot tell: {reason}"),
-            None => {
-                format!("--fail-if slower: cannot tell: at least {FEWEST_RUNS_JUDGED} runs on each side are needed")
-            }
-        });
+        let levels = judged.iter().flat_map(|judged| primary(judged.document));
+        let mut levels = levels.flat_map(|operation| operation.estimate.against.values().flatten());
+        let unjudged = levels.find_map(|level| level.unjudged);
+        let unjudged = serde_json::to_value(unjudged).unwrap_or_default();
+        let (kind, why) = match reason.filter(|_| !withheld) {
+            _ if withheld => ("withheld".into(), "these runs are too few to judge".to_owned()),
+            Some(reason) => (unjudged, reason),
+            None => ("few_runs".into(), format!("at least {FEWEST_RUNS_JUDGED} runs on each side are needed")),
+        };
+        let text = format!("--fail-if slower: cannot tell: {why}");
+        notify(&notice::GATE_UNDECIDED, [("reason", kind)], &text);
         return exit::REQUEST;
     }
     if count < all {
@@ -105,8 +116,29 @@ fn is_judged(operation: &Operation, set: &str) -> bool {
     verdict(operation, set).is_some_and(|verdict| verdict != Verdict::NotJudged)
 }
 
-/// What a set is slower at: `at write and fwrite, and at some sizes of read`.
-fn lost(document: &Document, set: &str) -> Option<String> {
+/// A set that is slower than the baseline.
+#[derive(Debug, Serialize)]
+struct Lost {
+    set: String,
+    baseline: String,
+    /// Operations at which it is slower as a whole.
+    operations: Vec<String>,
+    /// Other operations at some sizes of which it is slower.
+    at_some_sizes: Vec<String>,
+}
+
+/// `ext4 is slower than xfs at write and fwrite, and at some sizes of read`.
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = [("at", &self.operations), ("at some sizes of", &self.at_some_sizes)];
+        let at = at.iter().filter(|(_, names)| !names.is_empty());
+        let at: Vec<String> = at.map(|(at, names)| format!("{at} {}", listed(names))).collect();
+        write!(f, "{} is slower than {} {}", self.set, self.baseline, at.join(", and "))
+    }
+}
+
+/// Returns where a set is slower than the baseline; `None` if it is slower nowhere.
+fn lost(document: &Document, set: &str) -> Option<Lost> {
     let whole = with(document, set, Verdict::Slower);
     let theta = document.settings.theta;
     let mut parts: Vec<String> = Vec::new();
@@ -117,10 +149,12 @@ fn lost(document: &Document, set: &str) -> Option<String> {
             parts.push(name);
         }
     }
-    let at = [("at", &whole), ("at some sizes of", &parts)];
-    let at = at.iter().filter(|(_, names)| !names.is_empty());
-    let at: Vec<String> = at.map(|(at, names)| format!("{at} {}", listed(names))).collect();
-    (!at.is_empty()).then(|| at.join(", and "))
+    (!(whole.is_empty() && parts.is_empty())).then(|| Lost {
+        set: set.to_owned(),
+        baseline: document.baseline.clone(),
+        operations: whole,
+        at_some_sizes: parts,
+    })
 }
 
 /// Operations as a whole at which a set has that verdict.

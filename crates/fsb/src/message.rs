@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::sync::OnceLock;
 
+use fsb_codes::notice::Notice;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -39,7 +40,7 @@ pub enum Level {
 pub struct Message {
     /// The severity.
     pub level: Level,
-    /// The code of an error or a warning. `None` for a note.
+    /// The code of an error, a warning or a note. `None` for a note that reports progress.
     pub code: Option<String>,
     /// The text that people would read.
     pub message: String,
@@ -56,6 +57,12 @@ impl Message {
     pub fn new(level: Level, code: Option<&str>, message: impl Into<String>) -> Message {
         let code = code.map(str::to_owned);
         Message { level, code, message: message.into(), cause: Vec::new(), help: None, fields: Map::new() }
+    }
+
+    /// Returns the message of a line for people that has a code and fields.
+    pub fn of_notice(notice: &Notice, fields: Map<String, Value>, line: &str) -> Message {
+        let level = if notice.name.starts_with("warning/") { Level::Warning } else { Level::Note };
+        Message { level, code: Some(notice.name.to_owned()), fields, ..of_line(line) }
     }
 }
 

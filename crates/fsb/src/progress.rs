@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use fsb_codes::notice::{self, Notice};
 use fsb_model::units::{show_duration, show_rate};
 use fsb_model::{Outcome, RunRecord, Target, Trial, Warning};
 use fsb_report::show::{counted, wrapped};
@@ -17,7 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::cli::help::heading;
 use crate::message::{self, Level, Message, MessageFormat};
-use crate::stderr::say;
+use crate::stderr::{notify, say};
 use crate::{columns, results};
 
 /// The amount of progress to print.
@@ -125,9 +126,18 @@ impl Progress {
     }
 
     fn line(&self, text: &str) {
+        self.print(text, say);
+    }
+
+    /// Prints a line that has a code and fields for programs.
+    fn notify<const N: usize>(&self, notice: &Notice, fields: [(&str, Value); N], text: &str) {
+        self.print(text, |text| notify(notice, fields, text));
+    }
+
+    fn print(&self, text: &str, print: impl FnOnce(&str)) {
         let text = visible::line(text);
         if self.lines {
-            say(&text);
+            print(&text);
         } else if !self.verbosity.quiet {
             self.above(&text);
         }
@@ -250,15 +260,22 @@ impl Observer for Progress {
                     }
                     _ => String::new(),
                 };
+                let fields = [
+                    ("blocks", (*blocks).into()),
+                    ("cells", (*cells).into()),
+                    ("seconds", expected.as_secs_f64().into()),
+                ];
                 let (blocks, cells) = (counted(*blocks as usize, "block"), counted(*cells, "workload"));
                 let took = show_duration(*expected);
-                self.line(&format!("estimate: {blocks} of {cells} take about {took}{chosen}"));
+                let text = format!("estimate: {blocks} of {cells} take about {took}{chosen}");
+                self.notify(&notice::ESTIMATE, fields, &text);
             }
             Event::Planned { blocks, rule, expected } => {
                 self.planned = true;
                 let blocks = counted(*blocks as usize, "block");
                 self.line(&format!("{blocks}, about {}", show_duration(*expected)));
-                self.line(&format!("stopping rule: {}", stopping_rule_text(rule)));
+                let fields = [("rule", serde_json::to_value(rule).unwrap_or_default())];
+                self.notify(&notice::STOPPING_RULE, fields, &format!("stopping rule: {}", stopping_rule_text(rule)));
             }
             Event::Refused { target, why } => {
                 self.line(&format!("{}: cannot be made here: {why}", self.releases.shorten(target)));
@@ -303,7 +320,10 @@ impl Observer for Progress {
                 if !trial.interference.is_empty() && trial.superseded {
                     let why: Vec<String> = trial.interference.iter().map(interference_text).collect();
                     let why = why.join(", ");
-                    self.line(&format!("{target}: {}: affected by interference ({why}), retried", trial.workload));
+                    let fields =
+                        [("target", trial.target.as_str().into()), ("workload", trial.workload.as_str().into())];
+                    let text = format!("{target}: {}: affected by interference ({why}), retried", trial.workload);
+                    self.notify(&notice::RETRIED, fields, &text);
                 } else if matches!(trial.outcome, Outcome::Failed | Outcome::Invalid) {
                     let again = if trial.superseded { ", retried" } else { "" };
                     let text = format!("{target}: {}: {}{again}", trial.workload, trial.reason());

@@ -2,10 +2,12 @@
 
 use std::io::Write;
 
+use fsb_codes::notice::Notice;
 use fsb_report::show::wrapped;
+use serde_json::Value;
 
 use crate::columns;
-use crate::message::{self, MessageFormat};
+use crate::message::{self, Message, MessageFormat};
 
 /// Prints a line on standard error, with control characters escaped. Write errors are ignored: the run continues after the
 /// reader closed the stream.
@@ -15,4 +17,12 @@ pub fn say(text: &str) {
     }
     let stderr = std::io::stderr();
     let _ = writeln!(stderr.lock(), "{}", wrapped(text, columns::of(&stderr)));
+}
+
+/// Prints a line on standard error that has a code and fields for programs.
+pub fn notify<const N: usize>(notice: &Notice, fields: [(&str, Value); N], text: &str) {
+    match message::format() {
+        MessageFormat::Text => say(text),
+        MessageFormat::Json => message::print(&Message::of_notice(notice, fsb_model::code::fields(fields), text)),
+    }
 }

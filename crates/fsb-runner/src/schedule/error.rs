@@ -2,6 +2,7 @@
 
 use fsb_model::code::{self, Coded, ErrorCode};
 use fsb_model::error_codes;
+use serde_json::{Map, Value};
 
 use crate::agent::AgentError;
 
@@ -44,6 +45,13 @@ impl Coded for RunError {
             RunError::OtherKernel(_) => &OTHER_KERNEL,
             RunError::Budget(_) => &BUDGET,
             RunError::Journal(_) => &JOURNAL,
+        }
+    }
+
+    fn fields(&self) -> Map<String, Value> {
+        match self {
+            RunError::Agent(AgentError::Refused(error)) => error.fields(),
+            _ => Map::new(),
         }
     }
 

@@ -79,7 +79,9 @@ impl Control for Barriers {
         match &place.shared_with {
             Some(others) if value == OFF => {
                 let what = format!("barriers=off would put others' data at risk: the device is shared with {others}");
-                Err(TestbedError::request(what).advice("use an image (@loop) or a disk of its own"))
+                let error =
+                    TestbedError::request(what).coded(&fsb_model::error::RISKS_DATA).field("control", "barriers");
+                Err(error.advice("use an image (@loop) or a disk of its own"))
             }
             _ => Ok(()),
         }

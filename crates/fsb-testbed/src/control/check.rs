@@ -45,6 +45,8 @@ pub(crate) fn check_target(requested: &BTreeMap<String, String>, roots: &Roots) 
     for name in requested.keys() {
         if find(name)?.scope() == Scope::Run {
             return Err(TestbedError::request(format!("the control {name} holds for the whole run, for all targets"))
+                .coded(&fsb_model::error::CONTROL_OF_RUN)
+                .field("control", name.as_str())
                 .advice("move it to [controls]"));
         }
     }

@@ -31,6 +31,8 @@ fn stoppable(name: &str) -> Result<Unit, TestbedError> {
     let unit = systemd::unit(name).map_err(|why| TestbedError::machine("systemd does not answer").tried(why))?;
     let refused = |why: &str| {
         Err(TestbedError::request(format!("services: {} {why}", unit.name))
+            .coded(&fsb_model::error::UNIT)
+            .field("unit", unit.name.as_str())
             .advice("`systemctl list-units` shows what runs; leave it out"))
     };
     if !unit.exists {
@@ -58,7 +60,10 @@ fn apply(value: &str, context: &mut Context<'_>, warnings: &mut Vec<Warning>) ->
             Err(why) => Err(why),
         });
         if let Err(why) = stopped {
-            let error = TestbedError::machine(format!("{} was not stopped", unit.name)).tried(why);
+            let error = TestbedError::machine(format!("{} was not stopped", unit.name))
+                .coded(&fsb_model::error::UNIT_RUNS)
+                .field("unit", unit.name.as_str())
+                .tried(why);
             return Err(error.advice("leave it out of services").into());
         }
         said.push(format!("{} stopped", unit.name));

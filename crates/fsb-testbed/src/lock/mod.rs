@@ -192,10 +192,11 @@ fn glance(file: &File, operation: FlockOperation) -> bool {
 }
 
 fn busy(holder: Option<&Holder>, tried: &str) -> TestbedError {
-    let holder = holder.map_or_else(|| "an unknown process".to_owned(), Holder::to_string);
-    TestbedError::machine(format!("another fsb is measuring on this machine: {holder}"))
-        .tried(tried)
-        .advice("wait for it to end, or add --allow-concurrent: runs at the same time affect each other")
+    let name = holder.map_or_else(|| "an unknown process".to_owned(), Holder::to_string);
+    let error = TestbedError::machine(format!("another fsb is measuring on this machine: {name}"))
+        .coded(&fsb_model::error::BUSY);
+    let error = holder.iter().fold(error, |error, holder| error.field("pid", holder.owner.pid));
+    error.tried(tried).advice("wait for it to end, or add --allow-concurrent: runs at the same time affect each other")
 }
 
 /// Who measures on this machine now; absent where nobody does.

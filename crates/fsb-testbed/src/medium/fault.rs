@@ -111,9 +111,9 @@ impl MediumKind for Fault {
     fn check(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError> {
         let (_, members) = parts(request)?;
         if members.iter().any(|(medium, _)| medium.name != "vm") {
-            return Err(
-                TestbedError::request("a disk fails on purpose only in a virtual machine").advice("add --in vm")
-            );
+            return Err(TestbedError::request("a disk fails on purpose only in a virtual machine")
+                .coded(&fsb_model::error::ONLY_IN_VM)
+                .advice("add --in vm"));
         }
         let (medium, size) = &members[0];
         (self.find)(&medium.name)?.check(&MediumRequest { medium, size: *size, ..*request })

@@ -10,6 +10,7 @@ use std::path::Path;
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use fsb_analysis::{describe, t_interval};
+use fsb_codes::notice::{self, Notice};
 use fsb_compat::pokorny::{KEYS, Level, Options};
 use fsb_input::LARGEST_SCRIPT;
 use fsb_model::units::show_seconds;
@@ -20,7 +21,7 @@ use super::help::heading;
 use crate::front::{self, Turn};
 use crate::journal::Nowhere;
 use crate::progress::{Progress, Verbosity};
-use crate::stderr::say;
+use crate::stderr::notify;
 use crate::{author, code, exit, results};
 
 /// Where settings are read from, in the current directory.
@@ -138,7 +139,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         })?;
     }
     if options.multi_threaded && options.iterations <= 10 {
-        log.write(Level::Warning, "10 iterations or fewer run in one thread, as in the 2023 tool: raise --iterations")?;
+        let text = "10 iterations or fewer run in one thread, as in the 2023 tool: raise --iterations";
+        log.warn(&notice::ONE_THREAD, text)?;
     }
     let resolved = plan(&options)?;
     let turn = Turn::of(arguments.allow_concurrent);
@@ -197,7 +199,8 @@ fn finish(trials: &[Trial], options: &Options, log: &mut Log) -> anyhow::Result<
     log.write(Level::Info, &summary(trial, samples)?)?;
     if !trial.interference.is_empty() {
         let causes: Vec<String> = trial.interference.iter().map(fsb_report::interference_text).collect();
-        log.write(Level::Warning, &format!("interference: {}; measure again on an idle machine", causes.join(", ")))?;
+        let text = format!("interference: {}; measure again on an idle machine", causes.join(", "));
+        log.warn(&notice::MICRO_INTERFERENCE, &text)?;
     }
     if let Some(path) = &options.export_output {
         let rows: String = samples.iter().map(|sample| format!("{}\n", sample * 1e6)).collect();
@@ -251,11 +254,24 @@ impl Log {
         if level < self.least {
             return Ok(());
         }
-        if self.console && level >= Level::Warning {
-            say(text);
-        } else if self.console {
+        if self.console {
             results::print(&format!("{text}\n"))?;
         }
+        self.append(level, text)
+    }
+
+    /// Prints a warning on standard error.
+    fn warn(&mut self, notice: &Notice, text: &str) -> anyhow::Result<()> {
+        if Level::Warning < self.least {
+            return Ok(());
+        }
+        if self.console {
+            notify(notice, [], text);
+        }
+        self.append(Level::Warning, text)
+    }
+
+    fn append(&mut self, level: Level, text: &str) -> anyhow::Result<()> {
         if let Some(file) = &mut self.file {
             let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
             for line in text.lines() {

@@ -5,12 +5,13 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fsb_codes::notice;
 use fsb_model::units::{show_bytes, show_count, show_seconds};
 use fsb_record::{Method, Outcome, RecordError, Request, Subject};
 use fsb_testbed::Caller;
 use fsb_trace::Header;
 
-use crate::stderr::say;
+use crate::stderr::{notify, say};
 use crate::{author, code, exit};
 
 const EXAMPLES: &str = "\
@@ -172,7 +173,8 @@ fn nothing_inside(arguments: &Arguments, root: &Path, used: &Path) -> anyhow::Er
         root.display(),
         used.display()
     );
-    exit::failure(&code::NOT_RECORDED, message)
+    let fields = [("root", root.to_string_lossy().into()), ("directory", used.to_string_lossy().into())];
+    exit::failure_about(&code::NOT_RECORDED, fields, message)
 }
 
 fn shown(words: &[OsString]) -> String {
@@ -247,7 +249,13 @@ fn print(output: &Path, outcome: &Outcome) {
     let totals = &outcome.totals;
     let calls =
         |count: u64| if count == 1 { "1 call".to_owned() } else { format!("{} calls", show_count(count as f64)) };
-    say(&format!(
+    let fields = [
+        ("path", output.to_string_lossy().into()),
+        ("calls", totals.calls.into()),
+        ("threads", totals.tasks.into()),
+        ("outside", totals.outside.into()),
+    ];
+    let text = format!(
         "{}: {} of {} in {}, {}; {} outside the root left out",
         output.display(),
         calls(totals.calls),
@@ -255,7 +263,8 @@ fn print(output: &Path, outcome: &Outcome) {
         show_seconds(outcome.seconds),
         show_bytes(outcome.bytes as f64),
         calls(totals.outside)
-    ));
+    );
+    notify(&notice::RECORDED, fields, &text);
     let stop = (outcome.overhead.call_ns + outcome.overhead.gap_ns) as f64 / 2.0 * 1e-9;
     say(&format!(
         "recording stopped the program {} times{}, {} each: about {} in all, which a replay leaves out",

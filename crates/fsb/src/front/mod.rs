@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::Instant;
 
+use fsb_codes::notice;
 use fsb_model::{Place, Plan, RunRecord, Target, Trial, Warning};
 use fsb_report::Report;
 use fsb_runner::agent::Agent;
@@ -35,7 +36,7 @@ use crate::exit::{self, Failure};
 use crate::journal::Directory;
 use crate::progress::{Progress, Verbosity, warn};
 use crate::results::{self, Output};
-use crate::stderr::say;
+use crate::stderr::{notify, say};
 pub use record::new_record;
 use record::{close_segment, make_absolute, resumable, segment};
 use stage::Stage;
@@ -176,14 +177,16 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, verbosity: Verbosi
         .map_err(|error| exit::failure(&code::INVALID_WORKLOAD, error.to_string()))?;
     let lock = check(&record, &work, turn)?;
     let (mut directory, contents) = RunDirectory::resume(claim)?;
-    contents.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    for warning in &contents.warnings {
+        notify(&notice::JOURNAL, [("path", path.to_string_lossy().into())], &format!("warning: {warning}"));
+    }
     let (_, trials, again) = resumable(contents, path)?;
     record::continue_clock(&record, &trials);
     record.segments.push(segment(&record.plan)?);
     directory.rewrite_trials(&trials)?;
     if again > 0 && !verbosity.quiet {
         let trials = if again == 1 { "trial of the unfinished block is" } else { "trials of the unfinished block are" };
-        say(&format!("{again} {trials} retried"));
+        notify(&notice::BLOCK_RETRIED, [("trials", again.into())], &format!("{again} {trials} retried"));
     }
     let (stage, agent) = Stage::set(lock, &record)?;
     run_and_show(stage, agent, directory, (record, work, trials), output, verbosity)

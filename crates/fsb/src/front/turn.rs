@@ -1,10 +1,11 @@
 //! Whose turn it is to measure, and who measured at the same time.
 
+use fsb_codes::notice;
 use fsb_model::Warning;
 use fsb_testbed::lock::RunLock;
 
 use crate::progress::warn;
-use crate::stderr::say;
+use crate::stderr::{notify, say};
 
 /// Whether a run waits its turn or insists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,8 @@ impl Turn {
             warn(warning, &say);
         }
         for other in lock.others() {
-            say(&format!("warning: {other} measures at the same time: the runs affect each other"));
+            let text = format!("warning: {other} measures at the same time: the runs affect each other");
+            notify(&notice::CONCURRENT, [("run", other.into()), ("more", 0.into())], &text);
         }
         Ok(lock)
     }

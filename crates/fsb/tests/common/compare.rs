@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::common::{expect_code, fsb, stderr, stdout};
+use crate::common::{expect_code, fsb_json, messages, stderr, stdout};
 
 /// A file or directory of the repository's test data.
 pub fn testdata(name: &str) -> PathBuf {
@@ -16,11 +16,18 @@ pub fn set(name: &str, path: &str) -> String {
     format!("{name}={}", testdata(path).display())
 }
 
-/// The contract, and what was said on standard error.
+/// The contract, and the text of its warnings. Standard error has each of them as well.
 pub fn compare(directory: &Path, arguments: &[&str]) -> (Value, String) {
-    let output = fsb(directory, &[&["compare", "--format", "json"], arguments].concat());
+    let output = fsb_json(directory, &[&["compare", "--format", "json"], arguments].concat());
     expect_code(&output, 0);
-    (serde_json::from_str(&stdout(&output)).expect("JSON"), stderr(&output))
+    let document: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let warnings: Vec<&str> =
+        document["warnings"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    let count = |key: &str| document[key].as_array().map_or(0, Vec::len);
+    let printed = messages(&output).iter().filter(|message| message["level"] == "warning").count();
+    assert_eq!(printed, count("warnings") + count("conditions"), "{}", stderr(&output));
+    let warnings = warnings.join("\n");
+    (document, warnings)
 }
 
 /// The entry of an operation.

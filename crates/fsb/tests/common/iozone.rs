@@ -3,13 +3,18 @@
 use std::path::Path;
 use std::process::Output;
 
-use crate::common::{expect_code, fsb};
+use crate::common::{expect_code, fsb, fsb_json};
 
 /// Runs `fsb iozone` with the words of a line, in a directory.
 pub fn iozone(directory: &Path, line: &str) -> Output {
     let mut arguments = vec!["iozone"];
     arguments.extend(line.split_whitespace());
     fsb(directory, &arguments)
+}
+
+/// The same with messages as JSON.
+pub fn iozone_json(directory: &Path, line: &str) -> Output {
+    fsb_json(directory, &std::iter::once("iozone").chain(line.split_whitespace()).collect::<Vec<_>>())
 }
 
 /// The same, which must succeed: what it printed.

@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// The program under test.
@@ -48,32 +49,95 @@ pub fn command(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// The option that makes the program print messages as JSON.
+pub const JSON: &str = "--message-format=json";
+
+/// Runs the program in `directory` with messages as JSON.
+pub fn fsb_json(directory: &Path, arguments: &[&str]) -> Output {
+    command(directory, arguments).env("FSB_MESSAGE_FORMAT", "json").output().expect("the program starts")
+}
+
 /// Runs the program with messages as JSON. It must fail with that exit code and that error code. Returns the error.
-pub fn fails(directory: &Path, arguments: &[&str], exit: i32, code: &str) -> serde_json::Value {
-    let output = command(directory, arguments).env("FSB_MESSAGE_FORMAT", "json").output().expect("the program starts");
-    let error = error_of(&output);
-    let found = (output.status.code(), error["code"].as_str());
-    assert_eq!(found, (Some(exit), Some(code)), "{arguments:?}: {}{}", stderr(&output), stdout(&output));
+pub fn fails(directory: &Path, arguments: &[&str], exit: i32, code: &str) -> Value {
+    let error = expect_error(&fsb_json(directory, arguments), exit, code);
+    assert!(error["help"].as_str().is_some_and(|help| !help.is_empty()), "{arguments:?}: {error}");
     error
 }
 
-/// Runs requests that the program must refuse with exit code 2 and these error codes. The snapshot holds their messages.
+/// Asserts the exit code and the error code of a program whose messages are JSON. Returns the error.
+pub fn expect_error(output: &Output, exit: i32, code: &str) -> Value {
+    let error = error_of(output);
+    let found = (output.status.code(), error["code"].as_str());
+    assert_eq!(found, (Some(exit), Some(code)), "{}{}", stderr(output), stdout(output));
+    error
+}
+
+/// Runs requests that the program must refuse with these error codes and their exit codes. The snapshot holds their messages.
 pub fn expect_refusals(snapshot: &str, directory: &Path, requests: &[(&[&str], &str)]) {
     let mut messages = String::new();
     for (arguments, code) in requests {
-        let error = fails(directory, arguments, 2, code);
-        let causes = error["cause"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_str);
-        let lines: Vec<&str> = error["message"].as_str().into_iter().chain(causes).collect();
-        messages += &format!("$ fsb {}\n{}\n\n", arguments.join(" "), lines.join("\n"));
+        let error = fails(directory, arguments, exit_code(code), code);
+        messages += &format!("$ fsb {}\n{}\n\n", arguments.join(" "), text_of(&error));
     }
-    insta::assert_snapshot!(snapshot, messages.replace(&directory.display().to_string(), "DIR"));
+    assert_messages(snapshot, directory, &messages);
+}
+
+/// Runs plans that the program must refuse with these error codes. The snapshot holds the plans and the messages.
+pub fn expect_refused_plans(snapshot: &str, directory: &Path, plans: &[(String, &str)]) {
+    let mut messages = String::new();
+    for (plan, code) in plans {
+        fs::write(directory.join("plan.toml"), plan).expect("the plan is written");
+        let error = fails(directory, &["run", "plan.toml", "--out", "run"], exit_code(code), code);
+        assert!(!directory.join("run").exists(), "{plan}");
+        messages += &format!("{}\n$ fsb run plan.toml\n{}\n\n", plan.trim_end(), text_of(&error));
+    }
+    assert_messages(snapshot, directory, &messages);
+}
+
+/// Compares messages with their snapshot, without the name of the test's directory.
+pub fn assert_messages(snapshot: &str, directory: &Path, messages: &str) {
+    let messages = messages.replace(&directory.display().to_string(), "DIR");
+    insta::assert_snapshot!(snapshot, messages.replace(env!("CARGO_MANIFEST_DIR"), "SOURCE"));
+}
+
+/// Returns the exit code that belongs to an error code.
+fn exit_code(code: &str) -> i32 {
+    let found = fsb_codes::code::all().find(|known| known.name == code);
+    i32::from(found.unwrap_or_else(|| panic!("no error has the code {code}")).exit)
+}
+
+/// Returns the message of an error, its causes and a remedy that neither the message nor its code includes, one a line.
+pub fn text_of(error: &Value) -> String {
+    let causes = error["cause"].as_array().into_iter().flatten();
+    let lines: Vec<&str> = std::iter::once(&error["message"]).chain(causes).filter_map(Value::as_str).collect();
+    let text = lines.join("\n");
+    match error["help"].as_str() {
+        Some(help) if !text.contains(help) && fsb_codes::code::all().all(|code| code.help != help) => {
+            format!("{text}\nhelp: {help}")
+        }
+        _ => text,
+    }
+}
+
+/// Returns the messages that the program printed as JSON.
+pub fn messages(output: &Output) -> Vec<Value> {
+    stderr(output).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Returns the first message with that code. There must be one.
+pub fn message(output: &Output, code: &str) -> Value {
+    let found = messages(output).into_iter().find(|message| message["code"] == code);
+    found.unwrap_or_else(|| panic!("no {code}: {}", stderr(output)))
+}
+
+/// Whether the program printed a message with that code.
+pub fn has_message(output: &Output, code: &str) -> bool {
+    messages(output).iter().any(|message| message["code"] == code)
 }
 
 /// Returns the last error that the program printed as JSON; `null` without one.
-pub fn error_of(output: &Output) -> serde_json::Value {
-    let messages = stderr(output);
-    let mut messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    messages.rfind(|message| message["level"] == "error").unwrap_or_default()
+pub fn error_of(output: &Output) -> Value {
+    messages(output).into_iter().rfind(|message| message["level"] == "error").unwrap_or_default()
 }
 
 /// Standard output as text.

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::common::{Running, command, wait_until};
+use crate::common::{JSON, Running, command, wait_until};
 
-/// Runs `fsb postmark` on a file of commands, in a directory.
+/// Runs `fsb postmark` on a file of commands, in a directory, with messages as JSON.
 pub fn script(directory: &Path, lines: &str) -> Output {
     std::fs::write(directory.join("script"), lines).unwrap();
-    command(directory, &["postmark", "script"]).stdin(Stdio::null()).output().unwrap()
+    command(directory, &["postmark", "script", JSON]).stdin(Stdio::null()).output().unwrap()
 }
 
 /// Runs a program with commands from a pipe.
@@ -41,7 +41,7 @@ pub fn theirs(directory: &Path) -> Command {
 /// A run that goes on and has made some files.
 pub fn start(directory: &Path, lines: &str) -> Running {
     std::fs::write(directory.join("script"), lines).unwrap();
-    let running = Running::start(directory, &["postmark", "script"]);
+    let running = Running::start(directory, &["postmark", "script", JSON]);
     wait_until("files are there", Duration::from_secs(30), || listing(directory).len() > 2);
     running
 }

@@ -7,7 +7,7 @@ use crate::common::*;
 
 pub fn record_program(directory: &Path, arguments: &[&str], program: &[&str]) -> Output {
     let all = [&["record", "-o", "../app.trace"], arguments, &["--"], program].concat();
-    fsb(directory, &all)
+    fsb_json(directory, &all)
 }
 
 pub fn shown(directory: &Path) -> String {

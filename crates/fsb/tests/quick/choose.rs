@@ -7,14 +7,17 @@ fn an_unsafe_candidate_wins_only_if_risk_is_accepted_and_its_risk_is_named() {
     let scratch = scratch();
     let race = |more: &[&str]| {
         let targets = ["choose", "null,slowdown=40%", "null,slowdown=20%", "null,unsafe", "--budget", "20s"];
-        let output = fsb(scratch.path(), &[&targets[..], more].concat());
+        let output = fsb_json(scratch.path(), &[&targets[..], more].concat());
         expect_code(&output, 0);
-        (stdout(&output), stderr(&output))
+        output
     };
-    let (answer, progress) = race(&["--out", "safe"]);
+    let safe = race(&["--out", "safe"]);
+    let answer = stdout(&safe);
     assert!(answer.starts_with("null,slowdown=20% is the fastest of 2"), "{answer}");
-    assert!(progress.starts_with("note: null,unsafe is not raced: unsafe: "), "{progress}");
-    let (answer, _) = race(&["--risky", "--out", "risky"]);
+    assert_eq!(message(&safe, "note/not-raced")["fields"]["target"], "null,unsafe");
+    let risky = race(&["--risky", "--out", "risky"]);
+    assert!(!has_message(&risky, "note/not-raced"), "{}", stderr(&risky));
+    let answer = stdout(&risky);
     assert!(answer.starts_with("null,unsafe is unsafe: "), "{answer}");
     assert!(answer.contains("null,unsafe (unsafe) is the fastest of 3"), "{answer}");
     fails(scratch.path(), &["choose", "null", "null,unsafe"], 2, "choose/not-a-candidate");

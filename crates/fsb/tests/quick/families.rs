@@ -1,6 +1,6 @@
 //! `fsb list`, `fsb doctor` and help, as a user meets them.
 
-use crate::common::{command, expect_code, fsb, scratch, stderr, stdout};
+use crate::common::*;
 
 #[test]
 fn every_family_is_listed_and_no_member_lacks_its_line() {
@@ -59,11 +59,13 @@ fn each_role_of_the_report_has_a_suite() {
 #[test]
 fn a_suite_named_after_a_real_program_leads_to_its_plan() {
     let scratch = scratch();
-    let asked = fsb(scratch.path(), &["run", "ext4", "xfs", "--suite", "postgresql", "--seed", "7", "--print-plan"]);
+    let asked =
+        fsb_json(scratch.path(), &["run", "ext4", "xfs", "--suite", "postgresql", "--seed", "7", "--print-plan"]);
     let named = fsb(scratch.path(), &["run", "ext4", "xfs", "postgresql.toml", "--seed", "7", "--print-plan"]);
     expect_code(&asked, 0);
     assert_eq!(stdout(&asked), stdout(&named));
-    assert_eq!(stderr(&asked), "note: 'postgresql' is a plan: this is 'fsb run postgresql.toml'\n");
+    assert_eq!(message(&asked, "note/named-plan")["fields"]["plan"], "postgresql.toml");
+    assert_eq!(messages(&asked).len(), 1, "{}", stderr(&asked));
     let suites = stdout(&fsb(scratch.path(), &["list", "suites"]));
     assert!(suites.contains("--suite oltp  # an emulation") && suites.contains("xfs postgresql.toml"), "{suites}");
 }
@@ -119,9 +121,7 @@ fn a_workload_tells_its_parameters_and_a_name_finds_its_family() {
     assert!(ext4.contains("\n  noatime ") && ext4.contains("mkfs=\"-O fast_commit\""), "{ext4}");
     let swap = shown(&["list", "controls", "swap"]);
     assert!(swap.contains("\nValues:\n  keep ") && swap.contains(" [default]"), "{swap}");
-    let wrong = fsb(scratch.path(), &["list", "workloads", "raed"]);
-    expect_code(&wrong, 2);
-    assert!(stderr(&wrong).contains("did you mean 'read'?"), "{}", stderr(&wrong));
+    expect_refusals("list", scratch.path(), &[(&["list", "workloads", "raed"], "list/unknown-member")]);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn the_doctor_names_a_busy_neighbour_and_what_to_do() {
     let neighbour = scratch.path().join("fsb-neighbour");
     std::fs::copy("/bin/sh", &neighbour).unwrap();
     let mut neighbour = std::process::Command::new(neighbour).args(["-c", "while :; do :; done"]).spawn().unwrap();
-    let output = fsb(scratch.path(), &["doctor"]);
+    let output = fsb_json(scratch.path(), &["doctor"]);
     neighbour.kill().unwrap();
     neighbour.wait().unwrap();
     expect_code(&output, 0);
@@ -164,7 +164,7 @@ fn the_doctor_names_a_busy_neighbour_and_what_to_do() {
     assert!(lines[line].starts_with("warning") && lines[line].contains("fsb-neighbour"), "{}", lines[line]);
     assert!(lines[line + 1].contains("→ stop them"), "{}", lines[line + 1]);
     assert!(text.contains("trials watched"), "{text}");
-    assert!(stderr(&output).contains("--quick"), "{}", stderr(&output));
+    message(&output, "note/watching");
 }
 
 #[test]

@@ -7,7 +7,10 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::common::filebench::*;
-use crate::common::{expect_code, expect_no_traces, fsb, kill_watcher, scratch, stderr, stdout, traces, wait_until};
+use crate::common::{
+    JSON, expect_code, expect_error, expect_no_traces, expect_refusals, fails, fsb, fsb_json, kill_watcher, message,
+    scratch, stdout, traces, wait_until,
+};
 
 #[test]
 fn results_have_filebenchs_form_and_are_compared_as_filebenchs() {
@@ -82,36 +85,34 @@ fn other_files_of_filebenchs_run_to_their_end() {
 fn what_cannot_be_run_is_said_by_line_before_anything_is_touched() {
     let directory = scratch();
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
-    let refused = fsb(directory.path(), &["filebench", &shipped("refused/netsfs.f")]);
-    expect_code(&refused, 2);
-    assert!(stderr(&refused).contains("netsfs.f:4: $wrtiosize: type=tabular") && refused.stdout.is_empty());
     write(
         "own.f",
         "set $dir=.\nset $n=5\ndefine file name=f,path=$dir,size=4k,prealloc\ndefine process name=p {\n\
                     thread name=t { flowop read name=r,filename=f,iosize=4k }\n}\n",
     );
-    for (options, code, said) in [
-        (vec!["own.f"], 2, "own.f:6: "),
-        (vec!["own.f", "--seconds", "1", "--set", "m=5"], 2, "unknown variable 'm'"),
-        (vec!["own.f", "--seconds", "1", "--set", "n"], 2, "write NAME=VALUE"),
-        (vec!["own.f", "--seconds", "1", "--dir", "gone"], 2, "the directory gone cannot be used: No such file"),
-        (vec!["own.f", "--seconds", "1", "--dir", "own.f"], 2, "own.f is not a directory"),
-        (vec!["own.f", "--seconds", "0"], 2, "0 is not in 1.."),
-        (vec!["gone.f"], 2, "cannot read gone.f: No such file"),
-        (vec!["."], 2, "it is not a file"),
-    ] {
-        let output = fsb(directory.path(), &[vec!["filebench"], options].concat());
-        expect_code(&output, code);
-        assert!(stderr(&output).contains(said), "{said}: {}", stderr(&output));
-    }
+    let (netsfs, videoserver) = (shipped("refused/netsfs.f"), shipped("videoserver.f"));
+    let requests: &[(&[&str], &str)] = &[
+        (&[&netsfs], "filebench/unsupported"),
+        (&["own.f"], "filebench/unsupported"),
+        (&["own.f", "--seconds", "1", "--set", "m=5"], "filebench/unsupported"),
+        (&["own.f", "--seconds", "1", "--set", "n"], "arguments/invalid-value"),
+        (&["own.f", "--seconds", "1", "--dir", "gone"], "directory/unusable"),
+        (&["own.f", "--seconds", "1", "--dir", "own.f"], "directory/unusable"),
+        (&["own.f", "--seconds", "0"], "arguments/invalid-value"),
+        (&["gone.f"], "input/unreadable"),
+        (&["."], "input/unreadable"),
+    ];
+    let requests: Vec<(Vec<&str>, &str)> =
+        requests.iter().map(|(words, code)| ([&["filebench"], *words].concat(), *code)).collect();
+    let requests: Vec<(&[&str], &str)> = requests.iter().map(|(words, code)| (words.as_slice(), *code)).collect();
+    expect_refusals("filebench", directory.path(), &requests);
     // As large as it is written, it would not fit.
-    let large = fsb(directory.path(), &["filebench", "--dir", ".", "--set", "filesize=1t", &shipped("videoserver.f")]);
-    expect_code(&large, 3);
-    assert!(stderr(&large).contains("this workload needs"), "{}", stderr(&large));
+    let large = ["filebench", "--dir", ".", "--set", "filesize=1t", &videoserver];
+    fails(directory.path(), &large, 3, "machine/no-space");
     if let Some(device) = ["/dev/vda", "/dev/sda", "/dev/loop0"].into_iter().find(|path| Path::new(path).exists()) {
-        let output = fsb(directory.path(), &["filebench", "--seconds", "1", "--dir", device, "own.f"]);
-        expect_code(&output, 2);
-        assert!(stderr(&output).contains(&format!("{device} is a block device")), "{}", stderr(&output));
+        let arguments = ["filebench", "--seconds", "1", "--dir", device, "own.f"];
+        let error = fails(directory.path(), &arguments, 2, "directory/unusable");
+        assert_eq!(error["fields"]["kind"], "block_device");
     }
     assert_eq!(listing(directory.path()), [directory.path().join("own.f")]);
 }
@@ -122,11 +123,9 @@ fn signals_end_it_and_it_leaves_nothing() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let directory = scratch();
         std::fs::write(directory.path().join("mine"), "mine").unwrap();
-        let running = start(directory.path(), &[]);
+        let running = start(directory.path(), &[JSON]);
         running.signal(signal);
-        let output = running.wait();
-        expect_code(&output, code);
-        assert!(stderr(&output).contains("interrupted: the files of this run are removed"), "{}", stderr(&output));
+        expect_error(&running.wait(), code, "run/interrupted");
         assert_eq!(listing(directory.path()), [directory.path().join("mine")]);
         expect_no_traces(&before);
     }
@@ -159,9 +158,9 @@ fn files_that_vanish_or_change_end_the_run_by_name_and_the_rest_goes() {
             drop(open.and_then(|file| file.write_all_at(&vec![0x55; length as usize], 0)));
         }
     };
-    for (harm, said) in [(vanish, "(ENOENT)"), (change, "corrupted: ")] {
+    for (harm, errno) in [(vanish, Some("ENOENT")), (change, None)] {
         let directory = scratch();
-        let running = start(directory.path(), &["--verify"]);
+        let running = start(directory.path(), &["--verify", JSON]);
         let set = set(directory.path()).unwrap();
         // Files come and go; of all of them some are hit between two of the run's own calls.
         for path in leaves(&set) {
@@ -169,9 +168,10 @@ fn files_that_vanish_or_change_end_the_run_by_name_and_the_rest_goes() {
         }
         let output = running.wait();
         expect_code(&output, 4);
-        let text = stderr(&output);
-        assert!(text.contains(said) && text.contains("bigfileset"), "{said}: {text}");
-        assert!(text.contains("line ") && text.contains("The files of this run are removed"), "{text}");
+        let fields = message(&output, "warning/run-failed")["fields"].clone();
+        let reason = fields["reason"].as_str().unwrap();
+        assert!(reason.contains("bigfileset") && fields["line"].is_number(), "{fields}");
+        assert_eq!(fields["errno"].as_str(), errno, "{fields}");
         assert_eq!(listing(directory.path()), Vec::<PathBuf>::new());
     }
 }
@@ -190,10 +190,10 @@ fn too_few_files_are_a_failed_run_and_the_next_one_follows() {
                 define process name=p {\nthread name=t {\nflowop deletefile name=d,filesetname=s\n}\n}\n\
                 run 30\nset mode quit firstdone\nrun 30\n";
     std::fs::write(directory.path().join("few.f"), text).unwrap();
-    let output = fsb(directory.path(), &["filebench", "few.f"]);
+    let output = fsb_json(directory.path(), &["filebench", "few.f"]);
     expect_code(&output, 4);
-    let said = stderr(&output);
-    assert!(said.contains("line 9: run: too few files: delete finds none among the 3 files of the set s"), "{said}");
+    let failed = message(&output, "warning/run-failed");
+    assert_eq!(failed["fields"]["line"], 9, "{failed}");
     assert_eq!(stdout(&output).matches("d                    3ops").count(), 1, "{}", stdout(&output));
     assert_eq!(listing(directory.path()), [directory.path().join("few.f")]);
 }

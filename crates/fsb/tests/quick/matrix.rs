@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{expect_code, fsb, on_two_processors, record, scratch, stderr, stdout, trials};
+use crate::common::*;
 
 /// A matrix of seven combinations, each trial done in milliseconds.
 const PLAN: &str = r#"
@@ -20,11 +20,19 @@ block_size = "64K"
 processes = 3
 "#;
 
+/// The program printed how long that many blocks and cells take.
+fn expect_estimate(output: &std::process::Output, blocks: u64, cells: u64) {
+    let fields = message(output, "note/estimate")["fields"].clone();
+    assert_eq!((&fields["blocks"], &fields["cells"]), (&blocks.into(), &cells.into()), "{fields}");
+    assert!(fields["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{fields}");
+}
+
 #[test]
 fn a_sweep_is_a_cell_for_each_combination_and_its_grid_is_in_the_records() {
     let scratch = scratch();
     fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
-    let output = fsb(scratch.path(), &["run", "plan.toml", "null", "--blocks", "2", "--seed", "1", "--out", "run"]);
+    let output =
+        fsb_json(scratch.path(), &["run", "plan.toml", "null", "--blocks", "2", "--seed", "1", "--out", "run"]);
     expect_code(&output, 0);
     let record = record(&scratch.path().join("run"));
     let labels: Vec<&str> =
@@ -39,7 +47,7 @@ fn a_sweep_is_a_cell_for_each_combination_and_its_grid_is_in_the_records() {
         "backward read 64K, warm, 3 processes",
     ];
     assert_eq!(labels, expected);
-    assert!(stderr(&output).contains("estimate: 2 blocks of 7 workloads take about"), "{}", stderr(&output));
+    expect_estimate(&output, 2, 7);
     let trials = trials(&scratch.path().join("run"));
     assert_eq!(trials.len(), 7 * 3);
     for trial in &trials {
@@ -71,7 +79,7 @@ fn a_budget_leaves_out_sizes_and_says_which() {
     on_two_processors();
     let scratch = scratch();
     let arguments = ["run", "null", "--suite", "iozone", "--budget", "20s", "--out", "run"];
-    let output = fsb(scratch.path(), &arguments);
+    let output = fsb_json(scratch.path(), &arguments);
     expect_code(&output, 0);
     let record = record(&scratch.path().join("run"));
     let warnings = record["warnings"].as_array().unwrap();
@@ -79,7 +87,7 @@ fn a_budget_leaves_out_sizes_and_says_which() {
     assert_eq!(left_out["planned"], 126, "{left_out}");
     assert!(left_out["needed_seconds"].as_f64().unwrap() > 20.0, "{left_out}");
     assert!(stdout(&output).contains("the budget left out"), "the first screen says so too");
-    assert!(stderr(&output).contains("estimate: 5 blocks of 1638 workloads"), "{}", stderr(&output));
+    expect_estimate(&output, 5, 1638);
     let cells = record["cells"].as_array().unwrap();
     assert!(cells.len() >= 26 && cells.len() < 1638, "{}", cells.len());
     assert_eq!(cells.len() % 13, 0, "all operations on all sizes that stay");
@@ -98,8 +106,6 @@ fn senseless_sweeps_are_placed_in_the_plan() {
     let scratch = scratch();
     let plan = "[[workload]]\nname = \"read\"\nfile_size = \"1M..64K\"\n";
     fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(scratch.path(), &["run", "plan.toml", "null"]);
-    expect_code(&output, 2);
-    let said = stderr(&output);
-    assert!(said.contains("plan.toml, line 3, column 1") && said.contains("write the smaller size first"), "{said}");
+    let error = fails(scratch.path(), &["run", "plan.toml", "null"], 2, "plan/invalid-value");
+    assert_eq!(error["fields"], serde_json::json!({ "path": "plan.toml", "line": 3, "column": 1 }));
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{
-    Running, command, expect_code, expect_no_traces, fast_plan, fsb, record, scratch, stdout, traces, trials,
+    Running, command, expect_code, expect_no_traces, fails, fast_plan, fsb, record, scratch, stdout, traces, trials,
 };
 
 /// What differs between two runs of the same plan: the kernel, durations, the directory, the machine's own warnings.
@@ -244,12 +244,9 @@ fn a_second_run_is_told_who_holds_the_machine() {
     crate::common::wait_until("the first run has trials", std::time::Duration::from_secs(20), || {
         !trials(&scratch.path().join("one")).is_empty()
     });
-    let second = fsb(scratch.path(), &["run", "null", "--out", "two"]);
-    let holder = first.id().to_string();
+    let refused = fails(scratch.path(), &["run", "null", "--out", "two"], 3, "testbed/busy");
+    assert_eq!(refused["fields"]["pid"], first.id());
     drop(first);
-    expect_code(&second, 3);
-    let said = crate::common::stderr(&second);
-    assert!(said.contains(&holder), "{said}");
     assert!(!scratch.path().join("two").exists());
 }
 

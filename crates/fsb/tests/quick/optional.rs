@@ -1,6 +1,6 @@
 //! Targets that not every machine can make: the others are measured all the same.
 
-use crate::common::{counting, expect_code, fsb, record, scratch, stderr, stdout};
+use crate::common::{counting, expect_code, fails, fsb, fsb_json, message, record, scratch, stdout};
 
 /// No machine has room for it.
 const PLAN: &str = "targets = ['null', 'ext2=null', { target = 'striped=ext4@raid0:loop+loop', optional = true }]\n\
@@ -11,13 +11,13 @@ const PLAN: &str = "targets = ['null', 'ext2=null', { target = 'striped=ext4@rai
 fn a_target_that_this_machine_cannot_make_is_said_and_no_failure() {
     let directory = scratch();
     std::fs::write(directory.path().join("plan.toml"), PLAN).unwrap();
-    let output = fsb(directory.path(), &["run", "plan.toml", "--seed", "1", "--out", "out"]);
+    let output = fsb_json(directory.path(), &["run", "plan.toml", "--seed", "1", "--out", "out"]);
     expect_code(&output, 0);
     let text = stdout(&output);
     let row = text.lines().find(|line| line.starts_with("stat ")).unwrap();
     assert!(row.trim_end().ends_with("not available here"), "{text}");
     assert!(text.contains("striped: not available here: "), "{text}");
-    assert!(stderr(&output).contains("striped is not available here: "), "{}", stderr(&output));
+    assert_eq!(message(&output, "warning/target-unavailable")["fields"]["target"], "striped");
     let out = directory.path().join("out");
     let trials = counting(&out);
     let of = |target: &str, outcome: &str| {
@@ -48,9 +48,7 @@ fn what_is_wrong_of_it_and_a_run_of_nothing_else_are_refused() {
     write(&PLAN.replace("'null', 'ext2=null', ", ""));
     expect_code(&fsb(directory.path(), &["run", "plan.toml"]), 3);
     write(&PLAN.replace("ext4@", "ext5@"));
-    let wrong = fsb(directory.path(), &["run", "plan.toml"]);
-    expect_code(&wrong, 2);
-    assert!(stderr(&wrong).contains("ext5"), "{}", stderr(&wrong));
+    fails(directory.path(), &["run", "plan.toml"], 2, "target/unknown-file-system");
     write(&PLAN.replace("optional = true", "optinal = true"));
-    expect_code(&fsb(directory.path(), &["run", "plan.toml"]), 2);
+    fails(directory.path(), &["run", "plan.toml"], 2, "plan/unknown-key");
 }

@@ -8,7 +8,9 @@ use std::process::{Command, Output};
 use rustix::process::Signal;
 
 use crate::common::ownership::*;
-use crate::common::{FSB, Running, expect_code, fast_plan, fsb, scratch, stderr, trials, wait_until};
+use crate::common::{
+    FSB, JSON, Running, expect_code, expect_error, fails, fast_plan, fsb, scratch, trials, wait_until,
+};
 
 fn under_limits(directory: &Path, limits: &str, arguments: &[&str]) -> Output {
     let line = format!("{limits}; exec \"$0\" \"$@\"");
@@ -22,9 +24,10 @@ fn two_do_not_go_on_with_one_run() {
     let first = Running::start(scratch.path(), &["run", "fast.toml", "null", "--blocks", "3000", "--out", "one", "-q"]);
     let one = scratch.path().join("one");
     wait_until("trials", WAIT, || !trials(&one).is_empty());
-    let second = fsb(scratch.path(), &["run", "--resume", "one", "--allow-concurrent", "-q"]);
-    expect_code(&second, 3);
-    assert!(stderr(&second).contains(&format!("process {}", first.id())), "{}", stderr(&second));
+    let arguments = ["run", "--resume", "one", "--allow-concurrent", "-q"];
+    let refused = fails(scratch.path(), &arguments, 3, "store/busy");
+    let holder = refused["fields"]["holder"].as_str().unwrap();
+    assert!(holder.contains(&format!("process {}", first.id())), "{refused}");
     // What the first one writes is still in the directory.
     let there = trials(&one).len();
     wait_until("more trials", WAIT, || trials(&one).len() > there);
@@ -38,10 +41,9 @@ fn a_limit_on_files_ends_a_run_and_keeps_its_trials() {
     let scratch = scratch();
     fast_plan(scratch.path());
     // 40 KiB: the record fits, many trials do not.
-    let arguments = ["run", "fast.toml", "null", "--blocks", "50", "--out", "one", "-q"];
+    let arguments = ["run", "fast.toml", "null", "--blocks", "50", "--out", "one", "-q", JSON];
     let limited = under_limits(scratch.path(), "ulimit -f 80", &arguments);
-    expect_code(&limited, 3);
-    assert!(stderr(&limited).contains("--resume one"), "{}", stderr(&limited));
+    expect_error(&limited, 3, "run/journal");
     let one = scratch.path().join("one");
     let text = fs::read_to_string(one.join("trials.jsonl")).unwrap();
     assert!(text.ends_with('\n') && !trials(&one).is_empty() && trials(&one).len() == text.lines().count());
@@ -65,24 +67,22 @@ fn owners_can_read_their_results_whatever_the_mask() {
 fn a_working_directory_that_is_gone_is_told() {
     let scratch = scratch();
     fs::create_dir(scratch.path().join("gone")).unwrap();
-    let output = under_limits(scratch.path(), "cd gone && rmdir ../gone", &["run", "null"]);
-    expect_code(&output, 2);
-    assert!(stderr(&output).replace("\n  ", " ").contains("current directory was deleted"), "{}", stderr(&output));
+    let output = under_limits(scratch.path(), "cd gone && rmdir ../gone", &["run", "null", JSON]);
+    expect_error(&output, 2, "store/no-working-directory");
 }
 
 #[test]
 fn a_run_directory_that_is_deleted_is_made_again() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let run = Running::start(scratch.path(), &["run", "fast.toml", "null", "--blocks", "3000", "--out", "one", "-q"]);
+    let arguments = ["run", "fast.toml", "null", "--blocks", "3000", "--out", "one", "-q", JSON];
+    let run = Running::start(scratch.path(), &arguments);
     let one = scratch.path().join("one");
     wait_until("trials", WAIT, || trials(&one).len() > 3);
     let known = trials(&one).len();
     // The run may write a file between the deletion of the others and that of the directory.
     wait_until("the directory is gone", WAIT, || fs::remove_dir_all(&one).is_ok());
-    let output = run.wait();
-    expect_code(&output, 3);
-    assert!(stderr(&output).contains("was deleted during the run"), "{}", stderr(&output));
+    expect_error(&run.wait(), 3, "run/journal");
     assert!(trials(&one).len() >= known);
     expect_code(&fsb(scratch.path(), &["report", "one"]), 0);
 }

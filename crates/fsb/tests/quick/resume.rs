@@ -21,10 +21,10 @@ fn a_resumed_run_has_the_numbers_of_one_that_was_never_interrupted() {
     let table = fs::read_to_string(whole.path().join("run/trials.csv")).unwrap();
     // Twelve cells on two targets: warm-up, block 1, and half of block 2.
     let cut = interrupted(24 * 2 + 11);
-    let output = fsb(cut.path(), &["run", "--resume", "run"]);
+    let output = fsb_json(cut.path(), &["run", "--resume", "run"]);
     expect_code(&output, 0);
-    assert!(stderr(&output).contains("11 trials of the unfinished block"), "{}", stderr(&output));
-    assert!(stderr(&output).contains("the last line is cut off"), "{}", stderr(&output));
+    assert_eq!(message(&output, "note/block-retried")["fields"]["trials"], 11);
+    assert_eq!(message(&output, "warning/journal")["fields"]["path"], "run");
     let without_order = |table: &str| {
         let mut reader = csv::Reader::from_reader(table.as_bytes());
         let mut rows: Vec<Vec<String>> = reader

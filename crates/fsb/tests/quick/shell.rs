@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::shell::*;
-use crate::common::{FSB, expect_code, fsb, scratch, stderr, stdout};
+use crate::common::{FSB, expect_code, expect_refusals, fails, fsb, scratch, stdout};
 
 #[test]
 fn zsh_and_fish_have_completions_and_other_shells_are_told_which() {
@@ -18,37 +18,35 @@ fn zsh_and_fish_have_completions_and_other_shells_are_told_which() {
             expect_code(&shell(name, &["-n"], &stdout(&output)), 0);
         }
     }
-    let output = fsb(directory.path(), &["completions", "bush"]);
-    expect_code(&output, 2);
-    assert!(stderr(&output).contains("'bash'"), "{}", stderr(&output));
+    fails(directory.path(), &["completions", "bush"], 2, "arguments/invalid-value");
 }
 
 #[test]
 fn a_slip_of_the_finger_is_told_what_was_meant() {
     let directory = scratch();
-    for (line, meant) in [
-        ("rnu ext4", "run'?"),
-        ("cmpare a b", "compare'?"),
-        ("completion bash", "completions'?"),
-        ("kernel lst", "list'?"),
-        ("run --bloks 3 ext4", "'--blocks'"),
-        ("run --tehta 3% ext4", "'--theta'"),
-        ("run ext5", "'ext4'"),
-        ("run databse.toml", "'database.toml'"),
-        ("micro --iteratons 4", "'--iterations'"),
-        ("iozone --alow-concurrent", "'--allow-concurrent'"),
-        ("postmark --verfy", "'--verify'"),
-        ("filebench --secnds 3 x.f", "'--seconds'"),
-        ("compare --basline a b c", "'--baseline'"),
-        ("report --formt csv x", "'--format'"),
-        ("list suits", "'suites'"),
-        ("doctor --quik", "'--quick'"),
-    ] {
-        let words: Vec<&str> = line.split(' ').collect();
-        let output = fsb(directory.path(), &words);
-        expect_code(&output, 2);
-        assert!(stderr(&output).contains(meant), "{line}: {}", stderr(&output));
-    }
+    let (command, option) = ("arguments/unknown-command", "arguments/unknown-option");
+    let lines = [
+        ("rnu ext4", command),
+        ("cmpare a b", command),
+        ("completion bash", command),
+        ("completions bush", "arguments/invalid-value"),
+        ("kernel lst", command),
+        ("run --bloks 3 ext4", option),
+        ("run --tehta 3% ext4", option),
+        ("run ext5", "target/unknown-file-system"),
+        ("run databse.toml", "plan/unreadable"),
+        ("micro --iteratons 4", option),
+        ("iozone --alow-concurrent", "iozone/invalid-options"),
+        ("postmark --verfy", option),
+        ("filebench --secnds 3 x.f", option),
+        ("compare --basline a b c", option),
+        ("report --formt csv x", option),
+        ("list suits", "list/unknown-family"),
+        ("doctor --quik", option),
+    ]
+    .map(|(line, code)| (line.split(' ').collect::<Vec<_>>(), code));
+    let requests: Vec<(&[&str], &str)> = lines.iter().map(|(words, code)| (words.as_slice(), *code)).collect();
+    expect_refusals("slips", directory.path(), &requests);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod effects;
 use std::path::PathBuf;
 
 use clap::Args;
+use fsb_codes::notice;
 use fsb_model::race::Refused;
 use fsb_model::{Bytes, Identity, Race, WorkloadSpec};
 use fsb_report::show::entry;
@@ -18,7 +19,7 @@ use super::run::{CommandArguments, check_units, check_words};
 use crate::front::{self, Turn};
 use crate::progress::Verbosity;
 use crate::results::{self, Output, print};
-use crate::stderr::say;
+use crate::stderr::{notify, say};
 use crate::{code, columns, exit};
 
 const EXAMPLES: &str = "\
@@ -132,7 +133,10 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     if let (true, Some(refused)) = (raced.len() < 2, refused.first()) {
         return Err(exit::failure(&code::NOT_RACED, format!("{} is not raced: {}", refused.name, refused.why)));
     }
-    refused.iter().for_each(|refused| say(&format!("note: {} is not raced: {}", refused.name, refused.why)));
+    for refused in &refused {
+        let fields = [("target", refused.name.as_str().into()), ("reason", refused.why.as_str().into())];
+        notify(&notice::NOT_RACED, fields, &format!("note: {} is not raced: {}", refused.name, refused.why));
+    }
     if raced.len() < 2 {
         return Err(exit::failure(
             &code::NOT_RACED,

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use fsb_codes::notice;
 use fsb_report::show::entry;
 use fsb_testbed::doctor::{self, Finding, State};
 
 use crate::columns;
 use crate::exit;
 use crate::results::print;
-use crate::stderr::say;
+use crate::stderr::notify;
 
 /// Long enough to hear what comes every few seconds: journals commit every five.
 const LISTEN: Duration = Duration::from_secs(10);
@@ -40,7 +41,8 @@ pub struct Arguments {
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let mut findings = doctor::examine(&arguments.dir);
     if !arguments.quick {
-        say("watching other load on this machine for ten seconds (--quick skips this)");
+        let text = "watching other load on this machine for ten seconds (--quick skips this)";
+        notify(&notice::WATCHING, [("seconds", 10.into())], text);
         findings.extend(doctor::listen(&arguments.dir, LISTEN));
     }
     let root = rustix::process::geteuid().is_root();

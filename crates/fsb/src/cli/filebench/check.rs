@@ -33,10 +33,9 @@ fn check_directory(directory: &Path) -> anyhow::Result<()> {
     })?;
     if metadata.file_type().is_block_device() {
         let advice = format!("mount it first, or measure file systems on it: fsb run ext4@{shown} --suite fileserver");
-        return Err(exit::failure(
-            &code::DIRECTORY,
-            format!("{shown} is a block device, but filebench makes files in a directory: {advice}"),
-        ));
+        let message = format!("{shown} is a block device, but filebench makes files in a directory: {advice}");
+        let fields = [("path", shown.to_string().into()), ("kind", "block_device".into())];
+        return Err(exit::failure_about(&code::DIRECTORY, fields, message));
     }
     if !metadata.is_dir() {
         return Err(exit::failure(&code::DIRECTORY, format!("{shown} is not a directory: name one with --dir DIR")));

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fsb_codes::notice;
 use fsb_compat::filebench::print;
 use fsb_compat::filebench::wml::{Run, Script};
 use fsb_engine::{Live, Measurement, Sizing, Step, Task};
-use fsb_model::{Durability, WorkloadSpec};
+use fsb_model::{Durability, WorkloadSpec, errno};
 use fsb_runner::worker::{Post, Steps, Worker, WorkerError};
 use fsb_testbed::control;
 use fsb_testbed::ledger::{self, EntryHandle, Ledger, Owner};
@@ -17,7 +18,7 @@ use crate::author::Rights;
 use crate::front;
 use crate::results;
 use crate::signals::{Second, Signals};
-use crate::stderr::say;
+use crate::stderr::{notify, say};
 use crate::{code, exit};
 
 /// How often progress is told where nobody watches a terminal.
@@ -101,7 +102,13 @@ pub fn all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
             }
             Err(Failed::Why(why)) => {
                 let place = run.line.map_or_else(String::new, |line| format!("line {line}: "));
-                say(&format!("{place}run: {why}. The files of this run are removed"));
+                let fields = [
+                    ("line", run.line.into()),
+                    ("reason", why.as_str().into()),
+                    ("errno", errno::name_in(&why).into()),
+                ];
+                let text = format!("{place}run: {why}. The files of this run are removed");
+                notify(&notice::RUN_FAILED, fields, &text);
                 code = exit::TRIALS;
             }
         }

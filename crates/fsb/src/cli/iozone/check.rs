@@ -1,10 +1,11 @@
 //! Whether a request can be served: all of it is known before anything is touched.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use fsb_codes::notice;
 use fsb_compat::iozone::Options;
 use fsb_compat::iozone::options::Means;
 use fsb_compat::iozone::sequence::{self, Operation, Piece, Row};
@@ -15,7 +16,7 @@ use rustix::fs::Access;
 use super::remount;
 use crate::author::{self, Rights};
 use crate::space::Room;
-use crate::stderr::say;
+use crate::stderr::{notify, say};
 use crate::{code, exit};
 
 /// Memory that asynchronous requests may take together.
@@ -33,7 +34,12 @@ pub fn check(options: &Options) -> anyhow::Result<Rights> {
 fn check_with(options: &Options, rows: &[Row], rights: Rights) -> anyhow::Result<()> {
     let mut existing = BTreeMap::new();
     for path in sequence::files(options) {
-        let found = classic::examine(&path).map_err(|error| exit::failure(&code::INVALID_IOZONE, error.message))?;
+        let found = classic::examine(&path).map_err(|error| {
+            let is_device = std::fs::metadata(&path).is_ok_and(|found| found.file_type().is_block_device());
+            let kind = is_device.then_some("block_device");
+            let fields = [("path", path.to_string_lossy().into()), ("kind", kind.into())];
+            exit::failure_about(&code::INVALID_IOZONE, fields, error.message)
+        })?;
         existing.insert(path, found);
     }
     one_file_each(&existing)?;
@@ -200,14 +206,17 @@ fn apart<'p>(output: &Path, mut files: impl Iterator<Item = &'p PathBuf>) -> any
 fn not_whole(rows: &[Row]) {
     let mut odd = rows.iter().filter(|row| !row.is_whole());
     let Some(first) = odd.next() else { return };
-    let more = match odd.count() {
+    let pairs = 1 + odd.count();
+    let more = match pairs - 1 {
         0 => String::new(),
         more => format!(" (and {more} more pairs)"),
     };
-    say(&format!(
+    let text = format!(
         "warning: a file of {} kB is not a multiple of a record of {} kB{more}: as in IOzone its last bytes are not touched",
         first.file, first.record
-    ));
+    );
+    let fields = [("file_kb", first.file.into()), ("record_kb", first.record.into()), ("pairs", pairs.into())];
+    notify(&notice::PARTIAL_RECORDS, fields, &text);
 }
 
 /// The directory that a path lies in.

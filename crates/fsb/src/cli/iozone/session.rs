@@ -131,7 +131,8 @@ impl<'o> IozoneSession<'o> {
             }
             Some(PhaseError::Corrupt(corruption)) => {
                 results::print(&placed(corruption))?;
-                let next = match self.wrote(&corruption.path) {
+                let wrote = self.wrote(&corruption.path);
+                let next = match wrote {
                     true => "The device, the file system or the memory lost written data: check the kernel's log",
                     false => {
                         "This run did not write that file: another program may have written it, or a run with another \
@@ -139,7 +140,14 @@ impl<'o> IozoneSession<'o> {
                          data was lost: check the kernel's log"
                     }
                 };
-                Err(exit::failure(&code::CORRUPT, format!("{corruption}. {next}")))
+                let fields = [
+                    ("path", corruption.path.to_string_lossy().into()),
+                    ("offset", corruption.offset.into()),
+                    ("expected", corruption.expected.into()),
+                    ("found", corruption.found.into()),
+                    ("written_by_this_run", wrote.into()),
+                ];
+                Err(exit::failure_about(&code::CORRUPT, fields, format!("{corruption}. {next}")))
             }
             Some(PhaseError::Engine(error)) => {
                 results::print("\n")?;

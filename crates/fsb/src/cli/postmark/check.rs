@@ -80,8 +80,9 @@ fn check_directory(directory: &Path, settings: &Settings) -> anyhow::Result<()> 
     let taken = entries.flatten().map(|entry| entry.file_name()).find(|name| is_ours(name, settings));
     match taken {
         None => Ok(()),
-        Some(name) => Err(exit::failure(
+        Some(name) => Err(exit::failure_about(
             &code::DIRECTORY,
+            [("path", shown.to_string().into()), ("name", name.to_string_lossy().into())],
             format!(
                 "'{}' is in {shown} already, and a run makes and removes a file or directory of that name: \
              name another location, or remove it",

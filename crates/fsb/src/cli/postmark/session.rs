@@ -4,7 +4,9 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::Context;
+use fsb_codes::notice;
 use fsb_compat::postmark::{self, Command, LANGUAGE_NEXT, Settings, print};
+use fsb_model::errno;
 
 use super::script::{self, Script};
 use super::{check, run};
@@ -14,7 +16,7 @@ use crate::exit::{self, Failure};
 use crate::front::Turn;
 use crate::results;
 use crate::signals::{Second, Signals};
-use crate::stderr::say;
+use crate::stderr::{notify, say};
 
 /// Files of commands may name each other; deeper than this they name themselves.
 const DEEPEST: usize = 16;
@@ -120,7 +122,12 @@ impl Session {
             run::Result::Failed(why) => {
                 self.failed = true;
                 if let Some(why) = why {
-                    say(&format!("{place}: run: {why}"));
+                    let fields = [
+                        ("place", place.into()),
+                        ("reason", why.as_str().into()),
+                        ("errno", errno::name_in(&why).into()),
+                    ];
+                    notify(&notice::RUN_FAILED, fields, &format!("{place}: run: {why}"));
                 }
                 Ok(())
             }

@@ -4,11 +4,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use clap::Args;
+use fsb_codes::notice;
 use fsb_model::{Params, WorkloadSpec};
 use serde_json::{Value, json};
 
 use crate::cli::help::heading;
-use crate::stderr::say;
+use crate::stderr::notify;
 use crate::{code, exit};
 
 /// Options of the command that follows `--`.
@@ -93,11 +94,12 @@ impl CommandArguments {
                 check_on_path(&self.command)?;
                 files_here(&self.command).iter().for_each(|file| {
                     let path = std::path::absolute(file).unwrap_or_default();
-                    say(&format!(
+                    let text = format!(
                         "warning: {file} is not in the directory of each target, where the command runs: name it as {}, \
                          or copy it there with --input {file}",
                         path.display()
-                    ));
+                    );
+                    notify(&notice::NOT_IN_TARGET, [("path", path.display().to_string().into())], &text);
                 });
             }
         }

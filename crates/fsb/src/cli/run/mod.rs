@@ -8,6 +8,7 @@ mod tree;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fsb_codes::notice;
 use fsb_model::units::parse_duration;
 use fsb_model::{Bytes, Identity, Place, Target, WorkloadSpec};
 use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
@@ -26,7 +27,7 @@ use crate::front::{self, Turn};
 use crate::progress::Verbosity;
 use crate::results::{self, Output, print_data};
 use crate::signals::{Second, Signals};
-use crate::stderr::say;
+use crate::stderr::{notify, say};
 use crate::{code, exit};
 
 const EXAMPLES: &str = "\
@@ -235,7 +236,8 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     let mut suite = arguments.suite;
     // People ask for the suite of a program whose work a shipped plan measures.
     if let Some(plan) = suite.as_deref().and_then(plan_for_suite) {
-        say(&format!("note: '{}' is a plan: this is 'fsb run {}'", suite.take().unwrap_or_default(), plan));
+        let text = format!("note: '{}' is a plan: this is 'fsb run {plan}'", suite.take().unwrap_or_default());
+        notify(&notice::NAMED_PLAN, [("plan", plan.into())], &text);
         files.push(plan.to_owned());
     }
     let under = match files.as_slice() {

@@ -12,14 +12,11 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::common::compare::*;
-use crate::common::fails;
+use crate::common::{fails, text_of};
 
-/// Runs a comparison that must fail with this error code. Returns the message with its causes.
+/// Runs a comparison that must fail with this error code. Returns the message with its causes, for a snapshot.
 fn refused(directory: &Path, arguments: &[&str], code: &str) -> String {
-    let error = fails(directory, &[&["compare"], arguments].concat(), 2, code);
-    let causes = error["cause"].as_array().into_iter().flatten();
-    let texts = std::iter::once(&error["message"]).chain(causes).filter_map(Value::as_str);
-    texts.collect::<Vec<_>>().join(": ")
+    text_of(&fails(directory, &[&["compare"], arguments].concat(), 2, code))
 }
 
 /// The names of the sets.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{compare, refused, set};
-use crate::common::{expect_code, fails, fsb, scratch, stderr, stdout};
+use crate::common::{JSON, expect_code, fails, fsb, fsb_json, message, scratch, stdout};
 
 fn two() -> [String; 2] {
     [set("xfs", "iozone-2010/xfs"), set("ext4", "iozone-2010/ext4")]
@@ -86,16 +86,15 @@ fn one_operation_is_found_by_each_of_its_names() {
 #[test]
 fn the_gate_fails_where_a_set_is_slower_and_says_which() {
     let scratch = scratch();
-    let slower = run(scratch.path(), &["--fail-if", "slower"]);
+    let slower = run(scratch.path(), &["--fail-if", "slower", JSON]);
     expect_code(&slower, 1);
-    let said = stderr(&slower);
-    assert!(said.contains("ext4 is slower than xfs at write") && said.contains("--fail-if slower"), "{said}");
-    let said = said.split_once("--fail-if slower: failed: ").expect("the gate's sentence").1.replace('\n', " ");
-    let (whole, parts) = said.split_once(", and at some sizes of ").expect(&said);
-    assert_eq!(whole, "ext4 is slower than xfs at write, record rewrite and fwrite");
-    for operation in ["write", "record rewrite", "fwrite"] {
-        assert!(!parts.split(", ").any(|part| part == operation), "{operation} is told twice: {said}");
-    }
+    let failed = message(&slower, "warning/gate-failed");
+    let [lost] = failed["fields"]["slower"].as_array().unwrap().as_slice() else { panic!("one set: {failed}") };
+    assert_eq!((&lost["set"], &lost["baseline"]), (&"ext4".into(), &"xfs".into()));
+    let whole = serde_json::json!(["write", "record rewrite", "fwrite"]);
+    assert_eq!(lost["operations"], whole);
+    let parts = lost["at_some_sizes"].as_array().unwrap();
+    assert!(!parts.is_empty() && whole.as_array().unwrap().iter().all(|name| !parts.contains(name)), "{lost}");
     assert!(stdout(&slower).contains("random write"), "the comparison is printed all the same");
     // As large a difference is none that matters where half as fast is fine.
     expect_code(&run(scratch.path(), &["--fail-if", "slower", "--theta", "100%"]), 0);
@@ -103,9 +102,9 @@ fn the_gate_fails_where_a_set_is_slower_and_says_which() {
     expect_code(&fsb(scratch.path(), &["compare", &aa, &aa.replace("all=", "same="), "--fail-if", "slower"]), 0);
     // Single runs are not judged: the gate is neither passed nor failed.
     let ones = [set("a", "iozone-2010/xfs/xfs1.iozone"), set("b", "iozone-2010/ext4/ext4_1.iozone")];
-    let unjudged = fsb(scratch.path(), &["compare", &ones[0], &ones[1], "--fail-if", "slower"]);
+    let unjudged = fsb_json(scratch.path(), &["compare", &ones[0], &ones[1], "--fail-if", "slower"]);
     expect_code(&unjudged, 2);
-    assert!(stderr(&unjudged).contains("cannot tell: one run on each side"), "{}", stderr(&unjudged));
+    assert_eq!(message(&unjudged, "warning/gate-undecided")["fields"]["reason"], "one_run");
 }
 
 /// What matters between two runs of several targets is what became of each of them.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{compare, names, refused, set};
-use crate::common::{expect_code, fast_plan, fsb, scratch, trials};
+use crate::common::{assert_messages, expect_code, fast_plan, fsb, scratch, trials};
 
 fn measure(directory: &Path, out: &str, targets: &[&str], seed: &str) {
     fast_plan(directory);
@@ -158,8 +158,10 @@ fn failed_trials_are_counted_and_superseded_ones_are_not_used() {
         lines.push(trial.to_string());
     }
     fs::write(&path, lines.join("\n") + "\n").unwrap();
-    let (document, said) = compare(scratch.path(), &["run"]);
-    assert!(said.contains("run, b: left out of 60 trials: 1 failed, 1 invalid"), "{said}");
+    let (document, warnings) = compare(scratch.path(), &["run"]);
+    // A run on a busy machine may have more warnings.
+    let of_target: Vec<&str> = warnings.lines().filter(|warning| warning.starts_with("run, b: ")).collect();
+    assert_messages("compare_left_out", scratch.path(), &of_target.join("\n"));
     let mut operations = document["operations"].as_array().unwrap().iter();
     let first = |operation: &&serde_json::Value| {
         operation["workload"].as_str().unwrap().starts_with(&label) && operation["better"] == "higher"

@@ -14,20 +14,25 @@ fn long_run(directory: &Path, out: &str, more: &[&str]) -> Running {
     run
 }
 
+/// The program warned of the other run.
+fn expect_concurrent(output: &std::process::Output, process: &str) {
+    let warning = message(output, "warning/concurrent");
+    assert!(warning["fields"]["run"].as_str().is_some_and(|run| run.contains(process)), "{warning}");
+}
+
 #[test]
 fn the_second_run_refuses_unless_it_insists_and_then_both_are_marked() {
     let scratch = scratch();
     let directory = scratch.path();
     let first = long_run(directory, "first", &[]);
     let process = format!("process {} ", first.id());
-    let refused = fsb(directory, &["run", "null", "--blocks", "1", "--out", "refused"]);
-    expect_code(&refused, 3);
-    assert!(stderr(&refused).contains(&process) && stderr(&refused).contains("--allow-concurrent"));
+    let refused = fails(directory, &["run", "null", "--blocks", "1", "--out", "refused"], 3, "testbed/busy");
+    assert_eq!(refused["fields"]["pid"], first.id());
 
     let insisted = ["run", "plan.toml", "null", "--blocks", "1", "--out", "second", "--allow-concurrent"];
-    let second = fsb(directory, &insisted);
+    let second = fsb_json(directory, &insisted);
     expect_code(&second, 0);
-    assert!(stderr(&second).contains(&process), "{}", stderr(&second));
+    expect_concurrent(&second, &process);
     let trust = "trust: low, because another run measured at the same time";
     assert!(stdout(&second).contains(trust), "{}", stdout(&second));
     assert!(concurrent(&directory.join("second"))[0].contains(&process));
@@ -60,15 +65,11 @@ fn every_command_that_measures_may_insist() {
         &["iozone", "-s", "64k", "-r", "4k", "-i", "0", "-f", "file"],
         &["run", "plan.toml", "null", "--blocks", "1", "--out", "second", "-q"],
     ] {
-        let refused = fsb(directory, arguments);
-        expect_code(&refused, 3);
-        assert!(
-            stderr(&refused).contains(&process) && stderr(&refused).contains("--allow-concurrent"),
-            "{arguments:?}"
-        );
-        let insisted = fsb(directory, &[arguments, &["--allow-concurrent"]].concat());
+        let refused = fails(directory, arguments, 3, "testbed/busy");
+        assert_eq!(refused["fields"]["pid"], first.id(), "{arguments:?}");
+        let insisted = fsb_json(directory, &[arguments, &["--allow-concurrent"]].concat());
         expect_code(&insisted, 0);
-        assert!(stderr(&insisted).contains(&process), "{arguments:?}: {}", stderr(&insisted));
+        expect_concurrent(&insisted, &process);
     }
     first.signal(rustix::process::Signal::INT);
     expect_code(&first.wait(), 130);
@@ -79,9 +80,8 @@ fn a_run_that_insisted_keeps_others_out_all_the_same() {
     let scratch = scratch();
     let directory = scratch.path();
     let first = long_run(directory, "first", &["--allow-concurrent"]);
-    let refused = fsb(directory, &["run", "null", "--blocks", "1", "--out", "refused"]);
-    expect_code(&refused, 3);
-    assert!(stderr(&refused).contains(&format!("process {} ", first.id())), "{}", stderr(&refused));
+    let refused = fails(directory, &["run", "null", "--blocks", "1", "--out", "refused"], 3, "testbed/busy");
+    assert_eq!(refused["fields"]["pid"], first.id());
     first.signal(rustix::process::Signal::INT);
     expect_code(&first.wait(), 130);
     assert!(concurrent(&directory.join("first")).is_empty(), "no other run measured");

@@ -1,71 +1,65 @@
 //! Controls that make no sense are refused before anything is touched.
 
-use std::fs;
-
 use super::*;
 
-/// `--control`, and what the message must hold.
-const TABLE: &[(&str, &str)] = &[
-    ("dirty-ratio=101%", "between 0% and 100%"),
-    ("dirty-ratio=some", "whole percentage"),
-    ("dirty-bytes=1", "bytes or more"),
-    ("dirty-expire=5ms", "10 ms"),
-    ("dirty-writeback=soon", "is not a duration"),
-    ("governor=turbo", "unknown governor 'turbo'"),
-    ("boost=perhaps", "known are keep, off, on"),
-    ("swap=of", "did you mean 'off'"),
-    ("scheduler=a b", "not a name of a scheduler"),
-    ("read-ahead=100", "whole pages"),
-    ("read-ahead=1T", "at most"),
-    ("barriers=maybe", "known are keep, off"),
-    ("cpus=3-1", "not a list of processors"),
-    ("cpus=9999", "no processor 9999"),
-    ("numa=x", "not a list of nodes"),
-    ("services=--now", "not a name of a unit"),
-    ("read-ahed=1M", "did you mean 'read-ahead'"),
-    ("read-ahead", "read-ahead=VALUE: keep, SIZE"),
+/// Values of `--control` that make no sense.
+const VALUES: &[&str] = &[
+    "dirty-ratio=101%",
+    "dirty-ratio=some",
+    "dirty-bytes=1",
+    "dirty-expire=5ms",
+    "dirty-writeback=soon",
+    "boost=perhaps",
+    "swap=of",
+    "scheduler=a b",
+    "read-ahead=100",
+    "read-ahead=1T",
+    "barriers=maybe",
+    "cpus=3-1",
+    "numa=x",
+    "services=--now",
+    "read-ahead",
 ];
 
 #[test]
-fn wrong_values_are_refused_with_what_is_right() {
+fn wrong_values_are_refused() {
     let scratch = scratch();
-    for (control, word) in TABLE {
-        let output = fsb(scratch.path(), &["run", "null", "--control", control, "--out", "run"]);
-        expect_code(&output, 2);
-        assert!(stderr(&output).contains(word), "{control}: {}", stderr(&output));
-        assert!(!scratch.path().join("run").exists(), "{control}");
-    }
+    let requests =
+        VALUES.iter().map(|value| (["run", "null", "--out", "run", "--control", value], "control/invalid-value"));
+    let mut requests: Vec<(Vec<&str>, &str)> = requests.map(|(words, code)| (words.to_vec(), code)).collect();
+    requests.push((vec!["run", "null", "--control", "read-ahed=1M"], "control/unknown"));
     let both = ["run", "null", "--control", "dirty-ratio=9%", "--control", "dirty-bytes=1G"];
-    let output = fsb(scratch.path(), &both);
-    expect_code(&output, 2);
-    assert!(stderr(&output).contains("exclude each other"), "{}", stderr(&output));
+    requests.push((both.to_vec(), "control/conflict"));
+    let requests: Vec<(&[&str], &str)> = requests.iter().map(|(words, code)| (words.as_slice(), *code)).collect();
+    expect_refusals("controls", scratch.path(), &requests);
+    // These messages list what this machine has.
+    for value in ["governor=turbo", "cpus=9999"] {
+        fails(scratch.path(), &["run", "null", "--out", "run", "--control", value], 2, "control/invalid-value");
+    }
+    assert!(!scratch.path().join("run").exists());
 }
 
 #[test]
-fn targets_differ_only_in_what_ends_with_their_visit() {
+fn targets_differ_only_in_controls_of_one_target() {
     let scratch = scratch();
-    for (controls, word) in [
-        ("{ swap = 'off' }", "the control swap holds for the whole run"),
-        ("{ barriers = 'of' }", "did you mean 'off'"),
-        ("{ bariers = 'off' }", "did you mean 'barriers'"),
-    ] {
-        let plan = format!("targets = ['null', {{ target = 'bare=null', controls = {controls} }}]\n");
-        fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-        let output = fsb(scratch.path(), &["run", "plan.toml"]);
-        expect_code(&output, 2);
-        assert!(stderr(&output).contains(word) && stderr(&output).contains("bare"), "{}", stderr(&output));
-    }
+    let plan = |controls: &str| format!("targets = ['null', {{ target = 'bare=null', controls = {controls} }}]\n");
+    let plans = [
+        (plan("{ swap = 'off' }"), "control/not-per-target"),
+        (plan("{ barriers = 'of' }"), "control/invalid-value"),
+        (plan("{ bariers = 'off' }"), "control/unknown"),
+    ];
+    expect_refused_plans("controls_of_targets", scratch.path(), &plans);
 }
 
 #[test]
 fn barriers_stay_where_others_would_lose_data() {
     let scratch = scratch();
     let directory = scratch.path().to_string_lossy().into_owned();
-    let output = fsb(scratch.path(), &["run", &directory, "--control", "barriers=off"]);
-    // Where the disk under the directory is not known there is nothing to switch off, and no refusal.
-    if output.status.code() == Some(2) {
-        assert!(stderr(&output).contains("others' data at risk"), "{}", stderr(&output));
-    } else {
-        assert!(stderr(&output).contains("barriers=off is not available"), "{}", stderr(&output));
-    }
+    let output = fsb_json(scratch.path(), &["run", &directory, "--control", "barriers=off"]);
+    // If the disk under the directory is not known there is nothing to switch off, and the machine lacks the control.
+    let found = match output.status.code() {
+        Some(2) => expect_error(&output, 2, "control/risks-data"),
+        _ => message(&output, "warning/control-unavailable"),
+    };
+    assert_eq!(found["fields"]["control"], "barriers", "{found}");
 }

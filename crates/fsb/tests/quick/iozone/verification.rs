@@ -3,9 +3,12 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::Output;
 
-use super::{done, iozone, listing};
-use crate::common::{expect_code, scratch, stderr, stdout};
+use serde_json::Value;
+
+use super::{done, iozone_json, listing};
+use crate::common::{expect_error, scratch, stdout};
 
 fn flip(path: &Path, offset: u64) -> (u8, u8) {
     let file = File::options().read(true).write(true).open(path).unwrap();
@@ -15,23 +18,28 @@ fn flip(path: &Path, offset: u64) -> (u8, u8) {
     (byte[0], !byte[0])
 }
 
+/// Returns the fields of the error about corrupt data.
+fn corrupt(output: &Output) -> Value {
+    expect_error(output, 1, "iozone/corrupt")["fields"].clone()
+}
+
 /// Writes a file, changes a byte, and reads it with the same options.
 fn found(options: &str, tests: &str, offset: u64) {
     let directory = scratch();
     let path = directory.path().join("f");
     done(directory.path(), &format!("{options} -w -i 0 -s 256 -r 16 -f f"));
     let (expected, found) = flip(&path, offset);
-    let output = iozone(directory.path(), &format!("{options} -w {tests} -s 256 -r 16 -f f"));
-    expect_code(&output, 1);
+    let output = iozone_json(directory.path(), &format!("{options} -w {tests} -s 256 -r 16 -f f"));
+    let fields = corrupt(&output);
     let record = offset / (16 << 10);
     let said = format!(
         "Error in file: Position {offset} \nRecord # {record} Record size 16 kb \nFound pattern: Hex >>{found:x}<< Expecting >>{expected:x}<<\n"
     );
     assert!(stdout(&output).contains(&said), "{options}: {}", stdout(&output));
-    let told = format!("f is corrupt at byte {offset}: expected {expected:#04x}, found {found:#04x} (1 wrong bytes");
-    assert!(stderr(&output).contains(&told), "{options}: {}", stderr(&output));
-    // It was another run that wrote it.
-    assert!(stderr(&output).contains("This run did not write that file"), "{}", stderr(&output));
+    let placed = serde_json::json!({
+        "path": "f", "offset": offset, "expected": expected, "found": found, "written_by_this_run": false,
+    });
+    assert_eq!(fields, placed, "{options}");
     assert!(!stdout(&output).contains("test complete"));
     assert_eq!(listing(directory.path()), ["f"], "-w keeps it");
 }
@@ -65,9 +73,8 @@ fn records_that_changed_places_are_found_in_diagnostic_mode() {
     let (first, second) = bytes.split_at_mut(16 << 10);
     first.swap_with_slice(&mut second[..16 << 10]);
     std::fs::write(&path, bytes).unwrap();
-    let output = iozone(directory.path(), "-+d -i 1 -s 64 -r 16 -f f");
-    expect_code(&output, 1);
-    assert!(stderr(&output).contains("f is corrupt at byte 0:"), "{}", stderr(&output));
+    let fields = corrupt(&iozone_json(directory.path(), "-+d -i 1 -s 64 -r 16 -f f"));
+    assert_eq!((&fields["path"], &fields["offset"]), (&"f".into(), &0.into()), "{fields}");
 }
 
 #[test]
@@ -76,9 +83,9 @@ fn processes_tell_what_they_find() {
         let directory = scratch();
         done(directory.path(), &format!("-t 2 {threads} -V 7 -w -i 0 -s 256 -r 16 -F a b"));
         flip(&directory.path().join("b"), 1000);
-        let output = iozone(directory.path(), &format!("-t 2 -x {threads} -V 7 -i 1 -s 256 -r 16 -F a b"));
-        expect_code(&output, 1);
-        assert!(stderr(&output).contains("b is corrupt at byte 1000:"), "{}", stderr(&output));
+        let line = format!("-t 2 -x {threads} -V 7 -i 1 -s 256 -r 16 -F a b");
+        let fields = corrupt(&iozone_json(directory.path(), &line));
+        assert_eq!((&fields["path"], &fields["offset"]), (&"b".into(), &1000.into()), "{fields}");
         assert_eq!(listing(directory.path()), ["a", "b"], "files that were only read are not removed");
     }
 }

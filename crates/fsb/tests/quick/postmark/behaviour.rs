@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal};
 
 use super::{listing, script};
 use crate::common::postmark::*;
-use crate::common::{Running, expect_code, scratch, stderr, stdout, wait_until};
+use crate::common::{JSON, Running, expect_code, expect_error, message, scratch, stdout, wait_until};
 
 /// Takes minutes.
 const ENDLESS: &str = "set number 300\nset transactions 2000000000\nset subdirectories 3\nrun\nset number 1\nrun\n";
@@ -18,8 +18,7 @@ fn signals_end_it_and_it_cleans_up() {
         let running = start(directory.path(), ENDLESS);
         running.signal(signal);
         let output = running.wait();
-        expect_code(&output, code);
-        assert!(stderr(&output).contains("the files of this run are removed"));
+        expect_error(&output, code, "run/interrupted");
         // Of two runs, the second does not begin.
         assert!(stdout(&output).matches("Creating files").count() <= 1, "{}", stdout(&output));
         assert_eq!(listing(directory.path()), Vec::<String>::new());
@@ -44,8 +43,7 @@ fn a_killed_worker_leaves_no_files_and_is_told() {
     rustix::process::kill_process(worker, Signal::KILL).unwrap();
     let output = running.wait();
     expect_code(&output, 4);
-    let said = "the worker ended early: killed by signal 9. The files of this run are removed";
-    assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    message(&output, "warning/run-failed");
     assert_eq!(listing(directory.path()), Vec::<String>::new());
 }
 
@@ -61,9 +59,8 @@ fn names_that_are_taken_are_refused_and_others_left_alone() {
     assert_eq!(listing(directory.path()), ["0", "01", "1001", "note", "s", "s3"]);
     for taken in ["17", "1000", "s0", "s2"] {
         std::fs::write(name(taken), "mine").unwrap();
-        let output = script(directory.path(), lines);
-        expect_code(&output, 2);
-        assert!(stderr(&output).contains(&format!("'{taken}' is in . already")), "{}", stderr(&output));
+        let error = expect_error(&script(directory.path(), lines), 2, "directory/unusable");
+        assert_eq!(error["fields"]["name"], taken, "{error}");
         assert_eq!(std::fs::read(name(taken)).unwrap(), b"mine");
         std::fs::remove_file(name(taken)).unwrap();
     }
@@ -73,8 +70,8 @@ fn names_that_are_taken_are_refused_and_others_left_alone() {
 fn what_would_not_fit_is_refused_before_anything_is_made() {
     let directory = scratch();
     let output = script(directory.path(), "set size 1000000000\nset number 60000\nrun\n");
-    expect_code(&output, 3);
-    assert!(stderr(&output).contains("script:3: this run needs") && output.stdout.is_empty(), "{}", stderr(&output));
+    expect_error(&output, 3, "machine/no-space");
+    assert!(output.stdout.is_empty(), "{}", stdout(&output));
 }
 
 #[test]
@@ -98,9 +95,8 @@ fn a_file_that_vanishes_ends_the_run_by_name_and_the_next_one_follows() {
     std::fs::remove_file(directory.path().join("7")).unwrap();
     let output = running.wait();
     expect_code(&output, 4);
-    let said = stderr(&output);
-    assert!(said.contains("script:5: run: open to read 7: No such file or directory (ENOENT)"), "{said}");
-    assert!(said.contains("The files of this run are removed"), "{said}");
+    let fields = message(&output, "warning/run-failed")["fields"].clone();
+    assert_eq!((&fields["place"], &fields["errno"]), (&"script:5".into(), &"ENOENT".into()), "{fields}");
     assert!(stdout(&output).contains("seconds total"));
     assert_eq!(listing(directory.path()), Vec::<String>::new());
 }
@@ -114,7 +110,7 @@ fn a_file_with_other_bytes_is_found_out_where_that_is_asked_for() {
              set transactions 2000000000\nrun\n"
         );
         std::fs::write(directory.path().join("script"), lines).unwrap();
-        let running = Running::start(directory.path(), &["postmark", "--verify", "script"]);
+        let running = Running::start(directory.path(), &["postmark", "--verify", "script", JSON]);
         let whole = |name: &String| std::fs::metadata(directory.path().join(name)).is_ok_and(|file| file.len() == 3000);
         wait_until("all files are written", Duration::from_secs(30), || {
             let files = listing(directory.path());
@@ -124,8 +120,8 @@ fn a_file_with_other_bytes_is_found_out_where_that_is_asked_for() {
         std::os::unix::fs::FileExt::write_all_at(&file, &[0; 4], 1234).unwrap();
         let output = running.wait();
         expect_code(&output, 4);
-        let said = stderr(&output);
-        assert!(said.contains("corrupted: 7 holds 0x00 at offset 123"), "{said}");
+        let fields = message(&output, "warning/run-failed")["fields"].clone();
+        assert!(fields["reason"].as_str().unwrap().contains(" 7 ") && fields["errno"].is_null(), "{fields}");
         assert_eq!(listing(directory.path()), Vec::<String>::new());
     }
 }

@@ -1,7 +1,7 @@
 //! The output equals that of PostMark except for values of a finer clock.
 
 use super::{pipe, script};
-use crate::common::{command, expect_code, fsb, scratch, stderr, stdout};
+use crate::common::{JSON, assert_messages, command, expect_code, expect_error, fails, fsb, scratch, stdout, text_of};
 
 #[test]
 fn reports_and_settings_are_added_to_files_and_read_by_compare() {
@@ -34,22 +34,22 @@ fn a_usual_file_is_read_and_files_load_each_other() {
 #[test]
 fn what_is_wrong_is_said_with_its_line_before_anything_is_done() {
     let directory = scratch();
-    let refused = |lines: &str, said: &str| {
+    let mut all = String::new();
+    for (lines, code) in [
+        ("run\nset nomber 3\n", "postmark/invalid-command"),
+        ("run\n\nset size 10k\n", "postmark/invalid-command"),
+        ("load missing\n", "input/unreadable"),
+        ("load script\n", "postmark/invalid-command"),
+        ("set location nowhere\nrun\n", "directory/unusable"),
+        ("run no/where\n", "output/unwritable"),
+    ] {
         let output = script(directory.path(), lines);
-        expect_code(&output, 2);
-        assert!(stderr(&output).contains(said), "{lines}: {}", stderr(&output));
+        all += &format!("{lines}{}\n\n", text_of(&expect_error(&output, 2, code)));
         assert!(output.stdout.is_empty(), "{lines}: {}", stdout(&output));
-    };
-    refused("run\nset nomber 3\n", "script:2: unknown command 'set nomber': did you mean 'set number'?");
-    refused("run\n\nset size 10k\n", "script:3: set size: '10k' is not a whole number");
-    refused("load missing\n", "script:1: cannot read commands from missing");
-    refused("load script\n", "load each other");
-    refused("set location nowhere\nrun\n", "script:2: location nowhere is not a directory");
-    refused("run no/where\n", "script:1: cannot add a report to no/where: no directory no");
-    let missing = fsb(directory.path(), &["postmark", "missing"]);
-    expect_code(&missing, 2);
-    let piped = pipe(command(directory.path(), &["postmark"]), "set number 3\nrum\nrun\n");
-    expect_code(&piped, 2);
-    assert!(stderr(&piped).contains("standard input:2: unknown command 'rum': did you mean 'run'?"));
+    }
+    fails(directory.path(), &["postmark", "missing"], 2, "input/unreadable");
+    let piped = pipe(command(directory.path(), &["postmark", JSON]), "set number 3\nrum\nrun\n");
+    all += &text_of(&expect_error(&piped, 2, "postmark/invalid-command"));
+    assert_messages("postmark", directory.path(), &all);
     assert!(!stdout(&piped).contains("Creating"));
 }

@@ -1,0 +1,58 @@
+//! The codes of warnings and notes that are printed beside results.
+
+/// A stable name of a kind of warning or note.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The name in kebab case after its level: `warning/run-failed`. It is never given another meaning.
+    pub name: &'static str,
+    /// The meaning, in one sentence.
+    pub meaning: &'static str,
+    /// The names of its fields, separated by commas.
+    pub fields: &'static str,
+}
+
+macro_rules! notices {
+    ($($constant:ident = $name:literal, $fields:literal, $meaning:literal;)+) => {
+        $(
+            #[doc = $meaning]
+            pub static $constant: Notice = Notice { name: $name, meaning: $meaning, fields: $fields };
+        )+
+        /// All notices.
+        pub static ALL: &[&Notice] = &[$(&$constant),+];
+    };
+}
+
+notices! {
+    CONCURRENT = "warning/concurrent", "run, more", "Another run measures at the same time.";
+    RUN_FAILED = "warning/run-failed", "place, line, reason, errno", "A run of fsb postmark or fsb filebench did not reach its end. The next run follows.";
+    JOURNAL = "warning/journal", "path", "A file of the run directory is damaged. The rest of it is used.";
+    PARTIAL_RECORDS = "warning/partial-records", "file_kb, record_kb, pairs", "File sizes are not multiples of record sizes. Like IOzone, fsb iozone does not touch their last bytes.";
+    ONE_THREAD = "warning/one-thread", "", "fsb micro runs so few iterations in one thread.";
+    MICRO_INTERFERENCE = "warning/micro-interference", "", "Interference affected the samples of fsb micro.";
+    GATE_FAILED = "warning/gate-failed", "slower", "A set is slower than the baseline of --fail-if.";
+    GATE_UNDECIDED = "warning/gate-undecided", "reason, runs", "The results cannot decide --fail-if.";
+    NOT_IN_TARGET = "warning/not-in-target", "path", "An argument of a command names a file of the working directory, which the directory of a target lacks.";
+    REPEATS = "note/repeats", "", "A command without --prepare runs again in the directory that its last run left.";
+    NOT_RACED = "note/not-raced", "target, reason", "A candidate of fsb choose does not take part.";
+    NAMED_PLAN = "note/named-plan", "plan", "The name of a suite is that of a shipped plan, which is used.";
+    ESTIMATE = "note/estimate", "blocks, cells, seconds", "The estimated duration before warm-up.";
+    STOPPING_RULE = "note/stopping-rule", "rule", "The rule that ends the run, as in run.json.";
+    RETRIED = "note/retried", "target, workload", "A trial that interference affected is retried.";
+    BLOCK_RETRIED = "note/block-retried", "trials", "Trials of an unfinished block are retried by --resume.";
+    RECORDED = "note/recorded", "path, calls, outside, threads", "fsb record wrote a trace.";
+    WATCHING = "note/watching", "seconds", "fsb doctor watches other load for that long.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_notice_has_its_level_in_its_name() {
+        for Notice { name, meaning, fields } in ALL {
+            assert!(name.starts_with("warning/") || name.starts_with("note/"), "{name}");
+            assert!(meaning.ends_with('.') && !meaning.contains('|') && !fields.contains('|'), "{name}");
+            assert_eq!(ALL.iter().filter(|other| other.name == *name).count(), 1, "{name}");
+        }
+    }
+}
