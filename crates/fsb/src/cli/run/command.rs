@@ -104,9 +104,9 @@ impl CommandArguments {
             }
         }
         if self.prepare.is_none() {
-            say(
-                "note: the command meets what its earlier runs left in its directory; --prepare CMD resets it before each run",
-            );
+            let text = "note: the command meets what its earlier runs left in its directory; --prepare CMD resets it \
+                        before each run";
+            notify(&notice::REPEATS, [], text);
         }
         let mut params = Params::new();
         let mut add = |key: &str, value: Value| drop(params.insert(key.to_owned(), value));
