@@ -2,7 +2,7 @@
 //! of short files: a page alone is megabytes of a script that never changes.
 #![no_main]
 
-use fsb_analysis::compare::{Request, compare};
+use fsb_stats::compare::{Request, compare};
 use fsb_compat::TOOLS;
 use fsb_model::set::Set;
 use fsb_report::{FORMATS, Report};

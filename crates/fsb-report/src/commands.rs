@@ -6,9 +6,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use fsb_analysis::Outcome;
 use fsb_model::run::TargetRecord;
 use fsb_model::{FileSystemSpec, RunRecord, Target, TargetKind, shell};
+use fsb_stats::Outcome;
 
 use crate::choice::Choice;
 use crate::mark;

@@ -1,8 +1,8 @@
 //! A candidate beside the baseline, as the interval of their ratio judges it.
 
-use fsb_analysis::compare::{GridAgainst, RunLevel};
-use fsb_analysis::{Comparison, Interval, Verdict};
 use fsb_model::Better;
+use fsb_stats::compare::{GridAgainst, RunLevel};
+use fsb_stats::{Comparison, Interval, Verdict};
 
 use crate::show::Change;
 

@@ -8,7 +8,7 @@
 //!
 //! A [`run::Summary`] holds everything that is ever said of a run: estimates, ratios with intervals, verdicts, letters,
 //! latencies, costs, warnings, the environment and the method; a comparison of sets is the document of
-//! [`fsb_analysis::compare`]. A [`Report`] is either, and the members of [`FORMATS`] lay it out. Nothing here reads a
+//! [`fsb_stats::compare`]. A [`Report`] is either, and the members of [`FORMATS`] lay it out. Nothing here reads a
 //! file or prints.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

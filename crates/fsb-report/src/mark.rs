@@ -1,7 +1,7 @@
 //! Marks beside values and names.
 
-use fsb_analysis::{Outcome, Verdict};
 use fsb_model::run::Risk;
+use fsb_stats::{Outcome, Verdict};
 
 use crate::show::{listed, percent};
 

@@ -7,8 +7,8 @@ use crate::page::block::{Opening, Section};
 use crate::releases::Releases;
 use crate::run::{self, ShownTrial, Summary};
 use crate::view::View;
-use fsb_analysis::compare::Document;
 use fsb_model::Trial;
+use fsb_stats::compare::Document;
 
 /// What the formats show.
 #[expect(clippy::large_enum_variant, reason = "there is one report at a time")]

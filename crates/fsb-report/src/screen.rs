@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, Table, TableStyle};
-use fsb_analysis::Verdict;
+use fsb_stats::Verdict;
 use textwrap::core::display_width;
 use textwrap::{Options, wrap};
 

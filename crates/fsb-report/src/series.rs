@@ -1,6 +1,6 @@
 //! The runs of a set: means per case, and the standard deviation between runs.
 
-use fsb_analysis::describe;
+use fsb_stats::describe;
 
 use crate::run::{Measured, Summary, Workload};
 use crate::screen::{Column, Part, WIDTH, paragraph, tables};

@@ -1,6 +1,6 @@
 //! Numbers and sentences as people read them.
 
-use fsb_analysis::{Comparison, Interval, Verdict};
+use fsb_stats::{Comparison, Interval, Verdict};
 use serde::Serialize;
 
 use crate::visible;
@@ -271,7 +271,7 @@ pub struct Paragraph {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fsb_analysis::Method;
+    use fsb_stats::Method;
 
     #[test]
     fn what_many_rows_share_is_told_once() {

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use fsb_analysis::compare::SetSummary;
-use fsb_analysis::{Interval, Outcome, Unjudged, Verdict};
 use fsb_model::{Better, Unit};
+use fsb_stats::compare::SetSummary;
+use fsb_stats::{Interval, Outcome, Unjudged, Verdict};
 
 use crate::compare::Selection;
 use crate::compare::rows::rows;

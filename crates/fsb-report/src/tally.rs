@@ -1,6 +1,6 @@
 //! How many rows each name wins, in a sentence.
 
-use fsb_analysis::{Outcome, Resolution};
+use fsb_stats::{Outcome, Resolution};
 
 use crate::show::{counted, listed, percent};
 

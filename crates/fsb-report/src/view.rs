@@ -4,9 +4,9 @@
 //! computed before. Targets and sets are columns, workloads and operations are rows; the column that the others are
 //! compared with, the baseline, stands first.
 
-use fsb_analysis::compare::Finding;
-use fsb_analysis::{Interval, Outcome, Verdict};
 use fsb_model::Better;
+use fsb_stats::compare::Finding;
+use fsb_stats::{Interval, Outcome, Verdict};
 
 use crate::compare::operation::OperationRow;
 use crate::judged::Judged;

@@ -228,7 +228,7 @@ fn the_answer_fits_a_telephone_and_a_screen() {
 }
 
 /// Every table is a good CSV file with the numbers of the document.
-fn tables_download(all: &str, buttons: &str, document: &fsb_analysis::compare::Document) {
+fn tables_download(all: &str, buttons: &str, document: &fsb_stats::compare::Document) {
     let all = all.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
     let tables: Vec<Vec<csv::StringRecord>> = all.split("@@").map(records).collect();
     assert_eq!(buttons, tables.len().to_string());

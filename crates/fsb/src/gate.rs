@@ -3,12 +3,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use fsb_analysis::compare::{Document, Finding, Operation};
-use fsb_analysis::{FEWEST_RUNS_JUDGED, Verdict};
 use fsb_codes::notice;
 use fsb_report::run::{Summary, TrustLevel};
 use fsb_report::show::listed;
 use fsb_report::unjudged_of;
+use fsb_stats::compare::{Document, Finding, Operation};
+use fsb_stats::{FEWEST_RUNS_JUDGED, Verdict};
 use serde::Serialize;
 
 use crate::stderr::{notify, say};

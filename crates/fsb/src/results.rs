@@ -3,12 +3,12 @@
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use fsb_analysis::FEWEST_JUDGED;
-use fsb_analysis::compare::all_pairs;
 use fsb_model::{Outcome, RunRecord, Trial, WidestInterval, nearest};
 use fsb_report::choice::{self, Choice};
 use fsb_report::run::{RowNow, ShownTrial, Summary, row_states};
 use fsb_report::{FORMATS, Format, Report, WIDTH, find_by_file_name, text, visible};
+use fsb_stats::FEWEST_JUDGED;
+use fsb_stats::compare::all_pairs;
 use fsb_store::RunDirectory;
 
 use crate::cli::help::heading;

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 use std::path::Path;
 
-use fsb_analysis::histogram::Decoder;
 use fsb_model::{Outcome, RunRecord};
 use fsb_report::run::{ShownTrial, ShownTrials, TrialFields};
+use fsb_stats::histogram::Decoder;
 use fsb_store::{Line, Reader, StoreError};
 use serde::Deserialize;
 

@@ -58,7 +58,7 @@ fn chart(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], id: String) ->
 fn trace(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], set: usize, scale: Scale) -> Value {
     let present: Vec<_> =
         rows.iter().enumerate().filter_map(|(place, (_, found))| Some((place, found.sets[set].pooled?))).collect();
-    let column = |of: &dyn Fn(&fsb_analysis::compare::Pooled) -> f64| -> Vec<Value> {
+    let column = |of: &dyn Fn(&fsb_stats::compare::Pooled) -> f64| -> Vec<Value> {
         present.iter().map(|(_, pooled)| short(of(pooled) / scale.divisor)).collect()
     };
     json!({

@@ -3,8 +3,8 @@
 //! Colour is by better and worse, not by up and down, on a logarithmic scale around equality that people with any
 //! colour vision can read. Plotly cannot hatch a heat map, so a stroke lies over every uncertain cell.
 
-use fsb_analysis::compare::{Cell, Colour, Operation};
 use fsb_model::Better;
+use fsb_stats::compare::{Cell, Colour, Operation};
 use serde_json::{Value, json};
 
 use super::axis::ratio_ticks;

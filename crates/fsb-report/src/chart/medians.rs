@@ -1,6 +1,6 @@
 //! Medians with quartiles, size by size.
 
-use fsb_analysis::compare::{Operation, Slice};
+use fsb_stats::compare::{Operation, Slice};
 use serde_json::{Value, json};
 
 use super::look::{

@@ -1,6 +1,6 @@
 //! The chart of changes: every column against the baseline, in every row.
 
-use fsb_analysis::Interval;
+use fsb_stats::Interval;
 use serde_json::{Value, json};
 
 use super::axis::ratio_ticks;

@@ -77,7 +77,7 @@ fn trace(view: &View<'_>, curve: &Scaling, rows: &[&Workload], target: usize, di
 /// Where curves stop to gain, as lines from the bottom to the top of the figure.
 fn knees(view: &View<'_>, curve: &Scaling) -> Vec<Value> {
     let knees = curve.knees.iter().enumerate().filter_map(|(target, knee)| Some((target, knee.as_ref()?)));
-    let line = |(target, knee): (usize, &fsb_analysis::Knee)| {
+    let line = |(target, knee): (usize, &fsb_stats::Knee)| {
         let x = short(knee.level as f64 + beside(target, view.names.len()));
         json!({
             "type": "scatter", "mode": "lines", "x": [x, x], "y": [0, 1], "yaxis": "y2", "hoverinfo": "skip",

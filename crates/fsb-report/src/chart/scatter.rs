@@ -1,7 +1,7 @@
 //! Cell means of a candidate against those of the baseline, with the regression through the origin.
 
-use fsb_analysis::compare::{Cell, Colour, PooledAgainst};
 use fsb_model::Better;
+use fsb_stats::compare::{Cell, Colour, PooledAgainst};
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, KeyEntry, brief, logarithmic, short, size_text};

@@ -1,6 +1,6 @@
 //! The surface that users of IOzone expect: file size × record size × rate, one panel for all operations and sets.
 
-use fsb_analysis::compare::{Cell, Operation};
+use fsb_stats::compare::{Cell, Operation};
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, short, size_text};

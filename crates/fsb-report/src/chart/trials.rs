@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fsb_analysis::Estimate;
+use fsb_stats::Estimate;
 use serde_json::{Value, json};
 
 use super::axis::unit;

@@ -3,10 +3,10 @@
 mod replay;
 mod text;
 
-use fsb_analysis::Interval;
-use fsb_analysis::race::Out;
 use fsb_model::RunRecord;
 use fsb_model::run::Risk;
+use fsb_stats::Interval;
+use fsb_stats::race::Out;
 use serde::Serialize;
 
 use crate::mark;

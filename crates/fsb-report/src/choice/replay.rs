@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fsb_analysis::race::{Drawn, Entry, Race, Settings};
 use fsb_model::run::TargetRecord;
 use fsb_model::trial::Phase;
 use fsb_model::{Better, Outcome, RunRecord};
+use fsb_stats::race::{Drawn, Entry, Race, Settings};
 
 use crate::mark;
 use crate::run::{ShownTrial, risks};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use fsb_analysis::compare::{
+use fsb_model::units::Bytes;
+use fsb_stats::compare::{
     Condition, ConditionDifference, ConditionValue, Document, Observed, Operation, RunLevel, SetSummary,
 };
-use fsb_analysis::{BetweenSource, FEWEST_RUNS_JUDGED, Interval, Method, Unjudged, Verdict};
-use fsb_model::units::Bytes;
+use fsb_stats::{BetweenSource, FEWEST_RUNS_JUDGED, Interval, Method, Unjudged, Verdict};
 
 use crate::show::{Change, capital, counted, percent};
 

@@ -1,8 +1,8 @@
 //! One operation size by size: cell by cell, with every value.
 
-use fsb_analysis::compare::{Cell, CellValue, Operation, Slice};
-use fsb_analysis::{describe, t_interval};
 use fsb_model::units::Bytes;
+use fsb_stats::compare::{Cell, CellValue, Operation, Slice};
+use fsb_stats::{describe, t_interval};
 
 use super::operation::Scale;
 use crate::view::{CellView, Detail, DetailLine, Row};

@@ -1,8 +1,8 @@
 //! The answer in a sentence, and a sentence a row.
 
-use fsb_analysis::compare::{ALL, Operation, SetSummary};
-use fsb_analysis::{FEWEST_RUNS_JUDGED, Outcome, Verdict};
 use fsb_model::Better;
+use fsb_stats::compare::{ALL, Operation, SetSummary};
+use fsb_stats::{FEWEST_RUNS_JUDGED, Outcome, Verdict};
 
 use super::between::unjudged_of;
 use super::operation::Selection;

@@ -1,6 +1,6 @@
 //! How the numbers were made, in words.
 
-use fsb_analysis::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, Method};
+use fsb_stats::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, Method};
 
 use super::operation::Selection;
 use crate::show::Paragraph;

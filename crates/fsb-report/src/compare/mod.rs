@@ -1,4 +1,4 @@
-//! Comparisons of sets, ours or imported: what is said of one. The numbers are those of [`fsb_analysis::compare`].
+//! Comparisons of sets, ours or imported: what is said of one. The numbers are those of [`fsb_stats::compare`].
 
 pub(crate) mod between;
 pub(crate) mod detail;

@@ -1,10 +1,10 @@
 //! One operation of one workload, as the sets did it.
 
-use fsb_analysis::Method;
-use fsb_analysis::compare::{
+use fsb_model::Unit;
+use fsb_stats::Method;
+use fsb_stats::compare::{
     Classic, Colour, Document, Finding, GridAgainst, Operation, Pooled, PooledAgainst, SetSummary, Slice, TVerdict,
 };
-use fsb_model::Unit;
 
 use crate::chart::axis;
 use crate::judged::Judged;

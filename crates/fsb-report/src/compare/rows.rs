@@ -1,7 +1,7 @@
 //! One row an operation and workload, in the metric that sets are compared by.
 
-use fsb_analysis::Outcome;
-use fsb_analysis::compare::{ALL, OURS, Operation};
+use fsb_stats::Outcome;
+use fsb_stats::compare::{ALL, OURS, Operation};
 
 use super::operation::Selection;
 use super::operation::{OperationRow, SetStatistics};

@@ -1,7 +1,7 @@
 //! The sections of a comparison's page.
 
-use fsb_analysis::compare::{ALL, CellValue, Finding, Slice};
 use fsb_model::units::Bytes;
+use fsb_stats::compare::{ALL, CellValue, Finding, Slice};
 
 use super::detail::{Fixed, SizeLine, by_file_size, by_record_size, by_run};
 use super::operation::{OperationRow, Scale, Selection, SetStatistics, is_about};

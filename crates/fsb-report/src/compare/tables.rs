@@ -1,8 +1,8 @@
 //! The tables of a comparison.
 
-use fsb_analysis::compare::{Operation, Pooled, PooledAgainst, SetSummary, Slice};
-use fsb_analysis::{Method, Verdict};
 use fsb_model::Unit;
+use fsb_stats::compare::{Operation, Pooled, PooledAgainst, SetSummary, Slice};
+use fsb_stats::{Method, Verdict};
 
 use super::operation::{OperationRow, SetStatistics, t_word};
 use super::operation::{Scale, p_value};

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use fsb_analysis::compare::{BySet, Classic, Document, Finding, Grid, Operation, SetSummary, Slice};
-use fsb_analysis::{FEWEST_RUNS_JUDGED, Verdict};
 use fsb_model::Better;
 use fsb_model::units::Bytes;
+use fsb_stats::compare::{BySet, Classic, Document, Finding, Grid, Operation, SetSummary, Slice};
+use fsb_stats::{FEWEST_RUNS_JUDGED, Verdict};
 
 use super::between::{condition_text, power_of, remedy_of};
 use super::operation::Selection;

@@ -1,7 +1,7 @@
 //! The values of targets that are not compared, with their intervals, one panel per unit.
 
-use fsb_analysis::Interval;
 use fsb_model::Unit;
+use fsb_stats::Interval;
 
 use super::marker::color;
 use super::plot::{Area, INK, Plot, SMALL, Ticks};

@@ -1,6 +1,6 @@
 //! The change of each target against the baseline, with its interval, case by case (a forest plot).
 
-use fsb_analysis::Interval;
+use fsb_stats::Interval;
 
 use super::marker::color;
 use super::plot::{Area, INK, MUTED, Plot, RADIUS, SMALL, Ticks};

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use fsb_analysis::compare::Document;
+use fsb_stats::compare::Document;
 use serde::Serialize;
 
 use super::member::Format;

@@ -1,6 +1,6 @@
 //! Tables of a page, as text in cells; the templates only lay them out.
 
-use fsb_analysis::Verdict;
+use fsb_stats::Verdict;
 
 use crate::judged::Judged;
 use crate::show::{Change, minus};

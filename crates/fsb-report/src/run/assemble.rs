@@ -1,7 +1,7 @@
 //! A summary from a record and its trials.
 
-use fsb_analysis::compare::Finding;
 use fsb_model::{RunRecord, Trial, Warning};
+use fsb_stats::compare::Finding;
 
 use super::published::PublishedTable;
 use super::shown::ShownTrial;

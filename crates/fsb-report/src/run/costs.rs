@@ -1,9 +1,9 @@
 //! What rows cost beside time, as far as the first screen tells it: which touch no device, and where processors are what
 //! differs.
 
-use fsb_analysis::{BlockValue, Comparison, Ranking, hold_over_page};
 use fsb_model::metric::WITH_DEFERRED;
 use fsb_model::{Better, RunRecord};
+use fsb_stats::{BlockValue, Comparison, Ranking, hold_over_page};
 
 use super::summary::{Measured, Secondary, Summary, Workload};
 use crate::show::{Change, listed, some_rows, told_of_rows};
@@ -229,12 +229,12 @@ mod tests {
             (lines(&summary).len(), summary.rows[0].cells[1].beside(CPU).unwrap().against.clone().unwrap())
         };
         let (lines, comparison) = against(&record, &trials);
-        assert_eq!((lines, comparison.verdict), (0, fsb_analysis::Verdict::PerhapsSlower), "{comparison:?}");
+        assert_eq!((lines, comparison.verdict), (0, fsb_stats::Verdict::PerhapsSlower), "{comparison:?}");
         let mut alone = record.clone();
         alone.cells.truncate(1);
         trials.retain(|trial| trial.workload == first);
         let (lines, comparison) = against(&alone, &trials);
-        assert_eq!((lines, comparison.verdict), (1, fsb_analysis::Verdict::Slower), "{comparison:?}");
+        assert_eq!((lines, comparison.verdict), (1, fsb_stats::Verdict::Slower), "{comparison:?}");
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
         let summary = Summary::of_run(&record, &trials);
         for cell in &summary.rows[0].cells[1..] {
             let against = cell.beside(CPU).unwrap().against.as_ref().unwrap();
-            assert_eq!(against.method, fsb_analysis::Method::PairedOnParts);
+            assert_eq!(against.method, fsb_stats::Method::PairedOnParts);
             assert!(against.interval.is_some() && against.nominal_level.is_some(), "{against:?}");
         }
     }

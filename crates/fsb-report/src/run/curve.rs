@@ -1,7 +1,7 @@
 //! What rows that differ in the number of threads, of requests under way, or in their rate alone have in common.
 
-use fsb_analysis::Knee;
 use fsb_model::units::show_rate;
+use fsb_stats::Knee;
 use serde::Serialize;
 
 use crate::show::counted;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fsb_analysis::{Interval, LEVEL, ratio_of_means, t_interval};
 use fsb_model::RunRecord;
 use fsb_model::host::{DeviceManifest, DeviceRates};
 use fsb_model::units::{show_bytes, show_count};
+use fsb_stats::{Interval, LEVEL, ratio_of_means, t_interval};
 
 use crate::warning::different_media_text;
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fsb_analysis::{FEWEST_JUDGED, Outcome, blocks_to_scale};
 use fsb_model::run::Placement;
 use fsb_model::units::{show_bytes, show_duration};
 use fsb_model::{Repetition, RunRecord, TargetKind};
+use fsb_stats::{FEWEST_JUDGED, Outcome, blocks_to_scale};
 
 use super::shown::{self, ShownTrial};
 use super::summary::{Summary, TargetSummary};

@@ -49,7 +49,7 @@ fn group(points: &[&TrialPoint]) -> Option<BlockGroup> {
     Some(BlockGroup {
         blocks: (blocks.clone().min()?, blocks.max()?),
         n: values.len(),
-        median: fsb_analysis::quantile(&values, 0.5).ok()?,
+        median: fsb_stats::quantile(&values, 0.5).ok()?,
         min: values.iter().copied().fold(f64::INFINITY, f64::min),
         max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
     })

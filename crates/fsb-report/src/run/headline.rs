@@ -1,6 +1,6 @@
 //! The answer in a sentence, and a finding a row.
 
-use fsb_analysis::{FEWEST_JUDGED, Interval, Outcome, Resolution, Verdict};
+use fsb_stats::{FEWEST_JUDGED, Interval, Outcome, Resolution, Verdict};
 
 use super::summary::{Overall, Summary, TargetSummary, Workload};
 use super::withheld::Withheld;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fsb_analysis::histogram;
+use fsb_stats::histogram;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 

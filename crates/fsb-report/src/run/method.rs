@@ -1,8 +1,8 @@
 //! How the numbers were made, in words.
 
-use fsb_analysis::{FEWEST_JUDGED, Method, NOISY, Resolution, UNRELIABLE};
 use fsb_model::RunRecord;
 use fsb_model::run::Placement;
+use fsb_stats::{FEWEST_JUDGED, Method, NOISY, Resolution, UNRELIABLE};
 
 use super::summary::Summary;
 use super::unjudged;

@@ -1,8 +1,8 @@
 //! Unsafe targets: which of them may win, and what a run says of them.
 
-use fsb_analysis::{Outcome, Verdict};
 use fsb_model::RunRecord;
 use fsb_model::run::Risk;
+use fsb_stats::{Outcome, Verdict};
 
 use super::summary::{Summary, TargetSummary, Workload};
 use crate::mark;

@@ -1,7 +1,7 @@
 //! Roles of machines: the rows of a run that resemble a role's work, what they show, and the suite that emulates it.
 
-use fsb_analysis::Outcome;
 use fsb_model::{Params, shell};
+use fsb_stats::Outcome;
 
 use super::risks;
 use super::shown::is_durable;

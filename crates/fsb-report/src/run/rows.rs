@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use fsb_analysis::{
+use fsb_model::run::TargetRecord;
+use fsb_model::{Better, Metric, Outcome, Repetition, RunRecord, Target, Trial, Unit};
+use fsb_stats::{
     BlockValue, Description, Estimate, FEWEST_JUDGED, LEVEL, Outcome as RowOutcome, Pair, Ranking, RoundLogs, RowState,
     Weighted, describe, hold_over_page, row_state_on_page, scatter, t_interval,
 };
-use fsb_model::run::TargetRecord;
-use fsb_model::{Better, Metric, Outcome, Repetition, RunRecord, Target, Trial, Unit};
 
 use super::course::Course;
 use super::shown::{MetricKind, ShownTrial, last_attempts, value};
@@ -188,7 +188,7 @@ pub(super) fn overall(rows: &[Workload], targets: &[TargetSummary], theta: f64) 
             .iter()
             .map(|(better, baseline, candidate)| Weighted { weight: 1.0, better: *better, baseline, candidate })
             .collect();
-        let comparison = fsb_analysis::overall(&workloads, theta).ok().flatten()?;
+        let comparison = fsb_stats::overall(&workloads, theta).ok().flatten()?;
         (workloads.len() > 1).then_some(Overall { comparison, workloads: workloads.len() })
     };
     (0..targets.len()).map(|target| (target > 0).then(|| against(target)).flatten()).collect()

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use fsb_analysis::{Knee, knee};
 use fsb_model::units::{parse_duration, show_seconds};
 use fsb_model::{Better, Params};
+use fsb_stats::{Knee, knee};
 
 use super::curve::{By, Scaling};
 use super::shown::ShownTrial;

@@ -1,8 +1,8 @@
 //! What the stretches of a cell's trials tell: where scatter comes from, and whether all are of one kind.
 
-use fsb_analysis::{NotStationary, RoundLogs, stationarity};
 use fsb_model::metric::{BEFORE_STEADY, JOURNAL_TURNS, STEADY_DRIFT};
 use fsb_model::{Better, Metric, Unit};
+use fsb_stats::{NotStationary, RoundLogs, stationarity};
 
 use super::shown;
 use super::shown::ShownTrial;

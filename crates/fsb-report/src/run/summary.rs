@@ -2,12 +2,10 @@
 
 use std::fmt;
 
-use fsb_analysis::compare::Finding;
-use fsb_analysis::{
-    BlockValue, Comparison, Description, Estimate, Interval, NotStationary, Ranking, Resolution, Scatter,
-};
 use fsb_model::run::Risk;
 use fsb_model::{Better, Unit};
+use fsb_stats::compare::Finding;
+use fsb_stats::{BlockValue, Comparison, Description, Estimate, Interval, NotStationary, Ranking, Resolution, Scatter};
 use serde::Serialize;
 
 use super::course::Course;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fsb_analysis::{Comparison, LEVEL, Outcome, Verdict};
 use fsb_model::{Unit, metric};
+use fsb_stats::{Comparison, LEVEL, Outcome, Verdict};
 
 use super::environment::EnvironmentTable;
 use super::groups::{self, BlockGroup};

@@ -2,8 +2,8 @@ use super::*;
 use crate::format::find;
 use crate::report::Report;
 use crate::sample;
-use fsb_analysis::{Outcome as RowOutcome, Verdict};
 use fsb_model::{Interference, Outcome, Trial};
+use fsb_stats::{Outcome as RowOutcome, Verdict};
 
 fn cell<'a>(summary: &'a Summary, workload: &str, target: usize) -> &'a Measured {
     &summary.rows.iter().find(|row| row.workload == workload).unwrap().cells[target]
@@ -166,7 +166,7 @@ fn nothing_at_all_is_a_view_too() {
 
 #[test]
 fn findings_end_every_form() {
-    let finding = |number: usize| fsb_analysis::compare::Finding {
+    let finding = |number: usize| fsb_stats::compare::Finding {
         text: format!("xfs is faster than ext4 at operation {number}: +12 % (95 % CI +9…+16), 41 of 43 cells"),
         workload: None,
         operation: "write".to_owned(),
@@ -215,7 +215,7 @@ fn side_by_side_is_told_with_its_looks_and_rounds() {
         summary.facts
     );
     let pair = &summary.rows[0].ranking.pairs[0].comparison;
-    assert_eq!(pair.method, fsb_analysis::Method::PairedOnParts);
+    assert_eq!(pair.method, fsb_stats::Method::PairedOnParts);
     assert!(pair.nominal_level.is_some_and(|level| level > pair.level), "{pair:?}");
     let json: serde_json::Value = serde_json::from_str(&shown("json", &summary, &trials)).unwrap();
     let row = |label: &str| json["rows"].as_array().unwrap().iter().find(|row| row["workload"] == label).unwrap();

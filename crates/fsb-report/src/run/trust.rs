@@ -1,7 +1,7 @@
 //! How far the numbers of a run can be trusted, in one line, and why.
 
-use fsb_analysis::{FEWEST_JUDGED, Noise};
 use fsb_model::{Outcome, Phase, RunRecord, Warning};
+use fsb_stats::{FEWEST_JUDGED, Noise};
 
 use super::shown::ShownTrial;
 use super::summary::{Summary, Trust, TrustLevel};

@@ -1,6 +1,6 @@
 //! Runs that give numbers and judge nothing: on an emulated machine, on an array whose members share one disk.
 
-use fsb_analysis::{Outcome, Ranking};
+use fsb_stats::{Outcome, Ranking};
 
 use super::summary::{Summary, TargetSummary};
 use crate::show::Paragraph;

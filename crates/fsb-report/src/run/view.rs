@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use fsb_analysis::Verdict;
 use fsb_model::Better;
+use fsb_stats::Verdict;
 
 use super::summary::{Measured, Summary, TargetSummary, TrustLevel, Workload};
 use super::{costs, groups, headline, scaling, stretches};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use fsb_analysis::Noise;
 use fsb_model::{Outcome, Phase, RunRecord, StopReason, Warning};
+use fsb_stats::Noise;
 
 use super::shown::ShownTrial;
 use super::summary::{Measured, State, Summary, Workload};

@@ -1,9 +1,9 @@
 //! Made-up sets for comparisons: IOzone's grid with a region where the second set is slower, and workloads of ours
 //! with latencies, block by block.
 
-use fsb_analysis::compare::{Document, Request, compare};
 use fsb_model::metric::{self, MetricKind};
 use fsb_model::set::{Histogram, Point, Run, Series, Set};
+use fsb_stats::compare::{Document, Request, compare};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 

@@ -9,13 +9,13 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use fsb_analysis::{describe, t_interval};
 use fsb_codes::notice::{self, Notice};
 use fsb_compat::pokorny::{KEYS, Level, Options};
 use fsb_input::LARGEST_SCRIPT;
 use fsb_model::units::show_seconds;
 use fsb_model::{Outcome, Trial};
 use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
+use fsb_stats::{describe, t_interval};
 
 use super::help::heading;
 use crate::front::{self, Turn};

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fsb_analysis::compare::{Condition, ConditionDifference, ConditionValue, Observed};
-use fsb_analysis::{LEVEL, t_interval};
 use fsb_model::host::{DeviceManifest, DeviceRates};
 use fsb_model::run::{Placement, TargetRecord};
 use fsb_model::{RunRecord, Unit};
+use fsb_stats::compare::{Condition, ConditionDifference, ConditionValue, Observed};
+use fsb_stats::{LEVEL, t_interval};
 
 /// Probes of the raw device that differ by less than this are the same, however narrow their intervals are: blocks of one
 /// run share its luck.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fsb_analysis::compare::Collected;
+use fsb_stats::compare::Collected;
 
 /// So many operations of a set are named.
 const NAMED: usize = 13;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use fsb_analysis::compare::Collected;
-use fsb_analysis::in_parallel;
 use fsb_model::shell;
+use fsb_stats::compare::Collected;
+use fsb_stats::in_parallel;
 use rayon::prelude::*;
 
 use super::argument::{Argument, is_glob};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use fsb_analysis::compare::{Variation, variation};
+use fsb_stats::compare::{Variation, variation};
 use fsb_store::Reader;
 
 use super::argument::Argument;
@@ -26,7 +26,7 @@ pub fn earlier_runs(compared: &[PathBuf]) -> Option<Variation> {
     let mut paths: Vec<PathBuf> = found.map(|run| run.path).filter(|path| !known.contains(path)).collect();
     let paths = paths.split_off(paths.len().saturating_sub(MOST));
     let runs: Vec<OwnRun> = paths.iter().filter_map(|path| OwnRun::read(path).ok()).collect();
-    if runs.len() < fsb_analysis::FEWEST_RUNS_JUDGED {
+    if runs.len() < fsb_stats::FEWEST_RUNS_JUDGED {
         return None;
     }
     let argument = Argument { text: "earlier runs".into(), name: None, paths };

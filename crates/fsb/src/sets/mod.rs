@@ -23,7 +23,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use fsb_analysis::compare::{Collected, ConditionDifference};
+use fsb_stats::compare::{Collected, ConditionDifference};
 use fsb_store::{RUN_FILE, TRIALS_FILE};
 
 use argument::Argument;

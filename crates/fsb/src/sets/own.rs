@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use fsb_analysis::compare::OURS;
-use fsb_analysis::histogram;
 use fsb_model::run::Risk;
 use fsb_model::set::{Gap, GapReason, Histogram, Point, Run, Series, Set};
 use fsb_model::workload::Params;
@@ -12,6 +10,8 @@ use fsb_model::{Outcome, RunRecord, Target};
 use fsb_report::mark;
 use fsb_report::run::{ShownTrial, in_rounds, withheld_by_record};
 use fsb_report::warning_text;
+use fsb_stats::compare::OURS;
+use fsb_stats::histogram;
 use fsb_store::{Line, RUN_FILE, Reader, TRIALS_FILE};
 use serde::Deserialize;
 use serde_json::Value;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use fsb_analysis::compare::Collected;
 use fsb_model::set::Histogram;
+use fsb_stats::compare::Collected;
 
 use super::argument::Argument;
 use super::naming::Wish;

@@ -13,10 +13,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fsb-engine", &["fsb-model", "fsb-input", "fsb-trace"]),
     ("fsb-store", &["fsb-model", "fsb-input"]),
     ("fsb-compat", &["fsb-model", "fsb-input"]),
-    ("fsb-analysis", &["fsb-model"]),
+    ("fsb-stats", &["fsb-model"]),
     ("fsb-vm", &["fsb-model", "fsb-input"]),
     ("fsb-runner", &["fsb-model", "fsb-testbed", "fsb-engine", "fsb-vm"]),
-    ("fsb-report", &["fsb-model", "fsb-analysis"]),
+    ("fsb-report", &["fsb-model", "fsb-stats"]),
     (
         "fsb",
         &[
@@ -26,7 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-engine",
             "fsb-store",
             "fsb-compat",
-            "fsb-analysis",
+            "fsb-stats",
             "fsb-runner",
             "fsb-report",
             "fsb-vm",
@@ -34,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-record",
         ],
     ),
-    ("xtask", &["fsb", "fsb-model", "fsb-engine", "fsb-runner", "fsb-testbed", "fsb-analysis", "fsb-report"]),
+    ("xtask", &["fsb", "fsb-model", "fsb-engine", "fsb-runner", "fsb-testbed", "fsb-stats", "fsb-report"]),
     // It serves tests alone: the others know it as a dev-dependency.
     ("fsb-testkit", &[]),
 ];

@@ -10,10 +10,10 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use fsb_analysis::compare::{self, Document};
 use fsb_model::{RunRecord, Trial, run, schema, trial};
 use fsb_report::choice::{self, Choice};
 use fsb_report::json;
+use fsb_stats::compare::{self, Document};
 
 /// The arguments of `xtask generate`.
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::iter;
 
 use askama::Template;
-use fsb_analysis::Outcome;
+use fsb_stats::Outcome;
 use serde::{Serialize, Serializer};
 
 use super::member::Format;

@@ -7,7 +7,7 @@ mod sheet;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use fsb_analysis::compare::{Document, SetSummary};
+use fsb_stats::compare::{Document, SetSummary};
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Workbook, XlsxError};
 
 use super::csv::{statistics, trials};

@@ -7,11 +7,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use fsb_analysis::compare::{Collected, Document, Single};
 use fsb_model::nearest;
 use fsb_model::units::parse_percent;
 use fsb_report::mark;
 use fsb_report::{Format, Report, WIDTH, condition_text, text};
+use fsb_stats::compare::{Collected, Document, Single};
 
 use crate::gate::Judged;
 use crate::results::{self, print_data, print_exactly, print_report};

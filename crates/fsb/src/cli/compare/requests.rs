@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use fsb_analysis::compare::{Collected, Document, Request, Single, Variation, compare_collected};
-use fsb_analysis::{Between, BetweenSource};
+use fsb_stats::compare::{Collected, Document, Request, Single, Variation, compare_collected};
+use fsb_stats::{Between, BetweenSource};
 
 use crate::sets;
 use crate::sets::{Apart, Sets};

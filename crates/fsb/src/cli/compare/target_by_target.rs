@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write;
 
-use fsb_analysis::compare::{Collected, ConditionDifference, Document, Single};
 use fsb_report::show::entry;
 use fsb_report::{change_of, condition_text};
+use fsb_stats::compare::{Collected, ConditionDifference, Document, Single};
 
 use super::{Requests, compared};
 use crate::columns;

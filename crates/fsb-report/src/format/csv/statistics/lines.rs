@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use fsb_analysis::compare::Operation;
+use fsb_stats::compare::Operation;
 
 use crate::format::csv::cell::{UNJUDGED, text};
 

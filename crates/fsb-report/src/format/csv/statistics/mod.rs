@@ -6,7 +6,7 @@
 
 mod lines;
 
-use fsb_analysis::compare::{Classic, Estimates, Grid, Operation};
+use fsb_stats::compare::{Classic, Estimates, Grid, Operation};
 
 use crate::compare::Selection;
 use crate::compare::operation::{colour_word, method_name, t_word};

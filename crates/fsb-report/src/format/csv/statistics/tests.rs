@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use fsb_analysis::compare::Document;
+use fsb_stats::compare::Document;
 
 use super::*;
 use crate::sample_sets::{compared, iozone, workloads};

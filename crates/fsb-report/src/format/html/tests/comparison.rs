@@ -1,4 +1,4 @@
-use fsb_analysis::compare::Document;
+use fsb_stats::compare::Document;
 use serde_json::Value;
 
 use crate::format::html::render;
@@ -67,7 +67,7 @@ fn figures_have_data() {
 
 #[test]
 fn the_heat_map_is_by_better_and_worse_and_marks_what_is_uncertain() {
-    use fsb_analysis::compare::Colour;
+    use fsb_stats::compare::Colour;
     let mut document = compared(&iozone(&["xfs", "ext4"], 5, 1, 1 << 20));
     let heat = |document: &Document| {
         let figures = figures(&own(document, None));

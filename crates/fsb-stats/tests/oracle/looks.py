@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes looks.json: the level of each of several looks at which all together have probability alpha.
 
-Every path is drawn block by block and tested with the formula of the textbook at each look; fsb-analysis draws sums and
+Every path is drawn block by block and tested with the formula of the textbook at each look; fsb-stats draws sums and
 sums of squares instead. Run with SciPy installed (pip install scipy); the result is committed.
 """
 import json

@@ -173,7 +173,7 @@ fn races_are_right_and_take_a_quarter_of_the_time() {
     check(60, 120);
 }
 
-/// The same of thousands of races: `cargo test --release -p fsb-analysis race -- --ignored --nocapture`.
+/// The same of thousands of races: `cargo test --release -p fsb-stats race -- --ignored --nocapture`.
 #[test]
 #[ignore = "minutes"]
 fn thousands_of_races_are_right_and_take_a_quarter_of_the_time() {

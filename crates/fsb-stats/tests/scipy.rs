@@ -1,9 +1,7 @@
 //! Every number beside SciPy's, from `oracle/scipy.json`, which `oracle/generate.py` wrote.
 
-use fsb_analysis::{
-    BlockValue, Comparison, Estimate, Interval, Ranking, describe, paired, quantile, t_interval, welch,
-};
 use fsb_model::Better;
+use fsb_stats::{BlockValue, Comparison, Estimate, Interval, Ranking, describe, paired, quantile, t_interval, welch};
 use serde_json::Value;
 
 fn oracle(part: &str) -> Vec<Value> {

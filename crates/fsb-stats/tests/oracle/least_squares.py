@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes least_squares.json: targets on parts of a medium, fitted by NumPy with a column for every block, target and part.
 
-fsb-analysis takes the means of the blocks out beforehand and works on small matrices; here the whole design stands and the
+fsb-stats takes the means of the blocks out beforehand and works on small matrices; here the whole design stands and the
 matrix of residuals is formed. Run with NumPy and SciPy installed; the result is committed.
 """
 import json

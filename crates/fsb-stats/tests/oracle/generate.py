@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes scipy.json: what NumPy and SciPy say about data that the tests feed to fsb-analysis.
+"""Writes scipy.json: what NumPy and SciPy say about data that the tests feed to fsb-stats.
 
 Run with SciPy installed (pip install scipy); the result is committed, so the tests need neither Python nor SciPy.
 """

@@ -1,7 +1,7 @@
 //! Whole pages of rows, looked at several times, as a run does: what they claim of equals, and what they miss.
 
-use fsb_analysis::{BlockValue, Outcome, Ranking, Verdict, hold_over_page, row_state_on_page};
 use fsb_model::Better;
+use fsb_stats::{BlockValue, Outcome, Ranking, Verdict, hold_over_page, row_state_on_page};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;

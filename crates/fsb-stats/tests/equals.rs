@@ -4,9 +4,9 @@ mod iozone;
 
 use std::ops::Not;
 
-use fsb_analysis::Verdict;
-use fsb_analysis::compare::{Document, Request, compare};
 use fsb_model::set::Run;
+use fsb_stats::Verdict;
+use fsb_stats::compare::{Document, Request, compare};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 

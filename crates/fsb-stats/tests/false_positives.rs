@@ -2,8 +2,8 @@
 //!
 //! The rates are those of fixed seeds; the tolerance is three standard errors of a share over the number of runs.
 
-use fsb_analysis::{BlockValue, Estimate, Outcome, Ranking, paired, welch};
 use fsb_model::Better;
+use fsb_stats::{BlockValue, Estimate, Outcome, Ranking, paired, welch};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 

@@ -2,10 +2,10 @@
 
 mod iozone;
 
-use fsb_analysis::compare::{ALL, Document, Finding, Request, all_pairs, compare};
-use fsb_analysis::{Between, BetweenSource, BlockValue, Method, Ranking, Unjudged, Verdict};
 use fsb_model::set::{Point, Run, Series, Set};
 use fsb_model::{Better, Unit};
+use fsb_stats::compare::{ALL, Document, Finding, Request, all_pairs, compare};
+use fsb_stats::{Between, BetweenSource, BlockValue, Method, Ranking, Unjudged, Verdict};
 use proptest::prelude::*;
 use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
@@ -48,7 +48,7 @@ fn check(document: &Document) {
         for (name, grid) in operation.grid.iter().flat_map(|grid| &grid.against) {
             let Some(grid) = grid else { continue };
             assert_eq!(grid.cells, grid.faster + grid.slower + grid.same + grid.uncertain);
-            let slices = |slices: &[fsb_analysis::compare::Slice]| -> usize {
+            let slices = |slices: &[fsb_stats::compare::Slice]| -> usize {
                 slices.iter().filter_map(|slice| slice.grid.against[name].as_ref()).map(|grid| grid.cells).sum()
             };
             assert_eq!(slices(&operation.by_file_size), grid.cells, "{}", operation.operation);
@@ -445,7 +445,7 @@ fn runs_of_ours(generator: &mut Pcg64, name: &str, runs: usize, between: f64, sp
 }
 
 fn verdicts(document: &Document) -> Vec<Verdict> {
-    let of = |operation: &fsb_analysis::compare::Operation| operation.estimate.against["b"].as_ref().unwrap().verdict;
+    let of = |operation: &fsb_stats::compare::Operation| operation.estimate.against["b"].as_ref().unwrap().verdict;
     document.operations.iter().map(of).collect()
 }
 
@@ -559,7 +559,7 @@ fn verdicts_hold_over_the_page_as_those_of_a_report() {
     };
     let mut rankings: Vec<Ranking> = values.iter().map(ranked).collect();
     assert!(rankings.iter().any(|ranking| ranking.verdict(0, 1).differs()), "no case looks different by chance");
-    fsb_analysis::hold_over_page(&mut rankings);
+    fsb_stats::hold_over_page(&mut rankings);
     let reported: Vec<Verdict> = rankings.iter().map(|ranking| ranking.verdict(0, 1)).collect();
     assert_eq!(verdicts(&document), reported);
 }
