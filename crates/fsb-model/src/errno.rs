@@ -32,7 +32,10 @@ pub fn name(number: i32) -> Option<&'static str> {
 
 /// Returns the name of the error that a message of [`describe`] ends with or contains: `ENOSPC`.
 pub fn name_in(message: &str) -> Option<&'static str> {
-    NAMES.iter().map(|(_, name)| *name).find(|name| message.contains(&format!("({name})")))
+    let named = NAMES.iter().map(|(_, name)| *name).find(|name| message.contains(&format!("({name})")));
+    // The standard library writes the number.
+    let numbered = || name(message.split_once("(os error ")?.1.split_once(')')?.0.parse().ok()?);
+    named.or_else(numbered)
 }
 
 /// The same for an error of the standard library, which may not come from the kernel.

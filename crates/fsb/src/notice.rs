@@ -29,6 +29,7 @@ notices! {
     PARTIAL_RECORDS = "warning/partial-records", "file_kb, record_kb, pairs", "File sizes are not multiples of record sizes. Like IOzone, fsb iozone does not touch their last bytes.";
     ONE_THREAD = "warning/one-thread", "", "fsb micro runs so few iterations in one thread.";
     MICRO_INTERFERENCE = "warning/micro-interference", "", "Interference affected the samples of fsb micro.";
+    INCOMPLETE_TRACE = "warning/incomplete-trace", "reason", "A trace lacks accesses. fsb run replays it only with --force.";
     GATE_FAILED = "warning/gate-failed", "slower", "A set is slower than the baseline of --fail-if.";
     GATE_UNDECIDED = "warning/gate-undecided", "reason, runs", "The results cannot decide --fail-if.";
     NOT_IN_TARGET = "warning/not-in-target", "path", "An argument of a command names a file of the working directory, which the directory of a target lacks.";
@@ -38,8 +39,9 @@ notices! {
     ESTIMATE = "note/estimate", "blocks, cells, seconds", "The estimated duration before warm-up.";
     STOPPING_RULE = "note/stopping-rule", "rule", "The rule that ends the run, as in run.json.";
     RETRIED = "note/retried", "target, workload", "A trial that interference affected is retried.";
+    TRIAL_FAILED = "note/trial-failed", "target, workload, retried", "A trial failed or was invalid.";
     BLOCK_RETRIED = "note/block-retried", "trials", "Trials of an unfinished block are retried by --resume.";
-    RECORDED = "note/recorded", "path, calls, outside, threads", "fsb record wrote a trace.";
+    RECORDED = "note/recorded", "path, calls, threads, outside, ebpf", "fsb record wrote a trace.";
     WATCHING = "note/watching", "seconds", "fsb doctor watches other load for that long.";
 }
 

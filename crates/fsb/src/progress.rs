@@ -328,7 +328,12 @@ impl Observer for Progress {
                     let again = if trial.superseded { ", retried" } else { "" };
                     let text = format!("{target}: {}: {}{again}", trial.workload, trial.reason());
                     if self.failures.insert(text.clone()) {
-                        self.line(&text);
+                        let fields = [
+                            ("target", trial.target.as_str().into()),
+                            ("workload", trial.workload.as_str().into()),
+                            ("retried", trial.superseded.into()),
+                        ];
+                        self.notify(&notice::TRIAL_FAILED, fields, &text);
                     }
                 }
             }

@@ -254,6 +254,7 @@ fn print(output: &Path, outcome: &Outcome) {
         ("calls", totals.calls.into()),
         ("threads", totals.tasks.into()),
         ("outside", totals.outside.into()),
+        ("ebpf", outcome.by_ebpf.into()),
     ];
     let text = format!(
         "{}: {} of {} in {}, {}; {} outside the root left out",

@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::common::disturbed::*;
-use crate::common::{expect_code, expect_no_traces, fsb, scratch, stderr, stdout, traces, trials};
+use crate::common::{expect_code, expect_no_traces, fsb, fsb_json, messages, scratch, stdout, traces, trials};
 
 /// tmpfs takes O_DIRECT and buffers all the same: a proof that fails by nature, at every attempt.
 #[test]
@@ -17,7 +17,7 @@ fn an_invalid_trial_is_made_again_unless_it_was_invalid_to_the_end_before() {
     let plan = "targets = ['tmpfs']\nsize = '64M'\ncontrols = { guest-memory = 'off' }\n[repetition]\nblocks = 3\n\
                 [[workload]]\nname = 'write'\nfile_size = '1M'\nblock_size = '64K'\nbackend = 'direct'\n";
     fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(scratch.path(), &["run", "plan.toml", "--one-at-a-time", "--out", "run"]);
+    let output = fsb_json(scratch.path(), &["run", "plan.toml", "--one-at-a-time", "--out", "run"]);
     expect_no_traces(&before);
     let all = trials(&scratch.path().join("run"));
     if all.iter().any(|trial| trial["outcome"] == "failed") {
@@ -34,7 +34,9 @@ fn an_invalid_trial_is_made_again_unless_it_was_invalid_to_the_end_before() {
     }
     assert!(attempts(1)[..2].iter().all(|trial| trial["superseded"] == true && trial["outcome"] == "invalid"));
     assert!(attempts(1)[2]["superseded"].is_null());
-    assert!(stderr(&output).contains(", retried"), "{}", stderr(&output));
+    // Interference with an invalid trial is reported instead of its reason.
+    let retried = |message: &Value| message["code"] == "note/retried" || message["fields"]["retried"] == true;
+    assert!(messages(&output).iter().any(retried), "{output:?}");
 }
 
 #[test]

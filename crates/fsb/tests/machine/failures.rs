@@ -68,14 +68,13 @@ fn a_missing_tool_names_its_package() {
     needs!(root);
     let scratch = scratch();
     // An empty directory over the places where mkfs programs live, in a mount namespace of its own.
-    let script = format!("mount -t tmpfs none /usr/sbin && exec {FSB} run xfs --out run");
+    let script = format!("mount -t tmpfs none /usr/sbin && exec {FSB} run xfs --out run {JSON}");
     let output = Command::new("unshare")
         .args(["--mount", "/bin/sh", "-c", &script])
         .current_dir(scratch.path())
         .output()
         .unwrap();
-    expect_code(&output, 3);
-    assert!(stderr(&output).contains("apt-get install xfsprogs"), "{}", stderr(&output));
+    expect_error(&output, 3, "testbed/tool-missing");
     assert!(!scratch.path().join("run").exists());
 }
 
@@ -141,20 +140,14 @@ fn too_little_space_is_said_before_anything_starts() {
     needs!(root);
     let before = traces();
     let scratch = scratch();
-    let huge = fsb(scratch.path(), &["run", "ext4", "--size", "900T", "--out", "run"]);
-    expect_code(&huge, 3);
-    assert!(stderr(&huge).contains("space") || stderr(&huge).contains("free"), "{}", stderr(&huge));
+    fails(scratch.path(), &["run", "ext4", "--size", "900T", "--out", "run"], 3, "testbed/unable");
     fs::write(
         scratch.path().join("big.toml"),
         "targets=['ext4']\nsize='64M'\n[[workload]]\nname='read'\nfile_size='1G'\n",
     )
     .unwrap();
-    let suite = fsb(scratch.path(), &["run", "big.toml", "--out", "run"]);
-    expect_code(&suite, 3);
-    assert!(stderr(&suite).contains("--size"), "{}", stderr(&suite));
-    let small = fsb(scratch.path(), &["run", "xfs", "--size", "16M", "--out", "run"]);
-    assert!(matches!(small.status.code(), Some(2 | 3)), "{}", stderr(&small));
-    assert!(stderr(&small).contains("xfs"), "{}", stderr(&small));
+    fails(scratch.path(), &["run", "big.toml", "--out", "run"], 3, "machine/no-space");
+    fails(scratch.path(), &["run", "xfs", "--size", "16M", "--out", "run"], 2, "testbed/refused");
     assert!(!scratch.path().join("run").exists());
     assert_eq!(traces(), before);
 }

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::common::filebench::*;
-use crate::common::{expect_code, scratch, stderr};
+use crate::common::{JSON, expect_code, message, scratch};
 
 /// Another process takes the space after fsb has checked it.
 #[test]
@@ -14,7 +14,7 @@ fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
     let mount = ["-t", "tmpfs", "-o", "size=48m", "none", point];
     assert!(Command::new("mount").args(mount).status().unwrap().success());
     let run = || {
-        let running = start(directory.path(), &[]);
+        let running = start(directory.path(), &[JSON]);
         // The rest of the space, so that the next file that grows finds none.
         assert!(std::fs::write(directory.path().join("other"), vec![7; 48 << 20]).is_err());
         running.wait()
@@ -24,6 +24,6 @@ fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
     assert!(Command::new("umount").arg(point).status().unwrap().success());
     let output = output.unwrap();
     expect_code(&output, 4);
-    assert!(stderr(&output).contains("No space left on device (ENOSPC)"), "{}", stderr(&output));
+    assert_eq!(message(&output, "warning/run-failed")["fields"]["errno"], "ENOSPC");
     assert_eq!(left, [directory.path().join("other")]);
 }

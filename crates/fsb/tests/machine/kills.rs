@@ -243,10 +243,10 @@ impl Bench {
         let fewer = asked.replace(":50", &format!(":{}", last.max(1)));
         record["plan"]["repetition"] = serde_json::from_str(&fewer).unwrap();
         fs::write(run.join("run.json"), record.to_string()).unwrap();
-        let output = self.command(&["run", "--resume", "run", "-q"]).output().unwrap();
+        let output = self.command(&["run", "--resume", "run", "-q", JSON]).output().unwrap();
         // Interrupted or killed on a whole block, there may be nothing left to do; and a killed worker cost its trial.
         let code = output.status.code();
-        let complete = stderr(&output).contains("the run is complete");
+        let complete = error_of(&output)["code"] == "run/complete";
         assert!(matches!(code, Some(0 | 4)) || complete, "{code:?}\n{}", stderr(&output));
         let all = fs::read_to_string(run.join("trials.jsonl")).unwrap();
         assert!(all.ends_with('\n') && trials(&run).len() == all.lines().count(), "a damaged line");

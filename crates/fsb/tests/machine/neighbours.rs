@@ -211,10 +211,8 @@ fn a_user_is_told_of_roots_run_and_gives_way() {
     let (scratch, binary, home) = (bench(), public_copy(), home_of(NOBODY));
     let roots = long_run(command(scratch.path(), &["run", "null"]), &scratch.path().join("run"));
     let process = format!("process {} ", roots.id());
-    let refused = as_nobody(binary.path(), home.path(), &quick("refused"));
-    expect_code(&refused, 3);
-    let said = stderr(&refused);
-    assert!(said.contains(&process) && said.contains("--allow-concurrent"), "{said}");
+    let refused = as_nobody(binary.path(), home.path(), &[&quick("refused")[..], &[JSON]].concat());
+    assert_eq!(expect_error(&refused, 3, "testbed/busy")["fields"]["pid"], roots.id());
     let insisting = [quick("second").as_slice(), &["--allow-concurrent"]].concat();
     let second = as_nobody(binary.path(), home.path(), &insisting);
     expect_code(&second, 0);
@@ -231,14 +229,14 @@ fn root_is_told_of_a_users_run_and_not_stopped_by_it() {
     theirs.env("HOME", home.path());
     let theirs = long_run(theirs, &home.path().join("run"));
     let process = format!("process {} of user {NOBODY}", theirs.id());
-    let run = fsb(scratch.path(), &quick("run"));
+    let run = fsb_json(scratch.path(), &quick("run"));
     expect_code(&run, 0);
-    assert!(stderr(&run).contains(&process), "{}", stderr(&run));
+    let warning = message(&run, "warning/concurrent");
+    assert!(warning["fields"]["run"].as_str().is_some_and(|run| run.contains(&process)), "{warning}");
     assert!(record(&scratch.path().join("run"))["warnings"].to_string().contains(&process));
     // The user's own runs do wait for each other.
-    let refused = as_nobody(binary.path(), home.path(), &quick("refused"));
-    expect_code(&refused, 3);
-    assert!(stderr(&refused).contains(&format!("process {} (", theirs.id())), "{}", stderr(&refused));
+    let refused = as_nobody(binary.path(), home.path(), &[&quick("refused")[..], &[JSON]].concat());
+    assert_eq!(expect_error(&refused, 3, "testbed/busy")["fields"]["pid"], theirs.id());
     interrupt(theirs);
 }
 

@@ -22,8 +22,8 @@ const HANGS: Duration = Duration::from_secs(300);
 fn methods() -> &'static [&'static str] {
     static EBPF: LazyLock<bool> = LazyLock::new(|| {
         let scratch = scratch();
-        let output = fsb(scratch.path(), &["record", "-o", "../app.trace", "--by", "ebpf", "--", "touch", "f"]);
-        let refused = stderr(&output).contains("eBPF cannot record");
+        let output = fsb_json(scratch.path(), &["record", "-o", "../app.trace", "--by", "ebpf", "--", "touch", "f"]);
+        let refused = error_of(&output)["code"] == "record/refused";
         if refused {
             fsb_testkit::left_out("hostile programs under eBPF", "the kernel refuses eBPF programs");
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::common::side_by_side::*;
-use crate::common::{expect_code, expect_no_traces, fsb, record, scratch, stderr, stdout, traces};
+use crate::common::{JSON, expect_code, expect_error, expect_no_traces, fsb, record, scratch, stdout, traces};
 
 /// The part that each target had in each block.
 fn parts(trials: &[Value]) -> BTreeMap<(String, u64), BTreeSet<u64>> {
@@ -96,10 +96,8 @@ fn a_part_that_is_too_small_is_refused_with_the_size_that_would_do() {
     needs!(root);
     needs!(program "mkfs.xfs");
     let scratch = scratch();
-    let refused = run(scratch.path(), &["xfs", "xfs"], &["--size", "512M"]);
-    expect_code(&refused, 2);
-    let said = stderr(&refused);
-    assert!(said.contains("xfs") && said.contains("--size"), "{said}");
+    let refused = run(scratch.path(), &["xfs", "xfs"], &["--size", "512M", JSON]);
+    expect_error(&refused, 2, "testbed/refused");
     assert!(!scratch.path().join("run").exists(), "nothing was begun");
 }
 

@@ -16,12 +16,10 @@ fn stores_to_shared_mappings_make_a_trace_incomplete() {
     let program = "import mmap\nf = open('f', 'w+b')\nf.truncate(4096)\nm = mmap.mmap(f.fileno(), 4096)\nm[0] = 1\n";
     let said = record_program(&work, &[], &["python3", "-c", program]);
     expect_code(&said, 0);
-    assert!(stderr(&said).contains("incomplete: stores to shared mappings of files (once)"), "{}", stderr(&said));
+    message(&said, "warning/incomplete-trace");
     let trace = scratch.path().join("app.trace");
     let run = ["run", "null", "--trace", trace.to_str().unwrap(), "--blocks", "1", "--quiet", "--out", "run"];
-    let refused = fsb(scratch.path(), &run);
-    expect_code(&refused, 2);
-    assert!(stderr(&refused).contains("--force"), "{}", stderr(&refused));
+    fails(scratch.path(), &run, 2, "plan/invalid");
     expect_code(&fsb(scratch.path(), &[&run[..], &["--force"]].concat()), 0);
 }
 
@@ -94,19 +92,19 @@ fn calls_that_do_not_stop_are_seen_all_the_same() {
         let work = scratch.path().join("work");
         fs::create_dir(&work).unwrap();
         let said = record_program(&work, &["--by", by], &["python3", "-c", program]);
-        if stderr(&said).contains("eBPF cannot record") {
+        if error_of(&said)["code"] == "record/refused" {
             return None;
         }
         expect_code(&said, 0);
         let shown = shown(&work);
         assert!(!shown.contains("incomplete"), "{shown}");
-        Some((stderr(&said), shown))
+        Some((message(&said, "note/recorded")["fields"]["ebpf"] == true, shown))
     };
     let (slow, stopped) = of("ptrace").unwrap();
     let Some((fast, seen)) = of("ebpf") else {
         skip!("the kernel refuses eBPF programs");
     };
-    assert!(fast.contains("by eBPF") && !slow.contains("by eBPF"), "{fast}{slow}");
+    assert!(fast && !slow, "{fast} {slow}");
     for (call, made) in [("pwrite", 2000), ("pread", 400), ("fdatasync", 40), ("open", 4), ("close", 4)] {
         assert_eq!((count(&stopped, call), count(&seen, call)), (made, made), "{call}\n{stopped}\n{seen}");
     }
@@ -141,7 +139,7 @@ fn who_woke_whom_is_seen_and_kept_in_a_replay() {
         lock.release()\n\
         thread.join()\n";
     let said = record_program(&work, &["--by", "ebpf"], &["python3", "-c", program]);
-    if stderr(&said).contains("eBPF cannot record") {
+    if error_of(&said)["code"] == "record/refused" {
         skip!("the kernel refuses eBPF programs");
     }
     expect_code(&said, 0);
@@ -166,14 +164,13 @@ fn without_rights_calls_stop() {
     std::os::unix::fs::chown(scratch.path(), Some(65534), Some(65534)).unwrap();
     let program = public_copy();
     let record = |by: &str| {
-        let words = ["record", "-o", "app.trace", "--by", by, "--", "sh", "-c", "echo x > f"];
+        let words = ["record", JSON, "-o", "app.trace", "--by", by, "--", "sh", "-c", "echo x > f"];
         as_nobody(program.path(), scratch.path(), &words)
     };
     let refused = record("ebpf");
-    expect_code(&refused, 3);
-    assert!(stderr(&refused).contains("--by ptrace"), "{}", stderr(&refused));
+    expect_error(&refused, 3, "record/refused");
     assert!(!scratch.path().join("f").exists(), "the program was not begun");
     let served = record("auto");
     expect_code(&served, 0);
-    assert!(!stderr(&served).contains("eBPF"), "{}", stderr(&served));
+    assert_eq!(message(&served, "note/recorded")["fields"]["ebpf"], false);
 }

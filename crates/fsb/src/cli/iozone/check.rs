@@ -141,8 +141,9 @@ fn permitted(path: &Path, found: Existing, writes: bool) -> anyhow::Result<()> {
     let shown = std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned());
     may(parent, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
         let shown = shown.display();
-        exit::failure(
+        exit::failure_about(
             &code::DIRECTORY,
+            [("path", shown.to_string().into())],
             format!("no file can be made in {shown}: {error}. Name one in another directory with -f or -F"),
         )
     })

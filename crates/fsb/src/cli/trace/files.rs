@@ -3,9 +3,10 @@
 use std::io::BufReader;
 use std::path::Path;
 
+use fsb_codes::notice;
 use fsb_trace::{Reader, Totals, TraceError};
 
-use crate::stderr::say;
+use crate::stderr::{notify, say};
 use crate::{author, code, exit};
 
 pub(super) fn open(path: &Path) -> anyhow::Result<Reader<BufReader<std::fs::File>>> {
@@ -34,7 +35,8 @@ pub(crate) fn output(path: &Path) -> anyhow::Result<std::fs::File> {
 pub(crate) fn tell(totals: &Totals) {
     totals.notes.iter().for_each(|note| say(&format!("note: {note}")));
     for reason in &totals.incomplete {
-        say(&format!("incomplete: {reason} were not recorded; fsb run replays the trace only with --force"));
+        let text = format!("incomplete: {reason} were not recorded; fsb run replays the trace only with --force");
+        notify(&notice::INCOMPLETE_TRACE, [("reason", reason.to_string().into())], &text);
     }
 }
 

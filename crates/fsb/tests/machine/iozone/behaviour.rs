@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{done, iozone, listing};
-use crate::common::{Running, expect_code, scratch, stderr, wait_until};
+use super::{done, iozone, iozone_json, listing};
+use crate::common::{Running, expect_code, expect_error, scratch, stderr, wait_until};
 
 /// A small ext4 on a loop device, unmounted when it goes.
 struct Mounted(tempfile::TempDir);
@@ -69,9 +69,9 @@ fn the_file_system_is_mounted_anew_between_tests_with_the_same_options() {
 fn a_file_system_that_is_too_small_is_found_out_before_anything_is_written() {
     needs!(mounts());
     let mounted = Mounted::new(16);
-    let output = iozone(&mounted.point(), "-s 100m -r 1m -i 0 -f f");
-    expect_code(&output, 3);
-    assert!(stderr(&output).contains("is too small for these tests") && output.stdout.is_empty());
+    let output = iozone_json(&mounted.point(), "-s 100m -r 1m -i 0 -f f");
+    expect_error(&output, 3, "machine/no-space");
+    assert!(output.stdout.is_empty());
     assert_eq!(listing(&mounted.point()), ["lost+found"]);
 }
 
@@ -85,11 +85,10 @@ fn a_directory_that_cannot_be_written_is_found_out_before_anything_is_done() {
     assert!(status.success());
     let shown = point.canonicalize().unwrap();
     for line in ["-s 64 -i 0 -f x", "-a -g 64 -f x", "-t 2 -s 64 -i 0 -F x y"] {
-        let output = iozone(&point, line);
-        expect_code(&output, 2);
-        let said = stderr(&output);
-        assert!(said.contains(&format!("no file can be made in {}", shown.display())), "{line}: {said}");
-        assert!(output.stdout.is_empty() && !said.contains("remove"), "{line}: {said}");
+        let output = iozone_json(&point, line);
+        let error = expect_error(&output, 2, "directory/unusable");
+        assert_eq!(error["fields"]["path"], shown.to_str().unwrap(), "{line}: {error}");
+        assert!(output.stdout.is_empty(), "{line}");
     }
     expect_code(&iozone(&point, "-s 64 -r 4 -i 0 -f there"), 2);
     // Reading takes no more than a file.

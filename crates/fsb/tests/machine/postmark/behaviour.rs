@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::listing;
 use crate::common::postmark::*;
-use crate::common::{expect_code, scratch, stderr};
+use crate::common::{expect_code, message, scratch};
 
 /// Another process takes the space after fsb has checked it.
 #[test]
@@ -27,6 +27,6 @@ fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
     assert!(Command::new("umount").arg(point).status().unwrap().success());
     let output = output.unwrap();
     expect_code(&output, 4);
-    assert!(stderr(&output).contains("No space left on device (ENOSPC)"), "{}", stderr(&output));
+    assert_eq!(message(&output, "warning/run-failed")["fields"]["errno"], "ENOSPC");
     assert_eq!(left, ["other"]);
 }
