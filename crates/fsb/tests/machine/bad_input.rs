@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::bad_input::*;
-use crate::common::{expect_code, expect_no_traces, expect_refusals, fails, scratch, stderr, stdout, traces};
+use crate::common::{expect_code, expect_no_traces, fails, scratch, stderr, stdout, traces};
 
 #[test]
 fn bad_input_touches_nothing_and_never_panics() {
@@ -40,13 +40,14 @@ fn a_misspelt_mount_option_is_refused_before_anything_is_made() {
     needs!(program "mkfs.xfs");
     let before = traces();
     let scratch = scratch();
-    let code = "target/unknown-option";
-    let requests: &[(&[&str], &str)] = &[
-        (&["run", "ext4,noatme", "xfs", "--out", "run"], code),
-        (&["run", "ext4,data=jornal", "xfs", "--out", "run"], code),
-        (&["run", "xfs,alocsize=64k", "xfs", "--out", "run"], code),
-    ];
-    expect_refusals("mount_options", scratch.path(), requests);
+    // The message quotes the driver, so that it differs between kernels.
+    for (target, option) in
+        [("ext4,noatme", "noatme"), ("ext4,data=jornal", "data=jornal"), ("xfs,alocsize=64k", "alocsize=64k")]
+    {
+        let arguments = ["run", target, "xfs", "--out", "run"];
+        let error = fails(scratch.path(), &arguments, 2, "target/unknown-option");
+        assert_eq!(error["fields"]["option"], option, "{error}");
+    }
     assert!(!scratch.path().join("run").exists());
     expect_no_traces(&before);
 }
