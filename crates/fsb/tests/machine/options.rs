@@ -62,12 +62,12 @@ fn workers_run_as_the_user_and_group_that_were_asked_for() {
 fn options_of_a_command_say_what_runs_around_it_and_which_exit_codes_are_no_failure() {
     needs!(root);
     let scratch = scratch();
-    // Workers are not root.
-    let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
-    open(scratch.path());
+    // Workers are not root, and root writes no results to a directory in which others may write.
+    let allow = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    allow(scratch.path(), 0o755);
     for name in ["data", "writable"] {
         fs::create_dir(scratch.path().join(name)).unwrap();
-        open(&scratch.path().join(name));
+        allow(&scratch.path().join(name), 0o777);
     }
     let code = |arguments: &[&str]| {
         let run = ["run", "./data", "--blocks", "1", "-q"];
