@@ -155,6 +155,10 @@ fn of_run<'a>(summary: &'a Summary) -> Vec<SummaryLine<'a>> {
     summary.rows.iter().flat_map(of_row).chain(summary.left_out.iter().flat_map(left_out)).collect()
 }
 
+fn baseline(summary: &Summary) -> Option<&str> {
+    summary.targets.get(summary.reference).filter(|_| summary.is_comparison()).map(|target| &*target.name)
+}
+
 fn trust_name(summary: &Summary) -> Option<String> {
     summary.trust.as_ref().map(|trust| trust.level.to_string())
 }
@@ -168,7 +172,7 @@ fn left_out<'a>(summary: &'a Summary, label: &'a str, target: &'a TargetSummary)
         unit: Unit::Count,
         better: Better::Higher,
         target: &target.name,
-        baseline: None,
+        baseline: baseline(summary),
         n: None,
         estimate: None,
         interval: None,
@@ -179,7 +183,7 @@ fn left_out<'a>(summary: &'a Summary, label: &'a str, target: &'a TargetSummary)
         withheld: None,
         state: "left_out",
         causes: mark::causes(&target.risks),
-        unjudged: None,
+        unjudged: summary.unjudged.as_deref().or(target.unjudged.as_deref()),
         mark: String::new(),
         trust: trust_name(summary),
     }
@@ -194,7 +198,6 @@ fn of_cell<'a>(summary: &'a Summary, row: &'a Workload, place: usize, target: &'
         level: Some(found.level),
         verdict: found.verdict,
     });
-    let baseline = summary.targets.get(summary.reference).filter(|_| summary.is_comparison());
     SummaryLine {
         label: Cow::Borrowed(&row.workload),
         operation: &row.operation,
@@ -202,7 +205,7 @@ fn of_cell<'a>(summary: &'a Summary, row: &'a Workload, place: usize, target: &'
         unit: row.unit,
         better: row.better,
         target: &target.name,
-        baseline: baseline.map(|target| &*target.name),
+        baseline: baseline(summary),
         n: estimate.map(|found| found.n),
         estimate: estimate.map(|found| found.value),
         interval: estimate.filter(|found| found.is_judged()).and_then(|found| found.interval),

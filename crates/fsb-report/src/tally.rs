@@ -25,7 +25,7 @@ pub(crate) struct Told<'a> {
     pub(crate) resolution: Option<Resolution>,
 }
 
-/// `xfs is fastest at 2 of 5 workloads, ext4 at 1; 1 equal within 3 %, 1 undecided, which differs by at most 6 %.`
+/// `xfs is fastest at 2 of 5 workloads, ext4 at 1; 1 equal within 3 %, 1 undecided (differs by at most 6 %).`
 pub(crate) fn tally(names: &[&str], outcomes: &[Told<'_>], words: TallyWords) -> String {
     let total = outcomes.len();
     let winners = winners(names, outcomes);

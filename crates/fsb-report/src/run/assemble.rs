@@ -11,13 +11,19 @@ use super::{
     warnings,
 };
 
-/// The workloads that the run left out because of its budget.
-fn left_out(record: &RunRecord) -> Vec<String> {
+/// The workloads without a row that the run left out because of its budget.
+fn left_out(record: &RunRecord, rows: &[Workload]) -> Vec<String> {
     let of_warning = |warning: &Warning| match warning {
         Warning::LeftOut { workloads, .. } | Warning::TooLong { workloads, .. } => workloads.clone(),
         _ => Vec::new(),
     };
-    record.warnings.iter().flat_map(of_warning).collect()
+    let mut labels: Vec<String> = Vec::new();
+    for label in record.warnings.iter().flat_map(of_warning) {
+        if !labels.contains(&label) && rows.iter().all(|row| row.workload != label) {
+            labels.push(label);
+        }
+    }
+    labels
 }
 
 impl Summary {
@@ -44,8 +50,8 @@ impl Summary {
             theta: record.plan.theta,
             reference: 0,
             targets,
+            left_out: left_out(record, &rows),
             rows,
-            left_out: left_out(record),
             overall,
             blocks,
             advice: None,

@@ -15,7 +15,7 @@ use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
 use self::candidates::Raced;
 use super::help::heading;
 use super::plan_text::workload;
-use super::run::{CommandArguments, check_units, check_words};
+use super::run::{CommandArguments, check_units, check_words, note_on_repeats};
 use crate::front::{self, Turn};
 use crate::progress::Verbosity;
 use crate::results::{self, Output, print};
@@ -120,12 +120,16 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     }
     let mut workloads: Vec<WorkloadSpec> =
         arguments.workloads.iter().map(|text| workload(text)).collect::<anyhow::Result<_>>()?;
+    let is_noted = arguments.command.repeats() && !arguments.verbosity.quiet;
     let command = arguments.command.workload(None, true)?;
     if command.is_some() && (arguments.suite.is_some() || !workloads.is_empty()) {
         let message = "a command excludes --suite and --workload: give one of them";
         return Err(exit::failure(&code::CONFLICT, message));
     }
     workloads.extend(command);
+    if is_noted {
+        note_on_repeats();
+    }
     let (raced, first_stage, factors) = match arguments.effects {
         true => effects::design(raced, PLACES as usize)?,
         false => (raced, Vec::new(), Vec::new()),

@@ -76,6 +76,11 @@ impl CommandArguments {
             && self.ok_exit.is_empty()
     }
 
+    /// Whether a command meets in its directory what its earlier runs left.
+    pub fn repeats(&self) -> bool {
+        !self.command.is_empty() && self.prepare.is_none()
+    }
+
     /// The workload that it is, with what `--verify=CMD` says; nothing where there is no command.
     /// `runs_here` says that the command runs on this machine.
     pub fn workload(self, verify: Option<String>, runs_here: bool) -> anyhow::Result<Option<WorkloadSpec>> {
@@ -95,18 +100,13 @@ impl CommandArguments {
                 files_here(&self.command).iter().for_each(|file| {
                     let path = std::path::absolute(file).unwrap_or_default();
                     let text = format!(
-                        "warning: {file} is not in the directory of each target, where the command runs: name it as {}, \
-                         or copy it there with --input {file}",
+                        "warning: {file} is not in the directory of each target, where the command runs: to read it, name \
+                         it as {}, or copy it there with --input {file}",
                         path.display()
                     );
                     notify(&notice::NOT_IN_TARGET, [("path", path.display().to_string().into())], &text);
                 });
             }
-        }
-        if self.prepare.is_none() {
-            let text = "note: the command meets what its earlier runs left in its directory; --prepare CMD resets it \
-                        before each run";
-            notify(&notice::REPEATS, [], text);
         }
         let mut params = Params::new();
         let mut add = |key: &str, value: Value| drop(params.insert(key.to_owned(), value));
@@ -156,6 +156,13 @@ impl CommandArguments {
     }
 }
 
+/// Prints the note on a command that [`CommandArguments::repeats`].
+pub(in crate::cli) fn note_on_repeats() {
+    let text =
+        "note: the command meets what its earlier runs left in its directory; --prepare CMD resets it before each run";
+    notify(&notice::REPEATS, [], text);
+}
+
 /// Refuses a program that is named relative to the working directory: a command runs in the directory of each target, which
 /// is empty unless `--setup`, `--prepare` or `--input` puts something there.
 fn check_program(command: &[String]) -> anyhow::Result<()> {
@@ -182,6 +189,7 @@ fn files_here(command: &[String]) -> Vec<&str> {
     let is_plain = |word: &&str| word.chars().all(|c| c.is_alphanumeric() || "-_.+/".contains(c));
     let mut files: Vec<&str> = words.filter(is_plain).filter(|word| !word.starts_with(['/', '-', '.'])).collect();
     files.retain(|word| Path::new(word).is_file());
+    files.sort_unstable();
     files.dedup();
     files
 }

@@ -17,7 +17,7 @@ use fsb_testbed::control;
 use fsb_vm::kernel;
 
 pub use self::command::CommandArguments;
-pub(super) use self::command::is_program;
+pub(super) use self::command::{is_program, note_on_repeats};
 use self::series::Making;
 use self::trace::TraceArguments;
 use super::help::heading;
@@ -250,6 +250,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         flag => (flag.is_some(), None),
     };
     // The programs of a virtual machine's root are its own.
+    let is_noted = arguments.command.repeats() && !arguments.verbosity.quiet && !arguments.print_plan;
     let runs_here = arguments.place.as_deref().is_none_or(|place| place != Place::Vm.name());
     let command = match (arguments.command.workload(check, runs_here)?, arguments.trace.workload()?) {
         (Some(_), Some(_)) => {
@@ -286,6 +287,9 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     check_words(&targets, arguments.budget.as_deref())?;
     check_units(arguments.budget.as_deref(), arguments.size, arguments.memory)?;
     check_values(&targets, &arguments.control)?;
+    if is_noted {
+        note_on_repeats();
+    }
     let over = PlanFile {
         workloads,
         targets: targets.iter().map(|text| typed(text)).collect(),
