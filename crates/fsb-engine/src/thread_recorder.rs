@@ -238,10 +238,13 @@ impl<'t> ThreadRecorder<'t> {
 const BIN_NS: u64 = 20_000_000;
 /// Bins that there are: 20 s.
 const MOST: usize = 1024;
-/// What is shorter than so many bins has no course.
+/// A trial of fewer bins has no course.
 const FEWEST: usize = 10;
 
 /// The bins of one thread.
+///
+/// Everything is reserved and touched before the clock. A trial that fills the bins gets longer ones: two become one, so
+/// that a trial of any length keeps between half and all of them.
 #[derive(Debug)]
 pub(crate) struct Bins {
     bins: Box<[Bin]>,
@@ -255,7 +258,7 @@ pub(crate) struct Bins {
     /// When what is counted in it began.
     since: u64,
     began: bool,
-    /// What is told in the end: reserved, for a worker's thread allocates nothing once the clock has started.
+    /// The result: reserved, for a worker's thread allocates nothing once the clock has started.
     rates: Vec<Option<u64>>,
     longest_us: Vec<u64>,
 }
@@ -273,7 +276,7 @@ const EMPTY: Bin = Bin { operations: 0, longest_ns: 0, timed: 0 };
 impl Bins {
     /// Empty bins whose memory was touched.
     pub(crate) fn new() -> Bins {
-        // Zeros alone would be pages that nobody has made yet.
+        // Zeros alone would be pages that do not exist yet.
         let bins = vec![Bin { operations: u64::MAX, ..EMPTY }; MOST].into_boxed_slice();
         let (rates, longest_us) = (Vec::with_capacity(MOST), Vec::with_capacity(MOST));
         let mut bins =
@@ -351,7 +354,7 @@ impl Bins {
         self.end = (self.first + self.at as u64 + 1) * self.width;
     }
 
-    /// What they hold; nothing of what was short.
+    /// The content of the bins; nothing of a short trial.
     pub(crate) fn finish(mut self) -> Option<Timeline> {
         let bins = &self.bins[..=self.at];
         if !self.began || bins.len() < FEWEST {
@@ -459,7 +462,7 @@ mod tests {
         let mut bins = Bins::new();
         let mut now = 7 * BIN_NS + BIN_NS / 2;
         bins.start(now);
-        // A thousand a second for 200 ms, then 100 ms in which the clock stands still, then one operation of 90 ms.
+        // A thousand a second for 200 ms, then 100 ms without an operation, then one operation of 90 ms.
         for _ in 0..200 {
             now += MS;
             bins.record(now, MS);

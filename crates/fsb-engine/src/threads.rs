@@ -307,7 +307,7 @@ struct Start {
     signal: Option<StartSignal>,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 #[derive(Debug)]
 pub(crate) struct ThreadSync {
     threads: u32,
@@ -316,7 +316,7 @@ pub(crate) struct ThreadSync {
     pub(crate) failed: AtomicBool,
     /// Threads that have not finished their work.
     working: AtomicU32,
-    /// What the finished ones have moved.
+    /// The work of the finished threads.
     pub(crate) bytes: AtomicU64,
     /// The first thread, which waits for the others where a sync ends the timed stretch.
     pub(crate) first: OnceLock<Thread>,

@@ -106,8 +106,11 @@ fn open(request: &Request) -> Result<Option<Watch>, RecordError> {
     }
 }
 
-/// What recording adds here, and the watch that it is done with where `open` gives one. It is opened after calls were timed
+/// Measures the cost of recording on this machine. Returns it with the watch of `open`, if that gives one. It is opened after calls were timed
 /// alone, for it costs all calls of the machine something.
+///
+/// The same calls on small files are made untraced and recorded, and both are timed. Calls that do nothing would tell too
+/// little: between two stops of a real program its data, ours and the kernel's take turns in the same caches.
 pub(crate) fn measure(
     open: impl FnOnce() -> Result<Option<Watch>, RecordError>,
 ) -> Result<(Cost, Option<Watch>), RecordError> {

@@ -15,7 +15,7 @@ use crate::mark::UNSAFE;
 use crate::show::{Change, bound};
 use crate::visible;
 
-/// How wide a screen is where nothing is known about it.
+/// The width of a screen of unknown width.
 pub const WIDTH: usize = 80;
 /// Labels are not wrapped narrower than this.
 const LABEL: usize = 16;
@@ -179,7 +179,7 @@ pub(crate) enum Part {
     Change(Change, String),
     /// A value and its mark.
     Value(String, String),
-    /// Why there is none.
+    /// The reason why there is no value.
     Words(String),
 }
 
@@ -235,7 +235,7 @@ fn aligned(parts: &[Part]) -> Vec<String> {
         Part::Words(words) => words.clone(),
         Part::Value(text, mark) => format!("{} {mark}", pad_left(text, value)),
         Part::Change(change, mark) => {
-            // The lower end stands at the left bracket, the upper one at the right.
+            // The lower end is beside the left bracket, the upper one beside the right.
             let ends = change.ends.as_ref().map(|(lo, hi)| {
                 let hi = pad_left(hi, inner - display_width(lo));
                 format!(" [{lo} {hi}]")
@@ -250,7 +250,7 @@ fn pad_left(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(width.saturating_sub(display_width(text))))
 }
 
-/// Blue and yellow are told apart by everyone; what is not sure is dim.
+/// Everyone can distinguish blue from yellow; uncertain values are dim.
 pub(crate) fn paint(verdict: Verdict) -> Option<Color> {
     match verdict {
         Verdict::Faster | Verdict::ProbablyFaster => Some(Color::Blue),
@@ -262,7 +262,7 @@ pub(crate) fn paint(verdict: Verdict) -> Option<Color> {
 
 /// Longer names are shortened.
 const NAME: usize = 18;
-/// What stands for what was left out.
+/// The sign for an omission.
 const GAP: char = '…';
 /// Words are not cut shorter than this.
 const SHORTEST: usize = 3;
@@ -367,7 +367,7 @@ fn difference(name: &str, alike: &[&str]) -> String {
     }
 }
 
-/// What options and media consist of.
+/// The words of options and media.
 fn words(name: &str) -> Vec<&str> {
     name.split(|c: char| ",@%=/ \"".contains(c)).filter(|word| !word.is_empty()).collect()
 }

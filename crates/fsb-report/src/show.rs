@@ -262,9 +262,9 @@ pub fn grouped(value: f64) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Paragraph {
-    /// What it is about.
+    /// Its subject.
     pub title: &'static str,
-    /// How it is done.
+    /// The description.
     pub text: String,
 }
 

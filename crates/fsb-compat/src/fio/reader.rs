@@ -162,7 +162,7 @@ impl LineIndex {
     }
 }
 
-/// What one direction of a job did, all its processes together.
+/// One direction of a job, all its processes together.
 #[derive(Debug)]
 struct Measured {
     /// The job's name; with a number where a later group has it again.
@@ -174,14 +174,14 @@ struct Measured {
     pub bandwidth: Option<(Found, &'static str)>,
     pub iops: Option<Found>,
     pub latency: Latency,
-    /// How many jobs of one name are in it: `numjobs` without `group_reporting`.
+    /// The number of jobs of one name in it: `numjobs` without `group_reporting`.
     pub processes: usize,
 }
 
-/// What two processes have in common that did the same: workload, operation and sizes.
+/// The key that processes with the same work share: workload, operation and sizes.
 type Key = (String, &'static str, Option<u64>, Option<u64>);
 
-/// The directions in which jobs did something, or were to. `complain` hears of what is no number.
+/// The directions in which jobs did something, or were to. `complain` gets each value that cannot be read as a number.
 fn measured(document: &Document, text: &str, mut complain: impl FnMut(usize, String)) -> Vec<Measured> {
     let mut found: Vec<Measured> = Vec::new();
     let mut index: HashMap<Key, usize> = HashMap::new();
@@ -298,7 +298,7 @@ const TOTAL_LATENCY_MEAN: MetricKind = MetricKind {
 static PERCENTILES: [(f64, MetricKind); 4] =
     [(50.0, LATENCY_P50), (90.0, LATENCY_P90), (99.0, LATENCY_P99), (99.9, LATENCY_P999)];
 
-/// A number, and where it stands in the text.
+/// A number and its offset in the text.
 #[derive(Debug, Clone, Copy)]
 struct Found {
     pub value: f64,
@@ -308,9 +308,9 @@ struct Found {
 /// Times in seconds.
 #[derive(Debug, Default)]
 struct Latency {
-    /// How many were measured.
+    /// The number of operations measured.
     pub count: u64,
-    /// The mean of completion latency, or of total latency where there is no other.
+    /// The mean of completion latency, or of total latency if fio printed no other.
     pub mean: Option<Found>,
     /// The mean with submission.
     pub total: Option<Found>,
@@ -437,7 +437,7 @@ impl<'a> Merged<'a> {
         self.get(&["rw", "readwrite"]).unwrap_or("read").split(':').next().unwrap_or("read")
     }
 
-    /// What a direction is called here.
+    /// The name of a direction.
     pub fn operation(&self, way: Way) -> &'static str {
         let random = self.rw().starts_with("rand");
         match (way, random) {

@@ -365,7 +365,7 @@ const LARGEST_RECORD: u64 = 16 * 1024;
 struct Value {
     /// The option, as it is typed.
     pub option: &'static str,
-    /// What follows it.
+    /// The text behind it.
     pub text: OsString,
 }
 

@@ -30,13 +30,7 @@ impl<'p> Calls<'p> {
 
 impl Records for Calls<'_> {
     fn prime(&mut self, fsync: bool, first: bool) -> Result<(), PhaseError> {
-        if fsync {
-            files::flush(&self.phase.path, &self.file)?;
-        }
-        if first {
-            prime(self.phase, &self.file, self.record.as_mut())?;
-        }
-        Ok(())
+        prime(self.phase, &self.file, self.record.as_mut(), fsync, first)
     }
 
     fn lock(&mut self, locked: bool) -> Result<(), PhaseError> {

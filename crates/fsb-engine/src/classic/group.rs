@@ -219,6 +219,9 @@ impl Drop for SharedStartBarrier {
 }
 
 /// Does the phase that the second argument holds, for the process that the first one names: what to say about it.
+///
+/// Such a process is this program again. Its standard input is the shared memory, its second argument the phase, and its
+/// one answer on standard output the result. It dies with the process that started it.
 pub fn child_main(parent: &str, task: &str) -> String {
     let result = serve(parent, task);
     // Results are numbers, and errors text: they can be written down.

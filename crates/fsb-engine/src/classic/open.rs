@@ -116,6 +116,7 @@ impl Records for StreamFile<'_> {
     }
 }
 
+/// Loads and stores through a mapping of the file.
 struct MappedFile<'p> {
     phase: &'p Phase,
     file: OwnedFd,
@@ -171,13 +172,7 @@ fn failed(call: &'static str, moved: Result<usize, Errno>, length: usize) -> Fau
 
 impl Records for MappedFile<'_> {
     fn prime(&mut self, fsync: bool, first: bool) -> Result<(), PhaseError> {
-        if fsync {
-            files::flush(&self.phase.path, &self.file)?;
-        }
-        if first {
-            prime(self.phase, &self.file, self.record.as_mut())?;
-        }
-        Ok(())
+        prime(self.phase, &self.file, self.record.as_mut(), fsync, first)
     }
 
     fn lock(&mut self, locked: bool) -> Result<(), PhaseError> {
@@ -226,6 +221,10 @@ impl Records for MappedFile<'_> {
     }
 }
 
+/// POSIX asynchronous requests, by the C library, a fixed number of them under way.
+///
+/// A request has memory of its own. Where IOzone copies (`-H`), each record passes through one record of the caller on its
+/// way: from it before a write, into it after a read.
 struct Asynchronous<'p> {
     phase: &'p Phase,
     /// Before the file, so that none is under way when that is closed.
@@ -314,13 +313,7 @@ impl<'p> Asynchronous<'p> {
 
 impl Records for Asynchronous<'_> {
     fn prime(&mut self, fsync: bool, first: bool) -> Result<(), PhaseError> {
-        if fsync {
-            files::flush(&self.phase.path, &self.file)?;
-        }
-        if first {
-            prime(self.phase, &self.file, self.record.as_mut())?;
-        }
-        Ok(())
+        prime(self.phase, &self.file, self.record.as_mut(), fsync, first)
     }
 
     fn lock(&mut self, locked: bool) -> Result<(), PhaseError> {

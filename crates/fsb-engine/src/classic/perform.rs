@@ -399,7 +399,7 @@ fn unnamed(directory: &Path) -> Result<OwnedFd, Errno> {
             let number = crate::mix(Clock::Monotonic.now() ^ (u64::from(std::process::id()) << 32));
             let name = directory.join(format!(".fsb-direct-{number:016x}"));
             let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode);
-            // Some file systems make the file before they refuse the flag. What was there before is somebody else's.
+            // Some file systems make the file before they refuse the flag. A file that was there before belongs to others.
             if !matches!(file, Err(Errno::EXIST)) {
                 let _ = rustix::fs::unlink(&name);
             }

@@ -4,6 +4,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::content::Corruption;
+use super::files;
 use super::phase::{Phase, PhaseError};
 use crate::EngineError;
 use crate::backend::files as calls;
@@ -91,7 +92,21 @@ pub(super) trait Records {
     fn close(self: Box<Self>) -> Result<(), PhaseError>;
 }
 
-/// Reads the first record, as IOzone does before the clock of sequential reads, to warm the processor up.
-pub(super) fn prime(phase: &Phase, file: &OwnedFd, record: &mut [u8]) -> Result<(), PhaseError> {
-    Fault::whole(READ, calls::read_at(file, record, 0), record.len()).map_err(|fault| fault.of(phase, 0))
+/// [`Records::prime`] of a descriptor. IOzone reads the first record before the clock of sequential reads, to warm the
+/// processor up.
+pub(super) fn prime(
+    phase: &Phase,
+    file: &OwnedFd,
+    record: &mut [u8],
+    fsync: bool,
+    first: bool,
+) -> Result<(), PhaseError> {
+    if fsync {
+        files::flush(&phase.path, file)?;
+    }
+    if first {
+        let moved = calls::read_at(file, record, 0);
+        Fault::whole(READ, moved, record.len()).map_err(|fault| fault.of(phase, 0))?;
+    }
+    Ok(())
 }

@@ -4,6 +4,10 @@
 //! operation, as they do for a program that reads many files. At depth 1 requests go one at a time straight from the
 //! data pool; at more the backend is kept filled, each request with memory of its own.
 
+mod held_files;
+mod lock;
+mod options;
+
 use std::{iter, slice};
 
 use fsb_model::Access;
@@ -19,10 +23,6 @@ use crate::order::Visits;
 use crate::thread_recorder::ThreadRecorder;
 
 pub(crate) use options::{Files, IoOptions, Lock, OpenFileSet};
-
-mod held_files;
-mod lock;
-mod options;
 
 /// The most files of a set that are opened before the clock.
 pub(crate) const HELD_FILES: u64 = 16;
@@ -238,10 +238,14 @@ impl Buffers {
 }
 
 /// The requests of one thread and all that they need.
+///
+/// The bytes to write lie in the pool of data already, and most requests point there: the fewer bytes this thread touches,
+/// the fewer must change processors where a thread of the kernel does the work. Two requests whose bytes lie at the same
+/// place of the pool differ in their stamps, so the second of them is copied to memory that its slot has for itself.
 struct RequestQueue {
-    /// Where written bytes come from.
+    /// The source of written bytes.
     data: Option<Data>,
-    /// Which places of the pool requests point to.
+    /// The places of the pool that requests point to.
     occupied: Vec<bool>,
     record_size: usize,
     /// The memory of all slots, in one piece: a backend registers it as one.
@@ -258,7 +262,7 @@ struct RequestQueue {
 
 /// A slot for a request, and what must be known of it when it completes.
 struct RequestSlot {
-    /// Where its memory begins, all of it.
+    /// The start of its memory.
     memory: *mut u8,
     /// The address whose bytes it holds, up to a multiple of the pool's period.
     holds: Option<u64>,
@@ -399,7 +403,7 @@ impl RequestQueue {
         // In the order of the visits: the kernel merges neighbours and reads ahead for a reader that goes forward.
         for &tag in &self.waiting {
             let RequestSlot { request, file, .. } = &self.slots[tag as usize];
-            // SAFETY: each slot has memory of its own, which nobody touches until its completion was reaped; the
+            // SAFETY: each slot has memory of its own, which no code touches until its completion was reaped; the
             // session is dropped before the memory and waits for what is under way.
             match unsafe { session.session.queue(request) } {
                 Ok(Queued::Busy) => break,

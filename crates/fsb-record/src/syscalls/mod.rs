@@ -1,13 +1,13 @@
 //! Which calls are watched, and what their arguments mean: a table of numbers and readings.
 
+mod act;
+mod arguments;
+
 use fsb_testbed::trace::Rule;
 use fsb_trace::{Kind, Unseen, flags};
 
 pub use act::{Act, Seen};
 pub use arguments::{Arguments, open_flags};
-
-mod act;
-mod arguments;
 
 /// What a call that began means; nothing where it is not watched.
 pub fn seen(number: u64, arguments: [u64; 6]) -> Option<Seen> {
@@ -57,7 +57,8 @@ fn numbers_without_stop() -> Vec<i32> {
     CALLS.iter().filter(|watched| needs_no_stop(watched)).map(|watched| watched.rule.number as i32).collect()
 }
 
-/// Their numbers. Reads and writes of pipes and the like are watched as those of files are.
+/// The numbers of calls on no file in which tasks wait for each other and wake each other. Reads and writes of pipes and
+/// the like are watched as those of files are.
 pub static WAITS: &[libc::c_long] = &[
     libc::SYS_futex,
     libc::SYS_ppoll,
@@ -110,6 +111,7 @@ const DESCRIPTORS: &[u32] = &[0, 2, 1030];
 /// SECCOMP_SET_MODE_FILTER.
 const FILTERS: &[u32] = &[1];
 
+/// The calls that are recorded. A new one is one entry.
 pub static CALLS: &[Watched] = &[
     call(libc::SYS_read, |a| a.moves(Kind::Read)),
     call(libc::SYS_write, |a| a.moves(Kind::Write)),

@@ -1,5 +1,9 @@
 //! Follows a program from stop to stop and writes its file calls down.
 
+mod events;
+mod making;
+mod outcome;
+
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -19,10 +23,6 @@ use crate::world::Live;
 use crate::{child, memory, processes};
 
 pub use outcome::{Outcome, RecordError};
-
-mod events;
-mod making;
-mod outcome;
 
 pub(crate) struct Tracer<W: Write> {
     resolver: Resolver<Live>,

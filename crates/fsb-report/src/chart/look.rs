@@ -119,11 +119,13 @@ pub(crate) fn key(view: &View<'_>) -> Vec<KeyEntry> {
 }
 
 /// A figure as it lies in the page.
+///
+/// Values are rounded to five digits, more than a chart shows: the page stays small.
 pub(super) fn figure(data: &[Value], layout: &Value) -> String {
     script_safe(&json!({ "data": data, "layout": layout }))
 }
 
-/// How far from its size a set stands, so that bars of several do not hide each other nor reach the next size.
+/// The distance of a set from its size on the axis, so that bars of several do not hide each other nor reach the next size.
 pub(super) fn beside(set: usize, sets: usize) -> f64 {
     (set as f64 - (sets as f64 - 1.0) / 2.0) * f64::min(0.12, 0.7 / sets as f64)
 }
@@ -173,18 +175,18 @@ pub(super) fn logarithmic(title: &str, lo: f64, hi: f64) -> Value {
 pub(crate) struct Chart {
     pub(crate) id: String,
     pub(crate) height: usize,
-    /// What the chart shows, for a screen reader.
+    /// The content of the chart, for a screen reader.
     pub(crate) label: String,
     pub(crate) caption: String,
     pub(crate) key: Vec<KeyEntry>,
-    /// Where there are several figures to choose from: their names. `json` is an array then.
+    /// The names of the figures if there are several to choose from. `json` is an array then.
     pub(crate) choices: Vec<String>,
-    /// The operation whose table it stands above; absent where it is about the row as a whole.
+    /// The operation whose table it belongs to; absent where it is about the row as a whole.
     pub(crate) operation: Option<String>,
     pub(crate) json: String,
 }
 
-/// What a colour and a shape stand for.
+/// The meaning of a colour and a shape.
 pub(crate) struct KeyEntry {
     pub(crate) class: String,
     pub(crate) shape: &'static str,
@@ -198,7 +200,7 @@ pub(crate) struct ChartKind {
     pub(crate) draw: Draw,
 }
 
-/// Where a chart belongs, and what it is made of. The name is that of its kind. What a view does not hold is not drawn.
+/// The place of a chart on the page, and its source. The name is that of its kind. What a view does not hold is not drawn.
 pub(crate) enum Draw {
     /// On the page as a whole.
     Overview(fn(&View<'_>, &str) -> Vec<Chart>),

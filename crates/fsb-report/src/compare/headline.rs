@@ -10,7 +10,7 @@ use crate::show::{capital, counted, listed, listed_or_counted, percent};
 use crate::tally::{TallyWords, Told, tally};
 use crate::view::Row;
 
-/// Which set is fastest at how many operations; ties; what is open. Neither the pool of all operations counts nor the parts
+/// States the number of operations at which each set is fastest, the ties and the undecided ones. Neither the pool of all operations counts nor the parts
 /// of a total.
 pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
     let (document, sets) = (selection.document, selection.sets());

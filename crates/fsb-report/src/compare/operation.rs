@@ -103,7 +103,7 @@ pub(crate) struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// What is shown, in the document's order.
+    /// The operations that are shown, in the document's order.
     pub(crate) fn operations(&self) -> impl Iterator<Item = &'a Operation> + use<'a> {
         let detail = self.detail;
         self.document.operations.iter().filter(move |operation| {

@@ -166,7 +166,7 @@ pub(super) fn line(row: &Row<'_>, slice: &Slice, names: &[String]) -> DetailLine
     DetailLine { head: Bytes(slice.bytes).to_string(), column: None, cells }
 }
 
-/// What was read, set by set, and how much of it can be compared.
+/// The contents of each set, and the part that can be compared.
 pub(super) fn facts(document: &Document, sets: &[&SetSummary]) -> Vec<String> {
     let mut facts: Vec<String> = sets.iter().map(|set| set_fact(set)).collect();
     let coverage = &document.coverage;

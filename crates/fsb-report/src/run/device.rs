@@ -137,9 +137,9 @@ fn bottom_device(device: &DeviceManifest) -> &DeviceManifest {
     device.beneath.first().map_or(device, bottom_device)
 }
 
-/// What must be said where they do not.
+/// The warning if targets are on different media.
 pub(super) fn different_media(record: &RunRecord) -> Option<String> {
-    // What was found counts; what was asked for stands in for a target that never came to be.
+    // The observed medium counts; for a target that was never made, the requested one does.
     let own = |target: &fsb_model::Target| match record.targets.get(&target.name) {
         Some(found) if found.failed.is_none() => found.medium.clone().unwrap_or_default(),
         _ => target.file_system().map(|spec| spec.medium.to_string()).unwrap_or_default(),

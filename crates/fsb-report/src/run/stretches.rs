@@ -83,7 +83,7 @@ fn unwritten(summary: &Summary) -> Option<String> {
 
 /// Cells whose rate went on changing.
 pub(super) fn unsteady_warning(summary: &Summary) -> Option<String> {
-    /// What the later half of a steady part may differ from its first one.
+    /// The difference that is allowed between the halves of a steady part.
     const STEADY: f64 = 0.1;
     let told = |cell: &Measured| {
         let change = cell.beside(STEADY_DRIFT.name)?.description.mean - 1.0;
@@ -98,7 +98,7 @@ pub(super) fn unsteady_warning(summary: &Summary) -> Option<String> {
     })
 }
 
-/// What is told of cells, row by row.
+/// The texts on cells, row by row.
 fn sustained_rows(summary: &Summary, told: &dyn Fn(&Measured) -> Option<String>) -> Vec<String> {
     let of_row = |row: &Workload| {
         let cells = summary.targets.iter().zip(&row.cells);

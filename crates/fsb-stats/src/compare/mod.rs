@@ -285,6 +285,8 @@ impl Document {
 }
 
 /// Adjusts the judged operations to each other. Letters, estimates and grids follow their rankings.
+///
+/// The operations of a comparison are one page: verdicts must hold for all of them together.
 fn hold(operations: &mut [Operation], names: &[&str], baseline: usize) {
     let judged = operations.iter_mut().filter(|operation| operation.primary);
     hold_over_page(judged.map(|operation| &mut operation.ranking));
@@ -308,6 +310,8 @@ const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 const FEWEST_BEYOND: f64 = 100.0;
 
 /// By set, of all its runs together; empty where a set has no histogram of the operation.
+///
+/// Histograms of a set are merged, never averaged.
 fn quantiles(frame: &Frame, key: &Key) -> BySet<Vec<LatencyQuantile>> {
     frame.by_set(|set| {
         let mut merged: BTreeMap<u64, u64> = BTreeMap::new();

@@ -95,7 +95,7 @@ const SCATTERS: f64 = 5.0;
 /// Logarithms that come in two kinds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Kinds {
-    /// How many are of the faster kind, as a share.
+    /// The share of the faster kind.
     pub fast_share: f64,
     /// The means of the faster and of the slower kind.
     pub fast: f64,

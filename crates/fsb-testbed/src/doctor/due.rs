@@ -147,6 +147,8 @@ struct Minute {
 }
 
 /// A line of a table.
+///
+/// See crontab(5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Job {
     minutes: Set,
@@ -154,7 +156,7 @@ struct Job {
     days: Set,
     months: Set,
     weekdays: Set,
-    /// What it runs, without the user.
+    /// The command, without the user.
     pub command: String,
 }
 

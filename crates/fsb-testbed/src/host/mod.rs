@@ -1,5 +1,7 @@
 //! The host manifest: read once, from /proc and /sys, which tests replace.
 
+mod device;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -10,8 +12,6 @@ use crate::error::TestbedError;
 use crate::sys::{Roots, memory};
 
 pub(crate) use device::{device_manifest, device_of_mount};
-
-mod device;
 
 /// Bytes of memory that the machine has, where the kernel says so.
 pub fn memory_bytes() -> Option<u64> {
@@ -189,9 +189,6 @@ fn sysctls(roots: &Roots) -> BTreeMap<String, String> {
     NAMES.iter().filter_map(|name| read(name)).collect()
 }
 
-#[cfg(test)]
-mod tests;
-
 /// The hypervisor: its name, or `yes` where it does not say.
 fn hypervisor(roots: &Roots) -> Option<String> {
     let cpuinfo = roots.proc_text("cpuinfo").unwrap_or_default();
@@ -245,3 +242,6 @@ fn marked(roots: &Roots) -> Option<String> {
 fn has_first_uts_namespace(roots: &Roots) -> bool {
     std::fs::read_link(roots.proc.join("self/ns/uts")).is_ok_and(|link| link == Path::new("uts:[4026531838]"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -271,7 +271,7 @@ fn warnings(setup: &Setup) -> Vec<Warning> {
 ///
 /// The reason why the targets cannot be ready at once.
 ///
-/// In a virtual machine the medium stands for the guest's disk, which is divided as whole disks are.
+/// In a virtual machine the medium is the guest's disk, which is divided as whole disks are.
 ///
 /// Nothing is touched, and [`Setup::parts`] is not looked at. That each part is large enough for its target is asked by
 /// [`Testbed::check`](crate::Testbed::check) with the parts in the setup.
@@ -293,8 +293,8 @@ pub fn side_by_side(setup: &Setup) -> Result<u32, PlacementReason> {
     }
 }
 
-/// Bytes of each part where the one medium of the setup is divided into so many: of a device they are the device's,
-/// whatever [`Setup::size`] is. Absent where there is no one medium, or its size is not known. Nothing is touched.
+/// Bytes of each part where the one medium of the setup is divided into `parts`: of a device they are the device's,
+/// whatever [`Setup::size`] is. `None` if there are several media, or its size is not known. Nothing is touched.
 pub fn part_size(setup: &Setup, parts: u32) -> Option<u64> {
     let media = media(setup);
     let (_, request) = media.first_key_value().filter(|_| media.len() == 1)?;
@@ -302,7 +302,7 @@ pub fn part_size(setup: &Setup, parts: u32) -> Option<u64> {
     Some(medium::part_bytes(size, parts))
 }
 
-/// What a target needs a place for.
+/// The kind of place that a target needs.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Sort {
     Device,
@@ -317,7 +317,7 @@ fn sort(target: &Target) -> Sort {
         TargetKind::FileSystem(spec) => match fs::find(&spec.fs).map(|member| member.home()) {
             Ok(Home::Nowhere) => Sort::Null,
             Ok(Home::Memory) => Sort::Memory,
-            // One that nobody knows is refused by the check.
+            // The check refuses an unknown one.
             Ok(Home::Device) | Err(_) => Sort::Device,
         },
     }
@@ -364,7 +364,7 @@ fn check_divisible(setup: &Setup) -> Result<(), TestbedError> {
     Ok(())
 }
 
-/// What to do where a part of a medium of `size` bytes is too small for a file system that needs `least`.
+/// The remedy if a part of a medium of `size` bytes is too small for a file system that needs `least`.
 fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (String, String) {
     let show = |bytes: u64| show_bytes(bytes as f64);
     let needed = size_for(least, setup.parts);

@@ -394,7 +394,7 @@ fn to_memory(nodes: &[u32]) -> Result<(), TestbedError> {
     const BITS: usize = libc::c_ulong::BITS as usize;
     let mut mask = vec![0 as libc::c_ulong; *last as usize / BITS + 1];
     nodes.iter().for_each(|node| mask[*node as usize / BITS] |= 1 << (*node as usize % BITS));
-    // The kernel takes one bit less than it is told of.
+    // The kernel takes one bit less than the given number.
     let bits = mask.len() * BITS + 1;
     // SAFETY: a mask of at least that many bits less one, read only.
     let answer = unsafe { libc::syscall(libc::SYS_set_mempolicy, MPOL_BIND, mask.as_ptr(), bits) };
@@ -416,6 +416,12 @@ static STEP: libc::timespec = libc::timespec { tv_sec: 1, tv_nsec: 0 };
 /// # Errors
 ///
 /// The kernel's answer to `fork`: the limit of processes, or no memory.
+///
+/// A worker that runs programs of the user is PID 1 of its own PID namespace where the kernel allows one, so that the
+/// kernel ends everything that its programs started when the worker ends, and so that those programs can neither stop nor
+/// kill it. A process enters a new PID namespace only by being forked into it. The parent stays outside as the monitor: it
+/// has no open file, keeps the rights of the agent, kills a worker that was stopped from elsewhere, and ends as the worker
+/// ended.
 fn fork_below() -> io::Result<()> {
     let heard = signals(&[libc::SIGCHLD, libc::SIGTERM]);
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();

@@ -7,6 +7,8 @@
 //! that overlapped in the recording had no order, and get none. Every wait points backwards in the trace, so that no
 //! replay can lock itself up; a new thread waits for the call that made it, a parent for the child that it waited for.
 
+mod uses;
+
 use std::collections::HashMap;
 
 use uses::{Use, Uses};
@@ -15,10 +17,6 @@ use crate::call::{Call, Kind, flags};
 use crate::format::Names;
 use crate::initial::{Initial, State};
 use crate::path::parent;
-
-#[cfg(test)]
-mod tests;
-mod uses;
 
 /// When a call may begin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -214,7 +212,7 @@ struct Handle {
     name: u32,
 }
 
-/// Which file each name is, and each descriptor.
+/// The file of each name and of each descriptor.
 #[derive(Debug, Default)]
 struct Resources {
     files: HashMap<u32, u64>,
@@ -344,7 +342,7 @@ impl Resources {
         }
     }
 
-    /// What is what after the call; `gone` is told what nobody will use again.
+    /// Updates names and descriptors after the call; `gone` gets those that no later call uses.
     fn after(&mut self, call: &Call, names: &Names, mut gone: impl FnMut(u64)) {
         let _ = names;
         if call.result < 0 {
@@ -382,3 +380,6 @@ impl Resources {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

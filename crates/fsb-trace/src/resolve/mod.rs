@@ -3,6 +3,12 @@
 //! Descriptors are followed through opening, duplicating, inheriting and closing; a descriptor of the trace is closed when its
 //! last holder lets it go. Paths become names below the root; what lies outside is counted and left out.
 
+mod processes;
+mod raw;
+mod sink;
+mod tables;
+mod world;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tables::{Held, Tables};
@@ -17,14 +23,6 @@ pub use sink::Sink;
 pub use tables::Shared;
 pub(crate) use world::Past;
 pub use world::{Before, World};
-
-mod processes;
-mod raw;
-mod sink;
-mod tables;
-#[cfg(test)]
-mod tests;
-mod world;
 
 /// A call that has begun.
 #[derive(Debug)]
@@ -441,7 +439,7 @@ struct Guess {
     written: u64,
 }
 
-/// Names that nobody could look at.
+/// Names that the recorder could not examine.
 #[derive(Debug, Default)]
 struct Guesses {
     names: BTreeMap<u32, Guess>,
@@ -514,13 +512,13 @@ impl Guesses {
         }
     }
 
-    /// What was there, directories of others included.
+    /// The files that existed, with the directories above them.
     fn states(&mut self) -> Vec<Initial> {
         let names = std::mem::take(&mut self.names);
         let there = names.into_iter().filter(|(_, guess)| guess.there || !guess.decided);
         there
             .map(|(name, guess)| {
-                // Nobody called anything on it: it is part of another path.
+                // No call used it: it is part of another path.
                 let directory = guess.directory || !guess.decided;
                 let state = if directory { State::Directory } else { State::File { size: guess.size, data: None } };
                 Initial { name, state }
@@ -531,3 +529,6 @@ impl Guesses {
 
 /// The number of "File exists".
 const EEXIST: i32 = 17;
+
+#[cfg(test)]
+mod tests;

@@ -7,9 +7,6 @@ use crate::format::{Names, Overhead};
 use crate::initial::{Initial, State};
 use crate::path::parent;
 
-#[cfg(test)]
-mod tests;
-
 /// Pieces that the time is cut into.
 pub const SLICES: usize = 60;
 
@@ -176,7 +173,7 @@ impl Sizes {
     }
 }
 
-/// What is done to one file.
+/// The use of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileUse {
     pub calls: u64,
@@ -280,3 +277,6 @@ impl Files {
         all
     }
 }
+
+#[cfg(test)]
+mod tests;

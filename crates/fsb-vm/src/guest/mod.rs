@@ -4,6 +4,9 @@
 //! gives back those of the port that asks whether it lives, reaps whoever is left to it, and switches off. The child is
 //! this program again and serves the run; it waits for its own children, which a PID 1 that reaps everybody could not.
 
+mod ready;
+mod root;
+
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -22,9 +25,6 @@ use crate::error::VmError;
 
 pub(crate) use ready::{HEARTBEAT_PORT, PORT};
 pub(crate) use root::ROOT_TAG;
-
-mod ready;
-mod root;
 
 /// The first argument of the one child of the guest's PID 1, which serves the run.
 pub const GUEST_ARGUMENT: &str = "__vm-guest";
@@ -203,7 +203,7 @@ fn connect(port: File, stream: UnixStream) -> Result<Moved, VmError> {
     start().map_err(unserved)
 }
 
-/// Answers whoever asks whether this guest lives, as long as it does.
+/// Answers the question whether this guest lives, as long as it does.
 fn give_back(port: File) -> Result<(), VmError> {
     let start = || -> io::Result<()> {
         let out = port.try_clone()?;
@@ -240,7 +240,7 @@ fn echo(mut from: impl Read, mut to: impl Write, pause: Duration) {
                     std::thread::sleep(pause);
                 }
             }
-            // Nothing comes where nobody listens, and somebody may again.
+            // Without a listener nothing comes; a listener may return.
             _ => std::thread::sleep(pause),
         }
     }

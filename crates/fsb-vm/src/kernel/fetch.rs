@@ -266,7 +266,7 @@ fn sweep(kernels: &Path) {
 }
 
 /// Drivers that a guest has no device for, three quarters of a distribution's modules. (`net`, for the file systems of
-/// networks, is no driver.)
+/// networks, holds no drivers.)
 const LEFT_OUT: [&str; 24] = [
     "sound/",
     "drivers/accel/",
@@ -304,7 +304,7 @@ struct Unpacking<'a> {
     pub modules: bool,
 }
 
-/// What a file of a package is to us.
+/// The role of a file of a package.
 #[derive(Debug, PartialEq, Eq)]
 enum Part<'a> {
     Image(&'a str),

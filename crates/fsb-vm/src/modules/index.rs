@@ -138,7 +138,7 @@ fn below(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
     Ok(files)
 }
 
-/// What of them matters here.
+/// The fields of it that are used here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Info {
     /// Modules that must be loaded before.
@@ -150,7 +150,7 @@ struct Info {
     pub after: Vec<String>,
 }
 
-/// Reads that of a file; absent where that is no module. Of one that is not packed only the parts that matter are read:
+/// Reads that of a file; `None` if the file is not a module. Of one that is not packed only the parts that matter are read:
 /// modules with debug information have hundreds of megabytes.
 fn of(path: &Path) -> Result<Option<Info>, VmError> {
     if path.extension().is_some_and(|extension| extension == "ko") {

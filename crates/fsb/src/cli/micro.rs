@@ -21,7 +21,7 @@ use super::help::heading;
 use crate::front::{self, Turn};
 use crate::journal::Nowhere;
 use crate::progress::{Progress, Verbosity};
-use crate::stderr::notify;
+use crate::stderr::{notify, say};
 use crate::{author, code, exit, results};
 
 /// Where settings are read from, in the current directory.
@@ -254,7 +254,9 @@ impl Log {
         if level < self.least {
             return Ok(());
         }
-        if self.console {
+        if self.console && level >= Level::Warning {
+            say(text);
+        } else if self.console {
             results::print(&format!("{text}\n"))?;
         }
         self.append(level, text)

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{code, exit};
 
 /// A workload as `--workload` names it: `KIND[,PARAM=VALUE…]`, such as `read,access=random,block_size=4K`.
-pub fn workload(text: &str) -> anyhow::Result<WorkloadSpec> {
+fn workload(text: &str) -> anyhow::Result<WorkloadSpec> {
     let mut parts = text.split(',').map(str::trim);
     let name = parts.next().unwrap_or_default();
     let mut params = Params::new();
@@ -33,6 +33,11 @@ pub fn workload(text: &str) -> anyhow::Result<WorkloadSpec> {
         }
     }
     Ok(WorkloadSpec::new(name, params))
+}
+
+/// The workloads of all options `--workload`.
+pub fn workloads(texts: &[String]) -> anyhow::Result<Vec<WorkloadSpec>> {
+    texts.iter().map(|text| workload(text)).collect()
 }
 
 /// Whether an argument names a plan.

@@ -287,7 +287,7 @@ fn processes() -> Vec<String> {
 }
 
 impl Traces {
-    /// Returns what the earlier look did not see. Runs of others that end meanwhile leave less, which is no fault.
+    /// Returns what the earlier look did not see. Runs of others that end meanwhile leave less: that is allowed.
     fn since(self, before: &Traces) -> Traces {
         let new = |now: Vec<String>, before: &[String]| now.into_iter().filter(|one| !before.contains(one)).collect();
         Traces {

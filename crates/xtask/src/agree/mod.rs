@@ -4,6 +4,10 @@
 //! What files hold before is made once, by our engine, and fio's names are hard links to the same files. New files are
 //! each side's own, and are removed before the other's turn. Caches are emptied before each side of a row that begins cold.
 
+mod fio;
+mod ours;
+mod row;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,10 +22,6 @@ use rustix::thread::CpuSet;
 use crate::bench::Options;
 use crate::summary::Median;
 use crate::{image, peers};
-
-mod fio;
-mod ours;
-mod row;
 
 /// What rows are done on.
 const TARGETS: [&str; 2] = ["ext4", "xfs"];
@@ -167,7 +167,7 @@ pub struct Line {
     pub ratio: Median,
 }
 
-/// How far from 1 two that do the same may be.
+/// The range of ratios of two rows that do the same.
 const WITHIN: [f64; 2] = [0.95, 1.05];
 
 /// Prints what the table is about.

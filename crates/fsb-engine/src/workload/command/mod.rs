@@ -4,6 +4,12 @@
 //! the command, and the syncfs that makes its work durable. Programs run as the worker does: as its user, with nothing writable
 //! but the target, a private /dev/shm where TMPDIR points, and what `writable` names.
 
+mod options;
+mod printed;
+mod processes;
+mod program;
+mod script;
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -25,12 +31,6 @@ use crate::task::{Gate, Measurement, Ready};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
 use crate::{EngineError, ParamError, Sizing, backend, fileset, threads};
-
-mod options;
-mod printed;
-mod processes;
-mod program;
-mod script;
 
 /// What a run of the command is counted as.
 const OPERATION: &str = "command";
@@ -286,9 +286,6 @@ impl ThreadJob for CommandThread<'_> {
     }
 }
 
-#[cfg(test)]
-mod tests;
-
 /// The longest time until a service is ready.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The longest time until a service has stopped.
@@ -296,7 +293,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 10 } else { 
 /// Time between two looks at one that is not ready yet.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Services that run. Dropping them leaves them to whoever ends all processes.
+/// Services that run. Dropping them leaves them running until the worker ends.
 struct Services<'o> {
     running: Vec<(&'o Service, Running)>,
 }
@@ -382,3 +379,6 @@ fn until_ready(service: &Service, running: Running, around: &Surroundings) -> Re
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

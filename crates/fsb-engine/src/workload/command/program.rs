@@ -270,7 +270,7 @@ impl Reading {
         Ok(Reading { kept, reader })
     }
 
-    /// What came. A process that the program left behind may hold the other end for ever: it is not waited for long.
+    /// The output so far. A process that the program left behind may hold the other end for ever: it is not waited for long.
     fn take(self) -> Vec<u8> {
         const PATIENCE: Duration = Duration::from_millis(200);
         let begun = Instant::now();
@@ -281,7 +281,7 @@ impl Reading {
     }
 }
 
-/// The last lines of a text, in one: at most so many characters.
+/// The last lines of a text, in one line of at most `most` characters.
 fn last_lines(text: &str, most: usize) -> String {
     let mut lines: Vec<&str> = Vec::new();
     let mut length = 0;

@@ -4,6 +4,10 @@
 //! the device. The source of a copy lies in memory: of one into the target it was never anywhere else. Contents are
 //! incompressible and a function of the seed and the file, as everywhere.
 
+mod copying;
+mod options;
+mod tree;
+
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
@@ -32,10 +36,6 @@ use crate::task::{ClockSpec, Gate, Measurement, Rate, Ready};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
 use crate::{EngineError, ParamError, Sizing, fileset, order, threads};
-
-mod copying;
-mod options;
-mod tree;
 
 /// The tree that is there, and the one that is made.
 const TREES: [&str; 2] = ["source", "copy"];
@@ -191,10 +191,7 @@ impl FileTreeJob {
     }
 }
 
-#[cfg(test)]
-mod tests;
-
-/// What all workers look at.
+/// The state that all workers read.
 struct TreeThreads<'s> {
     options: &'s Options,
     set: &'s Path,
@@ -214,7 +211,7 @@ struct TreeThreads<'s> {
     failed: AtomicBool,
 }
 
-/// What one worker works with.
+/// The state of one worker.
 struct ThreadState {
     files: Range<usize>,
     memory: Memory,
@@ -377,3 +374,6 @@ impl ThreadJob for TreeThreads<'_> {
         synced.map_err(|errno| EngineError::call("syncfs of", self.set, errno))
     }
 }
+
+#[cfg(test)]
+mod tests;

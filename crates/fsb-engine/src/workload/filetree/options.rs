@@ -223,6 +223,8 @@ impl Options {
 }
 
 /// A published set.
+///
+/// The file sets of Fedorchuk 2008, made by recipe from the description of them: the files themselves are not published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PublishedSet {
     Music,
@@ -232,7 +234,7 @@ enum PublishedSet {
     All,
 }
 
-/// Decimal, as disks and their files were told.
+/// Decimal, as sizes of disks and files were given.
 const MB: u64 = 1_000_000;
 /// MB of the 16 files of music: 357 in all.
 const MUSIC: [u64; 16] = [10, 15, 18, 20, 21, 22, 23, 23, 24, 24, 25, 25, 26, 27, 27, 27];

@@ -6,6 +6,21 @@
 //! so the time that it takes tells them apart; beside it stand the latencies of each kind of operation, and what was
 //! done.
 
+mod async_writes;
+mod draw;
+mod entries;
+mod opened;
+mod operations;
+mod options;
+mod program;
+mod report;
+mod sets;
+mod shared;
+mod sync;
+mod thread;
+mod thread_job;
+mod tree;
+
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -34,21 +49,6 @@ use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
 use crate::{EngineError, ParamError, Sizing, fileset, threads};
-
-mod async_writes;
-mod draw;
-mod entries;
-mod opened;
-mod operations;
-mod options;
-mod program;
-mod report;
-mod sets;
-mod shared;
-mod sync;
-mod thread;
-mod thread_job;
-mod tree;
 
 /// The operation that is counted: all kinds of them.
 const OPERATION: &str = "operation";

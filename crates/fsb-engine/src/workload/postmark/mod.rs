@@ -6,6 +6,9 @@
 //! it. Which files are meant is drawn from the run's own seed, so each block has another pool and all targets of a
 //! block the same.
 
+mod options;
+mod report;
+
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,9 +34,6 @@ use crate::task::{ClockSpec, Gate, Measurement, Ready};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
 use crate::{EngineError, ParamError, Sizing, backend, fileset, processes, threads};
-
-mod options;
-mod report;
 
 /// The operation that is counted.
 const TRANSACTION: &str = "transaction";
@@ -179,13 +179,13 @@ struct PostmarkThreads<'s> {
     context: &'s Context,
     backend: &'static dyn Backend,
     rendezvous: &'s Rendezvous,
-    /// What is synced at the end.
+    /// The file system that is synced at the end.
     root: Directory,
     /// A thread has failed; processes are ended by their parent.
     failed: AtomicBool,
 }
 
-/// What one worker works with.
+/// The state of one worker.
 struct ThreadState {
     ops: FileOps<'static>,
     pool: Pool<Numbers>,
@@ -251,7 +251,7 @@ impl<'s> PostmarkThreads<'s> {
         Ok(())
     }
 
-    /// Whether another thread has failed: it is no use to go on, and the error is for that one to tell.
+    /// Whether another thread has failed: this one ends too, and the other one reports the error.
     #[inline]
     fn over(&self) -> bool {
         self.failed.load(Ordering::Relaxed)

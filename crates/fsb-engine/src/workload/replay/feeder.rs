@@ -205,6 +205,9 @@ impl<R: Read> Source<R> {
 }
 
 /// The places of descriptors.
+///
+/// The place of each open descriptor of the trace. Only the lane that gave a place up uses it again, because its own order
+/// is certain: memory grows with the descriptors that are open at once, not with the trace.
 #[derive(Debug, Default)]
 struct Slots {
     places: HashMap<u32, u32>,

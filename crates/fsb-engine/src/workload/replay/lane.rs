@@ -267,7 +267,7 @@ impl Turns {
         }
     }
 
-    /// Waits until the lane has ended so many calls; nothing where `given_up` said so first.
+    /// Waits until the lane has ended `number` calls; `None` if `given_up` ends the wait.
     #[inline]
     fn wait(&self, lane: u32, number: u32, given_up: impl Fn() -> bool) -> Option<Ended> {
         let Some(progress) = self.0.get(lane as usize) else { return Some(Ended::Before) };
@@ -276,7 +276,7 @@ impl Turns {
             return None;
         }
         let ended_ns = progress.ended_ns[number as usize & 1].load(Ordering::Acquire);
-        // The time is written again by the next call but one only: where the lane stands at this one it is this one's.
+        // The time is written again by the next call but one only: while the lane is at this call, it is the time of this call.
         Some(match progress.ended.load(Ordering::Acquire) {
             ended if ended == number => Ended::At(ended_ns),
             _ if before < number => Ended::Meanwhile,

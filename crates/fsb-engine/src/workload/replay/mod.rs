@@ -4,6 +4,13 @@
 //! as long as it took, or a multiple of that, or none. What is timed is the whole, from the first call to the last one, with
 //! those syncs that the program asked for. Every result is compared with the recorded one.
 
+mod calls;
+mod feeder;
+mod lane;
+mod options;
+mod source;
+mod step;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -29,15 +36,6 @@ use crate::data::Data;
 use crate::profile::Profile;
 use crate::task::{Gate, Measurement, Ready};
 use crate::{EngineError, ParamError, Sizing, backend, fileset, threads};
-
-mod calls;
-mod feeder;
-mod lane;
-mod options;
-mod source;
-mod step;
-#[cfg(test)]
-mod tests;
 
 /// What a call is counted as.
 const OPERATION: &str = "call";
@@ -239,7 +237,7 @@ fn file(path: &Path, size: u64, pieces: Option<&[(u64, u64)]>, data: &mut Data, 
     file.set_len(size)
 }
 
-/// Sizes that no file system has, or this one has no room for, are told before anything is made.
+/// Sizes that no file system has, or this one has no room for, are refused before anything is made.
 fn check_room(set: &Path, skimmed: &Skimmed) -> Result<(), EngineError> {
     let mut needed: u64 = 0;
     for Initial { state, .. } in &skimmed.initial {
@@ -264,3 +262,6 @@ fn check_room(set: &Path, skimmed: &Skimmed) -> Result<(), EngineError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

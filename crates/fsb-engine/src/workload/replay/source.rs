@@ -76,6 +76,7 @@ fn trace() -> Vec<u8> {
     write().unwrap_or_default()
 }
 
+/// The trace is small: two threads, one of which writes what the other one reads.
 fn write() -> Result<Vec<u8>, fsb_trace::TraceError> {
     let mut out = Writer::new(Vec::new(), &Header { by: "nobody".to_owned(), ..Header::default() })?;
     let there = out.name(b"there")?;

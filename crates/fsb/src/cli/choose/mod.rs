@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use clap::Args;
 use fsb_codes::notice;
 use fsb_model::race::Refused;
-use fsb_model::{Bytes, Identity, Race, WorkloadSpec};
+use fsb_model::{Bytes, Identity, Race};
 use fsb_report::show::entry;
 use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
 
 use self::candidates::Raced;
 use super::help::heading;
-use super::plan_text::workload;
+use super::plan_text::workloads;
 use super::run::{CommandArguments, check_units, check_words, note_on_repeats};
 use crate::front::{self, Turn};
 use crate::progress::Verbosity;
@@ -118,8 +118,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     if arguments.list {
         return list(&raced, &refused, arguments.risky);
     }
-    let mut workloads: Vec<WorkloadSpec> =
-        arguments.workloads.iter().map(|text| workload(text)).collect::<anyhow::Result<_>>()?;
+    let mut workloads = workloads(&arguments.workloads)?;
     let is_noted = arguments.command.repeats() && !arguments.verbosity.quiet;
     let command = arguments.command.workload(None, true)?;
     if command.is_some() && (arguments.suite.is_some() || !workloads.is_empty()) {

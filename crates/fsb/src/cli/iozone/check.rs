@@ -207,16 +207,13 @@ fn apart<'p>(output: &Path, mut files: impl Iterator<Item = &'p PathBuf>) -> any
 fn not_whole(rows: &[Row]) {
     let mut odd = rows.iter().filter(|row| !row.is_whole());
     let Some(first) = odd.next() else { return };
-    let pairs = 1 + odd.count();
-    let more = match pairs - 1 {
-        0 => String::new(),
-        more => format!(" (and {more} more pairs)"),
-    };
+    let others = odd.count();
+    let more = if others == 0 { String::new() } else { format!(" (and {others} more pairs)") };
     let text = format!(
         "warning: a file of {} kB is not a multiple of a record of {} kB{more}: as in IOzone its last bytes are not touched",
         first.file, first.record
     );
-    let fields = [("file_kb", first.file.into()), ("record_kb", first.record.into()), ("pairs", pairs.into())];
+    let fields = [("file_kb", first.file.into()), ("record_kb", first.record.into()), ("pairs", (others + 1).into())];
     notify(&notice::PARTIAL_RECORDS, fields, &text);
 }
 

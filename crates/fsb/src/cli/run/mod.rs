@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use fsb_codes::notice;
 use fsb_model::units::parse_duration;
-use fsb_model::{Bytes, Identity, Place, Target, WorkloadSpec};
+use fsb_model::{Bytes, Identity, Place, Target};
 use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
 use fsb_runner::{shipped_plan, suite, vm};
 use fsb_testbed::control;
@@ -21,7 +21,7 @@ pub(super) use self::command::{is_program, note_on_repeats};
 use self::series::Making;
 use self::trace::TraceArguments;
 use super::help::heading;
-use super::plan_text::{is_plan, read_plan, workload};
+use super::plan_text::{is_plan, read_plan, workloads};
 use crate::author;
 use crate::front::{self, Turn};
 use crate::progress::Verbosity;
@@ -258,8 +258,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         }
         (command, trace) => command.or(trace),
     };
-    let named: Vec<WorkloadSpec> =
-        arguments.workloads.iter().map(|text| workload(text)).collect::<anyhow::Result<_>>()?;
+    let named = workloads(&arguments.workloads)?;
     let says_what = suite.is_some() || under.suite.is_some() || !under.workloads.is_empty() || !named.is_empty();
     let (workloads, image) = match (&arguments.tree, command) {
         (None, None) => (named, None),
