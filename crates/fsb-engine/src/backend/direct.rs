@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::probe_file::ProbeFile;
+use super::session::ProbeFile;
 use super::{Capabilities, Direct, KernelNamespace, Namespace, ProbeTarget, Verb};
 use crate::data::{Memory, PAGE};
 use crate::{EngineError, residency};

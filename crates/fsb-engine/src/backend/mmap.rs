@@ -13,10 +13,10 @@ use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
 
 use super::files::{self, Table};
 use super::map::Mapping;
-use super::probe_file::ProbeFile;
+use super::session::ProbeFile;
 use super::{
     Backend, Capabilities, Direct, Directory, Flush, IoRequest, OpenFlags, ProbeTarget, Queued, Session, Setup, Slot,
-    Verb, sigbus,
+    Verb, map,
 };
 use crate::EngineError;
 use crate::memory::PAGE;
@@ -83,7 +83,7 @@ impl Backend for Mmap {
     }
 
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
-        sigbus::install();
+        map::install();
         Ok(Box::new(MmapSession { files: Table::new(setup), after_record: self.after_record }))
     }
 }

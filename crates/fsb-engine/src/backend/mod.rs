@@ -19,15 +19,11 @@ mod conformance;
 mod direct;
 pub(crate) mod files;
 pub(crate) mod map;
-mod member;
 mod mmap;
-mod namespace;
 mod null;
-mod probe_file;
 mod psync;
 mod psyncv;
 mod session;
-pub(crate) mod sigbus;
 #[cfg(test)]
 mod skeleton;
 pub(crate) mod stdio;
@@ -40,9 +36,9 @@ use fsb_model::{Bytes, CacheState};
 use crate::EngineError;
 use crate::memory::PAGE;
 pub use arguments::{Directory, Flush, OpenFlags, Purpose, RangeLock, Setup, Slot};
-pub use member::{Backend, Capabilities, ProbeTarget};
-pub use namespace::{KernelNamespace, Namespace};
+pub use session::{Backend, Capabilities, ProbeTarget};
 pub use session::{Completion, IoRequest, Queued, Session, Verb};
+pub use session::{KernelNamespace, Namespace};
 
 /// All backends.
 pub static REGISTRY: &[&dyn Backend] = &[

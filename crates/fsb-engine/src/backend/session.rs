@@ -1,14 +1,22 @@
-//! What a thread calls: its open files, and the requests on them.
+//! The interface of a backend: its capabilities, the session of a thread with its open files and requests, and the calls on
+//! names. Also the files with which backends try out what a file system can do.
 
 use std::ffi::CStr;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
-use rustix::fd::{BorrowedFd, OwnedFd};
-use rustix::fs::{FallocateFlags, Mode, SeekFrom, Timestamps};
+use fsb_model::observed::Direct;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RawDir, SeekFrom, Timestamps};
 use rustix::io::Errno;
 
-use super::arguments::{Directory, Flush, OpenFlags, RangeLock, Slot};
+use super::arguments::{Directory, Flush, OpenFlags, RangeLock, Setup, Slot};
 use super::files;
+use crate::EngineError;
 
 /// Which way data goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,5 +195,254 @@ pub trait Session {
     /// Waits for the lock of fcntl on a range of the file; a length of 0 is all of it.
     fn lock(&mut self, slot: Slot, lock: RangeLock, offset: u64, length: u64) -> Result<(), Errno> {
         files::lock(self.descriptor(slot)?, lock, offset, length)
+    }
+}
+
+/// The capabilities of a backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// It touches files. One that does not is for testing, and nothing is prepared or removed for it.
+    pub real: bool,
+    /// The most requests under way at once; 1 is synchronous.
+    pub depth: u32,
+    /// It goes past the page cache: data is never warm, and timed calls wait for the device.
+    pub direct: bool,
+    /// Written data is on the device when the call returns.
+    pub synced: bool,
+    /// It can write at the end of a file, wherever that is.
+    pub appends: bool,
+    /// Bytes that records must be multiples of.
+    pub granule: u64,
+    /// An open file is quicker the second time, for it remembers what was used: a mapping keeps its pages.
+    pub remembers: bool,
+    /// Other threads of this process make the calls for it: a descriptor must mean the same file in all of them.
+    pub helped: bool,
+    /// All calls of a session are its own, those at a file's own position too, and others see at once what they did: it
+    /// serves workloads that make any call.
+    pub sequential: bool,
+}
+
+impl Capabilities {
+    /// The capabilities of plain calls through the page cache, from which others are derived.
+    pub const PLAIN: Capabilities = Capabilities {
+        real: true,
+        depth: 1,
+        direct: false,
+        synced: false,
+        appends: true,
+        granule: 1,
+        remembers: false,
+        helped: false,
+        sequential: true,
+    };
+}
+
+/// The place and the requests that direct I/O is tried for.
+#[derive(Debug, Clone, Copy)]
+pub struct ProbeTarget<'p> {
+    /// The directory that all files lie below. A file may be made in it for a trial, if it is removed again.
+    pub directory: &'p Path,
+    /// One of the files, unless all of them are yet to be made.
+    pub file: Option<&'p Path>,
+    /// The direction.
+    pub verb: Verb,
+    /// Bytes of a record.
+    pub record_size: u64,
+}
+
+/// A member of the registry.
+pub trait Backend: Sync {
+    /// The name in plans, records and tables.
+    fn name(&self) -> &'static str;
+
+    /// One line on what it does.
+    fn about(&self) -> &'static str;
+
+    /// Returns its capabilities.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Returns the backend that makes calls on the same files for work that is not measured. Returns `None` for the plain
+    /// calls of psync.
+    fn plain(&self) -> Option<&'static dyn Backend> {
+        None
+    }
+
+    /// The calls on names.
+    fn namespace(&self) -> &'static dyn Namespace {
+        &KernelNamespace
+    }
+
+    /// Refuses a place that it cannot serve, and says why. Asked once, before the clock. The answer is what a direct
+    /// backend found out; others have none.
+    fn examine(&self, _place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
+        Ok(None)
+    }
+
+    /// Creates the session that one thread moves its data through. Called in that thread, before the clock starts.
+    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError>;
+}
+
+/// Calls on names, relative to an open directory. None of them may allocate, lock or log.
+pub trait Namespace: Sync {
+    /// Opens a directory by its path.
+    fn open_root(&self, path: &Path) -> Result<Directory, Errno>;
+    /// Opens a directory below another one.
+    fn open_directory(&self, at: &Directory, name: &CStr) -> Result<Directory, Errno>;
+    /// Asks for a file's attributes.
+    fn stat(&self, at: &Directory, name: &CStr) -> Result<(), Errno>;
+    /// Gives a file another name.
+    fn rename(&self, at: &Directory, from: &CStr, to: &CStr) -> Result<(), Errno>;
+    /// Removes a file.
+    fn unlink(&self, at: &Directory, name: &CStr) -> Result<(), Errno>;
+    fn make_directory(&self, at: &Directory, name: &CStr, mode: Mode) -> Result<(), Errno> {
+        rustix::fs::mkdirat(at.fd(), name, mode)
+    }
+    /// Removes an empty directory.
+    fn remove_directory(&self, at: &Directory, name: &CStr) -> Result<(), Errno> {
+        rustix::fs::unlinkat(at.fd(), name, AtFlags::REMOVEDIR)
+    }
+    /// Gives a file that is there a second name.
+    fn link(&self, at: &Directory, there: &CStr, name: &CStr) -> Result<(), Errno> {
+        rustix::fs::linkat(at.fd(), there, at.fd(), name, AtFlags::empty())
+    }
+    /// Makes a symbolic link.
+    fn symbolic_link(&self, at: &Directory, target: &CStr, name: &CStr) -> Result<(), Errno> {
+        rustix::fs::symlinkat(target, at.fd(), name)
+    }
+    /// Sets when something was used and changed last.
+    fn set_times(&self, at: &Directory, name: &CStr, times: &Timestamps) -> Result<(), Errno> {
+        rustix::fs::utimensat(at.fd(), name, times, AtFlags::empty())
+    }
+    /// Sets the permissions of something.
+    fn set_mode(&self, at: &Directory, name: &CStr, mode: Mode) -> Result<(), Errno> {
+        rustix::fs::chmodat(at.fd(), name, mode, AtFlags::empty())
+    }
+    /// Calls `visit` with the name of each entry but `.` and `..` until it breaks off. `expected` is how many there
+    /// should be: the kernel knows better, and only a tree that touches nothing goes by it.
+    fn list(
+        &self,
+        directory: &Directory,
+        buffer: &mut [MaybeUninit<u8>],
+        expected: u64,
+        visit: &mut dyn FnMut(&CStr) -> ControlFlow<()>,
+    ) -> Result<(), Errno>;
+    /// Returns when the directory itself is on the device.
+    fn sync_directory(&self, directory: &Directory) -> Result<(), Errno>;
+    /// Returns when everything on the file system of the directory is on the device.
+    fn sync_file_system(&self, directory: &Directory) -> Result<(), Errno>;
+}
+
+/// The kernel's usual calls.
+#[derive(Debug)]
+pub struct KernelNamespace;
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// From linux/magic.h.
+const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
+
+impl Directory {
+    /// The descriptor; the working directory's where there is none.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_ref().map_or(CWD, |fd| fd.as_fd())
+    }
+}
+
+impl Namespace for KernelNamespace {
+    fn open_root(&self, path: &Path) -> Result<Directory, Errno> {
+        rustix::fs::open(path, DIRECTORY, Mode::empty()).map(|fd| Directory(Some(fd)))
+    }
+
+    fn open_directory(&self, at: &Directory, name: &CStr) -> Result<Directory, Errno> {
+        rustix::fs::openat(at.fd(), name, DIRECTORY, Mode::empty()).map(|fd| Directory(Some(fd)))
+    }
+
+    fn stat(&self, at: &Directory, name: &CStr) -> Result<(), Errno> {
+        rustix::fs::statat(at.fd(), name, AtFlags::SYMLINK_NOFOLLOW).map(drop)
+    }
+
+    fn rename(&self, at: &Directory, from: &CStr, to: &CStr) -> Result<(), Errno> {
+        rustix::fs::renameat(at.fd(), from, at.fd(), to)
+    }
+
+    fn unlink(&self, at: &Directory, name: &CStr) -> Result<(), Errno> {
+        match &at.0 {
+            Some(directory) => rustix::fs::unlinkat(directory, name, AtFlags::empty()),
+            None => rustix::fs::unlink(name),
+        }
+    }
+
+    fn list(
+        &self,
+        directory: &Directory,
+        buffer: &mut [MaybeUninit<u8>],
+        _expected: u64,
+        visit: &mut dyn FnMut(&CStr) -> ControlFlow<()>,
+    ) -> Result<(), Errno> {
+        let mut entries = RawDir::new(directory.fd(), buffer);
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name != c"." && name != c".." && visit(name).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_directory(&self, directory: &Directory) -> Result<(), Errno> {
+        rustix::fs::fsync(directory.fd())
+    }
+
+    fn sync_file_system(&self, directory: &Directory) -> Result<(), Errno> {
+        rustix::fs::syncfs(directory.fd())?;
+        // Over FUSE, syncfs writes what the kernel holds to the device, but nobody tells the device to flush its cache
+        // (seen with ntfs-3g); the server does when a directory is synced.
+        let over_fuse = rustix::fs::fstatfs(directory.fd())?.f_type == FUSE_SUPER_MAGIC;
+        if over_fuse { rustix::fs::fsync(directory.fd()) } else { Ok(()) }
+    }
+}
+
+/// A file that is there, or one that was made for a trial and is gone when this is dropped.
+#[derive(Debug)]
+pub(super) struct ProbeFile {
+    path: PathBuf,
+    ours: bool,
+}
+
+impl ProbeFile {
+    /// The place's own file, where it has one.
+    pub(super) fn of(place: &ProbeTarget<'_>) -> Result<ProbeFile, EngineError> {
+        match place.file {
+            Some(path) => Ok(ProbeFile { path: path.to_owned(), ours: false }),
+            None => ProbeFile::new(place.directory, "trial").map(|(trial, _)| trial),
+        }
+    }
+
+    /// A new file and its descriptor for reading and writing.
+    pub(super) fn new(directory: &Path, name: &str) -> Result<(ProbeFile, File), EngineError> {
+        let path = directory.join(name);
+        let opened = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+        let file = opened.map_err(|error| EngineError::io("create", &path, &error))?;
+        Ok((ProbeFile { path, ours: true }, file))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens it for a direction; always for reading too, as a mapping needs it.
+    pub(super) fn open(&self, verb: Verb, flags: OFlags) -> io::Result<File> {
+        let writes = verb == Verb::Write;
+        OpenOptions::new().read(true).write(writes).custom_flags(flags.bits() as i32).open(&self.path)
+    }
+}
+
+impl Drop for ProbeFile {
+    fn drop(&mut self) {
+        if self.ours {
+            // Nobody is left to tell; what remains is removed with the set that it lies in.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }

@@ -9,14 +9,12 @@
 //! threads or in processes that are this program again ([`child_main`]). How a record is moved is a matter of
 //! [`IoMethod`], each in a file of its own.
 
-mod calls;
 mod content;
 mod files;
 mod group;
 mod open;
 mod perform;
 mod phase;
-mod records;
 mod start_barrier;
 
 pub use content::{Check, Corruption};

@@ -1,4 +1,10 @@
-//! The calls that move the records of a phase: of streams, of mapped files, and asynchronous ones.
+//! The calls that move the records of a phase: read and write, streams, mapped files and asynchronous requests.
+//!
+//! * Calls: pread and pwrite if IOzone seeks first, otherwise read and write.
+//! * Streams: fopen, fwrite, fread and fclose of the C library, with a buffer of one record.
+//! * Mappings: loads and stores through a mapping of the file.
+//! * Asynchronous: POSIX requests of the C library, a fixed number of them in flight. A request has its own memory. With
+//!   IOzone's `-H` each record is copied: from the caller's record before a write, into it after a read.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -8,16 +14,14 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
 
-use super::calls::Calls;
-use super::content::RecordContent;
+use super::content::{Corruption, RecordContent};
 use super::files;
 use super::phase::{IoMethod, Msync, Operation, Phase, PhaseError};
-use super::records::{Fault, READ, Records, WRITE, prime};
 use crate::EngineError;
 use crate::backend::aio::ControlBlock;
-use crate::backend::map::Mapping;
+use crate::backend::map::{self, Mapping};
 use crate::backend::stdio::Stream;
-use crate::backend::{Verb, files as calls, sigbus};
+use crate::backend::{Verb, files as calls};
 use crate::memory::Memory;
 
 /// Opens the file of a phase. `together` is whether it is one of several that run at once.
@@ -49,7 +53,7 @@ struct StreamFile<'p> {
 }
 
 impl<'p> StreamFile<'p> {
-    fn open(phase: &'p Phase) -> Result<StreamFile<'p>, PhaseError> {
+    pub(super) fn open(phase: &'p Phase) -> Result<StreamFile<'p>, PhaseError> {
         let mode = match phase.operation {
             Operation::Fread => c"r",
             Operation::Fwrite if !phase.path.exists() => c"w+",
@@ -129,7 +133,12 @@ struct MappedFile<'p> {
 
 impl<'p> MappedFile<'p> {
     /// `written` is whether the file is open for writing; IOzone maps it so for random reads too.
-    fn new(phase: &'p Phase, file: OwnedFd, written: bool, msync: Msync) -> Result<MappedFile<'p>, PhaseError> {
+    pub(super) fn new(
+        phase: &'p Phase,
+        file: OwnedFd,
+        written: bool,
+        msync: Msync,
+    ) -> Result<MappedFile<'p>, PhaseError> {
         let content = RecordContent::new(phase.check, phase.rank);
         let mut record = Memory::new(phase.record_size as usize);
         content.fill(record.as_mut());
@@ -143,7 +152,7 @@ impl<'p> MappedFile<'p> {
             let moved = calls::write_at(&file, record.as_mut(), last);
             Fault::whole(WRITE, moved, record.as_mut().len()).map_err(|fault| fault.of(phase, last))?;
         }
-        sigbus::install();
+        map::install();
         let refused = |errno| EngineError::call("map", &phase.path, errno);
         let length = rustix::fs::fstat(&file).map_err(refused)?.st_size as u64;
         if length < phase.file_size {
@@ -225,7 +234,7 @@ impl Records for MappedFile<'_> {
 ///
 /// A request has memory of its own. Where IOzone copies (`-H`), each record passes through one record of the caller on its
 /// way: from it before a write, into it after a read.
-struct Asynchronous<'p> {
+pub(super) struct Asynchronous<'p> {
     phase: &'p Phase,
     /// Before the file, so that none is under way when that is closed.
     requests: Vec<QueuedRecord>,
@@ -248,7 +257,7 @@ struct QueuedRecord {
 }
 
 impl<'p> Asynchronous<'p> {
-    fn new(phase: &'p Phase, file: OwnedFd, depth: u32, copy: bool) -> Asynchronous<'p> {
+    pub(super) fn new(phase: &'p Phase, file: OwnedFd, depth: u32, copy: bool) -> Asynchronous<'p> {
         let content = RecordContent::new(phase.check, phase.rank);
         let size = phase.record_size as usize;
         let mut record = Memory::new(size);
@@ -352,4 +361,165 @@ impl Drop for QueuedRecord {
             let _ = self.block.wait();
         }
     }
+}
+
+pub(super) struct Calls<'p> {
+    phase: &'p Phase,
+    file: OwnedFd,
+    content: RecordContent,
+    record: Memory,
+    /// From the start to the end, so that the kernel may keep the place.
+    sequential: bool,
+}
+
+impl<'p> Calls<'p> {
+    pub(super) fn new(phase: &'p Phase, file: OwnedFd) -> Calls<'p> {
+        let content = RecordContent::new(phase.check, phase.rank);
+        let mut record = Memory::new(phase.record_size as usize);
+        content.fill(record.as_mut());
+        let sequential = matches!(phase.operation, Operation::Write | Operation::Rewrite | Operation::Read);
+        Calls { phase, file, content, record, sequential }
+    }
+}
+
+impl Records for Calls<'_> {
+    fn prime(&mut self, fsync: bool, first: bool) -> Result<(), PhaseError> {
+        prime(self.phase, &self.file, self.record.as_mut(), fsync, first)
+    }
+
+    fn lock(&mut self, locked: bool) -> Result<(), PhaseError> {
+        Ok(files::lock(self.phase, &self.file, locked)?)
+    }
+
+    #[inline]
+    fn read(&mut self, offset: u64) -> Result<(), Fault> {
+        let record = self.record.as_mut();
+        let moved = match self.sequential {
+            true => calls::read(&self.file, record),
+            false => calls::read_at(&self.file, record, offset),
+        };
+        Fault::whole(READ, moved, record.len())?;
+        Ok(self.content.check(&self.phase.path, offset, record)?)
+    }
+
+    #[inline]
+    fn write(&mut self, offset: u64) -> Result<(), Fault> {
+        let record = self.record.as_mut();
+        self.content.renew(offset, record);
+        let moved = match self.sequential {
+            true => calls::write(&self.file, record),
+            false => calls::write_at(&self.file, record, offset),
+        };
+        Fault::whole(WRITE, moved, record.len())
+    }
+
+    fn flush(&mut self) -> Result<(), PhaseError> {
+        Ok(files::flush(&self.phase.path, &self.file)?)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), PhaseError> {
+        Ok(files::close(&self.phase.path, self.file)?)
+    }
+}
+
+/// A record that was not moved. Small, for it is returned against the clock.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The kernel refused: `read from`, `write to`.
+    Call(&'static str, Errno),
+    /// Fewer bytes were moved than a record has.
+    Short(&'static str, usize),
+    /// A load or store was refused by a signal, and the call that should tell why was not.
+    Mapping(&'static str),
+    /// What was read is wrong.
+    Corrupt(Box<Corruption>),
+}
+
+impl From<Box<Corruption>> for Fault {
+    fn from(corruption: Box<Corruption>) -> Fault {
+        Fault::Corrupt(corruption)
+    }
+}
+
+impl Fault {
+    /// The whole sentence.
+    #[cold]
+    pub(super) fn of(self, phase: &Phase, offset: u64) -> PhaseError {
+        let (path, record) = (&phase.path, phase.record_size);
+        match self {
+            Fault::Call(call, errno) => {
+                EngineError::call(format!("{call} (record of {record} bytes at {offset})"), path, errno).into()
+            }
+            Fault::Short(call, moved) => EngineError::new(format!(
+                "{call} {}: {moved} of {record} bytes at {offset}; the file is shorter than its tests need, or the file system is full",
+                path.display()
+            ))
+            .into(),
+            Fault::Mapping(call) => EngineError::new(format!(
+                "{call} {}: the kernel refused it through the mapping (SIGBUS; record of {record} bytes at {offset}) and allowed it by a call right after; the device fails at times, or the file system is full",
+                path.display()
+            ))
+            .into(),
+            Fault::Corrupt(corruption) => PhaseError::Corrupt(*corruption),
+        }
+    }
+
+    /// The bytes of a call that should move a whole record.
+    #[inline]
+    pub(super) fn whole(call: &'static str, moved: Result<usize, Errno>, record: usize) -> Result<(), Fault> {
+        match moved {
+            Ok(moved) if moved == record => Ok(()),
+            Ok(moved) => Err(Fault::Short(call, moved)),
+            Err(errno) => Err(Fault::Call(call, errno)),
+        }
+    }
+}
+
+/// What a refused read and write are called.
+pub(super) const READ: &str = "read from";
+/// See [`READ`].
+pub(super) const WRITE: &str = "write to";
+
+/// An open file whose records can be moved.
+pub(super) trait Records {
+    /// What is done between opening and the clock: fsync, and reading the first record once.
+    fn prime(&mut self, fsync: bool, first: bool) -> Result<(), PhaseError>;
+
+    /// Locks or unlocks the file.
+    fn lock(&mut self, locked: bool) -> Result<(), PhaseError>;
+
+    /// Reads the record at an offset and looks at it.
+    fn read(&mut self, offset: u64) -> Result<(), Fault>;
+
+    fn write(&mut self, offset: u64) -> Result<(), Fault>;
+
+    /// Waits for what is under way.
+    fn drain(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Returns when the file is on the device.
+    fn flush(&mut self) -> Result<(), PhaseError>;
+
+    /// Closes the file.
+    fn close(self: Box<Self>) -> Result<(), PhaseError>;
+}
+
+/// [`Records::prime`] of a descriptor. IOzone reads the first record before the clock of sequential reads, to warm the
+/// processor up.
+fn prime(
+    phase: &Phase,
+    file: &OwnedFd,
+    record: &mut [u8],
+    fsync: bool,
+    first: bool,
+) -> Result<(), PhaseError> {
+    if fsync {
+        files::flush(&phase.path, file)?;
+    }
+    if first {
+        let moved = calls::read_at(file, record, 0);
+        Fault::whole(READ, moved, record.len()).map_err(|fault| fault.of(phase, 0))?;
+    }
+    Ok(())
 }

@@ -11,9 +11,8 @@ use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::open::open;
+use super::open::{Fault, Records, open};
 use super::phase::{Operation, Phase, PhaseError, PhaseResult, Purge};
-use super::records::{Fault, Records};
 use super::start_barrier::StartBarrier;
 use crate::EngineError;
 use crate::clock::Clock;

@@ -1,22 +1,471 @@
-//! Sets of files: what they are called, how they are made, emptied from the cache, examined and removed.
+//! Sets of files: where they are, what they are called and what they hold, how they are made, verified and removed, and how
+//! the page cache is filled, emptied and examined for them.
+//!
+//! Place and name of a file are functions of its number. One thread makes the files in the order of their numbers, whatever
+//! the number of threads that will use them, so that the layout on disk does not depend on it. Only the cache is looked at
+//! near the clock: it is filled for warm work, emptied for cold work, and examined as a validity check.
 
-mod build;
-mod cache;
-mod layout;
 pub(crate) mod tree_walk;
-mod verify;
 
-pub(crate) use build::{
-    Content, build, expect_nothing, make, make_anew, make_directory, open, read_once, sync, sync_through,
-    wait_for_access_times,
-};
-pub use cache::EXAMINED_FILES;
-pub(crate) use cache::{Interest, examined, ready, resident_after};
-pub(crate) use layout::{Layout, MOST_DIRECTORIES, MOST_FILES, Names};
+use std::ffi::CStr;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::mem::MaybeUninit;
+use std::ops::{ControlFlow, Range};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use fsb_model::CacheState;
+use rustix::fs::Advice;
+
+use crate::EngineError;
+use crate::backend::{Directory, KernelNamespace, Namespace};
+use crate::data::{Data, DataSource, Memory};
+use crate::progress::Progress;
+use crate::residency::resident_bytes;
+use crate::task::Ready;
 pub(crate) use tree_walk::remove;
-pub(crate) use verify::verify;
 
 /// Bytes of the blocks that the device moves.
 pub(crate) const BLOCK: u64 = 4096;
+/// Bytes of one call when files are written or read outside the clock.
+const CHUNK: u64 = 1 << 20;
 /// What a file costs beside its data, in bytes: an inode and an entry, generously.
 pub(crate) const NOTE: u64 = 2048;
+
+/// The most files that names have digits for.
+pub(crate) const MOST_FILES: u64 = 100_000_000;
+/// The most directories that names have digits for.
+pub(crate) const MOST_DIRECTORIES: u64 = 100_000;
+/// `d00012/f00012345` and a NUL: all paths have one length, well below the 64 bytes a file that memory may cost.
+const STRIDE: usize = 17;
+
+/// The shape of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) files: u64,
+    pub(crate) file_size: u64,
+    pub(crate) files_per_directory: u64,
+}
+
+impl Layout {
+    /// Directories in the set.
+    pub(crate) fn directories(&self) -> u64 {
+        self.files.div_ceil(self.files_per_directory)
+    }
+
+    /// The directory that a file lies in.
+    pub(crate) fn directory_of(&self, file: u64) -> u64 {
+        file / self.files_per_directory
+    }
+
+    /// The files that lie in a directory.
+    pub(crate) fn files_in(&self, directory: u64) -> Range<u64> {
+        let first = directory * self.files_per_directory;
+        first..self.files.min(first + self.files_per_directory)
+    }
+
+    /// The address of a file's first byte among all bytes of the set: files begin on pages.
+    pub(crate) fn address(&self, file: u64) -> u64 {
+        file * self.file_size.next_multiple_of(4096)
+    }
+
+    /// The path of a file relative to the set.
+    pub(crate) fn path(&self, file: u64) -> PathBuf {
+        PathBuf::from(self.text(file, 'f'))
+    }
+
+    /// The name of a directory.
+    pub(crate) fn directory_name(directory: u64) -> String {
+        format!("d{directory:05}")
+    }
+
+    fn text(&self, file: u64, letter: char) -> String {
+        format!("{}/{letter}{file:08}", Layout::directory_name(self.directory_of(file)))
+    }
+}
+
+/// `d00012` and a NUL.
+const DIRECTORY_STRIDE: usize = 7;
+
+/// The name of one directory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DirectoryName([u8; DIRECTORY_STRIDE]);
+
+impl DirectoryName {
+    pub(crate) fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_with_nul(&self.0).expect("every name has the length of a stride")
+    }
+}
+
+/// The paths of all files of a set, written out before the clock starts.
+#[derive(Debug)]
+pub(crate) struct Names {
+    bytes: Vec<u8>,
+}
+
+impl Names {
+    /// The names that files are made under.
+    pub(crate) fn new(layout: &Layout) -> Names {
+        Names::with(layout, 'f')
+    }
+
+    /// The names that files get when they are renamed.
+    pub(crate) fn other(layout: &Layout) -> Names {
+        Names::with(layout, 'r')
+    }
+
+    fn with(layout: &Layout, letter: char) -> Names {
+        let mut bytes = Vec::with_capacity(layout.files as usize * STRIDE);
+        for file in 0..layout.files {
+            bytes.extend_from_slice(layout.text(file, letter).as_bytes());
+            bytes.push(0);
+        }
+        Names { bytes }
+    }
+
+    /// The path of a file relative to the set.
+    #[inline]
+    pub(crate) fn path(&self, file: u64) -> &CStr {
+        let bytes = &self.bytes[file as usize * STRIDE..][..STRIDE];
+        CStr::from_bytes_with_nul(bytes).expect("every path has the length of a stride")
+    }
+
+    /// The name of a directory, without allocating: the front of the path of its first file.
+    pub(crate) fn directory(&self, layout: &Layout, directory: u64) -> DirectoryName {
+        let path = self.path(directory * layout.files_per_directory).to_bytes();
+        let mut name = [0; DIRECTORY_STRIDE];
+        name[..DIRECTORY_STRIDE - 1].copy_from_slice(&path[..DIRECTORY_STRIDE - 1]);
+        DirectoryName(name)
+    }
+
+    /// The path for people, below `set`.
+    pub(crate) fn show(&self, set: &Path, file: u64) -> PathBuf {
+        set.join(self.path(file).to_string_lossy().as_ref())
+    }
+}
+
+/// Compares all that the files hold with what is written to them. Files may be shorter than the layout
+/// says: a workload that writes new files may end early.
+pub(crate) fn verify(set: &Path, layout: &Layout, data: DataSource) -> Result<(), EngineError> {
+    let mut data = Data::new(data, CHUNK as usize);
+    let mut memory = Memory::new(CHUNK as usize);
+    for file in 0..layout.files {
+        let path = set.join(layout.path(file));
+        let open = File::open(&path).map_err(|error| EngineError::io("open", &path, &error))?;
+        let size = open.metadata().map_err(|error| EngineError::io("stat", &path, &error))?.len();
+        let mut offset = 0;
+        while offset < size {
+            let found = &mut memory.as_mut()[..CHUNK.min(size - offset) as usize];
+            open.read_exact_at(found, offset).map_err(|error| EngineError::io("read from", &path, &error))?;
+            let expected = data.window(layout.address(file) + offset, found.len());
+            if let Some(place) = Data::difference(expected, found) {
+                return Err(EngineError::corrupted(&path, offset + place as u64, expected[place], found[place]));
+            }
+            offset += CHUNK;
+        }
+    }
+    Ok(())
+}
+
+/// What is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Directories without files.
+    Directories,
+    /// Files of no bytes.
+    Empty,
+    /// Files with all their bytes.
+    Full,
+}
+
+/// Makes the set and brings all of it onto the device. With `settle`, what a later read would write is written now.
+pub(crate) fn build(
+    set: &Path,
+    layout: &Layout,
+    content: Content,
+    settle: bool,
+    data: DataSource,
+) -> Result<(), EngineError> {
+    make(set, layout, content, data)?;
+    sync(set)?;
+    if settle {
+        wait_for_access_times();
+        read_once(set, layout)?;
+        sync(set)?;
+    }
+    Ok(())
+}
+
+/// Makes the set; nothing is waited for.
+pub(crate) fn make(set: &Path, layout: &Layout, content: Content, data: DataSource) -> Result<(), EngineError> {
+    make_anew(set)?;
+    let largest = layout.file_size.min(CHUNK);
+    let mut data = Data::new(data, if content == Content::Full { largest as usize } else { 0 });
+    for directory in 0..layout.directories() {
+        make_directory(&set.join(Layout::directory_name(directory)))?;
+        if content != Content::Directories {
+            for file in layout.files_in(directory) {
+                let size = if content == Content::Full { layout.file_size } else { 0 };
+                write_file(&set.join(layout.path(file)), size, layout.address(file), &mut data)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One directory, whose parent is there.
+pub(crate) fn make_directory(path: &Path) -> Result<(), EngineError> {
+    fs::create_dir(path).map_err(|error| EngineError::io("make directory", path, &error))
+}
+
+fn write_file(path: &Path, size: u64, address: u64, data: &mut Data) -> Result<(), EngineError> {
+    let file = File::create_new(path).map_err(|error| EngineError::io("create", path, &error))?;
+    let mut offset = 0;
+    while offset < size {
+        let length = CHUNK.min(size - offset);
+        let bytes = data.window(address + offset, length as usize);
+        file.write_all_at(bytes, offset).map_err(|error| EngineError::io("write to", path, &error))?;
+        offset += length;
+    }
+    Ok(())
+}
+
+/// An empty directory for the set. What a worker that was killed left of another is removed.
+pub(crate) fn make_anew(set: &Path) -> Result<(), EngineError> {
+    remove(set, &Progress::default())?;
+    make_directory(set)
+}
+
+/// What was deleted is gone.
+pub(crate) fn expect_nothing(set: &Path) -> Result<(), EngineError> {
+    let left = fs::read_dir(set).map_err(|error| EngineError::io("list", set, &error))?.count();
+    if left == 0 {
+        return Ok(());
+    }
+    let message = format!("{} still holds {left} entries after all were deleted", set.display());
+    Err(EngineError { path: Some(set.to_owned()), ..EngineError::new(message) })
+}
+
+/// Everything on the file system is on the device.
+pub(crate) fn sync(set: &Path) -> Result<(), EngineError> {
+    sync_through(&open(set)?, set)
+}
+
+/// As [`sync`], through the set's directory, which is open.
+pub(crate) fn sync_through(root: &Directory, set: &Path) -> Result<(), EngineError> {
+    KernelNamespace.sync_file_system(root).map_err(|errno| EngineError::call("syncfs of", set, errno))
+}
+
+/// The directory that names of the set begin in.
+pub(crate) fn open(set: &Path) -> Result<Directory, EngineError> {
+    KernelNamespace.open_root(set).map_err(|errno| EngineError::call("open", set, errno))
+}
+
+/// Waits until a read gets a later access time than the last write: one that equals the modification time counts as not
+/// newer, and the kernel's coarse clock moves every 1 to 10 ms.
+pub(crate) fn wait_for_access_times() {
+    thread::sleep(Duration::from_millis(20));
+}
+
+/// Reads everything once, names and data. With relatime, the default, the first read after a write updates the access
+/// times; a cold measurement would otherwise contain these writes. They are on the device after the next [`sync`].
+pub(crate) fn read_once(set: &Path, layout: &Layout) -> Result<(), EngineError> {
+    list(set, layout)?;
+    read(set, layout)
+}
+
+/// Lists every directory and asks for the attributes of every file in it.
+fn list(set: &Path, layout: &Layout) -> Result<(), EngineError> {
+    let mut buffer = vec![MaybeUninit::uninit(); 32 << 10];
+    for directory in 0..layout.directories() {
+        let path = set.join(Layout::directory_name(directory));
+        let handle = open(&path)?;
+        let mut refused = None;
+        let mut visit = |name: &std::ffi::CStr| match KernelNamespace.stat(&handle, name) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(errno) => {
+                let path = path.join(name.to_string_lossy().as_ref());
+                refused = Some(EngineError::call("stat", path, errno));
+                ControlFlow::Break(())
+            }
+        };
+        KernelNamespace
+            .list(&handle, &mut buffer, 0, &mut visit)
+            .map_err(|errno| EngineError::call("list", &path, errno))?;
+        refused.map_or(Ok(()), Err)?;
+    }
+    Ok(())
+}
+
+/// Reads every byte of every file through the page cache.
+fn read(set: &Path, layout: &Layout) -> Result<(), EngineError> {
+    let mut memory = Memory::new(layout.file_size.clamp(1, CHUNK) as usize);
+    for file in 0..layout.files {
+        let path = set.join(layout.path(file));
+        let file = File::open(&path).map_err(|error| EngineError::io("open", &path, &error))?;
+        read_all(&file, memory.as_mut()).map_err(|error| EngineError::io("read from", &path, &error))?;
+    }
+    Ok(())
+}
+
+fn read_all(file: &File, buffer: &mut [u8]) -> io::Result<()> {
+    let mut offset = 0;
+    loop {
+        match file.read_at(buffer, offset) {
+            Ok(0) => return Ok(()),
+            Ok(length) => offset += length as u64,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The most files whose pages are examined; of larger sets a sample of this size is.
+pub const EXAMINED_FILES: u64 = 16;
+
+/// Of files that were dropped one by one so many are examined: where none of them lies in memory, no more than 1 % of all
+/// do, with 95 % confidence (the rule of three: Hanley and Lippman-Hand, JAMA 249, 1983). Elsewhere the device's own reads
+/// prove every file, and looking at a file would warm its inode.
+const EXAMINED_EVICTED: u64 = 300;
+
+/// What the work is about to touch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interest {
+    /// The data of files.
+    Data,
+    /// Names and attributes only.
+    Names,
+}
+
+/// Brings the cache into the state asked for, as far as this process can, and says what it holds then. `evict` empties
+/// it of the files' data.
+pub(crate) fn ready(
+    set: &Path,
+    layout: &Layout,
+    interest: Interest,
+    cache: CacheState,
+    evict: bool,
+) -> Result<Ready, EngineError> {
+    if cache == CacheState::Warm {
+        match interest {
+            // It may still lie there from the last time.
+            Interest::Data if is_resident(set, layout) => {}
+            Interest::Data => read(set, layout)?,
+            Interest::Names => list(set, layout)?,
+        }
+    }
+    if evict {
+        self::evict(set, layout)?;
+    }
+    match interest {
+        Interest::Data => {
+            let most = if evict { EXAMINED_EVICTED } else { EXAMINED_FILES };
+            let (resident, bytes) = residency(set, layout, layout.files.min(most));
+            Ok(Ready { resident_bytes: resident, file_bytes: bytes, direct: None })
+        }
+        Interest::Names => Ok(Ready::default()),
+    }
+}
+
+/// Bytes of the examined files in the cache after the work, and all their bytes.
+pub(crate) fn resident_after(set: &Path, layout: &Layout, interest: Interest) -> (Option<u64>, u64) {
+    if interest == Interest::Data { residency(set, layout, examined(layout)) } else { (None, 0) }
+}
+
+/// Asks the kernel to drop the files' data. It drops clean pages only, which is why preparation is durable.
+fn evict(set: &Path, layout: &Layout) -> Result<(), EngineError> {
+    for file in 0..layout.files {
+        let path = set.join(layout.path(file));
+        let file = File::open(&path).map_err(|error| EngineError::io("open", &path, &error))?;
+        rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)
+            .map_err(|errno| EngineError::call("drop from the cache", &path, errno))?;
+    }
+    Ok(())
+}
+
+/// The number of files that are examined.
+pub(crate) fn examined(layout: &Layout) -> u64 {
+    layout.files.min(EXAMINED_FILES)
+}
+
+/// All bytes of all files lie in the cache, for sure.
+fn is_resident(set: &Path, layout: &Layout) -> bool {
+    let (resident, whole) = residency(set, layout, examined(layout));
+    examined(layout) == layout.files && resident == Some(whole)
+}
+
+/// Resident and whole bytes of the examined files; `None` where the kernel does not tell.
+fn residency(set: &Path, layout: &Layout, examined: u64) -> (Option<u64>, u64) {
+    let mut resident = Some(0);
+    let mut whole = 0;
+    for index in 0..examined {
+        // Evenly spread over the set, and all of it where it is small.
+        let path = set.join(layout.path(index * layout.files / examined));
+        let Ok(file) = File::open(&path) else { return (None, whole) };
+        let Ok(size) = file.metadata().map(|metadata| metadata.len()) else { return (None, whole) };
+        whole += size;
+        resident = resident.zip(resident_bytes(&file, size)).map(|(sum, bytes)| sum + bytes);
+    }
+    (resident, whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn paths_have_one_length_up_to_the_last_number() {
+        let layout = Layout { files: MOST_FILES, file_size: 0, files_per_directory: 1000 };
+        assert_eq!(layout.directories(), MOST_DIRECTORIES);
+        assert_eq!(layout.text(MOST_FILES - 1, 'f').len() + 1, STRIDE);
+        assert_eq!(layout.text(0, 'f').len() + 1, STRIDE);
+    }
+
+    proptest! {
+        #[test]
+        fn every_file_lies_in_one_directory(files in 1u64..2000, files_per_directory in 1u64..300) {
+            let layout = Layout { files, file_size: 1, files_per_directory };
+            let all: Vec<u64> = (0..layout.directories()).flat_map(|d| layout.files_in(d)).collect();
+            prop_assert_eq!(all, (0..files).collect::<Vec<_>>());
+            for file in 0..files {
+                prop_assert!(layout.files_in(layout.directory_of(file)).contains(&file));
+            }
+        }
+
+        #[test]
+        fn names_are_functions_of_the_number(files in 1u64..200, other in 1u64..200) {
+            let of = |files| Names::new(&Layout { files, file_size: 1, files_per_directory: 7 });
+            let (a, b) = (of(files), of(other));
+            for file in 0..files.min(other) {
+                prop_assert_eq!(a.path(file), b.path(file));
+            }
+            prop_assert!(a.bytes.len() as u64 <= 64 * files);
+            let layout = Layout { files, file_size: 1, files_per_directory: 7 };
+            for directory in 0..layout.directories() {
+                let name = a.directory(&layout, directory).as_c_str().to_owned();
+                prop_assert_eq!(name.into_string().unwrap(), Layout::directory_name(directory));
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_dropped_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let layout = Layout { files: 20, file_size: 8192, files_per_directory: 8 };
+        let set = directory.path().join("set");
+        build(&set, &layout, Content::Full, true, 1.into()).unwrap();
+        let before = ready(&set, &layout, Interest::Data, CacheState::Warm, false).unwrap();
+        assert_eq!((before.resident_bytes, before.file_bytes), (Some(16 * 8192), 16 * 8192));
+        let on_memory = rustix::fs::statfs(&set).unwrap().f_type == libc::TMPFS_MAGIC;
+        let cold = ready(&set, &layout, Interest::Data, CacheState::Cold, true).unwrap();
+        // A file system in memory has nowhere else to keep its data. Of dropped files more are looked at.
+        assert_eq!(cold.resident_bytes, Some(if on_memory { 20 * 8192 } else { 0 }));
+        assert_eq!(cold.file_bytes, 20 * 8192);
+        assert_eq!(resident_after(&set, &layout, Interest::Names), (None, 0));
+    }
+}

@@ -3,26 +3,26 @@
 //! Files are opened before the clock where there are few of them; in larger sets opening and closing belong to the
 //! operation, as they do for a program that reads many files. At depth 1 requests go one at a time straight from the
 //! data pool; at more the backend is kept filled, each request with memory of its own.
+//!
+//! Locks are those of fcntl, which the kernel keeps for a process and a range of bytes. They are taken through descriptors
+//! of their own, so that no backend has to know of them.
 
 mod held_files;
-mod lock;
 mod options;
 
 use std::{iter, slice};
 
 use fsb_model::Access;
-use lock::Locks;
-use options::{SetSession, advance, call_of};
 use rustix::io::Errno;
 
 use crate::EngineError;
-use crate::backend::{Completion, Flush, IoRequest, Queued, Setup, Slot, Verb};
+use crate::backend::{self, Completion, Flush, IoRequest, OpenFlags, Queued, RangeLock, Session, Setup, Slot, Verb};
 use crate::clock::Kind;
 use crate::data::{Data, DataSource, Memory, PAGE};
 use crate::order::Visits;
 use crate::thread_recorder::ThreadRecorder;
-
 pub(crate) use options::{Files, IoOptions, Lock, OpenFileSet};
+use options::{SetSession, advance, call_of};
 
 /// The most files of a set that are opened before the clock.
 pub(crate) const HELD_FILES: u64 = 16;
@@ -423,5 +423,67 @@ impl RequestQueue {
             .map_err(|errno| EngineError::call("wait for requests on", &session.set.path, errno))?;
         self.under_way -= self.completed.len() - done;
         Ok(())
+    }
+}
+
+/// One I/O loop's locks.
+struct Locks {
+    lock: Lock,
+    verb: Verb,
+    /// The file that the first slot is of.
+    first: u64,
+    /// What the locks are taken through.
+    session: Box<dyn Session>,
+    slots: Vec<Slot>,
+}
+
+impl Locks {
+    /// Opens what the locks are taken through.
+    fn open(lock: Lock, set: &OpenFileSet, io_options: &IoOptions) -> Result<Locks, EngineError> {
+        let IoOptions { verb, files, .. } = *io_options;
+        let flags = match verb {
+            Verb::Read => OpenFlags::READ,
+            Verb::Write => OpenFlags::READ_WRITE,
+        };
+        let mut session = backend::plain(set.backend).session(&Setup::plain(files.count as usize))?;
+        let open = |file| {
+            let opened = session.open(&set.root, set.names.path(file), flags, set.layout.file_size);
+            opened.map_err(|errno| set.refused("open", file, errno))
+        };
+        let slots = files.all().map(open).collect::<Result<_, _>>()?;
+        Ok(Locks { lock, verb, first: files.first, session, slots })
+    }
+
+    /// Whether each record is locked for itself.
+    #[inline]
+    fn by_record(&self) -> bool {
+        self.lock == Lock::Record
+    }
+
+    /// Locks or unlocks all files, where they are locked as wholes.
+    fn all(&mut self, set: &OpenFileSet, take: bool) -> Result<(), EngineError> {
+        if self.by_record() {
+            return Ok(());
+        }
+        let files = self.first..self.first + self.slots.len() as u64;
+        files.into_iter().try_for_each(|file| self.range(set, file, (0, 0), take))
+    }
+
+    /// Waits for the lock on a range of a file, or gives it back. A length of 0 is all of the file.
+    fn range(
+        &mut self,
+        set: &OpenFileSet,
+        file: u64,
+        (offset, length): (u64, u64),
+        take: bool,
+    ) -> Result<(), EngineError> {
+        let Some(&slot) = self.slots.get(file.wrapping_sub(self.first) as usize) else { return Ok(()) };
+        let lock = match self.verb {
+            _ if !take => RangeLock::Release,
+            Verb::Read => RangeLock::Shared,
+            Verb::Write => RangeLock::Exclusive,
+        };
+        let locked = self.session.lock(slot, lock, offset, length);
+        locked.map_err(|errno| set.refused(if take { "lock" } else { "unlock" }, file, errno))
     }
 }

@@ -7,9 +7,8 @@
 //! [`run`] is for `fsb postmark`; the workload of the registry does the same with a latency for each operation.
 
 mod file_ops;
-mod names;
 mod run;
 
+pub(crate) use file_ops::PoolNames;
 pub(crate) use file_ops::{FileContent, FileOps, FileOpsOptions};
-pub(crate) use names::PoolNames;
 pub use run::{Ended, Moment, RunOptions, Times, run};

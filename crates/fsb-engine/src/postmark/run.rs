@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fsb_model::postmark::{Draw, Operation, Pool};
 use serde::{Deserialize, Serialize};
 
+use super::file_ops::PoolNames;
 use super::file_ops::{FileContent, FileOps, FileOpsOptions};
-use super::names::PoolNames;
 use crate::clock::Clock;
 use crate::{EngineError, backend};
 

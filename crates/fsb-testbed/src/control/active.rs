@@ -1,4 +1,5 @@
-//! Controls that are set.
+//! The controls that are set for a run, or for a program that measures without a run, and the checks of the requested values
+//! before anything is changed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,11 +8,10 @@ use std::time::Duration;
 use fsb_model::Warning;
 use fsb_model::run::{ControlRecord, MemoryTouched};
 
-use super::context::{Context, Held, TargetDevice};
-use super::interface::{Control, Scope};
-use super::{REGISTRY, value_of};
+use super::interface::{Context, Control, Held, Scope, TargetDevice};
+use super::{REGISTRY, find};
 use crate::error::TestbedError;
-use crate::ledger::{EntryHandle, Ledger};
+use crate::ledger::{self, EntryHandle, Ledger, Owner};
 use crate::progress::Progress;
 use crate::sys::Roots;
 
@@ -94,5 +94,107 @@ impl ActiveControls {
     pub fn restore(&mut self, ledger: &Ledger) -> Vec<String> {
         let active = std::mem::take(self);
         active.set.into_iter().rev().flat_map(|(control, handles)| control.restore(handles, ledger)).collect()
+    }
+}
+
+/// The value asked for, else the default.
+pub(crate) fn value_of(control: &dyn Control, requested: &BTreeMap<String, String>) -> String {
+    requested.get(control.name()).cloned().unwrap_or_else(|| default_of(control).to_owned())
+}
+
+fn default_of(control: &dyn Control) -> &'static str {
+    control.values()[0].name
+}
+
+/// Refuses names and values that no control has, and controls that exclude each other.
+pub(crate) fn check(requested: &BTreeMap<String, String>, roots: &Roots) -> Result<(), TestbedError> {
+    for (name, value) in requested {
+        let control = find(name)?;
+        control.check(value, roots)?;
+        if value != default_of(control) {
+            check_excluded(control, requested)?;
+            control.check_beside(value, requested, roots)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_excluded(control: &dyn Control, requested: &BTreeMap<String, String>) -> Result<(), TestbedError> {
+    let Some(other) = control.excludes() else { return Ok(()) };
+    if value_of(find(other)?, requested) == default_of(find(other)?) {
+        return Ok(());
+    }
+    Err(TestbedError::request(format!("the controls {} and {other} exclude each other", control.name()))
+        .coded(&fsb_model::error::CONTROL_CONFLICT)
+        .advice("leave one of them out"))
+}
+
+/// [`check`] for what one target asks for itself, which must end with its visit.
+pub(crate) fn check_target(requested: &BTreeMap<String, String>, roots: &Roots) -> Result<(), TestbedError> {
+    for name in requested.keys() {
+        if find(name)?.scope() == Scope::Run {
+            return Err(TestbedError::request(format!("the control {name} holds for the whole run, for all targets"))
+                .coded(&fsb_model::error::CONTROL_OF_RUN)
+                .field("control", name.as_str())
+                .advice("move it to [controls]"));
+        }
+    }
+    check(requested, roots)
+}
+
+/// Refuses values that a target's own device does not take, as far as it is there.
+pub(crate) fn check_place(
+    requested: &BTreeMap<String, String>,
+    place: &TargetDevice,
+    roots: &Roots,
+) -> Result<(), TestbedError> {
+    for (name, value) in requested {
+        let control = find(name)?;
+        if control.scope() == Scope::Visit {
+            control.check_place(value, place, roots)?;
+        }
+    }
+    Ok(())
+}
+
+/// Controls of the run, set; they are restored by [`Machine::release`], or when it is dropped. What a killed process
+/// left, or what could not be undone, is undone by the next `fsb`, as after a run.
+pub struct Machine {
+    controls: ActiveControls,
+    ledger: Ledger,
+}
+
+impl Machine {
+    /// Sets every control of the run to what is asked for, else to its default.
+    ///
+    /// # Errors
+    /// A control is unknown or takes no such value, or what was begun failed.
+    pub fn hold(asked: &[(&str, &str)], patience: Duration) -> Result<Machine, TestbedError> {
+        let asked: BTreeMap<String, String> =
+            asked.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        super::check(&asked, &crate::sys::Roots::default())?;
+        let ledger = Ledger::open(&ledger::default_directory()?, Owner::current(), super::RULES)?;
+        let controls = ActiveControls { patience: Some(patience), ..ActiveControls::default() };
+        // Whole before anything is set, so that half of it is undone, too.
+        let mut machine = Machine { controls, ledger };
+        let mut quiet = |_: Progress| {};
+        machine.controls.set_all(Scope::Run, &asked, &TargetDevice::default(), &machine.ledger, &mut quiet)?;
+        Ok(machine)
+    }
+
+    /// Conditions that the reader of the numbers must know.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.controls.warnings
+    }
+
+    /// Undoes everything; says what could not be undone.
+    pub fn release(mut self) -> Vec<String> {
+        self.controls.restore(&self.ledger)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.controls.restore(&self.ledger);
     }
 }

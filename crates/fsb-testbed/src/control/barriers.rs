@@ -5,8 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::context::{Context, Stop, TargetDevice};
 use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::interface::{Context, Stop, TargetDevice};
 use super::read_ahead;
 use super::sysfs::{device_settings, is_device_setting};
 use crate::error::{Refusal, TestbedError, attempt};

@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
-use super::context::{Context, Stop, TargetDevice};
 use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
+use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::writable;
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;

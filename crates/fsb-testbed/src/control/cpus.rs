@@ -1,11 +1,11 @@
-//! Which processors the processes that measure run on.
+//! The processors that the processes that measure run on, and lists of processors and nodes as the kernel writes them:
+//! `0-3,5`.
 
 use std::collections::BTreeMap;
 
-use super::context::{Context, TargetDevice};
-use super::interface::{Applied, Control, KEEP, Scope, Value};
-use super::list;
+use super::interface::{Applied, Context, Control, KEEP, Scope, TargetDevice, Value};
 use crate::declared::OptionKind;
+pub(super) use crate::declared::list as parse;
 use crate::error::{Refusal, TestbedError};
 use crate::sys::Roots;
 
@@ -15,12 +15,12 @@ pub(super) struct Cpus;
 const CPUS: &str = "cpus";
 
 fn online(roots: &Roots) -> Option<Vec<u32>> {
-    list::parse(&roots.sys_text("devices/system/cpu/online")?)
+    parse(&roots.sys_text("devices/system/cpu/online")?)
 }
 
 /// The processors that `controls` leave to workers; absent where they leave all.
 pub(super) fn processors_of(controls: &BTreeMap<String, String>) -> Option<Vec<u32>> {
-    controls.get(CPUS).filter(|value| *value != KEEP).and_then(|value| list::parse(value))
+    controls.get(CPUS).filter(|value| *value != KEEP).and_then(|value| parse(value))
 }
 
 /// Refuses what is no list of processors that are there.
@@ -28,7 +28,7 @@ pub(super) fn check_list(control: &str, value: &str, roots: &Roots) -> Result<()
     if value == KEEP {
         return Ok(());
     }
-    let asked = list::parse(value).ok_or_else(|| {
+    let asked = parse(value).ok_or_else(|| {
         TestbedError::request(format!("{control}={value}: that is not a list of processors"))
             .coded(&fsb_model::error::CONTROL_VALUE)
             .advice("write numbers and ranges, such as 0-3,5")
@@ -38,7 +38,7 @@ pub(super) fn check_list(control: &str, value: &str, roots: &Roots) -> Result<()
         None => Ok(()),
         Some(cpu) => Err(TestbedError::request(format!("{control}={value}: no processor {cpu}"))
             .coded(&fsb_model::error::CONTROL_VALUE)
-            .advice(format!("this machine has {}", list::show(&online)))),
+            .advice(format!("this machine has {}", show(&online)))),
     }
 }
 
@@ -77,16 +77,29 @@ impl Control for Cpus {
         if value == KEEP {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
-        context.held.cpus = list::parse(value).unwrap_or_default();
-        Ok(Applied::so(format!("workers on {}", list::show(&context.held.cpus))))
+        context.held.cpus = parse(value).unwrap_or_default();
+        Ok(Applied::so(format!("workers on {}", show(&context.held.cpus))))
     }
 
     fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
         match online(roots) {
-            Some(online) => format!("workers on any of {}", list::show(&online)),
+            Some(online) => format!("workers on any of {}", show(&online)),
             None => "workers on any processor".to_owned(),
         }
     }
+}
+
+/// The shortest form.
+pub(super) fn show(numbers: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => ranges.push((*number, *number)),
+        }
+    }
+    let show = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    ranges.iter().map(show).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -105,5 +118,16 @@ mod tests {
         let held = bench.set(&Cpus, "2,0", |applied, handles| assert!(applied.effective && handles.is_empty()));
         assert_eq!(held.cpus, [0, 2]);
         assert!(bench.set(&Cpus, KEEP, |_, _| {}).cpus.is_empty());
+    }
+
+    #[test]
+    fn lists_are_read_and_written() {
+        assert_eq!(parse("0-3,5"), Some(vec![0, 1, 2, 3, 5]));
+        assert_eq!(parse("5,1,1-2\n"), Some(vec![1, 2, 5]));
+        for text in ["", ",", "1-", "3-1", "a", "+1", "0-4294967295", "1, 2", "-1"] {
+            assert_eq!(parse(text), None, "{text:?}");
+        }
+        assert_eq!(show(&[0, 1, 2, 3, 5]), "0-3,5");
+        assert_eq!(show(&[]), "");
     }
 }

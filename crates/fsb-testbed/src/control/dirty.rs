@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use fsb_model::units::{show_bytes, show_seconds};
 
-use super::context::{Context, Stop, TargetDevice};
 use super::interface::{Applied, Control, KEEP, Scope, Value, parse};
+use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::writable;
 use crate::declared::{OptionKind, OptionValue};
 use crate::error::{Refusal, TestbedError};

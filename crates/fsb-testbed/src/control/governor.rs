@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::nearest;
 
-use super::context::{Context, Stop, TargetDevice};
 use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
+use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::{is_numbered, numbered, writable};
 use crate::declared::OptionKind;
 use crate::error::{Refusal, TestbedError};

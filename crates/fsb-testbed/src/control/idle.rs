@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::context::{Context, Stop, TargetDevice};
 use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
+use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::{numbered, writable};
 use crate::error::{Refusal, attempt};
 use crate::host;

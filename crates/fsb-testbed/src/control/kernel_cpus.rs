@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::context::{Context, Stop, TargetDevice};
+use super::cpus;
 use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::writable;
-use super::{cpus, list};
 use crate::declared::OptionKind;
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
@@ -43,7 +43,7 @@ fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
     let (roots, file) = (context.roots, path(context.roots));
     let lacks = || Stop::Lacks(format!("{} cannot be read", file.display()).into());
     let before = read_trimmed(&file).ok_or_else(lacks)?;
-    let wanted = list::parse(value).unwrap_or_default();
+    let wanted = cpus::parse(value).unwrap_or_default();
     if parse_mask(&before).as_ref() != Some(&wanted) {
         context.write_file(&file, &show_mask(&wanted), &file, &before)?;
     }
@@ -96,7 +96,7 @@ impl Control for KernelCpus {
 
     fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
         match read_trimmed(&path(roots)).as_deref().and_then(parse_mask) {
-            Some(processors) => format!("the kernel's workers on {}", list::show(&processors)),
+            Some(processors) => format!("the kernel's workers on {}", cpus::show(&processors)),
             None => "the processors of the kernel's workers are unknown".to_owned(),
         }
     }

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::context::{Context, Stop, TargetDevice};
+use super::cpus;
 use super::cpus::processors_of;
 use super::interface::{Applied, Control, KEEP, Scope, Value};
-use super::list;
+use super::interface::{Context, Stop, TargetDevice};
 use crate::declared::OptionKind;
 use crate::error::{Refusal, TestbedError};
 use crate::sys::Roots;
@@ -18,18 +18,18 @@ const NUMA: &str = "numa";
 const LACKING: &str = "this kernel knows no NUMA nodes";
 
 fn online(roots: &Roots) -> Option<Vec<u32>> {
-    list::parse(&roots.sys_text("devices/system/node/online")?)
+    cpus::parse(&roots.sys_text("devices/system/node/online")?)
 }
 
 /// The processors of nodes; none where a node has memory only.
 fn processors(nodes: &[u32], roots: &Roots) -> Vec<u32> {
-    let of = |node: &u32| list::parse(&roots.sys_text(&format!("devices/system/node/node{node}/cpulist"))?);
+    let of = |node: &u32| cpus::parse(&roots.sys_text(&format!("devices/system/node/node{node}/cpulist"))?);
     nodes.iter().filter_map(of).flatten().collect()
 }
 
 /// How many processors `controls` leave to workers; absent where they leave all.
 pub fn processors_left(controls: &BTreeMap<String, String>) -> Option<u32> {
-    let asked = controls.get(NUMA).filter(|value| *value != KEEP).and_then(|value| list::parse(value));
+    let asked = controls.get(NUMA).filter(|value| *value != KEEP).and_then(|value| cpus::parse(value));
     let near = asked.map(|nodes| processors(&nodes, &Roots::default())).filter(|near| !near.is_empty());
     let left = match (processors_of(controls), near) {
         (Some(cpus), Some(near)) => cpus.into_iter().filter(|cpu| near.contains(cpu)).count(),
@@ -43,7 +43,7 @@ fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
     if online(context.roots).is_none() {
         return Err(Stop::Lacks(LACKING.into()));
     }
-    let nodes = list::parse(value).unwrap_or_default();
+    let nodes = cpus::parse(value).unwrap_or_default();
     let near = processors(&nodes, context.roots);
     let held = &mut context.held;
     if held.cpus.is_empty() {
@@ -52,7 +52,7 @@ fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
         held.cpus.retain(|cpu| near.contains(cpu));
     }
     held.memory_nodes = nodes;
-    Ok(format!("workers on processors {}, memory of {}", list::show(&held.cpus), list::show(&held.memory_nodes)))
+    Ok(format!("workers on processors {}, memory of {}", cpus::show(&held.cpus), cpus::show(&held.memory_nodes)))
 }
 
 impl Control for Numa {
@@ -81,7 +81,7 @@ impl Control for Numa {
         if value == KEEP {
             return Ok(());
         }
-        let asked = list::parse(value).ok_or_else(|| {
+        let asked = cpus::parse(value).ok_or_else(|| {
             TestbedError::request(format!("numa={value}: that is not a list of nodes"))
                 .coded(&fsb_model::error::CONTROL_VALUE)
                 .advice("write a number, such as 0")
@@ -90,7 +90,7 @@ impl Control for Numa {
         if let Some(node) = asked.iter().find(|node| !online.contains(node)) {
             return Err(TestbedError::request(format!("numa={value}: no node {node}"))
                 .coded(&fsb_model::error::CONTROL_VALUE)
-                .advice(format!("this machine has {}", list::show(&online))));
+                .advice(format!("this machine has {}", cpus::show(&online))));
         }
         if processors(&asked, roots).is_empty() {
             return Err(TestbedError::request(format!("numa={value}: no processor belongs to it")));
@@ -104,12 +104,12 @@ impl Control for Numa {
         requested: &BTreeMap<String, String>,
         roots: &Roots,
     ) -> Result<(), TestbedError> {
-        let (Some(cpus), Some(nodes)) = (processors_of(requested), list::parse(value)) else { return Ok(()) };
+        let (Some(cpus), Some(nodes)) = (processors_of(requested), cpus::parse(value)) else { return Ok(()) };
         let near = processors(&nodes, roots);
         if online(roots).is_none() || cpus.iter().any(|cpu| near.contains(cpu)) {
             return Ok(());
         }
-        let what = format!("no processor is left: numa={value} has {}, cpus {}", list::show(&near), list::show(&cpus));
+        let what = format!("no processor is left: numa={value} has {}, cpus {}", cpus::show(&near), cpus::show(&cpus));
         Err(TestbedError::request(what).advice("leave one of them out"))
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Nothing is changed for the length of a run: the control decides what the testbed does before each cold repetition.
 
-use super::context::{Context, TargetDevice};
 use super::interface::{Applied, Control, Scope, Value};
+use super::interface::{Context, TargetDevice};
 use crate::error::{Refusal, TestbedError};
 use crate::sys::Roots;
 use crate::testbed::ColdMethod;

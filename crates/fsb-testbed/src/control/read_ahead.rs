@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::units::show_bytes;
 
-use super::context::{Context, Stop, TargetDevice};
 use super::interface::{Applied, Control, KEEP, Scope, Value, parse};
+use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::{device_settings, is_device_setting};
 use crate::declared::{OptionKind, OptionValue};
 use crate::error::{Refusal, TestbedError, attempt};

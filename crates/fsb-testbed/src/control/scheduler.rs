@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::nearest;
 
-use super::context::{Context, Stop, TargetDevice};
 use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::{device_settings, is_device_setting, numbered};
 use crate::declared::OptionKind;
 use crate::error::{Refusal, TestbedError};

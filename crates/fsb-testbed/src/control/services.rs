@@ -2,8 +2,8 @@
 //!
 //! Untested on machines with systemd: tests of whole runs bring a program that answers like `systemctl`.
 
-use super::context::{Context, Stop, TargetDevice};
 use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::interface::{Context, Stop, TargetDevice};
 use crate::declared::OptionKind;
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;

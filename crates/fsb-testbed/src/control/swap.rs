@@ -2,8 +2,8 @@
 
 use fsb_model::units::show_bytes;
 
-use super::context::{Context, Stop, TargetDevice};
 use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value, one_of};
+use super::interface::{Context, Stop, TargetDevice};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::progress::Progress;

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::context::{Context, Held, TargetDevice};
-use super::interface::{Applied, Control};
+use super::interface::{Applied, Context, Control, Held, TargetDevice};
 use crate::ledger::{EntryHandle, Ledger, Owner, leftovers};
 use crate::sys::{Roots, read_trimmed};
 

@@ -1,24 +1,22 @@
-//! What this machine can measure, and what would disturb a run. Nothing is changed by looking.
+//! What this machine can measure, which file systems it can make and mount, how each control is set now, and what would
+//! disturb a run. Nothing is changed by looking.
 
-mod controls;
 mod due;
-mod file_systems;
 mod finding;
 mod load;
-mod power;
 
 use std::path::Path;
 
 use fsb_model::units::show_bytes;
 use fsb_model::workload::ProgramLimits;
 
-use crate::ledger;
-use crate::privilege;
+use crate::control::{self, Control, Scope, TargetDevice};
+use crate::fs::{self, FileSystem};
+use crate::ledger::{self, Entry};
+use crate::local::place_of_directory;
 use crate::sys::cgroup::{Hierarchy, PROCESSES};
 use crate::sys::{Roots, magic, program};
-use crate::{host, lock};
-
-pub use file_systems::{Support, file_systems};
+use crate::{host, lock, privilege};
 use finding::finding;
 pub use finding::{Finding, State};
 pub use load::listen;
@@ -31,9 +29,9 @@ pub fn examine(dir: &Path) -> Vec<Finding> {
     findings.push(image_directory(dir));
     findings.push(signature_tools());
     findings.push(command_limits(&roots));
-    findings.extend(controls::examine(dir, &roots));
+    findings.extend(controls(dir, &roots));
     findings.extend(surroundings(&roots));
-    findings.extend(power::battery(&roots));
+    findings.extend(battery(&roots));
     findings.extend(due::soon(&roots));
     findings.push(lock_holder());
     findings.push(undo_entries());
@@ -169,10 +167,118 @@ pub fn has_program(name: &str) -> bool {
     program::find(name).is_some()
 }
 
+/// Whether the machine runs on battery; nothing where it has none.
+fn battery(roots: &Roots) -> Option<Finding> {
+    let entries = std::fs::read_dir(roots.sys.join("class/power_supply")).into_iter().flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    let text = |name: &str, file: &str| roots.sys_text(&format!("class/power_supply/{name}/{file}"));
+    // Mice and headsets have batteries too.
+    let of_machine = |name: &&String| text(name, "scope").is_none_or(|scope| scope != "Device");
+    let batteries: Vec<&String> = names
+        .iter()
+        .filter(of_machine)
+        .filter(|name| text(name, "type").is_some_and(|kind| kind == "Battery"))
+        .collect();
+    let state = |name: &&&String| text(name, "status").is_some_and(|status| status == "Discharging");
+    let unplugged = batteries.iter().find(state);
+    match (unplugged, batteries.is_empty()) {
+        (_, true) => None,
+        (None, _) => Some(finding("power", State::Ok, "plugged in", "")),
+        (Some(name), _) => {
+            let left = text(name, "capacity").map(|percent| format!(", {percent} % left")).unwrap_or_default();
+            let text = format!("on battery ({name}{left}): frequencies and disks are slowed down to save power");
+            Some(finding("power", State::Warning, text, "plug the machine in"))
+        }
+    }
+}
+
+/// Looks at every control; those of devices are shown for the disk under `dir`.
+fn controls(dir: &Path, roots: &Roots) -> Vec<Finding> {
+    let disk = place_of_directory(dir);
+    let entries = ledger::default_directory()
+        .map(|directory| ledger::leftovers(&directory, crate::control::RULES))
+        .unwrap_or_default();
+    let live: Vec<Entry> =
+        entries.into_iter().filter_map(|(_, entry)| entry.ok()).filter(|entry| entry.owner.is_alive()).collect();
+    control::REGISTRY.iter().map(|member| look(*member, &disk, &live, roots)).collect()
+}
+
+fn look(member: &dyn Control, disk: &TargetDevice, live: &[Entry], roots: &Roots) -> Finding {
+    let name = member.name();
+    let now = match member.scope() {
+        Scope::Visit if disk.device.is_some() && member.concerns_device() => {
+            format!("{} under --dir; set on the target's own device", member.observe(roots, disk))
+        }
+        Scope::Visit if member.concerns_device() => "set on the target's own device".to_owned(),
+        _ => member.observe(roots, &TargetDevice::default()),
+    };
+    if let Some(entry) = live.iter().find(|entry| entry.control.as_deref() == Some(name)) {
+        let text = format!("set by a running fsb (process {}): {now}", entry.owner.pid);
+        return finding(name, State::Ok, text, "");
+    }
+    match (member.probe(roots).map_err(String::from), member.disturbs(roots)) {
+        (Ok(()), None) => finding(name, State::Ok, format!("available: {now}"), ""),
+        (Ok(()), Some(why)) => finding(name, State::Warning, format!("available: {now}: {}", why.what), why.advice),
+        // What a machine has no use for is no defect.
+        (Err(why), _) if why.ends_with("nothing to do") => finding(name, State::Ok, why, ""),
+        (Err(why), _) if rustix::process::geteuid().is_root() || !root_would_help(&why) => {
+            finding(name, State::Absent, format!("{why}; a run with this control warns and continues without it"), "")
+        }
+        (Err(why), _) => finding(name, State::Warning, format!("not available: {why}"), privilege::advice()),
+    }
+}
+
+/// Whether a probe failed for want of privileges; what the machine lacks, it lacks for root, too.
+fn root_would_help(why: &str) -> bool {
+    ["only root", "Permission denied", "cannot be written"].iter().any(|sign| why.contains(sign))
+}
+
+/// A file system on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Support {
+    /// Its name in targets.
+    pub name: &'static str,
+    /// What its mkfs program says of itself; absent where it needs none, or has none here.
+    pub version: Option<String>,
+    /// Programs that are missing, and the Debian package that brings them; they make it in a virtual machine too.
+    pub programs: Option<(Vec<String>, &'static str)>,
+    /// Whether the kernel has its driver now. One may still be a module that is not loaded.
+    pub driver: bool,
+    /// Modules that bring the driver in another kernel.
+    pub modules: &'static [&'static str],
+}
+
+impl Support {
+    /// Whether it can be measured on this machine.
+    pub fn is_here(&self) -> bool {
+        self.programs.is_none() && self.driver
+    }
+}
+
+/// Every file system that a kernel has a part in.
+pub fn file_systems() -> Vec<Support> {
+    let roots = Roots::default();
+    fs::REGISTRY.iter().filter_map(|member| support(*member, &roots)).collect()
+}
+
+fn support(member: &dyn FileSystem, roots: &Roots) -> Option<Support> {
+    let driver = member.driver()?;
+    let missing = member.tools().map(|tools| (fs::missing_programs(tools), tools.package));
+    let names = |all: Vec<std::path::PathBuf>| all.iter().map(|name| name.display().to_string()).collect();
+    Some(Support {
+        name: member.name(),
+        version: member.tools().and_then(fs::version),
+        programs: missing.filter(|(all, _)| !all.is_empty()).map(|(all, package)| (names(all), package)),
+        driver: fs::kernel_has(roots, driver),
+        modules: member.modules(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::control;
+    use crate::ledger::{Action, Owner};
 
     #[test]
     fn every_control_is_looked_at() {
@@ -192,5 +298,65 @@ mod tests {
     fn directories_without_a_disk_are_said() {
         assert_eq!(image_directory(Path::new("/nonexistent")).state, State::Missing);
         assert!(!image_directory(Path::new("/")).text.is_empty());
+    }
+
+    #[test]
+    fn only_a_battery_of_the_machine_that_empties_is_a_warning() {
+        let tree = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
+        assert_eq!(battery(&roots), None);
+        let supply = |name: &str, files: &[(&str, &str)]| {
+            let directory = tree.path().join("class/power_supply").join(name);
+            std::fs::create_dir_all(&directory).unwrap();
+            for (file, text) in files {
+                std::fs::write(directory.join(file), text).unwrap();
+            }
+        };
+        supply("AC", &[("type", "Mains\n"), ("online", "0\n")]);
+        supply("mouse", &[("type", "Battery\n"), ("scope", "Device\n"), ("status", "Discharging\n")]);
+        assert_eq!(battery(&roots), None);
+        supply("BAT0", &[("type", "Battery\n"), ("status", "Full\n"), ("capacity", "100\n")]);
+        assert_eq!(battery(&roots).unwrap().state, State::Ok);
+        supply("BAT0", &[("status", "Discharging\n"), ("capacity", "41\n")]);
+        let found = battery(&roots).unwrap();
+        assert_eq!(found.state, State::Warning);
+        assert!(found.text.contains("BAT0, 41 % left"), "{found:?}");
+    }
+
+    #[test]
+    fn what_a_running_fsb_set_is_said() {
+        let action = Action::WriteFile { path: "/sys/x".into(), value: "1".to_owned() };
+        let owner = Owner { pid: 7, start_time: 1 };
+        let entry = Entry { boot_id: "b".to_owned(), owner, control: Some("dirty-ratio".to_owned()), action };
+        let control = control::find("dirty-ratio").unwrap();
+        let found = look(control, &TargetDevice::default(), &[entry], &Roots::default());
+        assert!(found.text.starts_with("set by a running fsb (process 7): "), "{found:?}");
+        assert_eq!(found.state, State::Ok);
+        let found = look(control, &TargetDevice::default(), &[], &Roots::default());
+        assert!(found.text.contains("available: "), "{found:?}");
+    }
+
+    #[test]
+    fn what_the_machine_lacks_is_said_with_its_reason() {
+        let nothing = Roots { proc: "/nonexistent".into(), sys: "/nonexistent".into() };
+        let found = look(control::find("governor").unwrap(), &TargetDevice::default(), &[], &nothing);
+        assert!(found.text.starts_with("no cpufreq"), "{found:?}");
+        assert_eq!((found.state, &found.advice[..]), (State::Absent, ""), "whoever asks: {found:?}");
+    }
+
+    #[test]
+    fn every_file_system_of_a_kernel_is_there_once() {
+        let found = file_systems();
+        for member in fs::REGISTRY {
+            let count = found.iter().filter(|support| support.name == member.name()).count();
+            assert_eq!(count, usize::from(member.driver().is_some()), "{}", member.name());
+        }
+    }
+
+    #[test]
+    fn a_missing_driver_is_no_missing_program() {
+        let roots = Roots { proc: "/nonexistent".into(), sys: "/nonexistent".into() };
+        let found = support(fs::find("tmpfs").unwrap(), &roots).unwrap();
+        assert!(!found.driver && found.programs.is_none() && !found.is_here());
     }
 }

@@ -6,15 +6,11 @@ use std::path::{Path, PathBuf};
 use fsb_model::Geometry;
 
 use super::age::{self, Feature, Version};
-use super::choice::Choice;
-use super::file_system::{FileSystem, Idle, Inspection, Tools, ask_about};
-use super::hazard::Hazard;
-use super::journal::Journal;
-use super::shared_options;
+use super::file_system::{self, Choice, FileSystem, Hazard, Idle, Inspection, Journal, Tools, ask_about};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind};
 use crate::error::TestbedError;
-use crate::sys::{Roots, remount};
+use crate::sys::{Roots, mount};
 
 pub(super) struct Btrfs;
 
@@ -125,7 +121,7 @@ impl FileSystem for Btrfs {
 
     /// Its cleaner drops what was deleted, and a commit follows, up to 30 seconds after a syncfs found nothing to do.
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
-        remount::read_only_and_back(idle.point, &[])
+        mount::remount_read_only_and_back(idle.point, &[])
     }
 
     fn magic(&self) -> Option<u64> {
@@ -329,7 +325,7 @@ static OPTIONS: &[DeclaredOption] = &[
         "messages of integrity checks",
     ),
     DeclaredOption::flag(Resources, "ref_verify", "check extent references"),
-    shared_options::ACL_BY_DEFAULT,
+    file_system::ACL_BY_DEFAULT,
     DeclaredOption::flag(Access, "noacl", "no access control lists"),
     DeclaredOption::value(Access, "subvol", OptionKind::Text("path"), "", "subvolume to mount"),
     DeclaredOption::value(Access, "subvolid", OptionKind::Text("number"), "", "ID of the subvolume to mount"),

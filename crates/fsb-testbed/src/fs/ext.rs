@@ -7,11 +7,9 @@ use std::str::FromStr;
 use fsb_model::{Bytes, Geometry};
 
 use super::age::{self, Feature, Version};
-use super::choice::Choice;
-use super::file_system::{FileSystem, Idle, Inspection, Tools, ask_about};
-use super::hazard::{Cause, Hazard};
-use super::journal::{self, Journal, journal_for};
-use super::shared_options;
+use super::file_system::{
+    self, Cause, Choice, FileSystem, Hazard, Idle, Inspection, Journal, Tools, ask_about, journal_for,
+};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
 use crate::error::TestbedError;
@@ -146,9 +144,9 @@ impl FileSystem for Ext {
     }
 
     fn journal(&self, device: &Path, name: &str, roots: &Roots) -> Option<Journal> {
-        let [low, high] = [S_JNL_SIZE, S_JNL_SIZE_HIGH].map(|at| journal::bytes_at::<4>(device, at));
+        let [low, high] = [S_JNL_SIZE, S_JNL_SIZE_HIGH].map(|at| file_system::bytes_at::<4>(device, at));
         let size = u64::from(u32::from_le_bytes(high?)) << 32 | u64::from(u32::from_le_bytes(low?));
-        let block = 1024u64 << u32::from_le_bytes(journal::bytes_at(device, S_LOG_BLOCK_SIZE)?).min(6);
+        let block = 1024u64 << u32::from_le_bytes(file_system::bytes_at(device, S_LOG_BLOCK_SIZE)?).min(6);
         // Of a journal within the file system; its inode has the number 8.
         let info = roots.proc.join(format!("fs/jbd2/{name}-8/info"));
         let turns = move || {
@@ -411,12 +409,12 @@ pub(super) static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::flag(Access, "bsdgroups", "new files get the group of their directory"),
     DeclaredOption::flag(Access, "nogrpid", "new files get the group of the process (default)"),
     DeclaredOption::flag(Access, "sysvgroups", "new files get the group of the process (default)"),
-    shared_options::RESERVED_USER,
-    shared_options::RESERVED_GROUP,
+    file_system::RESERVED_USER,
+    file_system::RESERVED_GROUP,
     DeclaredOption::flag(Access, "nouid32", "user IDs of 16 bits"),
-    shared_options::USER_XATTR_BY_DEFAULT,
-    shared_options::NO_USER_XATTR,
-    shared_options::ACL_BY_DEFAULT,
+    file_system::USER_XATTR_BY_DEFAULT,
+    file_system::NO_USER_XATTR,
+    file_system::ACL_BY_DEFAULT,
     DeclaredOption::flag(Access, "noacl", "no access control lists"),
     DeclaredOption::flag(Access, "i_version", "each change increments a counter of the inode"),
     DeclaredOption::value(Access, "usrjquota", OptionKind::Text("file"), "", "file of journaled quotas of users")
@@ -433,8 +431,8 @@ pub(super) static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::flag(Access, "prjquota", "limits space by project"),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    shared_options::USER_QUOTA,
-    shared_options::GROUP_QUOTA,
+    file_system::USER_QUOTA,
+    file_system::GROUP_QUOTA,
 ];
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! ext2.
 
 use super::ext::{self, Ext};
-use super::hazard::{Cause, Hazard};
+use super::file_system::{Cause, Hazard};
 
 pub(super) static EXT2: Ext = Ext {
     name: "ext2",

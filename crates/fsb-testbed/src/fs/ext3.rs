@@ -1,7 +1,7 @@
 //! ext3.
 
-use super::choice::Choice;
 use super::ext::{self, Ext};
+use super::file_system::Choice;
 
 pub(super) static EXT3: Ext = Ext {
     name: "ext3",

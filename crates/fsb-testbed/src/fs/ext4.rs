@@ -1,7 +1,7 @@
 //! ext4.
 
-use super::choice::Choice;
 use super::ext::{self, Ext};
+use super::file_system::Choice;
 
 pub(super) static EXT4: Ext = Ext {
     name: "ext4",

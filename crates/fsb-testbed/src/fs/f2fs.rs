@@ -4,10 +4,10 @@ use std::path::Path;
 
 use fsb_model::Geometry;
 
-use super::choice::Choice;
+use super::file_system;
+use super::file_system::Choice;
+use super::file_system::{Cause, Hazard};
 use super::file_system::{FileSystem, Inspection, Tools, ask_about};
-use super::hazard::{Cause, Hazard};
-use super::shared_options;
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -275,12 +275,12 @@ static OPTIONS: &[DeclaredOption] = &[
         "rate of injected faults",
     ),
     DeclaredOption::value(Resources, "fault_type", OptionKind::Number(0..=4294967295), "", "kinds of injected faults"),
-    shared_options::USER_XATTR_BY_DEFAULT,
-    shared_options::NO_USER_XATTR,
-    shared_options::ACL_BY_DEFAULT,
+    file_system::USER_XATTR_BY_DEFAULT,
+    file_system::NO_USER_XATTR,
+    file_system::ACL_BY_DEFAULT,
     DeclaredOption::flag(Access, "noacl", "no access control lists"),
-    shared_options::RESERVED_USER,
-    shared_options::RESERVED_GROUP,
+    file_system::RESERVED_USER,
+    file_system::RESERVED_GROUP,
     DeclaredOption::value(Access, "usrjquota", OptionKind::Text("file"), "", "file of journaled quotas of users")
         .bare(),
     DeclaredOption::value(Access, "grpjquota", OptionKind::Text("file"), "", "file of journaled quotas of groups")
@@ -304,8 +304,8 @@ static OPTIONS: &[DeclaredOption] = &[
     ),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    shared_options::USER_QUOTA,
-    shared_options::GROUP_QUOTA,
+    file_system::USER_QUOTA,
+    file_system::GROUP_QUOTA,
 ];
 
 #[cfg(test)]

@@ -1,19 +1,24 @@
-//! The trait that every file system implements, and the types of its methods.
+//! The trait that every file system implements, and the types of its methods: choices that are worth a race, hazards, the
+//! journal, and the mount options that several file systems share.
+//!
+//! A hazard is an option, a format or a device that may lose synced data where the defaults keep it. A target with a hazard
+//! does other work than the targets beside it, because part of what "durable" costs is left out. It is marked unsafe and
+//! wins against no safe target unless the user asks for that.
 
 use std::ffi::OsStr;
+use std::fmt;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use fsb_model::{FileSystemSpec, Geometry, Medium};
 
 use super::age::Version;
-use super::choice::Choice;
 use super::fuse_server::FuseServer;
-use super::hazard::Hazard;
-use super::journal::Journal;
-use crate::declared::DeclaredOption;
+use crate::declared::OptionGroup::Access;
+use crate::declared::{DeclaredOption, OptionKind};
 use crate::error::TestbedError;
-use crate::sys::mount as kernel;
-use crate::sys::{Roots, program};
+use crate::sys::{Roots, mount as kernel, program};
 
 /// The storage that a file system needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,4 +236,192 @@ pub(super) fn refuse_mkfs_and_medium(spec: &FileSystemSpec, why: &str) -> Result
         return Err(refused(format!("medium '{}'", spec.medium)).advice(format!("leave out @{}", spec.medium)));
     }
     Ok(())
+}
+
+/// An option, or a few that belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// Mount options, as `mount -o` takes them.
+    pub mount: &'static [&'static str],
+    /// Arguments for the mkfs program.
+    pub mkfs: &'static [&'static str],
+    /// Why it may be faster, in a line.
+    pub why: &'static str,
+    /// The loss that the defaults avoid, in a line, beside the file system's hazards; such an option is raced only
+    /// where that is asked for ([`risk_of_choice`](crate::fs::risk_of_choice)).
+    pub risk: Option<&'static str>,
+    /// Options of one sort exclude each other; absent where it goes with all others.
+    pub sort: Option<&'static str>,
+}
+
+impl Choice {
+    /// A mount option.
+    pub(super) const fn mount(mount: &'static [&'static str], why: &'static str) -> Choice {
+        Choice { mount, mkfs: &[], why, risk: None, sort: None }
+    }
+
+    /// What is decided when it is made.
+    pub(super) const fn mkfs(mkfs: &'static [&'static str], why: &'static str) -> Choice {
+        Choice { mount: &[], mkfs, why, risk: None, sort: None }
+    }
+
+    /// What may be lost with it.
+    pub(super) const fn risky(self, risk: &'static str) -> Choice {
+        Choice { risk: Some(risk), ..self }
+    }
+
+    /// What it excludes.
+    pub(super) const fn sort(self, sort: &'static str) -> Choice {
+        Choice { sort: Some(sort), ..self }
+    }
+}
+
+/// A hazard of a file system, declared in its own file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hazard {
+    /// Its sign.
+    pub cause: Cause,
+    /// The loss, in a few words.
+    pub loss: &'static str,
+}
+
+/// The sign of a hazard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Mount options with the same effect, as they are typed or as the kernel shows them.
+    Options(&'static [&'static str]),
+    /// A feature that mkfs leaves out.
+    Without(&'static str),
+    /// The format itself, in a few words.
+    Format(&'static str),
+}
+
+/// The loss where caches are not flushed.
+pub(crate) const UNFLUSHED: &str = "a power failure may lose synced data";
+
+impl Hazard {
+    /// Flushes that are switched off by any of these mount options.
+    pub(super) const fn unflushed(options: &'static [&'static str]) -> Hazard {
+        Hazard { cause: Cause::Options(options), loss: UNFLUSHED }
+    }
+
+    /// Data that a commit does not wait for, by this mount option.
+    pub(super) const fn writeback(options: &'static [&'static str]) -> Hazard {
+        Hazard { cause: Cause::Options(options), loss: "after a crash, files may hold deleted data" }
+    }
+
+    /// A format that keeps no journal.
+    pub(super) const fn no_journal(cause: Cause) -> Hazard {
+        Hazard { cause, loss: "after a crash, fsck may have to discard files" }
+    }
+
+    /// The option, feature or format that shows the hazard. Returns `None` if the target does not have it.
+    pub(super) fn found_in(&self, options: &[String], mkfs: &[String], features: Option<&[String]>) -> Option<String> {
+        match self.cause {
+            Cause::Options(names) => options.iter().find(|option| names.contains(&option.as_str())).cloned(),
+            Cause::Without(feature) => {
+                let off = format!("^{feature}");
+                let asked = mkfs.iter().any(|word| word.split(',').any(|part| part.trim_start_matches("-O") == off));
+                let seen = features.is_some_and(|all| !all.is_empty() && !all.iter().any(|known| known == feature));
+                (asked || seen).then(|| format!("without {feature}"))
+            }
+            Cause::Format(words) => Some(words.to_owned()),
+        }
+    }
+}
+
+/// Tells how often the journal of a mounted file system has been written from end to end, since some time in the past.
+pub struct Journal(Box<dyn Fn() -> Option<f64> + Send>);
+
+impl Journal {
+    /// One that is read so.
+    pub(super) fn new(turns: impl Fn() -> Option<f64> + Send + 'static) -> Journal {
+        Journal(Box::new(turns))
+    }
+
+    /// Differences mean something, absolute values do not.
+    pub fn turns(&self) -> Option<f64> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Journal({:?})", self.turns())
+    }
+}
+
+/// Returns the size of the journal on a slice of `bytes`: that of the large disk, but at most an eighth of the slice, in whole
+/// mebibytes.
+pub(super) fn journal_for(bytes: u64, large: u64) -> u64 {
+    const SHARE: u64 = 8;
+    large.min(bytes / SHARE) >> 20 << 20
+}
+
+/// `N` bytes of the device from `offset` on, as the file system's driver last wrote them.
+pub(super) fn bytes_at<const N: usize>(device: &Path, offset: u64) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    File::open(device).ok()?.read_exact_at(&mut bytes, offset).ok()?;
+    Some(bytes)
+}
+
+pub(super) const USER_QUOTA: DeclaredOption = DeclaredOption::flag(Access, "usrquota", "limits space by user");
+pub(super) const GROUP_QUOTA: DeclaredOption = DeclaredOption::flag(Access, "grpquota", "limits space by group");
+pub(super) const ACL: DeclaredOption = DeclaredOption::flag(Access, "acl", "POSIX access control lists");
+pub(super) const ACL_BY_DEFAULT: DeclaredOption =
+    DeclaredOption::flag(Access, "acl", "POSIX access control lists (default)");
+pub(super) const USER_XATTR: DeclaredOption =
+    DeclaredOption::flag(Access, "user_xattr", "extended attributes of users");
+pub(super) const USER_XATTR_BY_DEFAULT: DeclaredOption =
+    DeclaredOption::flag(Access, "user_xattr", "extended attributes of users (default)");
+pub(super) const NO_USER_XATTR: DeclaredOption =
+    DeclaredOption::flag(Access, "nouser_xattr", "no extended attributes of users");
+pub(super) const RESERVED_USER: DeclaredOption = DeclaredOption::value(
+    Access,
+    "resuid",
+    OptionKind::Number(0..=4294967295),
+    "0",
+    "user who may use reserved blocks",
+);
+pub(super) const RESERVED_GROUP: DeclaredOption = DeclaredOption::value(
+    Access,
+    "resgid",
+    OptionKind::Number(0..=4294967295),
+    "0",
+    "group that may use reserved blocks",
+);
+
+#[cfg(test)]
+mod tests {
+    use crate::fs::REGISTRY;
+
+    #[test]
+    fn choices_are_told_apart_and_say_why() {
+        for member in REGISTRY {
+            let mut known = std::collections::BTreeSet::new();
+            for choice in member.choices() {
+                let name = member.name();
+                assert!(known.insert((choice.mount, choice.mkfs)), "{name}: {choice:?} twice");
+                assert!(!choice.mount.is_empty() || !choice.mkfs.is_empty(), "{name}: {choice:?}");
+                let lines = [Some(choice.why), choice.risk];
+                for line in lines.into_iter().flatten() {
+                    assert!((10..=70).contains(&line.chars().count()), "{name}: '{line}'");
+                }
+            }
+        }
+    }
+
+    /// What a power failure may take that was promised to be there is a risk.
+    #[test]
+    fn barriers_and_checks_that_are_off_are_risky() {
+        let dangerous = ["nobarrier", "barrier=0", "async_commit", "nodatasum", "nolog", "norecovery"];
+        for member in REGISTRY {
+            for choice in member.choices() {
+                let words = choice.mount.iter().chain(choice.mkfs);
+                let is_dangerous = words.into_iter().any(|word| dangerous.iter().any(|bad| word.contains(bad)));
+                let risk = crate::fs::risk_of_choice(*member, choice);
+                assert!(!is_dangerous || risk.is_some(), "{}: {choice:?}", member.name());
+            }
+        }
+    }
 }

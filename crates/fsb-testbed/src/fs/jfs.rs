@@ -4,11 +4,7 @@ use std::path::Path;
 
 use fsb_model::Geometry;
 
-use super::file_system::{FileSystem, Inspection, Tools, ask_about};
-use super::hazard::{Cause, Hazard};
-use super::journal;
-use super::journal::journal_for;
-use super::shared_options;
+use super::file_system::{self, Cause, FileSystem, Hazard, Inspection, Tools, ask_about, journal_for};
 use crate::declared::OptionGroup::{Access, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -63,7 +59,8 @@ impl FileSystem for Jfs {
 
     fn inspect(&self, device: &Path) -> Inspection {
         let mut inspection = parse(&ask_about("jfs_tune", &["-l"], device));
-        let log = journal::bytes_at::<4>(device, S_LOGPXD).map(|word| u64::from(u32::from_le_bytes(word) & 0xff_ffff));
+        let log =
+            file_system::bytes_at::<4>(device, S_LOGPXD).map(|word| u64::from(u32::from_le_bytes(word) & 0xff_ffff));
         inspection.geometry.journal_bytes =
             log.zip(inspection.geometry.block_size).map(|(blocks, size)| blocks * size).filter(|bytes| *bytes > 0);
         inspection
@@ -121,8 +118,8 @@ static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::value(Access, "umask", OptionKind::Text("octal mode"), "", "permissions that no directory has"),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    shared_options::USER_QUOTA,
-    shared_options::GROUP_QUOTA,
+    file_system::USER_QUOTA,
+    file_system::GROUP_QUOTA,
 ];
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ pub(crate) fn fit(member: &dyn FileSystem, large: Option<&Geometry>, bytes: u64,
 mod tests {
     use super::*;
     use crate::fs::REGISTRY;
-    use crate::fs::journal::journal_for;
+    use crate::fs::file_system::journal_for;
 
     const SLICES: [u64; 7] = [300 << 20, 397 << 20, 496 << 20, 661 << 20, 1 << 30, 2 << 30, 20 << 30];
 

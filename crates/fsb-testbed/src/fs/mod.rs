@@ -5,7 +5,6 @@
 
 mod age;
 mod btrfs;
-mod choice;
 mod ext;
 mod ext2;
 mod ext3;
@@ -13,46 +12,39 @@ mod ext4;
 mod f2fs;
 mod file_system;
 mod fuse_server;
-mod hazard;
 mod jfs;
-mod journal;
 mod large_disk;
-mod met;
 mod nilfs2;
 mod ntfs;
 mod ntfs3;
 mod null;
 mod options;
 mod other;
-mod recipe;
 mod reiserfs;
 mod risk;
-mod shared_options;
 #[cfg(test)]
 mod skeleton;
 mod tmpfs;
 mod xfs;
 
 use std::ffi::OsString;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use crate::error::TestbedError;
-use crate::sys::{Roots, program};
-
+use crate::sys::mountinfo::Mount;
+use crate::sys::{Roots, magic, program};
 pub use age::Version;
-pub use choice::Choice;
-pub use file_system::{FileSystem, Home, Idle, Inspection, MountRequest, Mounted, Tools};
-pub(crate) use hazard::UNFLUSHED;
-pub use hazard::{Cause, Hazard};
-pub use journal::Journal;
+pub(crate) use file_system::UNFLUSHED;
+pub use file_system::{
+    Cause, Choice, FileSystem, Hazard, Home, Idle, Inspection, Journal, MountRequest, Mounted, Tools,
+};
 pub(crate) use large_disk::fit;
 pub use large_disk::large_disk;
-pub(crate) use met::{of_file, of_mount, own_read_ahead};
 pub use null::Fake;
 pub(crate) use null::Null;
-pub use options::COMMON;
+pub use options::{COMMON, Recipe, recipe};
 pub(crate) use options::{check, suggestion};
-pub use recipe::{Recipe, recipe};
 pub use risk::{requested_risks, risk_of_choice};
 pub(crate) use risk::{risks_found, risks_of_device, risks_of_mount, unseen_risk};
 
@@ -180,6 +172,26 @@ pub(crate) fn missing_programs(tools: &Tools) -> Vec<PathBuf> {
 pub(crate) fn kernel_has(roots: &Roots, driver: &str) -> bool {
     let listed = roots.proc_text("filesystems").unwrap_or_default();
     listed.lines().any(|line| line.split_whitespace().last() == Some(driver))
+}
+
+/// The member that serves a mount, whoever mounted it.
+pub(crate) fn of_mount(mount: &Mount) -> Option<&'static dyn FileSystem> {
+    let named = REGISTRY.iter().copied().find(|member| member.name() == mount.kind);
+    named.or_else(|| by_magic(magic::of(&mount.point)?))
+}
+
+/// The member that holds an open file, of those that say their magic number.
+pub(crate) fn of_file(file: impl AsFd) -> Option<&'static dyn FileSystem> {
+    by_magic(magic::of_file(file)?)
+}
+
+fn by_magic(number: u64) -> Option<&'static dyn FileSystem> {
+    REGISTRY.iter().copied().find(|member| member.magic() == Some(number))
+}
+
+/// The file in which a file system that is mounted from the block device `name` keeps a read-ahead of its own.
+pub(crate) fn own_read_ahead(name: &str, roots: &Roots) -> Option<PathBuf> {
+    REGISTRY.iter().find_map(|member| member.own_read_ahead(name, roots)).filter(|path| path.exists())
 }
 
 #[cfg(test)]

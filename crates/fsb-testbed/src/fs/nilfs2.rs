@@ -4,8 +4,8 @@ use std::path::Path;
 
 use fsb_model::{FileSystemSpec, Geometry};
 
+use super::file_system::Hazard;
 use super::file_system::{FileSystem, Inspection, Tools, ask_about};
-use super::hazard::Hazard;
 use crate::declared::OptionGroup::{Access, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 use crate::error::TestbedError;

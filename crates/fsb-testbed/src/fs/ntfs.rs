@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::Geometry;
 
+use super::file_system;
 use super::file_system::{FileSystem, Idle, Inspection, MountRequest, Mounted, Tools, ask_about, with_options};
 use super::fuse_server::FuseServer;
-use super::shared_options;
 use crate::declared::OptionGroup::{Access, Data};
 use crate::declared::{DeclaredOption, OptionKind};
 use crate::error::{TestbedError, attempt};
@@ -143,7 +143,7 @@ static OPTIONS: &[DeclaredOption] = &[
     )
     .bare(),
     DeclaredOption::flag(Access, "permissions", "permissions as files have them"),
-    shared_options::ACL,
+    file_system::ACL,
     DeclaredOption::flag(Access, "inherit", "new files inherit the lists of their directory"),
     DeclaredOption::value(Access, "usermapping", OptionKind::Text("path"), "", "file that maps users"),
     DeclaredOption::value(
@@ -153,7 +153,7 @@ static OPTIONS: &[DeclaredOption] = &[
         "",
         "access to named data streams",
     ),
-    shared_options::USER_XATTR,
+    file_system::USER_XATTR,
     DeclaredOption::flag(Access, "windows_names", "refuse names that Windows cannot have"),
     DeclaredOption::flag(Access, "hide_hid_files", "hide files with the flag 'hidden'"),
     DeclaredOption::flag(Access, "hide_dot_files", "files whose name begins with a dot are hidden"),

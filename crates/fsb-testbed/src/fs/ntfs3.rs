@@ -4,9 +4,8 @@ use std::path::Path;
 
 use fsb_model::Geometry;
 
-use super::file_system::{FileSystem, Inspection, Tools};
+use super::file_system::{self, FileSystem, Inspection, Tools};
 use super::ntfs;
-use super::shared_options;
 use crate::declared::OptionGroup::{Access, Data, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -67,7 +66,7 @@ static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::flag(Access, "showmeta", "show files of metadata"),
     DeclaredOption::flag(Access, "windows_names", "refuse names that Windows cannot have"),
     DeclaredOption::flag(Access, "nocase", "names without case"),
-    shared_options::ACL,
+    file_system::ACL,
     DeclaredOption::flag(Access, "noacl", "no access control lists (default)"),
     DeclaredOption::value(Access, "uid", OptionKind::Number(0..=4294967295), "", "owner of all files"),
     DeclaredOption::value(Access, "gid", OptionKind::Number(0..=4294967295), "", "group of all files"),

@@ -5,8 +5,8 @@ use std::path::Path;
 use fsb_model::{FileSystemSpec, nearest};
 use serde::{Deserialize, Serialize};
 
+use super::file_system::{Cause, Hazard};
 use super::file_system::{FileSystem, Home, Inspection, Tools, refuse_mkfs_and_medium};
-use super::hazard::{Cause, Hazard};
 use crate::declared::OptionGroup::Simulation;
 use crate::declared::{DeclaredOption, OptionKind, OptionValue, key};
 use crate::error::TestbedError;

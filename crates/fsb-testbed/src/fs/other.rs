@@ -6,9 +6,9 @@ use std::sync::Mutex;
 
 use fsb_model::Geometry;
 
+use super::file_system::bytes_at;
+use super::file_system::{Cause, Hazard};
 use super::file_system::{FileSystem, Inspection, MountRequest, Mounted, Tools};
-use super::hazard::{Cause, Hazard};
-use super::journal::bytes_at;
 use crate::declared::OptionGroup::{Access, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 use crate::error::TestbedError;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use fsb_model::Geometry;
 
+use super::file_system;
+use super::file_system::{Cause, Hazard};
 use super::file_system::{FileSystem, Inspection, Tools, ask_about};
-use super::hazard::{Cause, Hazard};
-use super::shared_options;
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -149,9 +149,9 @@ static OPTIONS: &[DeclaredOption] = &[
         "stat reports the block size as preferred size of I/O",
     ),
     DeclaredOption::value(Layout, "resize", OptionKind::Text("blocks or auto"), "", "grow to this number of blocks"),
-    shared_options::USER_XATTR,
-    shared_options::NO_USER_XATTR,
-    shared_options::ACL,
+    file_system::USER_XATTR,
+    file_system::NO_USER_XATTR,
+    file_system::ACL,
     DeclaredOption::flag(Access, "noacl", "no access control lists"),
     DeclaredOption::flag(Access, "attrs", "flags of inodes"),
     DeclaredOption::flag(Access, "noattrs", "no flags of inodes"),
@@ -169,8 +169,8 @@ static OPTIONS: &[DeclaredOption] = &[
     ),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    shared_options::USER_QUOTA,
-    shared_options::GROUP_QUOTA,
+    file_system::USER_QUOTA,
+    file_system::GROUP_QUOTA,
 ];
 
 #[cfg(test)]

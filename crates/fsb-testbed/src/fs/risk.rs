@@ -5,11 +5,11 @@ use std::path::Path;
 use fsb_model::FileSystemSpec;
 use fsb_model::run::Risk;
 
-use super::choice::Choice;
+use super::file_system::Choice;
 use super::file_system::FileSystem;
+use super::file_system::{Cause, Hazard, UNFLUSHED};
 use super::find;
-use super::hazard::{Cause, Hazard, UNFLUSHED};
-use super::met::of_mount;
+use super::of_mount;
 use crate::sys::mountinfo::{self, Mount};
 use crate::sys::{Roots, program, read_trimmed};
 

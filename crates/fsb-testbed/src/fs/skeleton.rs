@@ -7,8 +7,7 @@ use std::path::Path;
 
 use fsb_model::{FileSystemSpec, Geometry};
 
-use super::file_system::{FileSystem, Inspection, MountRequest, Mounted, Tools, ask_about};
-use super::hazard::Hazard;
+use super::file_system::{FileSystem, Hazard, Inspection, MountRequest, Mounted, Tools, ask_about};
 use crate::declared::{DeclaredOption, OptionGroup, OptionKind};
 use crate::error::TestbedError;
 use crate::sys::mount as kernel;

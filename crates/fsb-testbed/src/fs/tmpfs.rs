@@ -5,9 +5,8 @@ use std::path::Path;
 use fsb_model::{FileSystemSpec, Geometry};
 
 use super::file_system::{
-    FileSystem, Home, Inspection, MountRequest, Mounted, Tools, refuse_mkfs_and_medium, with_options,
+    self, FileSystem, Home, Inspection, MountRequest, Mounted, Tools, refuse_mkfs_and_medium, with_options,
 };
-use super::shared_options;
 use crate::declared::OptionGroup::{Access, Layout};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
 use crate::error::TestbedError;
@@ -107,6 +106,6 @@ static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::value(Access, "grpquota_inode_hardlimit", OptionKind::Text("number"), "", "most files of a group"),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    shared_options::USER_QUOTA,
-    shared_options::GROUP_QUOTA,
+    file_system::USER_QUOTA,
+    file_system::GROUP_QUOTA,
 ];

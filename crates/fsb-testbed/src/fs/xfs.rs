@@ -6,15 +6,11 @@ use std::path::Path;
 use fsb_model::Geometry;
 
 use super::age::{self, Feature, Version};
-use super::choice::Choice;
-use super::file_system::{FileSystem, Idle, Inspection, Tools, ask_about};
-use super::hazard::Hazard;
-use super::journal::{self, Journal};
-use super::shared_options;
+use super::file_system::{self, Choice, FileSystem, Hazard, Idle, Inspection, Journal, Tools, ask_about};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
 use crate::error::TestbedError;
-use crate::sys::{Roots, mountinfo, remount};
+use crate::sys::{Roots, mount, mountinfo};
 
 pub(super) struct Xfs;
 
@@ -112,7 +108,7 @@ impl FileSystem for Xfs {
         let options = mountinfo::at(idle.point).map(|mount| mount.super_options).unwrap_or_default();
         // The one option that a change of anything else would set back.
         let keep: &[&str] = if options.iter().any(|option| option == "inode32") { &["inode32"] } else { &[] };
-        remount::read_only_and_back(idle.point, keep)
+        mount::remount_read_only_and_back(idle.point, keep)
     }
 
     fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
@@ -132,7 +128,7 @@ impl FileSystem for Xfs {
     }
 
     fn journal(&self, device: &Path, name: &str, roots: &Roots) -> Option<Journal> {
-        let number = |offset| journal::bytes_at::<4>(device, offset).map(u32::from_be_bytes);
+        let number = |offset| file_system::bytes_at::<4>(device, offset).map(u32::from_be_bytes);
         let size = u64::from(number(SB_BLOCKSIZE)?) * u64::from(number(SB_LOGBLOCKS)?);
         let head = roots.sys.join("fs/xfs").join(name).join("log/log_head_lsn");
         let turns = move || log_turns(&std::fs::read_to_string(&head).ok()?, size);
@@ -301,8 +297,8 @@ static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::flag(Access, "pqnoenforce", "counts space by project"),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
     DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
-    shared_options::USER_QUOTA,
-    shared_options::GROUP_QUOTA,
+    file_system::USER_QUOTA,
+    file_system::GROUP_QUOTA,
 ];
 
 #[cfg(test)]

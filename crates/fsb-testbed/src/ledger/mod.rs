@@ -5,9 +5,6 @@
 //! dead. An owner is a process id *with its start time*, as the front's PID namespace has them: numbers are reused.
 
 mod action;
-mod cgroup;
-mod entry;
-mod guard;
 mod owner;
 mod replay;
 mod store;
@@ -18,10 +15,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use action::Action;
 pub(crate) use action::DIRECTORY_PREFIX;
-use guard::Guard;
-pub use guard::Rules;
 pub use owner::Owner;
 pub(crate) use owner::stat_field;
+use replay::Guard;
+pub use replay::Rules;
 pub(crate) use replay::replay_only;
 pub use replay::{Fate, Replayed, leftovers, replay, replay_of};
 use store::Store;
@@ -31,7 +28,7 @@ pub use crate::sys::blkpg::Partition;
 
 use crate::error::{TestbedError, attempt};
 use crate::sys::Roots;
-pub use entry::Entry;
+pub use replay::Entry;
 
 /// Where entries go, and who they belong to.
 #[derive(Debug)]

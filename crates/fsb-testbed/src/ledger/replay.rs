@@ -1,16 +1,22 @@
-//! Undoing what dead runs left.
+//! The entries of the ledger, what an entry may ask for, and undoing what dead runs left.
+//!
+//! The ledger is replayed by root and long after it was written. An entry that names another file than the control that
+//! it stands for ever changes, or a directory whose name fsb did not give, is refused and reported, whoever wrote it.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use fsb_model::errno::advice_on_limits;
+use serde::{Deserialize, Serialize};
 
-use super::guard::Guard;
+use super::action::{Action, DIRECTORY_PREFIX};
+use super::owner::Owner;
 use super::store::Store;
-use super::{Entry, Owner, Rules};
-use crate::error::{Refusal, attempt, describe};
-use crate::sys::Roots;
+use crate::error::{Refusal, TestbedError, attempt, describe};
+use crate::medium::GRAIN;
+use crate::sys::blkpg::Partition;
+use crate::sys::{Roots, cgroup, md};
 
 /// What became of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -192,4 +198,94 @@ fn replay_entry(
         None => entry.action.to_string(),
     };
     Some(Replayed { what, file, fate })
+}
+
+/// The content of an entry's file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The boot in which it was written.
+    pub boot_id: String,
+    /// The process that lives as long as the run.
+    pub owner: Owner,
+    /// The control that changed it; absent where no control did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<String>,
+    /// The action that undoes the change.
+    pub action: Action,
+}
+
+/// The kernel numbers no device higher (20 bits of minor numbers).
+const MOST_DEVICES: u32 = 1 << 20;
+
+/// Nor a partition (DISK_MAX_PARTS).
+const MOST_PARTITIONS: u32 = 256;
+
+/// The actions that each control records: a function from the control's name, which fails if there is none of that name.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules(pub(crate) fn(&str, &Action, &Roots) -> Result<bool, TestbedError>);
+
+/// Checks entries against the rules and the directories of one machine.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Guard<'r> {
+    pub(super) rules: Rules,
+    pub(super) roots: &'r Roots,
+}
+
+impl Guard<'_> {
+    /// Fails if `action` is not one that fsb records for `control`, or without a control.
+    pub(super) fn admit(&self, control: Option<&str>, action: &Action) -> Result<(), Refusal> {
+        admit(control, action, *self)
+    }
+}
+
+fn admit(control: Option<&str>, action: &Action, Guard { rules, roots }: Guard<'_>) -> Result<(), Refusal> {
+    if path_of(action).is_some_and(|path| !is_plain(path)) {
+        return Err("its path is not a plain, absolute one".into());
+    }
+    let own = match (control, action) {
+        (Some(name), _) => (rules.0)(name, action, roots).map_err(|error| error.to_string())?,
+        (None, Action::RemoveDirectory { path, .. }) => path.file_name().is_some_and(is_own_name),
+        (None, Action::RemoveLoop { index, .. }) => *index < MOST_DEVICES,
+        (None, Action::StopArray { number, .. }) => *number < MOST_DEVICES,
+        (None, Action::RemovePartition { major, minor, partition }) => {
+            let Partition { number, start, bytes } = *partition;
+            let aligned = start.is_multiple_of(GRAIN) && bytes.is_multiple_of(GRAIN) && start > 0 && bytes > 0;
+            aligned && (1..=MOST_PARTITIONS).contains(&number) && *major < MOST_DEVICES && *minor < MOST_DEVICES
+        }
+        // Of an array whose members differ in size.
+        (None, Action::WriteFile { path, .. }) => *path == roots.sys.join(md::LAYOUT),
+        // One that counts the processes of a command.
+        (None, Action::RemoveCgroup { path }) => cgroup::is_below(path, roots) && cgroup::is_own(path),
+        (None, Action::SwapOn { .. } | Action::StartUnit { .. }) => false,
+    };
+    match (own, control) {
+        (true, _) => Ok(()),
+        (false, Some(name)) => Err(format!("the control {name} never needs to {action}").into()),
+        (false, None) => Err(format!("fsb never needs to {action}").into()),
+    }
+}
+
+fn path_of(action: &Action) -> Option<&Path> {
+    match action {
+        Action::WriteFile { path, .. }
+        | Action::RemoveDirectory { path, .. }
+        | Action::SwapOn { path, .. }
+        | Action::RemoveCgroup { path } => Some(path),
+        Action::RemoveLoop { .. }
+        | Action::StopArray { .. }
+        | Action::RemovePartition { .. }
+        | Action::StartUnit { .. } => None,
+    }
+}
+
+/// No `..`, which would lead out of what the rest of the path names, and no `.` at its end, which would follow a link.
+fn is_plain(path: &Path) -> bool {
+    let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    plain && path.is_absolute() && path.components().collect::<PathBuf>().as_os_str() == path.as_os_str()
+}
+
+/// `.fsb-` and the digits of [`crate::sys::random_name`].
+fn is_own_name(name: &OsStr) -> bool {
+    let digits = name.to_str().and_then(|name| name.strip_prefix(DIRECTORY_PREFIX));
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }

@@ -8,17 +8,17 @@ use fsb_model::units::show_bytes;
 use fsb_model::{FileSystemSpec, Target, TargetKind, Warning};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::media::media;
+use super::file_system::is_about_discard;
 use super::{foreign, place};
 use crate::control::memory_limit::{MEMORY_LIMIT, limit_of};
 use crate::error::{TestbedError, attempt};
-use crate::fs::{FileSystem, Home};
+use crate::fs::{self, FileSystem, Home};
 use crate::identity::worker_identity;
-use crate::medium::size_for;
-use crate::sys::block::DeviceNumber;
-use crate::sys::{Roots, block, magic, memory, mount, mountinfo, program};
+use crate::medium::{self, GRANULE, MediumRequest, size_for};
+use crate::sys::block::{self, DeviceNumber};
+use crate::sys::{Roots, magic, memory, mount, mountinfo, program};
 use crate::testbed::Setup;
-use crate::{control, fs, host, medium, privilege};
+use crate::{control, host, privilege};
 
 /// Places that belong to fsb itself.
 const OWN: [&str; 2] = ["/run/fsb", "/var/lib/fsb"];
@@ -381,6 +381,28 @@ fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (Stri
         _ => format!("choose --size {} or more{alone}", fsb_model::Bytes(needed)),
     };
     (tried, advice)
+}
+
+/// The media of the run, each once, by their text. All targets with the same text share one.
+pub(crate) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
+    let mut media: BTreeMap<String, MediumRequest<'_>> = BTreeMap::new();
+    for spec in setup.targets.iter().filter_map(Target::file_system) {
+        if !fs::find(&spec.fs).is_ok_and(|member| member.home() == Home::Device) {
+            continue;
+        }
+        let discards = spec.options.iter().any(|option| is_about_discard(option) && !option.starts_with("no"));
+        media
+            .entry(spec.medium.to_string())
+            .or_insert_with(|| MediumRequest {
+                size: setup.size / GRANULE * GRANULE,
+                seed: setup.seed,
+                wipe: &setup.wipe,
+                devices: (!setup.devices.is_empty()).then_some(&setup.devices),
+                ..MediumRequest::new(&spec.medium, &setup.dir)
+            })
+            .keep_discard |= discards;
+    }
+    media
 }
 
 #[cfg(test)]

@@ -4,11 +4,8 @@ mod check;
 mod directory;
 mod file_system;
 mod foreign;
-mod media;
 mod mounts;
-mod null;
 mod place;
-mod process_count;
 mod quiet;
 mod seat;
 mod visit_controls;
@@ -20,15 +17,15 @@ use std::time::Duration;
 
 use fsb_model::{Geometry, Target, TargetKind, Warning};
 
+pub(crate) use self::check::media;
 pub(crate) use self::check::{check_same_device, check_sizes, naming};
 pub use self::check::{part_size, side_by_side};
 use self::directory::DirectoryVisit;
 use self::file_system::FileSystemVisit;
 pub(crate) use self::foreign::check as check_foreign;
-pub(crate) use self::media::media;
 use self::mounts::MountRoot;
 pub(crate) use self::place::of_directory as place_of_directory;
-use self::process_count::ProcessCount;
+use self::seat::ProcessCount;
 use self::seat::{Media, Seated, Visit};
 use self::visit_controls::DeviceControls;
 use crate::control::memory_limit::MemoryHold;
@@ -271,7 +268,7 @@ impl Testbed for LocalTestbed {
         if !check::touches_something(setup) {
             return Ok(Opened {
                 host: host::manifest(),
-                controls: null::not_set(&setup.controls),
+                controls: seat::not_set(&setup.controls),
                 ..Opened::default()
             });
         }
@@ -307,8 +304,8 @@ impl Testbed for LocalTestbed {
         let mut seated = Seated::new(part);
         let provisioned = match &target.kind {
             TargetKind::FileSystem(spec) if fs::find(&spec.fs)?.home() == Home::Nowhere => {
-                let mut provisioned = null::provision(target, spec)?;
-                provisioned.record.controls = null::not_set(&target.controls);
+                let mut provisioned = seat::provision(target, spec)?;
+                provisioned.record.controls = seat::not_set(&target.controls);
                 seated.visit = Visit::Null;
                 self.seats.insert(seat, seated);
                 return Ok(provisioned);
@@ -393,7 +390,7 @@ impl Testbed for LocalTestbed {
             && memory.version == cgroup::Version::V2
         {
             // A process has one cgroup of version 2, and its workers are in this one.
-            let _ = cgroup::write(&memory.path.join(process_count::LIMIT), &most.to_string());
+            let _ = cgroup::write(&memory.path.join(seat::LIMIT), &most.to_string());
             return None;
         }
         if seated.processes.is_none() {

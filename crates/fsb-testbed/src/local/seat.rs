@@ -1,19 +1,24 @@
-//! What has a seat: a target that is ready, on its part of its medium.
+//! The seat of a target: a target that is ready, on its part of its medium, in a directory or on the null file system,
+//! and the cgroup that counts the processes of its programs.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use fsb_model::run::{ControlRecord, TargetRecord};
+use fsb_model::{FileSystemSpec, Target};
 
 use super::directory::DirectoryVisit;
 use super::file_system::FileSystemVisit;
-use super::process_count::ProcessCount;
 use super::quiet;
-use crate::control::ActiveControls;
+use crate::control::{ActiveControls, Held};
 use crate::error::TestbedError;
-use crate::fs::Journal;
-use crate::ledger::Ledger;
+use crate::fs::{self, Journal, Null};
+use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::medium::OpenMedium;
-use crate::testbed::{ColdReach, Quiet};
+use crate::sys::Roots;
+use crate::sys::cgroup::{self, Hierarchy, PROCESSES};
+use crate::testbed::{Abilities, ColdMethod, ColdReach, Provisioned, Quiet};
 
 /// The open media by their text, each by its parts.
 pub(super) type Media = BTreeMap<String, Vec<Box<dyn OpenMedium>>>;
@@ -123,4 +128,82 @@ impl Seated {
 pub(super) fn part_of<'m>(media: &'m mut Media, text: &str, part: u32) -> Option<&'m mut dyn OpenMedium> {
     let part = media.get_mut(text)?.get_mut(part as usize)?;
     Some(part.as_mut())
+}
+
+/// The file of a cgroup that holds its limit.
+pub(super) const LIMIT: &str = "pids.max";
+
+/// A cgroup of the pids controller, and the ledger entry that removes it.
+pub(super) struct ProcessCount {
+    path: PathBuf,
+    entry: EntryHandle,
+}
+
+impl ProcessCount {
+    /// Makes one. `None` without a pids controller, or if the unified hierarchy does not hand it down already.
+    pub fn make(ledger: &Ledger) -> Option<ProcessCount> {
+        let hierarchy = Hierarchy::find(&Roots::default(), PROCESSES).ok().filter(|found| found.enable.is_none())?;
+        let path = cgroup::free_name(&hierarchy.parent, ledger.owner().pid);
+        let entry = ledger.record(Action::RemoveCgroup { path: path.clone() }).ok()?;
+        let count = ProcessCount { path, entry };
+        if std::fs::create_dir(&count.path).is_ok() {
+            return Some(count);
+        }
+        let _ = count.remove(ledger);
+        None
+    }
+
+    /// Allows `most` processes. The file to which a process writes itself to be counted; `None` where the kernel refused the
+    /// limit.
+    pub fn limit(&self, most: u64) -> Option<PathBuf> {
+        cgroup::write(&self.path.join(LIMIT), &most.to_string()).ok()?;
+        Some(self.path.join("cgroup.procs"))
+    }
+
+    /// Kills what is in it and removes it; why that failed.
+    pub fn remove(self, ledger: &Ledger) -> Result<(), TestbedError> {
+        ledger.undo(self.entry).map(drop)
+    }
+}
+
+/// The made-up target, or the failure that its options ask for.
+pub(super) fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provisioned, TestbedError> {
+    let options = Null::options(spec)?;
+    if let Some(failure) = options.failure {
+        return Err(failure.error());
+    }
+    let record = TargetRecord {
+        requested_options: spec.options.clone(),
+        risks: fs::requested_risks(spec),
+        notes: vec!["null: a simulation with made-up times".to_owned()],
+        ..Default::default()
+    };
+    Ok(Provisioned {
+        record,
+        root: PathBuf::from("/nonexistent/fsb-null").join(target.name.replace('/', "_")),
+        abilities: Abilities {
+            cold: Some(ColdMethod::Remount),
+            kernel_caches_only: true,
+            durable: true,
+            counters: false,
+            fake: Some(options.fake),
+            why_not_cold: String::new(),
+            why_not_durable: String::new(),
+        },
+        free_bytes: u64::MAX,
+        free_inodes: u64::MAX,
+        held: Held::default(),
+        device: None,
+        warnings: Vec::new(),
+    })
+}
+
+/// Where nothing is real nothing is set, and the record says so.
+pub(super) fn not_set(requested: &BTreeMap<String, String>) -> BTreeMap<String, ControlRecord> {
+    let record = |value: &String| ControlRecord {
+        requested: value.clone(),
+        observed: "not set: the null file system is a simulation".to_owned(),
+        effective: false,
+    };
+    requested.iter().map(|(name, value)| (name.clone(), record(value))).collect()
 }

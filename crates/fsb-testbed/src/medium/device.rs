@@ -15,8 +15,8 @@ use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 use rustix::fs::OFlags;
 
+use super::kind::OpenDevice;
 use super::kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenMedium, filling};
-use super::open_device::OpenDevice;
 use super::partitions;
 use super::partitions::Disk;
 use crate::error::{Refusal, TestbedError, attempt};

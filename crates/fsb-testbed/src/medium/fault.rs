@@ -6,8 +6,8 @@ use std::path::Path;
 use fsb_model::Medium;
 use fsb_model::run::MediumRecord;
 
+use super::kind::OpenDevice;
 use super::kind::{FindMedium, GRANULE, MediumArgument, MediumKind, MediumRequest, OpenMedium};
-use super::open_device::OpenDevice;
 use super::raid0::member;
 use crate::error::{Refusal, TestbedError};
 use crate::host;

@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 use fsb_model::run::MediumRecord;
 
+use super::kind::OpenDevice;
 use super::kind::{Divided, MediumRequest, OpenMedium};
-use super::open_device::OpenDevice;
 use super::parts::layout;
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;

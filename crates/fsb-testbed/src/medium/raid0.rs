@@ -8,9 +8,9 @@ use fsb_model::host::DeviceManifest;
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 
+use super::kind::OpenDevice;
 use super::kind::{FindMedium, GRANULE, MediumArgument, MediumKind, MediumRequest, OpenMedium, check_argument};
 use super::loop_image::backing;
-use super::open_device::OpenDevice;
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::{Action, EntryHandle, Ledger};

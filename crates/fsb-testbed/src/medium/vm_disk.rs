@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 
+use super::kind::OpenDevice;
 use super::kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenMedium};
-use super::open_device::OpenDevice;
 use super::partitions;
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;

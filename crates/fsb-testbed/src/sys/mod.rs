@@ -1,6 +1,5 @@
 //! The kernel's files and calls, as far as this crate needs them. Nothing here knows what a target is.
 
-pub(crate) mod apart;
 pub(crate) mod beside;
 pub(crate) mod blkpg;
 pub(crate) mod block;
@@ -17,7 +16,6 @@ pub(crate) mod mountinfo;
 pub(crate) mod node;
 pub(crate) mod pinned;
 pub(crate) mod program;
-pub(crate) mod remount;
 pub(crate) mod stack;
 pub(crate) mod swap;
 pub(crate) mod systemd;

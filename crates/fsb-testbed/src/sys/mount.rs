@@ -1,19 +1,22 @@
-//! Mounting by the kernel, with its own words where it refuses.
+//! Mounting by the kernel, with its own words where it refuses, and remounting read-only and back: the one way in which
+//! every file system ends all its deferred work.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::CWD;
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create, fsconfig_set_flag,
-    fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
+    FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
+    fsconfig_reconfigure, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, fspick, move_mount, unmount,
 };
 
-use crate::error::{TestbedError, describe};
+use super::poll_until;
+use crate::error::{TestbedError, attempt, describe};
 
 /// Mounts `source` at `point` through `fsopen`, which unlike mount(2) takes the options one by one and keeps the
 /// driver's complaints. What the driver tells only the kernel log is read there.
@@ -173,4 +176,45 @@ fn refused(point: &Path, errno: Errno) -> TestbedError {
         point.display(),
         describe(&errno.into())
     ))
+}
+
+/// Makes the superblock mounted at `point` read-only and writable again, with `keep` among its options both times.
+///
+/// Nothing that is mounted, open for reading or cached changes. Unlike a frozen file system, one that was left
+/// read-only by a killed process hangs nobody, and this mount is seen by nobody else. A file system that cannot become
+/// read-only stays as it was. One that something still writes to is an error, for its work goes on into the next
+/// measurement; so is one that will not come back.
+pub(crate) fn remount_read_only_and_back(point: &Path, keep: &[&str]) -> Result<(), TestbedError> {
+    /// The kernel closes the files of a process that ended a moment later.
+    const CLOSING: Duration = Duration::from_secs(2);
+    let mut refused = None;
+    poll_until(CLOSING, || {
+        refused = reconfigure(point, keep, "ro").err();
+        refused != Some(Errno::BUSY)
+    });
+    match refused {
+        None => {}
+        Some(Errno::BUSY) => {
+            return Err(TestbedError::trial(
+                "the target's background work cannot be ended: a file is open for writing",
+            )
+            .tried(attempt("remount read-only", point, &Errno::BUSY.into())));
+        }
+        Some(_) => return Ok(()),
+    }
+    reconfigure(point, keep, "rw").map_err(|errno| {
+        TestbedError::trial("the target became read-only to end its background work, and stayed so").tried(attempt(
+            "remount",
+            point,
+            &errno.into(),
+        ))
+    })
+}
+
+fn reconfigure(point: &Path, keep: &[&str], state: &str) -> Result<(), Errno> {
+    let context = fspick(CWD, point, FsPickFlags::FSPICK_CLOEXEC)?;
+    for option in keep.iter().chain([&state]) {
+        fsconfig_set_flag(context.as_fd(), *option)?;
+    }
+    fsconfig_reconfigure(context.as_fd())
 }

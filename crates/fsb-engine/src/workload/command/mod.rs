@@ -5,32 +5,31 @@
 //! but the target, a private /dev/shm where TMPDIR points, and what `writable` names.
 
 mod options;
-mod printed;
 mod processes;
 mod program;
-mod script;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fsb_model::metric::COMMAND_TIME;
 use fsb_model::{CacheState, Durability, Params};
-use options::{Options, Service};
-use program::{Ended, Running, Surroundings};
 use rustix::process::Signal;
-use script::Script;
 
 use super::job::{Job, Unit, Workload};
 use super::parameter::Parameter;
 use super::params;
-use crate::backend::{Backend, Directory};
+use crate::backend::{self, Backend, Directory};
 use crate::clock::Kind;
 use crate::context::Context;
 use crate::profile::{Profile, ProgramNeeds};
 use crate::task::{Gate, Measurement, Ready};
 use crate::thread_recorder::ThreadRecorder;
-use crate::threads::ThreadJob;
-use crate::{EngineError, ParamError, Sizing, backend, fileset, threads};
+use crate::threads::{self, ThreadJob};
+use crate::{EngineError, ParamError, Sizing, fileset};
+use options::{Options, Service};
+use program::{Ended, Running, Script, Surroundings};
 
 /// What a run of the command is counted as.
 const OPERATION: &str = "command";
@@ -199,7 +198,7 @@ impl Job for CommandJob {
         measurement.timed_ns = measurement.workers.iter().map(|worker| worker.timed_ns).sum();
         if let Some(mut ended) = outcome.reports.pop().flatten() {
             ended.read();
-            measurement.printed = printed::find(&self.0.metrics, &ended)?;
+            measurement.printed = program::find(&self.0.metrics, &ended)?;
             measurement.output = Some(ended.tail()).filter(|text| !text.is_empty());
             measurement.peak_memory = Some(ended.peak_memory);
             measurement.user_seconds += ended.user_seconds;
@@ -379,6 +378,3 @@ fn until_ready(service: &Service, running: Running, around: &Surroundings) -> Re
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,8 +6,8 @@ use fsb_model::workload::ProgramLimits;
 use fsb_model::{Better, Bytes, CacheState, Durability, Params};
 use serde_json::{Value, json};
 
-use super::printed::{Pattern, PrintedMetric};
-use super::script::Script;
+use super::program::Script;
+use super::program::{Pattern, PrintedMetric};
 use crate::workload::parameter::ParameterDefault::Absent;
 use crate::workload::parameter::{self, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
 use crate::workload::params::Reader;

@@ -1,21 +1,25 @@
-//! Running a program to its end, and knowing what it did.
+//! Runs a program to its end: a line for the shell, or a program with its arguments. Keeps the end of what it printed, which
+//! explains failures, and finds the numbers in it that a plan asks for.
 
-use std::io::Read;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use std::{io, thread};
 
+use fsb_model::Better;
+use regex::Regex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use serde_json::{Value, json};
 
 use super::processes;
-use super::script::Script;
 use crate::EngineError;
 
 /// Where TMPDIR and HOME point: a tmpfs of the worker's own where it is confined.
@@ -37,16 +41,16 @@ pub(super) struct Surroundings {
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
-    pub(super) stdout: Vec<u8>,
-    pub(super) stderr: Vec<u8>,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
     pub(super) user_seconds: f64,
     pub(super) system_seconds: f64,
     /// Bytes of memory that its largest process had.
     pub(super) peak_memory: u64,
     /// It was killed after this time.
-    pub(super) late: Option<Duration>,
+    late: Option<Duration>,
     /// What it prints, until it is read.
-    pub(super) streams: Vec<Reading>,
+    streams: Vec<Reading>,
 }
 
 impl Ended {
@@ -246,13 +250,13 @@ const KEPT: usize = 4 << 20;
 
 /// A stream that is read to its end by a thread of its own, so that the program never waits for its reader.
 #[derive(Debug)]
-pub(super) struct Reading {
+struct Reading {
     kept: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
 }
 
 impl Reading {
-    fn of(mut stream: impl Read + Send + 'static) -> std::io::Result<Reading> {
+    pub(super) fn of(mut stream: impl Read + Send + 'static) -> std::io::Result<Reading> {
         let kept: Arc<Mutex<Vec<u8>>> = Arc::default();
         let keeping = Arc::clone(&kept);
         let reader = thread::Builder::new().spawn(move || {
@@ -271,7 +275,7 @@ impl Reading {
     }
 
     /// The output so far. A process that the program left behind may hold the other end for ever: it is not waited for long.
-    fn take(self) -> Vec<u8> {
+    pub(super) fn take(self) -> Vec<u8> {
         const PATIENCE: Duration = Duration::from_millis(200);
         let begun = Instant::now();
         while !self.reader.is_finished() && begun.elapsed() < PATIENCE {
@@ -296,4 +300,181 @@ fn last_lines(text: &str, most: usize) -> String {
     let text = lines.join("; ");
     let surplus = text.chars().count().saturating_sub(most);
     text.chars().skip(surplus).collect()
+}
+
+/// What is run: a line for the shell, or a program and its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Script {
+    /// For `sh -c`.
+    Line(String),
+    /// Without a shell.
+    Words(Vec<String>),
+}
+
+impl Script {
+    /// As a person would type it.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Script::Line(line) => line.clone(),
+            Script::Words(words) => words.join(" "),
+        }
+    }
+
+    pub(super) fn value(&self) -> Value {
+        match self {
+            Script::Line(line) => json!(line),
+            Script::Words(words) => json!(words),
+        }
+    }
+
+    /// As a plan has it.
+    pub(super) fn from_value(value: &Value) -> Result<Script, String> {
+        match value {
+            Value::String(line) if !line.trim().is_empty() && !line.contains('\0') => Ok(Script::Line(line.clone())),
+            Value::Array(words) if !words.is_empty() => {
+                let words: Option<Vec<String>> = words.iter().map(|word| word.as_str().map(str::to_owned)).collect();
+                let words = words.filter(|words| !words[0].is_empty() && !words.iter().any(|word| word.contains('\0')));
+                words.map(Script::Words).ok_or_else(|| format!("{value} is not a list of words"))
+            }
+            other => Err(format!("{other} is not a command: give a line for the shell, or a list of words")),
+        }
+    }
+}
+
+/// A number that the command prints.
+#[derive(Debug, Clone)]
+pub(super) struct PrintedMetric {
+    pub(super) name: String,
+    pub(super) pattern: Pattern,
+    pub(super) better: Better,
+}
+
+/// Where it stands.
+#[derive(Debug, Clone)]
+pub(super) enum Pattern {
+    /// The first group of the last match of a regular expression, in standard output or else in standard error.
+    Expression(Regex),
+    /// A place in JSON (RFC 6901), of the whole standard output or else of its last line.
+    Pointer(String),
+}
+
+impl Pattern {
+    pub(super) fn expression(text: &str) -> Result<Pattern, String> {
+        let expression = regex::RegexBuilder::new(text).multi_line(true).size_limit(1 << 20).build();
+        let expression = expression.map_err(|error| format!("'{text}' is not a regular expression: {error}"))?;
+        if expression.captures_len() < 2 {
+            return Err(format!("'{text}' has no group: put the number in parentheses, as in 'tps = ([0-9.]+)'"));
+        }
+        Ok(Pattern::Expression(expression))
+    }
+
+    pub(super) fn pointer(text: &str) -> Result<Pattern, String> {
+        match text.starts_with('/') {
+            true => Ok(Pattern::Pointer(text.to_owned())),
+            false => Err(format!("'{text}' is not a JSON pointer: it begins with /, as in '/jobs/0/write/iops'")),
+        }
+    }
+
+    fn find(&self, ended: &Ended) -> Option<f64> {
+        match self {
+            Pattern::Expression(expression) => [&ended.stdout, &ended.stderr].into_iter().find_map(|bytes| {
+                let text = String::from_utf8_lossy(bytes);
+                let last = expression.captures_iter(&text).last()?;
+                last.get(1)?.as_str().trim().replace(',', "").parse().ok()
+            }),
+            Pattern::Pointer(pointer) => {
+                let whole = serde_json::from_slice::<Value>(&ended.stdout).ok();
+                let text = String::from_utf8_lossy(&ended.stdout);
+                let last_line = || serde_json::from_str(text.lines().rev().find(|line| !line.trim().is_empty())?).ok();
+                let found = whole.or_else(last_line)?;
+                match found.pointer(pointer)? {
+                    Value::Number(number) => number.as_f64(),
+                    Value::String(text) => text.trim().parse().ok(),
+                    _ => None,
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pattern::Expression(expression) => write!(f, "'{expression}'"),
+            Pattern::Pointer(pointer) => write!(f, "JSON with a number at '{pointer}'"),
+        }
+    }
+}
+
+impl PrintedMetric {
+    pub(super) fn value(&self) -> Value {
+        let better = if self.better == Better::Higher { "higher" } else { "lower" };
+        let mut value = json!({ "name": self.name, "better": better });
+        match &self.pattern {
+            Pattern::Expression(expression) => value["pattern"] = expression.as_str().into(),
+            Pattern::Pointer(pointer) => value["pointer"] = pointer.as_str().into(),
+        }
+        value
+    }
+}
+
+/// All of them, of what a command printed.
+pub(super) fn find(metrics: &[PrintedMetric], ended: &Ended) -> Result<BTreeMap<String, f64>, EngineError> {
+    let each = metrics.iter().map(|metric| match metric.pattern.find(ended) {
+        Some(value) if value.is_finite() && value > 0.0 => Ok((metric.name.clone(), value)),
+        Some(value) => {
+            Err(EngineError::new(format!("{}: {value} cannot be compared: it must be above 0", metric.name)))
+        }
+        None => {
+            let said = ended.last_words();
+            Err(EngineError::new(format!(
+                "{}: the output does not match {}; its last lines: {said}",
+                metric.name, metric.pattern
+            )))
+        }
+    });
+    each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printing(stdout: &str, stderr: &str) -> Ended {
+        Ended { stdout: stdout.into(), stderr: stderr.into(), ..Ended::default() }
+    }
+
+    #[test]
+    fn the_last_match_counts_wherever_it_stands() {
+        let tps = Pattern::expression(r"^tps = ([0-9.,]+)").unwrap();
+        assert_eq!(tps.find(&printing("tps = 1\ntps = 1,234.5 (without)\n", "")), Some(1234.5));
+        assert_eq!(tps.find(&printing("nothing\n", "tps = 7\n")), Some(7.0));
+        assert_eq!(tps.find(&printing("", "")), None);
+        assert!(Pattern::expression("tps = [0-9]+").unwrap_err().contains("parentheses"));
+        assert!(Pattern::expression("(").unwrap_err().contains("not a regular expression"));
+    }
+
+    #[test]
+    fn json_is_the_whole_or_the_last_line() {
+        let iops = Pattern::pointer("/jobs/0/iops").unwrap();
+        assert_eq!(iops.find(&printing("{\"jobs\": [\n{\"iops\": 12.5}]}", "")), Some(12.5));
+        assert_eq!(iops.find(&printing("note\n{\"jobs\": [{\"iops\": \"3\"}]}\n\n", "")), Some(3.0));
+        assert_eq!(iops.find(&printing("{\"jobs\": []}", "")), None);
+        assert!(Pattern::pointer("jobs").is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_told() {
+        let metric = |better| PrintedMetric {
+            name: "tps".to_owned(),
+            pattern: Pattern::expression("tps = ([-0-9.]+)").unwrap(),
+            better,
+        };
+        let of = |text: &str| find(&[metric(Better::Higher)], &printing(text, "")).map_err(|error| error.message);
+        assert_eq!(of("tps = 5").unwrap()["tps"], 5.0);
+        assert!(of("tps = 0").unwrap_err().contains("above 0"));
+        assert!(
+            of("oops\n").unwrap_err().contains("the output does not match 'tps = ([-0-9.]+)'; its last lines: oops")
+        );
+    }
 }

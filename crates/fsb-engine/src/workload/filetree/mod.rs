@@ -4,8 +4,9 @@
 //! the device. The source of a copy lies in memory: of one into the target it was never anywhere else. Contents are
 //! incompressible and a function of the seed and the file, as everywhere.
 
-mod copying;
 mod options;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use std::fs::File;
@@ -13,13 +14,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use copying::CopySource;
 use fsb_model::metric::{OPERATION_RATE, THROUGHPUT, TREE_TIME};
 use fsb_model::{Durability, Params};
-use options::{Operation, Options};
-use rustix::fs::Mode;
+use rustix::fs::{MemfdFlags, Mode};
 use rustix::io::Errno;
-use tree::{TreeFile, TreeNames};
 
 use super::job::{Job, Workload};
 use super::measure::check_operations;
@@ -28,14 +26,16 @@ use super::params;
 use crate::backend::{Backend, Directory, OpenFlags, Session, Setup, Slot, files};
 use crate::clock::Kind;
 use crate::context::Context;
-use crate::fileset::{BLOCK, NOTE};
+use crate::fileset::{self, BLOCK, NOTE};
 use crate::memory::Memory;
 use crate::profile::Profile;
 use crate::rendezvous::Rendezvous;
 use crate::task::{ClockSpec, Gate, Measurement, Rate, Ready};
 use crate::thread_recorder::ThreadRecorder;
-use crate::threads::ThreadJob;
-use crate::{EngineError, ParamError, Sizing, fileset, order, threads};
+use crate::threads::{self, ThreadJob};
+use crate::{EngineError, ParamError, Sizing, order};
+use options::{CopyMethod, Operation, Options};
+use tree::{TreeFile, TreeNames};
 
 /// The tree that is there, and the one that is made.
 const TREES: [&str; 2] = ["source", "copy"];
@@ -113,7 +113,7 @@ impl Job for FileTreeJob {
         fileset::make_anew(&set)?;
         if self.0.operation != Operation::Delete {
             let backend = context.backend(self.0.backend);
-            copying::probe(self.0.copy, self.has_source(), backend, &fileset::open(&set)?, &set)?;
+            probe(self.0.copy, self.has_source(), backend, &fileset::open(&set)?, &set)?;
         }
         if self.has_source() {
             let (leaves, _) = tree::leaves(&self.0.shape);
@@ -256,7 +256,7 @@ impl TreeThreads<'_> {
         };
         let copy = session.open(self.root, to, OpenFlags::WRITE.creating(0o644), leaf.size);
         let copy = copy.map_err(|errno| self.refused("create", to, errno))?;
-        let copied = copying::copy(self.options.copy, &mut **session, from, copy, memory.as_mut());
+        let copied = copy_file(self.options.copy, &mut **session, from, copy, memory.as_mut());
         copied.map_err(|(call, errno)| self.refused(call, to, errno))?;
         // A file system may tell only now that it could not write.
         session.close(copy).map_err(|errno| self.refused("close", to, errno))?;
@@ -375,5 +375,120 @@ impl ThreadJob for TreeThreads<'_> {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// Where bytes are copied from.
+#[derive(Debug, Clone, Copy)]
+struct CopySource {
+    slot: Slot,
+    offset: u64,
+    length: u64,
+}
+
+/// Copies the bytes of a source into a file that is new and empty. `Err` has the call's verb.
+fn copy_file(
+    how: CopyMethod,
+    session: &mut dyn Session,
+    source: CopySource,
+    destination: Slot,
+    memory: &mut [u8],
+) -> Result<(), (&'static str, Errno)> {
+    match how {
+        CopyMethod::ReadWrite => read_write(session, source, destination, memory),
+        CopyMethod::CopyFileRange => in_kernel(session, source, destination),
+        CopyMethod::Reflink => {
+            session.share_blocks(source.slot, destination).map_err(|errno| ("share the blocks of", errno))
+        }
+    }
+}
+
+fn read_write(
+    session: &mut dyn Session,
+    CopySource { slot, offset, length }: CopySource,
+    destination: Slot,
+    memory: &mut [u8],
+) -> Result<(), (&'static str, Errno)> {
+    let mut done = 0;
+    while done < length {
+        let wanted = (memory.len() as u64).min(length - done) as usize;
+        let read = session.read_at(slot, &mut memory[..wanted], offset + done, offset + length);
+        let read = read.map_err(|errno| ("read", errno))?;
+        if read == 0 {
+            // Shorter than it was made.
+            return Err(("read", Errno::NODATA));
+        }
+        let mut written = 0;
+        while written < read {
+            let wrote = session.write(destination, &memory[written..read]);
+            written += wrote.map_err(|errno| ("write", errno))?;
+        }
+        done += read as u64;
+    }
+    Ok(())
+}
+
+fn in_kernel(
+    session: &mut dyn Session,
+    CopySource { slot, offset, length }: CopySource,
+    destination: Slot,
+) -> Result<(), (&'static str, Errno)> {
+    const CALL: &str = "copy_file_range to";
+    let mut done = 0;
+    while done < length {
+        let left = (length - done).min(1 << 30) as usize;
+        match session.copy_range(slot, offset + done, destination, left) {
+            Ok(0) => return Err((CALL, Errno::NODATA)),
+            Ok(copied) => done += copied as u64,
+            Err(errno) => return Err((CALL, errno)),
+        }
+    }
+    Ok(())
+}
+
+/// Copies one block as all files shall be copied. What this file system cannot do is no failure of it.
+fn probe(
+    how: CopyMethod,
+    within: bool,
+    backend: &dyn Backend,
+    root: &Directory,
+    set: &Path,
+) -> Result<(), EngineError> {
+    const SIZE: u64 = 4096;
+    if how == CopyMethod::ReadWrite {
+        return Ok(());
+    }
+    let flags = OpenFlags::READ_WRITE.creating(0o644);
+    let mut session = backend.session(&Setup::plain(2))?;
+    let create = |session: &mut dyn Session, name| {
+        let opened = session.open(root, name, flags, SIZE);
+        opened.map_err(|errno| EngineError::call("create a file in", set, errno))
+    };
+    let slot = if within {
+        create(&mut *session, c"probe-source")?
+    } else {
+        let refused = |errno| EngineError::system("make a file in memory", errno);
+        let file = rustix::fs::memfd_create(c"fsb-probe", MemfdFlags::CLOEXEC).map_err(refused)?;
+        session.adopt(file, OpenFlags::READ_WRITE).map_err(refused)?
+    };
+    let mut block = [7; SIZE as usize];
+    let written = session.write_at(slot, &block, 0);
+    written.map_err(|errno| EngineError::call("write to a file in", set, errno))?;
+    let destination = create(&mut *session, c"probe-copy")?;
+    let source = CopySource { slot, offset: 0, length: SIZE };
+    let copied = copy_file(how, &mut *session, source, destination, &mut block);
+    drop(session);
+    for name in [c"probe-source", c"probe-copy"].into_iter().skip(usize::from(!within)) {
+        let gone = backend.namespace().unlink(root, name);
+        gone.map_err(|errno| EngineError::call("remove a file from", set, errno))?;
+    }
+    match copied {
+        Ok(()) => Ok(()),
+        Err((_, Errno::OPNOTSUPP | Errno::XDEV | Errno::INVAL | Errno::NOTTY | Errno::NOSYS)) => {
+            let why = match (how, within) {
+                (CopyMethod::Reflink, _) => "this file system shares no blocks between files: reflink is not supported",
+                (_, true) => "this kernel or file system does not know copy_file_range",
+                (_, false) => "the kernel does not copy from memory into another file system by copy_file_range",
+            };
+            Err(EngineError { inapplicable: true, ..EngineError::new(why) })
+        }
+        Err((call, errno)) => Err(EngineError::call(format!("{call} a file in"), set, errno)),
+    }
+}

@@ -9,33 +9,26 @@
 mod async_writes;
 mod draw;
 mod entries;
-mod opened;
 mod operations;
 mod options;
 mod program;
 mod report;
-mod sets;
 mod shared;
 mod sync;
 mod thread;
-mod thread_job;
 mod tree;
 
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, scope};
 
 use fsb_model::flow::{FileSet, Flow, Op, Step, Thread};
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{Durability, Params};
-use options::Options;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use sets::Set;
-use shared::FlowShared;
-use thread_job::FlowThreads;
-use tree::{LONGEST_PATH, PathBuffer};
 
 use super::job::{Job, Workload};
 use super::parameter::Parameter;
@@ -43,12 +36,17 @@ use super::params;
 use crate::backend::{Backend, Directory};
 use crate::context::Context;
 use crate::data::{Data, DataSource};
-use crate::fileset::tree_walk::{FEW_FILES, Found};
-use crate::fileset::{BLOCK, NOTE, tree_walk};
+use crate::fileset::tree_walk::{self, FEW_FILES, Found};
+use crate::fileset::{self, BLOCK, NOTE};
 use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
-use crate::{EngineError, ParamError, Sizing, fileset, threads};
+use crate::{EngineError, ParamError, Sizing, threads};
+use entries::Set;
+use options::Options;
+use shared::FlowShared;
+use thread::FlowThreads;
+use tree::{LONGEST_PATH, PathBuffer};
 
 /// The operation that is counted: all kinds of them.
 const OPERATION: &str = "operation";
@@ -224,7 +222,7 @@ impl Job for FlowJob {
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        build(&context.set(), &sets::of(&self.0.flow, context.seed), context.data(), &context.progress)
+        build(&context.set(), &entries::of(&self.0.flow, context.seed), context.data(), &context.progress)
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
@@ -274,7 +272,7 @@ fn space(flow: &Flow, set: &FileSet) -> u64 {
         bytes.sum::<u64>()
     };
     let appended = flow.threads.iter().map(of_thread).max().unwrap_or(0);
-    sets::expected_bytes(set, files, BLOCK) + files.min(APPENDED) * appended
+    entries::expected_bytes(set, files, BLOCK) + files.min(APPENDED) * appended
 }
 
 /// Files of a set that exist at once: all of them, unless each thread that makes some deletes as many.
@@ -412,9 +410,9 @@ fn files(root: &Path, open: &Directory, set: &Set, source: DataSource, progress:
     if threads == 1 {
         maker();
     } else {
-        std::thread::scope(|scope| {
+        scope(|scope| {
             // Fewer do as well.
-            (1..threads).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, maker)));
+            (1..threads).for_each(|_| drop(Builder::new().spawn_scoped(scope, maker)));
             maker();
         });
     }

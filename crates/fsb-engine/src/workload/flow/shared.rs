@@ -1,4 +1,5 @@
-//! What all threads of a flow share while the clock runs.
+//! The state that all threads of a flow share while the clock runs, the files that a thread has open, and the result of an
+//! operation on them.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,11 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fsb_model::flow::{Flow, Quit};
 use rustix::io::Errno;
 
+use super::entries::{self, Set};
 use super::program::{self, CompiledStep, Program};
-use super::sets::{self, Set};
 use super::sync::{CachePadded, OperationBudget, RateLimiter, Semaphore, StopFlag, WakeEvent};
 use crate::EngineError;
-use crate::backend::{Backend, Directory};
+use crate::backend::{Backend, Directory, Slot};
+use crate::clock::Kind;
 use crate::data::DataSource;
 
 /// Everything that threads see of each other: nothing of it is behind a lock.
@@ -54,7 +56,7 @@ impl FlowShared {
         let summed = flow.threads.iter().flat_map(|thread| &thread.steps).any(finishes);
         Ok(FlowShared {
             programs,
-            sets: sets::of(flow, source.seed),
+            sets: entries::of(flow, source.seed),
             semaphores: points.semaphores.into_iter().map(Semaphore::new).collect(),
             wake_events: (0..points.wakes).map(|_| WakeEvent::default()).collect(),
             budget: OperationBudget::new(operations),
@@ -115,4 +117,40 @@ impl FlowShared {
     pub(super) fn refused(&self, call: &str, set: usize, file: u64, errno: Errno) -> EngineError {
         EngineError::call(call, self.sets[set].tree.show(&self.path, file), errno)
     }
+}
+
+/// How an operation ended.
+pub(super) enum OpResult {
+    /// It is done and moved this number of bytes.
+    Done(Kind, u64),
+    /// It was not called for: somebody has the file open that should be deleted.
+    Skipped,
+    /// No file would do; whether there are any that others use now.
+    Nothing { there: bool },
+}
+
+/// A file that a thread has open.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) slot: Slot,
+    pub(super) set: usize,
+    pub(super) file: u64,
+    pub(super) generation: u32,
+    pub(super) position: u64,
+    /// It was deleted while it was open.
+    pub(super) orphan: bool,
+}
+
+/// A thread's own number of a file.
+#[derive(Default)]
+pub(super) struct FlowSlot {
+    pub(super) open: Option<Opened>,
+    /// The file that was open last.
+    pub(super) last: Option<(usize, u64)>,
+}
+
+/// All files of a set, which are used one after another.
+pub(super) struct FileRing {
+    pub(super) files: Vec<Opened>,
+    pub(super) next: usize,
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use fsb_trace::{Call, Kind, Order, Part, Reader, Skimmed};
 
+use super::calls::{Batch, Step};
 use super::options::Options;
-use super::step::{Batch, Step};
 use crate::EngineError;
 
 /// Blocks that are ready or under way at once: a million calls.
@@ -44,7 +44,7 @@ struct Queues {
 
 /// Brings calls to threads.
 pub(super) struct Feeder {
-    source: Mutex<Source<Box<dyn super::source::Bytes>>>,
+    source: Mutex<Source<Box<dyn super::options::Bytes>>>,
     queues: Mutex<Queues>,
     changed: Condvar,
     lanes: usize,

@@ -8,10 +8,10 @@ use rustix::thread::futex;
 use rustix::thread::futex::Flags;
 use rustix::time::Timespec;
 
+use super::calls::{Batch, Step};
 use super::calls::{Buffers, Target};
 use super::feeder::Feeder;
 use super::options::Options;
-use super::step::{Batch, Step};
 use crate::context::Context;
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;

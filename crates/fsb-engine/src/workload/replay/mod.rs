@@ -8,34 +8,34 @@ mod calls;
 mod feeder;
 mod lane;
 mod options;
-mod source;
-mod step;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
-use calls::{Kernel, Nothing, Target};
-use feeder::Feeder;
 use fsb_model::Params;
 use fsb_model::metric::REPLAY_TIME;
 use fsb_trace::{Initial, Skimmed, State, Totals, is_inside};
-use lane::Replay;
-use options::Options;
 
 use super::job::{Job, Workload};
 use super::parameter::Parameter;
 use super::params;
-use crate::backend::Backend;
+use crate::backend::{self, Backend};
 use crate::context::Context;
 use crate::data::Data;
 use crate::profile::Profile;
 use crate::task::{Gate, Measurement, Ready};
-use crate::{EngineError, ParamError, Sizing, backend, fileset, threads};
+use crate::{EngineError, ParamError, Sizing, fileset, threads};
+use calls::{Kernel, Nothing, Target};
+use feeder::Feeder;
+use lane::Replay;
+use options::Options;
 
 /// What a call is counted as.
 const OPERATION: &str = "call";
@@ -55,7 +55,7 @@ impl Workload for AnyTrace {
     }
 
     fn example(&self) -> Params {
-        params::of([("trace", source::EXAMPLE.into()), ("pace", "none".into())])
+        params::of([("trace", options::EXAMPLE.into()), ("pace", "none".into())])
     }
 
     fn parameters(&self) -> Vec<Parameter> {
@@ -262,6 +262,3 @@ fn check_room(set: &Path, skimmed: &Skimmed) -> Result<(), EngineError> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

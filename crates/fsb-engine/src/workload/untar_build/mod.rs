@@ -6,12 +6,8 @@
 //! nothing but the target is waited for; what is unpacked and what is removed is durable at the end of its phase. One
 //! repetition does the whole tree once, and targets are compared by the time that it takes.
 
-mod compile;
-mod entry;
 mod index;
 mod options;
-mod recipe;
-mod report;
 mod thread_job;
 
 use std::ffi::CString;
@@ -37,9 +33,9 @@ use crate::rendezvous::Rendezvous;
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
 use crate::{EngineError, ParamError, Sizing, fileset, threads};
 use index::Index;
+use index::SourceContent;
 use options::{Options, Phase, Source, scaled};
-use recipe::SourceContent;
-use report::Report;
+use thread_job::Report;
 use thread_job::UntarThreads;
 
 /// What an object takes, generously.
@@ -83,7 +79,7 @@ impl UntarBuildJob {
     fn archive(&self, context: &Context) -> Result<(Vec<u8>, Index), EngineError> {
         match &self.0.source {
             Source::Recipe { files, scale, content } => {
-                let planned = recipe::tree(scaled(*files, *scale));
+                let planned = index::tree(scaled(*files, *scale));
                 if !self.is_real(context) {
                     return Ok((Vec::new(), Index::of_plan(&planned)));
                 }
@@ -94,7 +90,7 @@ impl UntarBuildJob {
                 let mut data = Data::new(context.data(), 1 << 20);
                 let (seed, mut address) = (hash(context.seed, Stream::Data, 1), 0);
                 let fill = |bytes: &mut Vec<u8>, number, size: u64| match content {
-                    SourceContent::Text => recipe::write_source(bytes, seed, number, size),
+                    SourceContent::Text => index::write_source(bytes, seed, number, size),
                     SourceContent::Random => {
                         let mut left = size;
                         while left > 0 {
@@ -107,7 +103,7 @@ impl UntarBuildJob {
                     }
                 };
                 let failed = |error| EngineError::new(format!("make the archive in memory: {error}"));
-                let archive = recipe::archive(&planned, fill).map_err(failed)?;
+                let archive = index::archive(&planned, fill).map_err(failed)?;
                 let index = Index::read(Cursor::new(&archive))?;
                 Ok((archive, index))
             }
@@ -170,13 +166,13 @@ impl Job for UntarBuildJob {
             let backend = backend::plain(context.backend(self.0.backend));
             let (namespace, mut session) = (backend.namespace(), backend.session(&Setup::plain(1))?);
             for item in &index.items {
-                let made = entry::unpack((namespace, &mut *session), &root, item, Some(&archive), 1 << 20);
-                made.map_err(|refusal| entry::refused(&set, &item.name, refusal))?;
+                let made = thread_job::unpack((namespace, &mut *session), &root, item, Some(&archive), 1 << 20);
+                made.map_err(|refusal| thread_job::refused(&set, &item.name, refusal))?;
             }
             for &directory in index.directories.iter().rev() {
                 let item = &index.items[directory];
-                let set_to = entry::finish(namespace, &root, item);
-                set_to.map_err(|refusal| entry::refused(&set, &item.name, refusal))?;
+                let set_to = thread_job::finish(namespace, &root, item);
+                set_to.map_err(|refusal| thread_job::refused(&set, &item.name, refusal))?;
             }
         }
         fileset::sync_through(&root, &set)
@@ -191,7 +187,7 @@ impl Job for UntarBuildJob {
         let (archive, index) = self.archive(context)?;
         let phases = self.0.phases();
         let sources = || index.sources().take(self.0.totals.sources as usize);
-        let object = |source| CString::new(compile::object(source).into_vec()).unwrap_or_default();
+        let object = |source| CString::new(index::object(source).into_vec()).unwrap_or_default();
         let rendezvous = Rendezvous::new(self.0.threads, matches!(context.clock, ClockSpec::Fake { .. }))?;
         let threads = UntarThreads {
             options: &self.0,

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use fsb_model::{Bytes, Durability, Params};
 use serde_json::Value;
 
-use super::compile;
-use super::index::Index;
-use super::recipe::{self, SourceContent};
+use super::index;
+use super::index::{Index, SourceContent};
 use crate::backend::Backend;
 use crate::fileset::BLOCK;
 use crate::workload::label::{self, ending};
@@ -116,7 +115,7 @@ impl Totals {
             entries: index.items.len() as u64,
             bytes: index.bytes(),
             blocks: index.sizes().map(|size| size.next_multiple_of(BLOCK)).sum(),
-            sources: (index.sources().count() as u64).min(compile::MOST),
+            sources: (index.sources().count() as u64).min(index::MOST),
         }
     }
 }
@@ -189,7 +188,7 @@ impl Options {
                         out",
                     ));
                 }
-                let index = Index::of_plan(&recipe::tree(scaled(files, scale)));
+                let index = Index::of_plan(&index::tree(scaled(files, scale)));
                 (Source::Recipe { files, scale, content }, index)
             }
         };
@@ -203,7 +202,7 @@ impl Options {
         if compile && totals.sources == 0 {
             return Err(reader.error("compile", "too few files for a source file: use more files"));
         }
-        if compile && compile::find().is_none() {
+        if compile && index::find().is_none() {
             let message = "no program cc in PATH, which compiles: install a C compiler, or leave it out";
             return Err(reader.error("compile", message));
         }

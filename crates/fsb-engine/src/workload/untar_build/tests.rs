@@ -89,7 +89,7 @@ fn an_archive_of_somebodys_is_unpacked_as_tar_does_it() {
 
 #[test]
 fn compiling_is_asked_for_and_its_objects_go_too() {
-    if compile::find().is_none() {
+    if index::find().is_none() {
         return;
     }
     let root = tempfile::tempdir().unwrap();

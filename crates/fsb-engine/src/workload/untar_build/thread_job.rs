@@ -1,4 +1,5 @@
-//! The workers: phase after phase, all of them together.
+//! The workers: they go through the phases together, do what tar does to each entry of an archive, and record when each
+//! phase began and ended and how long its operations took.
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
@@ -8,22 +9,22 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fsb_model::Durability;
+use fsb_model::metric::{COMPILE_RATE, MetricKind, READ_FILES_RATE, REMOVE_RATE, STAT_RATE, UNPACK_RATE};
+use hdrhistogram::Histogram;
+use rustix::fs::{Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use super::compile;
-use super::entry::{finish, refused, unpack};
-use super::index::{EntryKind, Index, Item};
+use super::index::{self, EntryKind, Index, Item};
 use super::options::{Options, Phase};
-use super::report::Report;
-use crate::EngineError;
 use crate::backend::{Backend, Directory, Namespace, OpenFlags, Session, Setup};
-use crate::clock;
 use crate::data::Data;
 use crate::memory::Memory;
-use crate::order;
 use crate::rendezvous::Rendezvous;
+use crate::task::{Measurement, Rate};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
+use crate::workload::phase_times::PhaseTimes;
+use crate::{EngineError, clock, latency, order};
 
 /// What cat and cp read at once.
 const READ: usize = 128 << 10;
@@ -233,7 +234,7 @@ impl UntarThreads<'_> {
             return Ok(());
         }
         let begun = recorder.last();
-        let taken = compile::run(&self.sources, self.options.jobs, self.set)?;
+        let taken = index::run(&self.sources, self.options.jobs, self.set)?;
         recorder.tick(clock::Kind::Sync, 0);
         // Each began within the phase; the recorder's own histogram only counts them.
         for ns in taken {
@@ -337,5 +338,146 @@ impl ThreadJob for UntarThreads<'_> {
 
     fn report(&self, state: ThreadState) -> Report {
         state.report
+    }
+}
+
+const NEW_FILE: OpenFlags = OpenFlags::WRITE.creating(0o600).with(OFlags::NOFOLLOW);
+
+/// Why a call was refused, and its verb.
+type Refusal = (&'static str, Errno);
+
+/// Does to an entry what tar does: makes it, writes its bytes by `piece`, and gives it its permissions and its time.
+pub(super) fn unpack(
+    (namespace, session): (&dyn Namespace, &mut (dyn Session + 'static)),
+    root: &Directory,
+    item: &Item,
+    archive: Option<&[u8]>,
+    piece: usize,
+) -> Result<(), Refusal> {
+    match &item.kind {
+        // A directory's time changes with what is put into it: that comes at the end.
+        EntryKind::Directory => {
+            let made = namespace.make_directory(root, &item.name, Mode::from_raw_mode(0o700));
+            made.map_err(|errno| ("make directory", errno))
+        }
+        EntryKind::Symbolic(target) => {
+            namespace.symbolic_link(root, target, &item.name).map_err(|errno| ("link", errno))
+        }
+        EntryKind::Hard(target) => namespace.link(root, target, &item.name).map_err(|errno| ("link", errno)),
+        EntryKind::File { offset, size } => {
+            let file = session.open(root, &item.name, NEW_FILE, *size).map_err(|errno| ("create", errno))?;
+            let bytes = match archive {
+                None => &[],
+                // An archive may have changed since it was looked at.
+                Some(archive) => {
+                    let bytes = archive.get(*offset as usize..).and_then(|rest| rest.get(..*size as usize));
+                    bytes.ok_or(("find in the archive", Errno::NODATA))?
+                }
+            };
+            for piece in bytes.chunks(piece) {
+                let mut written = 0;
+                while written < piece.len() {
+                    match session.write(file, &piece[written..]).map_err(|errno| ("write to", errno))? {
+                        0 => return Err(("write to", Errno::NOSPC)),
+                        wrote => written += wrote,
+                    }
+                }
+            }
+            session.set_times(file, &times(item)).map_err(|errno| ("set the time of", errno))?;
+            let mode = Mode::from_raw_mode(item.mode as rustix::fs::RawMode);
+            session.set_mode(file, mode).map_err(|errno| ("set the permissions of", errno))?;
+            // A file system may tell only now that it could not write.
+            session.close(file).map_err(|errno| ("close", errno))
+        }
+    }
+}
+
+/// Permissions and time of a directory that is full.
+pub(super) fn finish(namespace: &dyn Namespace, root: &Directory, item: &Item) -> Result<(), Refusal> {
+    let set = namespace.set_times(root, &item.name, &times(item));
+    set.map_err(|errno| ("set the time of", errno))?;
+    let mode = Mode::from_raw_mode(item.mode as rustix::fs::RawMode);
+    namespace.set_mode(root, &item.name, mode).map_err(|errno| ("set the permissions of", errno))
+}
+
+/// Now, as tar has it, and the time that the archive tells.
+fn times(item: &Item) -> Timestamps {
+    let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+    let last_modification = Timespec { tv_sec: item.mtime.min(i32::MAX as u64) as i64, tv_nsec: 0 };
+    Timestamps { last_access: now, last_modification }
+}
+
+pub(super) fn refused(set: &Path, name: &CStr, (call, errno): Refusal) -> EngineError {
+    EngineError::call(call, set.join(std::ffi::OsStr::from_bytes(name.to_bytes())), errno)
+}
+
+/// Of one worker.
+#[derive(Debug, Clone)]
+pub(super) struct Report {
+    stretches: PhaseTimes<5>,
+    histograms: [Histogram<u64>; 5],
+}
+
+fn rate(phase: Phase) -> &'static MetricKind {
+    match phase {
+        Phase::Unpack => &UNPACK_RATE,
+        Phase::Stat => &STAT_RATE,
+        Phase::Read => &READ_FILES_RATE,
+        Phase::Compile => &COMPILE_RATE,
+        Phase::Remove => &REMOVE_RATE,
+    }
+}
+
+impl Report {
+    /// An empty one, whose memory was touched.
+    pub(super) fn new() -> Report {
+        Report { stretches: PhaseTimes::new(), histograms: std::array::from_fn(|_| latency::touched()) }
+    }
+
+    #[inline]
+    fn record(&mut self, phase: Phase, ns: u64) {
+        self.histograms[phase as usize].saturating_record(ns);
+    }
+
+    pub(super) fn begun(&mut self, phase: Phase, ns: u64) {
+        self.stretches.begun(phase as usize, ns);
+    }
+
+    fn ended(&mut self, phase: Phase, ns: u64) {
+        self.stretches.ended(phase as usize, ns);
+    }
+
+    /// The time of all phases, from the first start to the last end of each, the rates, and the latencies.
+    pub(super) fn add_to(reports: &[Report], options: &Options, measurement: &mut Measurement) {
+        measurement.timed_ns = 0;
+        let durations = PhaseTimes::of_all(reports.iter().map(|report| report.stretches)).durations();
+        let phases = options.phases();
+        for &phase in &phases {
+            let timed_ns = durations[phase as usize];
+            measurement.timed_ns += timed_ns;
+            let mut histogram = latency::empty();
+            for report in reports {
+                histogram.add(&report.histograms[phase as usize]).expect("histograms of one size add up");
+            }
+            let amount = Rate { amount: histogram.len(), timed_ns };
+            measurement.rates.insert(rate(phase).name.to_owned(), amount);
+            measurement.latency.insert(phase.name().to_owned(), latency::encode(&histogram));
+        }
+        let totals = &options.totals;
+        let mut count = |name: &str, count| measurement.counts.insert(name.to_owned(), count);
+        if phases.contains(&Phase::Unpack) {
+            count("files_unpacked", totals.files);
+            count("directories_made", totals.directories);
+            count("bytes_written", totals.bytes);
+        }
+        if phases.contains(&Phase::Read) {
+            count("bytes_read", totals.bytes);
+        }
+        if phases.contains(&Phase::Compile) {
+            count("sources_compiled", totals.sources);
+        }
+        if phases.contains(&Phase::Remove) {
+            count("entries_removed", options.operations(Phase::Remove));
+        }
     }
 }

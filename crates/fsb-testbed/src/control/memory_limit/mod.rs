@@ -4,33 +4,25 @@
 //! A cgroup holds the steps of a trial, and FUSE servers with them, and nobody else. Without a memory controller a process
 //! locks all memory but the limit. Without a limit there is no cgroup at all: being in one has its price.
 
-mod ballast;
-mod cgroup;
 mod hold;
-mod request;
 #[cfg(test)]
 mod tests;
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use fsb_model::Warning;
 use fsb_model::units::show_bytes;
+use fsb_model::{Bytes, Warning};
 
-pub use ballast::MemoryBallast;
-pub use cgroup::Cgroup;
-pub use hold::MemoryHold;
-pub use request::LEAST;
-
-use self::request::{Limit, Mechanism};
-use super::context::{Context, Stop, TargetDevice};
-use super::interface::{Applied, Control, KEEP, Scope, Value};
+use super::interface::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::declared::OptionKind;
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::Action;
 pub use crate::sys::cgroup::Version;
 use crate::sys::cgroup::{self as place, Hierarchy, MEMORY};
 use crate::sys::{Roots, memory};
+pub use hold::{Cgroup, MemoryBallast, MemoryHold};
 
 pub(super) struct MemoryLimit;
 
@@ -75,7 +67,7 @@ impl Control for MemoryLimit {
                 Value::word(KEEP, "no limit, and no cgroup (default)"),
                 Value::form(
                     "SIZE",
-                    OptionKind::Size(request::LEAST..=u64::MAX),
+                    OptionKind::Size(LEAST..=u64::MAX),
                     "a size, such as 512M: a cgroup, else a process that locks all other memory",
                 ),
                 Value::form("SIZE:cgroup", OptionKind::Text("size, then :cgroup"), "a cgroup or nothing"),
@@ -103,7 +95,7 @@ impl Control for MemoryLimit {
     }
 
     fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
-        let request = Limit { bytes: request::LEAST, mechanism: None };
+        let request = Limit { bytes: LEAST, mechanism: None };
         means(&request, roots).map(drop)
     }
 
@@ -152,7 +144,7 @@ fn means(request: &Limit, roots: &Roots) -> Result<Means, Refusal> {
         let hierarchy = Hierarchy::find(roots, MEMORY)?;
         hierarchy.allows(request.bytes).map(|()| Means::Cgroup(hierarchy))
     };
-    let ballast = || ballast::possible(request.bytes, roots).map(|()| Means::Ballast);
+    let ballast = || hold::possible(request.bytes, roots).map(|()| Means::Ballast);
     match request.mechanism {
         Some(Mechanism::Cgroup) => cgroup(),
         Some(Mechanism::Ballast) => ballast(),
@@ -206,4 +198,55 @@ fn set_ballast(value: &str, bytes: u64, context: &mut Context<'_>) -> Result<App
 
 fn show(bytes: u64) -> String {
     show_bytes(bytes as f64)
+}
+
+/// Less than this a worker's own memory takes.
+pub const LEAST: u64 = 16 << 20;
+
+/// What can hold a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mechanism {
+    /// A cgroup with a memory controller.
+    Cgroup,
+    /// A process that locks all other memory.
+    Ballast,
+}
+
+/// A limit that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Limit {
+    pub bytes: u64,
+    /// The one that must hold it; any where none was named.
+    pub mechanism: Option<Mechanism>,
+}
+
+impl FromStr for Limit {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Limit, Refusal> {
+        let (size, mechanism) = match text.split_once(':') {
+            None => (text, None),
+            Some((size, "cgroup")) => (size, Some(Mechanism::Cgroup)),
+            Some((size, "eater")) => (size, Some(Mechanism::Ballast)),
+            Some((_, other)) => {
+                return Err(format!("'{other}' holds no memory: write SIZE:cgroup or SIZE:eater").into());
+            }
+        };
+        let Bytes(bytes) = size.parse().map_err(|error: fsb_model::units::UnitError| error.to_string())?;
+        Ok(Limit { bytes, mechanism })
+    }
+}
+
+impl Limit {
+    /// Whether a machine with so much memory can have it; why not.
+    fn check(&self, memory: u64) -> Result<(), Refusal> {
+        let show = |bytes: u64| show_bytes(bytes as f64);
+        if self.bytes < LEAST {
+            return Err(format!("{} are too little: at least {}", show(self.bytes), show(LEAST)).into());
+        }
+        if self.bytes > memory {
+            return Err(format!("{} are more than this machine has ({})", show(self.bytes), show(memory)).into());
+        }
+        Ok(())
+    }
 }

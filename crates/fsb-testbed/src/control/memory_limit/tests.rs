@@ -1,10 +1,13 @@
-//! Cgroups of version 2 on trees that look like one, those of version 1 on this kernel where it has them.
+//! Requests for a limit, cgroups of version 2 on trees that look like one, and those of version 1 on this kernel where it has them.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::cgroup::Cgroup;
+use proptest::prelude::*;
+
+use super::hold::Cgroup;
+use super::{LEAST, Limit, Mechanism};
 use crate::sys::Roots;
 use crate::sys::cgroup::{Hierarchy, MEMORY, PROCESSES, Version, free_name};
 
@@ -151,4 +154,31 @@ fn a_name_that_somebody_has_is_not_taken() {
     fs::create_dir(&first).unwrap();
     let second = free_name(parent.path(), 7);
     assert!(!second.exists() && second.file_name().unwrap().to_string_lossy().starts_with("fsb-7-"));
+}
+
+#[test]
+fn a_size_and_who_holds_it() {
+    let request = |text: &str| text.parse::<Limit>();
+    assert_eq!(request("512M"), Ok(Limit { bytes: 512 << 20, mechanism: None }));
+    assert_eq!(request("1g:cgroup"), Ok(Limit { bytes: 1 << 30, mechanism: Some(Mechanism::Cgroup) }));
+    assert_eq!(request("64M:eater"), Ok(Limit { bytes: 64 << 20, mechanism: Some(Mechanism::Ballast) }));
+    for text in ["", "half", "512M:", "512M:cat", "-1", ":eater", "9999999999999G"] {
+        assert!(request(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn absurd_limits_are_refused() {
+    let check = |bytes| Limit { bytes, mechanism: None }.check(1 << 30);
+    assert_eq!(check(LEAST), Ok(()));
+    assert_eq!(check(1 << 30), Ok(()));
+    assert!(check(LEAST - 1).unwrap_err().to_string().contains("too little"));
+    assert!(check(2 << 30).unwrap_err().to_string().contains("more than this machine has (1.00 GiB)"));
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "[0-9kmgt:a-z-]{0,12}") {
+        let _ = text.parse::<Limit>();
+    }
 }

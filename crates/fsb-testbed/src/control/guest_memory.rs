@@ -1,0 +1,429 @@
+//! Guest memory: in a virtual machine, memory that was never touched (or was given back as free) is a promise, and
+//! keeping it costs the hypervisor a fault inside somebody's measurement.
+//!
+//! Unbacked memory made durable writes up to seven times slower and turned a ranking round. So before the first block
+//! the free memory that the run needs is touched once, and free-page reporting, which would give it back, is stopped.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use fsb_model::run::MemoryTouched;
+use fsb_model::units::show_bytes;
+use fsb_model::{UnbackedMemory, Warning};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+use super::interface::{Applied, Context, Control, Scope, Stop, TargetDevice, Value};
+use crate::error::{Refusal, TestbedError};
+use crate::host;
+use crate::ledger::Action;
+use crate::progress::Progress;
+use crate::sys::{Roots, memory, read_trimmed};
+
+pub(super) struct GuestMemory;
+
+const AUTO: &str = "auto";
+const OFF: &str = "off";
+/// What fsb asks for in guests of its own.
+pub(crate) const BACKED: &str = "backed";
+
+impl Control for GuestMemory {
+    fn name(&self) -> &'static str {
+        "guest-memory"
+    }
+
+    fn about(&self) -> &'static str {
+        "In a virtual machine: touch the memory that the run needs, and keep the hypervisor from taking it back."
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Run
+    }
+
+    fn values(&self) -> &'static [Value] {
+        const {
+            &[
+                Value::word(AUTO, "in a virtual machine whose memory is not backed (default)"),
+                Value::word(OFF, "no touching: results may be off by factors"),
+                Value::word(BACKED, "the memory was backed before the machine started, as with --in vm"),
+            ]
+        }
+    }
+
+    fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
+        if !host::is_virtual_machine(roots) {
+            return Err("not a virtual machine: nothing to do".into());
+        }
+        let order = order_file(roots);
+        if order.exists() && rustix::fs::access(&order, rustix::fs::Access::WRITE_OK).is_err() {
+            return Err(format!("free-page reporting cannot be stopped: {} cannot be written", order.display()).into());
+        }
+        Ok(())
+    }
+
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        if !host::is_virtual_machine(context.roots) {
+            return Ok(Applied::so("not a virtual machine"));
+        }
+        if value == BACKED {
+            return Ok(Applied::so("backed before the machine started"));
+        }
+        if value == OFF {
+            let warnings = vec![unbacked(UnbackedMemory::LeftAlone)];
+            return Ok(Applied { warnings, ..Applied::so("not touched") });
+        }
+        let mut warnings = stop_reporting(context)?;
+        let stopped = warnings.is_empty();
+        let outcome = touch_free_memory(context.roots, context.memory_needed, context.patience, context.progress);
+        let mut memory = None;
+        let observed = match &outcome {
+            Outcome::Warm => "memory was backed already".to_owned(),
+            Outcome::Touched { memory: found, seconds } => {
+                memory = Some(MemoryTouched { reported: !stopped, ..*found });
+                let MemoryTouched { touched, needed, .. } = *found;
+                if touched < needed {
+                    warnings.push(unbacked(UnbackedMemory::TouchedInPart { touched, needed, seconds: *seconds }));
+                }
+                format!("{} of free memory touched in {seconds:.1} s", show_bytes(touched as f64))
+            }
+            Outcome::Impossible { why } => {
+                warnings.push(unbacked(UnbackedMemory::Untouchable { error: why.to_string() }));
+                format!("not touched: {why}")
+            }
+        };
+        let effective = stopped && !matches!(outcome, Outcome::Impossible { .. });
+        Ok(Applied { effective, observed, warnings, memory })
+    }
+
+    fn owns(&self, action: &Action, roots: &Roots) -> bool {
+        action.written() == Some(order_file(roots).as_path())
+    }
+
+    fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
+        let free = memory::meminfo(roots, "MemFree").unwrap_or(0);
+        let free = format!("{} of memory free", show_bytes(free as f64));
+        match read_trimmed(&order_file(roots)) {
+            Some(order) => format!("{free}, free pages reported from order {order}"),
+            None => format!("{free}, no free-page reporting"),
+        }
+    }
+}
+
+fn unbacked(cause: UnbackedMemory) -> Warning {
+    Warning::UnbackedMemory { cause }
+}
+
+fn order_file(roots: &Roots) -> PathBuf {
+    roots.sys.join("module/page_reporting/parameters/page_reporting_order")
+}
+
+/// Stops free-page reporting: only free blocks of at least this order are reported, and no block is as large as the
+/// largest value that the kernel accepts (`MAX_PAGE_ORDER` + 1 on most).
+fn stop_reporting(context: &mut Context<'_>) -> Result<Vec<Warning>, TestbedError> {
+    const LARGEST: u32 = 20;
+    let path = order_file(context.roots);
+    let Some(before) = read_trimmed(&path) else { return Ok(Vec::new()) };
+    // It is negative where no device asks for reports.
+    let Ok(present) = before.parse::<u32>() else { return Ok(Vec::new()) };
+    match context.record(Action::WriteFile { path: path.clone(), value: before }) {
+        Ok(()) => {}
+        // Whoever changed it stopped it.
+        Err(Stop::Lacks(_)) => return Ok(Vec::new()),
+        Err(Stop::Failed(error)) => return Err(error),
+    }
+    let write = |order: u32| {
+        std::fs::File::options()
+            .write(true)
+            .truncate(true)
+            .open(&path)
+            .and_then(|mut file| std::io::Write::write_all(&mut file, order.to_string().as_bytes()))
+    };
+    let accepted = (present + 1..=LARGEST).rev().find(|order| write(*order).is_ok());
+    // What is the largest already refuses every larger value, and then reporting is stopped already.
+    let warnings = match accepted {
+        Some(_) => Vec::new(),
+        None if write(present).is_ok() => Vec::new(),
+        None => vec![unbacked(UnbackedMemory::Reported { file: path.clone() })],
+    };
+    if accepted.is_none() {
+        context.take_back()?;
+    }
+    Ok(warnings)
+}
+
+/// What is mapped at a time; between two, the memory that is left is looked at again.
+const CHUNK: u64 = 256 << 20;
+/// A first touch that takes this many times a second one is not memory yet: measured were factors from 8 to 28.
+const COLD_FACTOR: f64 = 3.0;
+
+/// The result of touching memory.
+#[derive(Debug, PartialEq)]
+enum Outcome {
+    /// A sample was as fast the first time as the second.
+    Warm,
+    /// Memory was touched, as much as there was time for.
+    Touched {
+        /// The bytes that were needed and touched.
+        memory: MemoryTouched,
+        /// The seconds that it took.
+        seconds: f64,
+    },
+    /// Nothing was touched.
+    Impossible { why: String },
+}
+
+/// Touches the free memory that a run needs and gives it back to the kernel, which hands out next what was freed last.
+/// Without a bound all free memory is touched, unless a sample of it is as fast the first time as the second. What was
+/// touched stays backed as long as free pages are not reported.
+fn touch_free_memory(
+    roots: &Roots,
+    needed: Option<u64>,
+    patience: Duration,
+    progress: &mut dyn FnMut(Progress),
+) -> Outcome {
+    let start = Instant::now();
+    let free = touchable(roots);
+    // Beyond what is free the kernel takes page cache, which is backed. The margin that is left free is not.
+    let unbacked =
+        needed.map(|needed| needed.next_multiple_of(CHUNK).min(memory::meminfo(roots, "MemFree").unwrap_or(0)));
+    if free < CHUNK {
+        return match unbacked {
+            Some(needed) => Outcome::Touched { memory: MemoryTouched::of(needed, 0), seconds: 0.0 },
+            None => Outcome::Impossible { why: "too little of it is free".to_owned() },
+        };
+    }
+    let total = needed.map_or(free, |needed| needed.next_multiple_of(CHUNK).min(free / CHUNK * CHUNK));
+    let mut held = Vec::new();
+    if needed.is_none() {
+        match is_warm(free, roots, &mut held) {
+            Ok(true) => return Outcome::Warm,
+            Ok(false) => {}
+            Err(why) => return Outcome::Impossible { why: why.to_string() },
+        }
+    }
+    let left = || patience.saturating_sub(start.elapsed());
+    let sampled = held.len() as u64 * CHUNK;
+    let mut report = |done: u64| {
+        progress(Progress { what: "touching free memory".to_owned(), done: (sampled + done).min(total), total });
+    };
+    // What is held stays held: touching what was just given back would go in circles.
+    match touch(total - sampled, roots, &left, &mut held, &mut report) {
+        Ok(_) => {
+            let memory = MemoryTouched::of(unbacked.unwrap_or(total / CHUNK * CHUNK), held.len() as u64 * CHUNK);
+            Outcome::Touched { memory, seconds: start.elapsed().as_secs_f64() }
+        }
+        Err(why) => Outcome::Impossible { why: why.to_string() },
+    }
+}
+
+/// Whether a sample of the free memory is as fast the first time as the second; it stays held.
+fn is_warm(free: u64, roots: &Roots, held: &mut Vec<Mapping>) -> Result<bool, Refusal> {
+    // The allocator hands out what was used last first, so a small sample would be warm on a cold machine.
+    let sample = (free / 16 / CHUNK).clamp(1, 16) * CHUNK;
+    let all = || Duration::MAX;
+    let first = touch(sample, roots, &all, held, &mut |_| {})?;
+    held.clear();
+    let second = touch(sample, roots, &all, held, &mut |_| {})?;
+    Ok(first.as_secs_f64() < COLD_FACTOR * second.as_secs_f64())
+}
+
+/// Bytes that may be touched without anybody missing them.
+fn touchable(roots: &Roots) -> u64 {
+    let total = memory::meminfo(roots, "MemTotal").unwrap_or(0);
+    let available = memory::meminfo(roots, "MemAvailable").unwrap_or(0);
+    // Page cache counts as available, but is backed already and worth more where it is.
+    let free = memory::meminfo(roots, "MemFree").unwrap_or(0).min(available);
+    let free = memory::cgroup_headroom(roots).map_or(free, |limit| free.min(limit));
+    let margin = (512 << 20).max(total / 20);
+    free.saturating_sub(margin)
+}
+
+/// Maps and touches `bytes` in chunks and holds them; stops early where memory became scarce or no time is left. The time is
+/// that of the touching alone.
+fn touch(
+    bytes: u64,
+    roots: &Roots,
+    left: &dyn Fn() -> Duration,
+    held: &mut Vec<Mapping>,
+    report: &mut dyn FnMut(u64),
+) -> Result<Duration, Refusal> {
+    let mut time = Duration::ZERO;
+    for chunk in 0..bytes / CHUNK {
+        if touchable(roots) < CHUNK || left().is_zero() {
+            break;
+        }
+        let mut mapping = Mapping::new(CHUNK as usize)?;
+        let start = Instant::now();
+        mapping.touch();
+        time += start.elapsed();
+        held.push(mapping);
+        report((chunk + 1) * CHUNK);
+    }
+    Ok(time)
+}
+
+/// Anonymous memory that is unmapped with its owner.
+struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+impl Mapping {
+    fn new(length: usize) -> Result<Mapping, Refusal> {
+        // SAFETY: a new private anonymous mapping at an address of the kernel's choice.
+        let start = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+        };
+        let start = start.map_err(|errno| crate::error::describe(&errno.into()))?;
+        let start = NonNull::new(start.cast()).ok_or("mmap answered null")?;
+        let mapping = Mapping { start, length };
+        // SAFETY: exactly our mapping. Advice: where there are no huge pages, small ones do.
+        let _ = unsafe { madvise(mapping.start.as_ptr().cast(), length, Advice::LinuxHugepage) };
+        Ok(mapping)
+    }
+
+    /// Writes one byte a page, all processors at once.
+    fn touch(&mut self) {
+        let page = rustix::param::page_size();
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        // SAFETY: the mapping is ours, of that length, readable and writable, and zeroed by the kernel.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) };
+        let share = (self.length / page).div_ceil(threads).max(1) * page;
+        let parts = Mutex::new(bytes.chunks_mut(share));
+        let work = || {
+            loop {
+                let Some(part) = parts.lock().unwrap_or_else(PoisonError::into_inner).next() else { return };
+                part.iter_mut().step_by(page).for_each(|byte| *byte = 1);
+            }
+        };
+        std::thread::scope(|scope| {
+            // Fewer do as well: the caller is one of them.
+            (1..threads).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, work)));
+            work();
+        });
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: exactly our mapping, which nothing refers to any more.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Held;
+    use crate::ledger::{Ledger, Owner};
+
+    fn machine(cpuinfo: &str) -> (tempfile::TempDir, Roots, Ledger) {
+        let tree = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().join("sys") };
+        let order = order_file(&roots);
+        std::fs::create_dir_all(order.parent().unwrap()).unwrap();
+        std::fs::create_dir_all(&roots.proc).unwrap();
+        std::fs::write(order, "9\n").unwrap();
+        std::fs::write(roots.proc.join("cpuinfo"), cpuinfo).unwrap();
+        // Too little to touch anything.
+        std::fs::write(roots.proc.join("meminfo"), "MemTotal: 2048 kB\nMemFree: 1024 kB\nMemAvailable: 1024 kB\n")
+            .unwrap();
+        let ledger = Ledger::open(&tree.path().join("undo"), Owner::current(), crate::control::RULES)
+            .unwrap()
+            .of_machine(&roots);
+        (tree, roots, ledger)
+    }
+
+    fn order(roots: &Roots) -> String {
+        read_trimmed(&order_file(roots)).unwrap()
+    }
+
+    #[test]
+    fn reporting_stops_and_comes_back() {
+        let (_keep, roots, ledger) = machine("flags : hypervisor\n");
+        let (place, mut held) = (TargetDevice::default(), Held::default());
+        let mut progress = |_| {};
+        let mut context = Context::new("guest-memory", &roots, &ledger, &mut progress, &place, &mut held);
+        let applied = GuestMemory.set(AUTO, &mut context).unwrap();
+        assert_eq!(order(&roots), "20");
+        assert!(!applied.effective && matches!(applied.warnings[0], Warning::UnbackedMemory { .. }), "{applied:?}");
+        assert!(GuestMemory.restore(context.into_tickets(), &ledger).is_empty());
+        assert_eq!(order(&roots), "9");
+    }
+
+    #[test]
+    fn real_machines_and_off_change_nothing() {
+        for (cpuinfo, value) in [("flags : fpu\n", AUTO), ("flags : hypervisor\n", OFF)] {
+            let (_keep, roots, ledger) = machine(cpuinfo);
+            let (place, mut held) = (TargetDevice::default(), Held::default());
+            let mut progress = |_| {};
+            let mut context = Context::new("guest-memory", &roots, &ledger, &mut progress, &place, &mut held);
+            let applied = GuestMemory.set(value, &mut context).unwrap();
+            assert!(applied.effective && context.into_tickets().is_empty());
+            assert_eq!(applied.warnings.len(), usize::from(value == OFF));
+            assert_eq!(order(&roots), "9");
+        }
+    }
+
+    fn machine_with_memory(meminfo: &str) -> (tempfile::TempDir, Roots) {
+        let tree = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().join("sys") };
+        std::fs::write(tree.path().join("meminfo"), meminfo).unwrap();
+        (tree, roots)
+    }
+
+    #[test]
+    fn a_margin_stays_and_page_cache_is_left_alone() {
+        let (_keep, roots) =
+            machine_with_memory("MemTotal: 4194304 kB\nMemFree: 1048576 kB\nMemAvailable: 3145728 kB\n");
+        assert_eq!(touchable(&roots), 512 << 20);
+        let (_keep, roots) =
+            machine_with_memory("MemTotal: 104857600 kB\nMemFree: 10485760 kB\nMemAvailable: 10485760 kB\n");
+        assert_eq!(touchable(&roots), (10 << 30) - (5 << 30));
+    }
+
+    #[test]
+    fn where_little_is_free_nothing_is_touched() {
+        let (_keep, roots) =
+            machine_with_memory("MemTotal: 4194304 kB\nMemFree: 600000 kB\nMemAvailable: 4000000 kB\n");
+        assert!(matches!(touch_free_memory(&roots, None, Duration::MAX, &mut |_| {}), Outcome::Impossible { .. }));
+    }
+
+    #[test]
+    fn only_what_is_needed_is_touched_within_the_time_for_it() {
+        let (_keep, roots) =
+            machine_with_memory("MemTotal: 4194304 kB\nMemFree: 2097152 kB\nMemAvailable: 2097152 kB\n");
+        let touched = |needed, patience| match touch_free_memory(&roots, Some(needed), patience, &mut |_| {}) {
+            Outcome::Touched { memory, .. } => memory,
+            other => panic!("{other:?}"),
+        };
+        let some = touched(CHUNK + 1, Duration::MAX);
+        assert_eq!(some, MemoryTouched::of(2 * CHUNK, 2 * CHUNK));
+        let none = touched(2 * CHUNK, Duration::ZERO);
+        assert_eq!((none, none.is_complete()), (MemoryTouched::of(2 * CHUNK, 0), false));
+        // The run may need all that is free, the margin included, which is not touched.
+        assert_eq!(touched(u64::MAX / 2, Duration::ZERO).needed, 2 << 30);
+    }
+
+    #[test]
+    fn memory_that_is_too_scarce_to_touch_is_missing() {
+        let (_keep, roots) =
+            machine_with_memory("MemTotal: 4194304 kB\nMemFree: 600000 kB\nMemAvailable: 4000000 kB\n");
+        let found = touch_free_memory(&roots, Some(1 << 30), Duration::MAX, &mut |_| {});
+        let memory = MemoryTouched::of(600_000 << 10, 0);
+        assert_eq!(found, Outcome::Touched { memory, seconds: 0.0 });
+    }
+
+    #[test]
+    fn every_page_of_a_mapping_is_touched() {
+        let mut mapping = Mapping::new(8 << 20).unwrap();
+        mapping.touch();
+        let mut resident = vec![0u8; (8 << 20) / rustix::param::page_size()];
+        // SAFETY: our mapping, and a vector with one byte a page.
+        let answer = unsafe { libc::mincore(mapping.start.as_ptr().cast(), mapping.length, resident.as_mut_ptr()) };
+        assert_eq!(answer, 0);
+        assert!(resident.iter().all(|page| page & 1 == 1));
+    }
+}
