@@ -10,6 +10,7 @@
 #![expect(unsafe_code, reason = "backends call the kernel and the C library")]
 
 pub mod backend;
+mod barrier;
 pub mod classic;
 mod clock;
 mod context;

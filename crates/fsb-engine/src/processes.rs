@@ -5,18 +5,19 @@
 //! noticed at once; the others are ended then, for they may wait for it.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use fsb_model::timeline::Timeline;
 use fsb_model::trial::WorkerSpan;
-use rustix::process::{Pid, Signal, WaitOptions};
-use rustix::thread::futex;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 use serde::{Deserialize, Serialize};
 
+use crate::barrier::StartBarrier;
 use crate::clock::{self, Circumstances, Clock};
 use crate::context::Context;
 use crate::profile::Profile;
@@ -26,10 +27,10 @@ use crate::thread_recorder::{Recording, ThreadRecorder};
 use crate::threads::{Outcome, ThreadJob};
 use crate::{EngineError, latency, usage};
 
-/// What all processes see.
-struct Start {
-    /// Whether the start signal was given.
-    signal: AtomicU32,
+/// The memory that all processes share.
+#[derive(Default)]
+struct Shared {
+    start: StartBarrier,
     failed: AtomicBool,
 }
 
@@ -58,19 +59,18 @@ pub(crate) fn run<C: ThreadJob>(
     gate: &mut dyn Gate,
 ) -> Result<Outcome<C::Report>, EngineError> {
     let mut outcome = Outcome::new(clock::cost_ns(context.clock));
-    let start = SharedMemory::new(Start { signal: AtomicU32::new(0), failed: AtomicBool::new(false) })?;
+    let shared = SharedMemory::new(Shared::default())?;
     let mut children = Children::default();
+    let mut members = Vec::new();
     for rank in 0..profile.processes {
-        children.fork(|output| process_main(job, context, profile, &start, rank, output))?;
+        members.push(fork(&mut children, |output| process_main(job, context, profile, &shared, rank, output))?);
     }
-    for child in &mut children.0 {
-        child.receive()?;
+    for member in &mut members {
+        member.receive()?;
     }
     gate.ready(ready)?;
-    start.signal.store(1, Ordering::Release);
-    // The only error is an address that is none.
-    let _ = futex::wake(&start.signal, futex::Flags::empty(), i32::MAX as u32);
-    for output in children.receive_all() {
+    shared.start.run(profile.processes, || children.has_ended());
+    for output in receive_all(&children, members) {
         let ProcessMessage::Done { span, histogram, syncs, timeline, usage: [user, system], report } = output? else {
             return Err(EngineError::new("a process said that it was ready, twice"));
         };
@@ -91,23 +91,22 @@ fn process_main<C: ThreadJob>(
     job: &C,
     context: &Context,
     profile: &Profile,
-    start: &Start,
+    shared: &Shared,
     rank: u32,
     output: &mut File,
 ) -> Result<ProcessMessage, EngineError> {
     let circumstances = Circumstances { cache: profile.cache, durability: profile.durability };
     let until = context.until_seconds.filter(|_| profile.divisible);
     let clock = Clock::new(context.clock, rank, circumstances);
-    let mut recorder = ThreadRecorder::new(rank, clock, until, &start.failed, job.progress(rank));
+    let mut recorder = ThreadRecorder::new(rank, clock, until, &shared.failed, job.progress(rank));
     let mut state = job.init(rank)?;
     send(output, &ProcessMessage::Ready);
-    while start.signal.load(Ordering::Acquire) == 0 {
-        // Woken for nothing, or not put to sleep because the signal was given meanwhile: the thread looks again.
-        let _ = futex::wait(&start.signal, futex::Flags::empty(), 0, None);
+    if !shared.start.wait(None) {
+        return Err(EngineError::new("another process ended before the start"));
     }
     let before = usage::of_process();
     let result = job.run(&mut state, &mut recorder);
-    start.failed.fetch_or(result.is_err(), Ordering::Relaxed);
+    shared.failed.fetch_or(result.is_err(), Ordering::Relaxed);
     result?;
     let (after, untimed) = (usage::of_process(), recorder.untimed_usage());
     let Recording { span, histogram, syncs, timeline } = recorder.finish();
@@ -123,63 +122,96 @@ fn send(to: &mut File, output: &ProcessMessage) {
     let _ = serde_json::to_writer(&mut *to, output).map_err(std::io::Error::from).and_then(|()| to.write_all(b"\n"));
 }
 
-/// Processes that were forked. Those that still run when this is dropped are killed.
-#[derive(Default)]
-struct Children(Vec<Child>);
+/// Child processes that do not outlive this value: those that still run when it is dropped are killed.
+#[derive(Debug, Default)]
+pub(crate) struct Children(Vec<Pid>);
 
-struct Child {
+impl Children {
+    /// Starts a program.
+    pub(crate) fn spawn(&mut self, command: &mut Command) -> io::Result<Child> {
+        let child = command.spawn()?;
+        self.0.extend(Pid::from_raw(child.id() as i32));
+        Ok(child)
+    }
+
+    /// Kills all processes.
+    pub(crate) fn kill(&self) {
+        for pid in &self.0 {
+            // One that has ended is a zombie until it is waited for: no other process can have its number.
+            let _ = rustix::process::kill_process(*pid, Signal::KILL);
+        }
+    }
+
+    /// Whether one of the processes has ended.
+    fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        self.0.iter().any(|pid| !matches!(rustix::process::waitid(WaitId::Pid(*pid), options), Ok(None)))
+    }
+}
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        self.kill();
+        for pid in &self.0 {
+            let _ = rustix::process::waitpid(Some(*pid), WaitOptions::empty());
+        }
+    }
+}
+
+/// A forked process and its messages.
+struct Member {
     pid: Pid,
     messages: BufReader<File>,
 }
 
-impl Children {
-    /// Forks a process that does `work` and ends.
-    fn fork(&mut self, work: impl FnOnce(&mut File) -> Result<ProcessMessage, EngineError>) -> Result<(), EngineError> {
-        let refused = |what: &str, errno| EngineError::new(format!("{what} for a process: {errno}"));
-        let (messages, output) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-            .map_err(|errno| refused("make a pipe", errno.to_string()))?;
-        // SAFETY: the child has one thread, this one. It runs `work`, which takes no lock that another thread of the
-        // parent could have held (glibc makes its own memory usable again), and ends without returning from here.
-        match unsafe { libc::fork() } {
-            -1 => Err(EngineError::spawn("fork a process", &std::io::Error::last_os_error())),
-            0 => child_main(output, work),
-            pid => {
-                let pid = Pid::from_raw(pid).ok_or_else(|| refused("fork", "no process id".to_owned()))?;
-                self.0.push(Child { pid, messages: BufReader::new(File::from(messages)) });
-                Ok(())
-            }
+/// Forks a process that does `work` and ends.
+fn fork(
+    children: &mut Children,
+    work: impl FnOnce(&mut File) -> Result<ProcessMessage, EngineError>,
+) -> Result<Member, EngineError> {
+    let refused = |what: &str, errno| EngineError::new(format!("{what} for a process: {errno}"));
+    let (messages, output) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+        .map_err(|errno| refused("make a pipe", errno.to_string()))?;
+    // SAFETY: the child has one thread, this one. It runs `work`, which takes no lock that another thread of the
+    // parent could have held (glibc makes its own memory usable again), and ends without returning from here.
+    match unsafe { libc::fork() } {
+        -1 => Err(EngineError::spawn("fork a process", &io::Error::last_os_error())),
+        0 => child_main(output, work),
+        pid => {
+            let pid = Pid::from_raw(pid).ok_or_else(|| refused("fork", "no process id".to_owned()))?;
+            children.0.push(pid);
+            Ok(Member { pid, messages: BufReader::new(File::from(messages)) })
         }
     }
+}
 
-    /// The last message of each process. When one fails the others are killed: they may wait for it.
-    fn receive_all(&mut self) -> Vec<Result<ProcessMessage, EngineError>> {
-        let pids: Vec<Pid> = self.0.iter().map(|child| child.pid).collect();
-        let receive = |child: &mut Child, failed: &AtomicBool| {
-            let output = child.receive();
-            // Only what happened first is the reason.
-            if output.is_err() && !failed.swap(true, Ordering::AcqRel) {
-                kill(&pids);
-                return Some(output);
-            }
-            output.is_ok().then_some(output)
-        };
-        let failed = AtomicBool::new(false);
-        thread::scope(|scope| {
-            let (receive, failed, pids) = (&receive, &failed, &pids);
-            let reader = |child| thread::Builder::new().spawn_scoped(scope, move || receive(child, failed));
-            let readers: Vec<_> = self.0.iter_mut().map(reader).collect();
-            let refused = readers.iter().find_map(|reader| reader.as_ref().err());
-            let refused = refused.map(|error| Err(EngineError::spawn("start a thread that hears processes", error)));
-            if refused.is_some() && !failed.swap(true, Ordering::AcqRel) {
-                kill(pids);
-            }
-            let read = readers
-                .into_iter()
-                .flatten()
-                .filter_map(|reader| reader.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
-            refused.into_iter().chain(read).collect()
-        })
-    }
+/// Returns the last message of each process. When one fails the others are killed: they may wait for it.
+fn receive_all(children: &Children, members: Vec<Member>) -> Vec<Result<ProcessMessage, EngineError>> {
+    let failed = AtomicBool::new(false);
+    let receive = |mut member: Member| {
+        let output = member.receive();
+        // Only what happened first is the reason.
+        if output.is_err() && !failed.swap(true, Ordering::AcqRel) {
+            children.kill();
+            return Some(output);
+        }
+        output.is_ok().then_some(output)
+    };
+    thread::scope(|scope| {
+        let receive = &receive;
+        let reader = |member| thread::Builder::new().spawn_scoped(scope, move || receive(member));
+        let readers: Vec<_> = members.into_iter().map(reader).collect();
+        let refused = readers.iter().find_map(|reader| reader.as_ref().err());
+        let refused = refused.map(|error| Err(EngineError::spawn("start a thread that hears processes", error)));
+        if refused.is_some() && !failed.swap(true, Ordering::AcqRel) {
+            children.kill();
+        }
+        let read = readers
+            .into_iter()
+            .flatten()
+            .filter_map(|reader| reader.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
+        refused.into_iter().chain(read).collect()
+    })
 }
 
 /// The end of a forked process.
@@ -195,7 +227,7 @@ fn child_main(output: OwnedFd, work: impl FnOnce(&mut File) -> Result<ProcessMes
     unsafe { libc::_exit(0) }
 }
 
-impl Child {
+impl Member {
     fn receive(&mut self) -> Result<ProcessMessage, EngineError> {
         let mut line = String::new();
         let died = |why: String| EngineError::new(format!("process {} died: {why}", self.pid.as_raw_nonzero()));
@@ -206,23 +238,6 @@ impl Child {
                 output => Ok(output),
             },
             Err(error) => Err(died(error.to_string())),
-        }
-    }
-}
-
-fn kill(pids: &[Pid]) {
-    for pid in pids {
-        // One that has ended is a zombie until it is waited for: nobody else can have its number.
-        let _ = rustix::process::kill_process(*pid, Signal::KILL);
-    }
-}
-
-impl Drop for Children {
-    fn drop(&mut self) {
-        let pids: Vec<Pid> = self.0.iter().map(|child| child.pid).collect();
-        kill(&pids);
-        for pid in pids {
-            let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
         }
     }
 }

@@ -7,9 +7,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use rustix::thread::futex;
-
 use crate::EngineError;
+use crate::barrier::RoundBarrier;
 use crate::shared_memory::SharedMemory;
 use crate::task::Stonewall;
 
@@ -26,7 +25,7 @@ pub(crate) struct Rendezvous {
 
 /// What is in the shared memory.
 struct SharedRounds {
-    barrier: Barrier,
+    barrier: RoundBarrier,
     slots: [WorkerSlot; MOST_WORKERS],
     /// A worker has finished this round.
     through: AtomicBool,
@@ -68,7 +67,7 @@ pub(crate) enum RoundState {
 impl Rendezvous {
     pub(crate) fn new(workers: u32, fake: bool) -> Result<Rendezvous, EngineError> {
         let round = SharedRounds {
-            barrier: Barrier::default(),
+            barrier: RoundBarrier::default(),
             slots: std::array::from_fn(|_| WorkerSlot::default()),
             through: AtomicBool::new(false),
             shown: AtomicU64::new(0),
@@ -173,35 +172,6 @@ impl WorkerSlot {
         let (start, stop) = (self.start(), self.stop());
         let share = moment.saturating_sub(start) as f64 / stop.saturating_sub(start).max(1) as f64;
         (self.moved() as f64 * share.min(1.0)) as u64
-    }
-}
-
-/// A place where all wait until the last one has come. It works between processes too, and wakes at once.
-#[derive(Default)]
-struct Barrier {
-    arrived: AtomicU32,
-    /// How often they met.
-    met: AtomicU32,
-}
-
-impl Barrier {
-    /// The last one to come does `last` while the others still wait.
-    fn wait(&self, parties: u32, last: impl FnOnce()) {
-        let met = self.met.load(Ordering::Acquire);
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == parties {
-            last();
-            self.arrived.store(0, Ordering::Relaxed);
-            self.met.store(met.wrapping_add(1), Ordering::Release);
-            if parties > 1 {
-                // The only error is an address that is none.
-                let _ = futex::wake(&self.met, futex::Flags::empty(), i32::MAX as u32);
-            }
-            return;
-        }
-        while self.met.load(Ordering::Acquire) == met {
-            // Woken for nothing, or not put to sleep because they have met meanwhile: it looks again.
-            let _ = futex::wait(&self.met, futex::Flags::empty(), met, None);
-        }
     }
 }
 

@@ -1,45 +1,64 @@
-//! Memory that processes share with those that they were forked from.
+//! Memory that processes share.
 
+use std::ffi::c_void;
 use std::mem;
 use std::ops::Deref;
+use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
 
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::EngineError;
 
-/// A value in anonymous shared memory: the same one after a fork, in parent and children. It is not dropped, so it
-/// should hold nothing but atomics.
+/// A value in shared memory: the same one after a fork, in parent and children, or in all processes that map one file. It
+/// is not dropped, so it should hold nothing but atomics.
 #[derive(Debug)]
 pub(crate) struct SharedMemory<T> {
     value: NonNull<T>,
 }
 
 impl<T> SharedMemory<T> {
+    /// Returns a value in anonymous memory.
     pub(crate) fn new(value: T) -> Result<SharedMemory<T>, EngineError> {
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory.
         let map = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), mem::size_of::<T>().max(1), protection, flags) };
-        let map = map.map_err(|errno| EngineError::new(format!("map memory to share with workers: {errno}")))?;
-        let value_at = NonNull::new(map.cast::<T>()).ok_or_else(|| EngineError::new("memory was mapped at nothing"))?;
+        let value_at = mapped(map)?;
         // SAFETY: the mapping is as large as a value, starts on a page, and nobody else knows it yet.
         unsafe { value_at.write(value) };
         Ok(SharedMemory { value: value_at })
     }
+
+    /// Returns the value that a file of its size holds.
+    ///
+    /// # Safety
+    /// The bytes of the file are a value of the type, and only processes that map it so use the file.
+    pub(crate) unsafe fn of_file(file: impl AsFd) -> Result<SharedMemory<T>, EngineError> {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: as above.
+        let map = unsafe { rustix::mm::mmap(ptr::null_mut(), mem::size_of::<T>(), protection, flags, file, 0) };
+        Ok(SharedMemory { value: mapped(map)? })
+    }
+}
+
+fn mapped<T>(map: Result<*mut c_void, Errno>) -> Result<NonNull<T>, EngineError> {
+    let map = map.map_err(|errno| EngineError::new(format!("map memory to share with workers: {errno}")))?;
+    NonNull::new(map.cast::<T>()).ok_or_else(|| EngineError::new("memory was mapped at nothing"))
 }
 
 impl<T> Deref for SharedMemory<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: it was written when it was made, stays mapped until it is dropped, and is never handed out mutably.
+        // SAFETY: it holds a value since it was made, stays mapped until it is dropped, and is never handed out mutably.
         unsafe { self.value.as_ref() }
     }
 }
 
 impl<T> Drop for SharedMemory<T> {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping that `new` made, in the size that it was made, and no reference outlives `self`.
+        // SAFETY: this is a mapping of that size, and no reference outlives `self`.
         // That it cannot be unmapped would only cost memory.
         let _ = unsafe { rustix::mm::munmap(self.value.as_ptr().cast(), mem::size_of::<T>().max(1)) };
     }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::thread::Thread;
 use std::time::Duration;
 use std::{panic, thread};
@@ -15,6 +15,7 @@ use fsb_model::timeline::Timeline;
 use fsb_model::trial::WorkerSpan;
 use hdrhistogram::Histogram;
 
+use crate::barrier::StartBarrier;
 use crate::clock::{Circumstances, Clock};
 use crate::context::Context;
 use crate::profile::Profile;
@@ -190,21 +191,23 @@ pub(crate) fn run<C: ThreadJob>(
             match thread::Builder::new().name(format!("fsb-{rank}")).spawn_scoped(scope, thread_body) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
-                    shared.signal(StartSignal::Abort);
+                    shared.start.abort();
                     let what = format!("start thread {} of {}", rank + 1, profile.threads);
                     let refusal = EngineError::spawn(what, &error);
                     return (vec![Err(refusal)], [0.0; 2]);
                 }
             }
         }
-        let signal =
-            if shared.all_ready() { gate.ready(ready).map(|()| StartSignal::Run) } else { Ok(StartSignal::Abort) };
+        let all_ready = shared.start.all_ready(profile.threads, || false);
+        let opened = if all_ready { gate.ready(ready) } else { Ok(()) };
         let before = usage::of_process();
-        shared.signal(*signal.as_ref().unwrap_or(&StartSignal::Abort));
-        if signal.is_ok() {
+        if all_ready && opened.is_ok() {
+            shared.start.run(profile.threads, || false);
             tell(job, gate, || threads.iter().all(thread::ScopedJoinHandle::is_finished));
+        } else {
+            shared.start.abort();
         }
-        let mut results: Vec<_> = signal.err().map(Err).into_iter().collect();
+        let mut results: Vec<_> = opened.err().map(Err).into_iter().collect();
         for thread in threads {
             results.push(thread.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
         }
@@ -263,7 +266,7 @@ fn thread_main<C: ThreadJob>(
     let mut state = job.init(recorder.rank)?;
     ready_guard.ready = true;
     drop(ready_guard);
-    if shared.wait_for_signal() == StartSignal::Abort {
+    if !shared.start.wait(None) {
         return Ok(None);
     }
     // Tells the others at the end, however it ends: a panic must not leave the first thread waiting.
@@ -293,26 +296,10 @@ fn own_descriptor_table() {
     unsafe { libc::unshare(libc::CLONE_FILES) };
 }
 
-/// Whether waiting threads run or leave.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StartSignal {
-    Run,
-    Abort,
-}
-
-#[derive(Debug, Default)]
-struct Start {
-    reported: u32,
-    not_ready: bool,
-    signal: Option<StartSignal>,
-}
-
 /// The state that the threads share.
 #[derive(Debug)]
 pub(crate) struct ThreadSync {
-    threads: u32,
-    start: Mutex<Start>,
-    changed: Condvar,
+    start: StartBarrier,
     pub(crate) failed: AtomicBool,
     /// Threads that have not finished their work.
     working: AtomicU32,
@@ -325,37 +312,12 @@ pub(crate) struct ThreadSync {
 impl ThreadSync {
     pub(crate) fn new(threads: u32) -> ThreadSync {
         ThreadSync {
-            threads,
-            start: Mutex::default(),
-            changed: Condvar::new(),
+            start: StartBarrier::default(),
             failed: AtomicBool::new(false),
             working: AtomicU32::new(threads),
             bytes: AtomicU64::new(0),
             first: OnceLock::new(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Start> {
-        self.start.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until every thread has reported; whether all of them are ready.
-    pub(crate) fn all_ready(&self) -> bool {
-        let waiting = |start: &mut Start| start.reported < self.threads;
-        let start = self.changed.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
-        !start.not_ready
-    }
-
-    pub(crate) fn signal(&self, signal: StartSignal) {
-        self.lock().signal = Some(signal);
-        self.changed.notify_all();
-    }
-
-    /// Sleeps until the signal is given.
-    pub(crate) fn wait_for_signal(&self) -> StartSignal {
-        let waiting = |start: &mut Start| start.signal.is_none();
-        let start = self.changed.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
-        start.signal.unwrap_or(StartSignal::Abort)
     }
 
     pub(crate) fn wait_for_others(&self) {
@@ -373,10 +335,7 @@ pub(crate) struct ReadyGuard<'s> {
 
 impl Drop for ReadyGuard<'_> {
     fn drop(&mut self) {
-        let mut start = self.shared.lock();
-        start.reported += 1;
-        start.not_ready |= !self.ready;
-        self.shared.changed.notify_all();
+        self.shared.start.answer(self.ready);
     }
 }
 

@@ -1,25 +1,22 @@
 //! Several passes that start together, and stop together unless told otherwise.
 
 use std::fs::File;
-use std::io::Read;
-use std::ops::Deref;
-use std::os::fd::AsFd;
+use std::io::{self, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{ptr, thread};
 
 use rustix::fs::MemfdFlags;
-use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use super::perform::perform_with;
+use super::perform::{GroupState, perform_with};
 use super::phase::{Phase, PhaseError, PhaseResult};
-use super::start_barrier::StartBarrier;
 use crate::EngineError;
+use crate::processes::Children;
+use crate::shared_memory::SharedMemory;
 
 /// What came of all of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,15 +46,15 @@ pub fn perform_together(
 type Ended = (Result<PhaseResult, PhaseError>, Instant);
 
 fn threads(phases: &[Phase], interrupted: &AtomicBool) -> Result<GroupResult, PhaseError> {
-    let barrier = StartBarrier::default();
+    let group = GroupState::default();
     thread::scope(|scope| {
         let run = |phase| {
-            let barrier = &barrier;
-            let work = move || -> Ended { (perform_with(phase, interrupted, barrier, true), Instant::now()) };
-            thread::Builder::new().spawn_scoped(scope, work).inspect_err(|_| barrier.answer(false))
+            let group = &group;
+            let work = move || -> Ended { (perform_with(phase, interrupted, group, true), Instant::now()) };
+            thread::Builder::new().spawn_scoped(scope, work).inspect_err(|_| group.start.answer(false))
         };
         let members: Vec<_> = phases.iter().map(run).collect();
-        let start = barrier.start(phases.len() as u32, || interrupted.load(Ordering::Relaxed));
+        let start = begin(&group, phases, || interrupted.load(Ordering::Relaxed));
         let ended = members.into_iter().map(|member| match member {
             Ok(member) => member.join().unwrap_or_else(|_| panicked()),
             Err(error) => (Err(no_thread(&error).into()), Instant::now()),
@@ -66,7 +63,17 @@ fn threads(phases: &[Phase], interrupted: &AtomicBool) -> Result<GroupResult, Ph
     })
 }
 
-fn no_thread(error: &std::io::Error) -> EngineError {
+/// Starts the phases once all are ready; aborts them if one of them is not, or if `in_vain` says that it will not be.
+fn begin(group: &GroupState, phases: &[Phase], mut in_vain: impl FnMut() -> bool) -> Instant {
+    let count = phases.len() as u32;
+    if group.start.all_ready(count, &mut in_vain) {
+        return group.start.run(count, in_vain);
+    }
+    group.start.abort();
+    Instant::now()
+}
+
+fn no_thread(error: &io::Error) -> EngineError {
     EngineError::spawn("start a thread of the test", error)
 }
 
@@ -95,24 +102,24 @@ fn conclude(ended: Vec<Ended>, start: Instant) -> Result<GroupResult, PhaseError
 }
 
 fn processes(phases: &[Phase], program: &Path, interrupted: &AtomicBool) -> Result<GroupResult, PhaseError> {
-    let refused = |error: std::io::Error| EngineError::io("share memory with", "the test's processes", &error);
+    let refused = |error: io::Error| EngineError::io("share memory with", "the test's processes", &error);
     let memory = rustix::fs::memfd_create("fsb-start", MemfdFlags::CLOEXEC).map_err(|errno| refused(errno.into()))?;
     let memory = File::from(memory);
-    memory.set_len(size_of::<StartBarrier>() as u64).map_err(refused)?;
-    let barrier = SharedStartBarrier::map(&memory).map_err(|errno| refused(errno.into()))?;
-    let mut children = Children(Vec::new());
+    memory.set_len(size_of::<GroupState>() as u64).map_err(refused)?;
+    // SAFETY: zeros are a value, and only the processes below get the file.
+    let group = unsafe { SharedMemory::<GroupState>::of_file(&memory)? };
+    let (mut children, mut outputs) = (Children::default(), Vec::new());
     for phase in phases {
         let task = serde_json::to_string(phase).map_err(|error| EngineError::new(error.to_string()))?;
-        let child = Command::new(program)
-            .args([CHILD_ARGUMENT, &std::process::id().to_string(), &task])
-            .stdin(memory.try_clone().map_err(refused)?)
-            .stdout(Stdio::piped())
-            .spawn();
-        children.0.push(child.map_err(|error| EngineError::spawn(format!("start {}", program.display()), &error))?);
+        let mut command = Command::new(program);
+        command.args([CHILD_ARGUMENT, &std::process::id().to_string(), &task]).stdout(Stdio::piped());
+        command.stdin(memory.try_clone().map_err(refused)?);
+        let child = children.spawn(&mut command);
+        let child = child.map_err(|error| EngineError::spawn(format!("start {}", program.display()), &error))?;
+        outputs.push(child.stdout);
     }
-    let outputs: Vec<_> = children.0.iter_mut().map(|child| child.stdout.take()).collect();
     thread::scope(|scope| {
-        let listen = |output: Option<std::process::ChildStdout>| {
+        let listen = |output: Option<ChildStdout>| {
             thread::Builder::new().spawn_scoped(scope, move || -> (String, Instant) {
                 let mut text = String::new();
                 if let Some(mut output) = output {
@@ -129,7 +136,7 @@ fn processes(phases: &[Phase], program: &Path, interrupted: &AtomicBool) -> Resu
             no_thread(&error)
         })?;
         let gone = || members.iter().any(thread::ScopedJoinHandle::is_finished);
-        let start = barrier.start(phases.len() as u32, || interrupted.load(Ordering::Relaxed) || gone());
+        let start = begin(&group, phases, || interrupted.load(Ordering::Relaxed) || gone());
         while !members.iter().all(thread::ScopedJoinHandle::is_finished) {
             if interrupted.load(Ordering::Relaxed) {
                 children.kill();
@@ -157,66 +164,8 @@ fn answer(text: &str, phase: &Phase, interrupted: &AtomicBool) -> Result<PhaseRe
     }
 }
 
-/// Processes that do not outlive this value.
-struct Children(Vec<Child>);
-
-impl Children {
-    fn kill(&mut self) {
-        for child in &mut self.0 {
-            // One that has ended needs no killing.
-            let _ = child.kill();
-        }
-    }
-}
-
-impl Drop for Children {
-    fn drop(&mut self) {
-        self.kill();
-        for child in &mut self.0 {
-            let _ = child.wait();
-        }
-    }
-}
-
 /// The first argument of such a process.
 pub const CHILD_ARGUMENT: &str = "__iozone-child";
-
-/// A [`StartBarrier`] in memory that processes share.
-struct SharedStartBarrier(*const StartBarrier);
-
-// SAFETY: a barrier is made of atomic numbers, and the mapping lives as long as the value.
-unsafe impl Sync for SharedStartBarrier {}
-
-impl SharedStartBarrier {
-    /// Maps the memory, which must have the size of a barrier.
-    fn map(memory: impl AsFd) -> Result<SharedStartBarrier, Errno> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory.
-        let start = unsafe {
-            rustix::mm::mmap(ptr::null_mut(), size_of::<StartBarrier>(), protection, MapFlags::SHARED, memory, 0)?
-        };
-        Ok(SharedStartBarrier(start.cast()))
-    }
-}
-
-impl Deref for SharedStartBarrier {
-    type Target = StartBarrier;
-
-    fn deref(&self) -> &StartBarrier {
-        // SAFETY: the mapping starts on a page, is as large as a barrier, all zeros at first, and is never unmapped
-        // before
-        // `self` goes; every process touches it through atomic numbers only.
-        unsafe { &*self.0 }
-    }
-}
-
-impl Drop for SharedStartBarrier {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made with this size, and no reference outlives `self`.
-        let unmapped = unsafe { rustix::mm::munmap(self.0.cast_mut().cast(), size_of::<StartBarrier>()) };
-        debug_assert!(unmapped.is_ok());
-    }
-}
 
 /// Does the phase that the second argument holds, for the process that the first one names: what to say about it.
 ///
@@ -237,9 +186,9 @@ fn serve(parent: &str, task: &str) -> Result<PhaseResult, PhaseError> {
     }
     let phase: Phase =
         serde_json::from_str(task).map_err(|error| EngineError::new(format!("the request is not a phase: {error}")))?;
-    let barrier = SharedStartBarrier::map(std::io::stdin())
-        .map_err(|errno| EngineError::call("map", "the memory shared with other processes", errno))?;
-    perform_with(&phase, &AtomicBool::new(false), &barrier, false)
+    // SAFETY: the parent made the file for this value, and gave it to such processes alone.
+    let group = unsafe { SharedMemory::<GroupState>::of_file(io::stdin())? };
+    perform_with(&phase, &AtomicBool::new(false), &group, false)
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ mod group;
 mod open;
 mod perform;
 mod phase;
-mod start_barrier;
 
 pub use content::{Check, Corruption};
 pub use files::{Existing, bring_to_rest, examine, remove};

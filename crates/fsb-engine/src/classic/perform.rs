@@ -13,8 +13,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::open::{Fault, Records, open};
 use super::phase::{Operation, Phase, PhaseError, PhaseResult, Purge};
-use super::start_barrier::StartBarrier;
 use crate::EngineError;
+use crate::barrier::StartBarrier;
 use crate::clock::Clock;
 use crate::memory::Memory;
 use crate::permutation::Permutation;
@@ -26,23 +26,32 @@ use crate::residency::resident_bytes;
 /// The first call that was refused, the first corruption, or [`PhaseError::Interrupted`] soon after `interrupted` is
 /// set.
 pub fn perform(phase: &Phase, interrupted: &AtomicBool) -> Result<PhaseResult, PhaseError> {
-    Pass { phase, interrupted, barrier: None, thread: false }.perform()
+    Pass { phase, interrupted, group: None, thread: false }.perform()
 }
 
 /// Does a phase as one of several; `thread` is whether they are threads of one process.
 pub(super) fn perform_with(
     phase: &Phase,
     interrupted: &AtomicBool,
-    barrier: &StartBarrier,
+    group: &GroupState,
     thread: bool,
 ) -> Result<PhaseResult, PhaseError> {
-    Pass { phase, interrupted, barrier: Some(barrier), thread }.perform()
+    Pass { phase, interrupted, group: Some(group), thread }.perform()
+}
+
+/// The memory that the phases of a group share. All zeros at first.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(super) struct GroupState {
+    pub(super) start: StartBarrier,
+    /// Whether a phase has moved all its records.
+    is_stonewalled: AtomicBool,
 }
 
 struct Pass<'p> {
     phase: &'p Phase,
     interrupted: &'p AtomicBool,
-    barrier: Option<&'p StartBarrier>,
+    group: Option<&'p GroupState>,
     thread: bool,
 }
 
@@ -61,14 +70,14 @@ struct Moved {
 impl Pass<'_> {
     fn perform(&self) -> Result<PhaseResult, PhaseError> {
         let ready = self.prepare();
-        if let Some(barrier) = self.barrier {
-            barrier.answer(ready.is_ok());
+        if let Some(group) = self.group {
+            group.start.answer(ready.is_ok());
         }
         let (mut file, mut purger) = ready?;
-        if self.barrier.is_some_and(|barrier| !barrier.word(self.interrupted)) {
+        if self.group.is_some_and(|group| !group.start.wait(Some(self.interrupted))) {
             return Err(PhaseError::Interrupted);
         }
-        if self.barrier.is_some() && self.locks() {
+        if self.group.is_some() && self.locks() {
             file.lock(true)?;
         }
         self.measure(file, purger.as_mut())
@@ -77,7 +86,7 @@ impl Pass<'_> {
     /// Whether `-W` is about this pass: alone, IOzone locks for reading and writing from the start to the end only.
     fn locks(&self) -> bool {
         use Operation::{Read, Rewrite, Write};
-        self.barrier.is_some() || matches!(self.phase.operation, Write | Rewrite | Read)
+        self.group.is_some() || matches!(self.phase.operation, Write | Rewrite | Read)
     }
 
     /// Everything before the clock but the lock of those that start together.
@@ -86,7 +95,7 @@ impl Pass<'_> {
         if let Some(cpu) = cpu {
             bind(*cpu)?;
         }
-        let alone = self.barrier.is_none();
+        let alone = self.group.is_none();
         let mut file = open(self.phase, !alone)?;
         if alone && self.locks() {
             file.lock(true)?;
@@ -179,15 +188,15 @@ impl Pass<'_> {
 
     fn end(&self, file: &mut dyn Records, moved: Moved) -> Result<Moved, PhaseError> {
         file.drain().map_err(|fault: Fault| fault.of(self.phase, 0))?;
-        if let (Some(barrier), true) = (self.barrier, self.phase.stonewall) {
-            barrier.finish();
+        if let (Some(group), true) = (self.group, self.phase.stonewall) {
+            group.is_stonewalled.store(true, Ordering::Release);
         }
         Ok(moved)
     }
 
     #[inline]
     fn stopped(&self) -> bool {
-        self.barrier.is_some_and(StartBarrier::finished)
+        self.group.is_some_and(|group| group.is_stonewalled.load(Ordering::Relaxed))
     }
 }
 

@@ -4,7 +4,6 @@
 //! cycle is a number of iterations, shared by the threads, each in a directory of its own; its sample is the mean time
 //! of one iteration. Some cycles warm up, the others are the samples. All cycles together are one trial.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fsb_model::metric::ITERATION_TIME;
@@ -16,6 +15,7 @@ use super::measure::{Subject, measure_set};
 use super::parameter::{self, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
 use crate::backend::{self, Backend, Demands, Purpose, Verb};
+use crate::barrier::RoundBarrier;
 use crate::clock::Kind;
 use crate::context::Context;
 use crate::fileset::{self, Content, Interest, Layout};
@@ -271,7 +271,7 @@ impl Job for MicroJob {
             job: self,
             set: &set,
             context,
-            barrier: Barrier::new(self.threads as usize),
+            barrier: RoundBarrier::default(),
             failed: AtomicBool::new(false),
         };
         let verb = (self.bench != Bench::Create).then_some(Verb::Write);
@@ -296,7 +296,7 @@ struct MicroThreads<'s> {
     set: &'s OpenFileSet,
     context: &'s Context,
     /// All threads begin a cycle together.
-    barrier: Barrier,
+    barrier: RoundBarrier,
     failed: AtomicBool,
 }
 
@@ -331,7 +331,7 @@ impl<'s> ThreadJob for MicroThreads<'s> {
     fn run(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         let mut result = Ok(());
         for cycle in 0..self.job.warmup_cycles + self.job.cycles {
-            self.barrier.wait();
+            self.barrier.wait(self.job.threads, || {});
             // A thread that has failed still comes to the barrier, or the others would wait for ever.
             if result.is_ok() && !self.failed.load(Ordering::Relaxed) {
                 if cycle == self.job.warmup_cycles {
