@@ -18,6 +18,13 @@ error_codes! {
     NEEDS_ROOT = "testbed/needs-root", code::MACHINE, "Formatting and mounting need root.", "Run with sudo, measure a directory, or use --in vm.";
     BUSY = "testbed/busy", code::MACHINE, "Another fsb measures on this machine.", "Wait for it to end, or add --allow-concurrent.";
     TOOL_MISSING = "testbed/tool-missing", code::MACHINE, "A program that the target needs is not installed.", "Install the package that the message names.";
+    NO_LEDGER = "testbed/no-ledger", code::MACHINE, "No directory of the user can hold the list of changes to undo.", "Set HOME to a directory that the user may write to.";
+    NO_SUPERVISOR = "testbed/no-supervisor", code::MACHINE, "The process that isolates the testbed cannot be started.", "Follow the advice in the message.";
+    NO_MEMORY = "machine/no-memory", code::MACHINE, "The memory of the machine or of the guest does not suffice.", "Change --memory as the message says.";
+    NO_KERNEL = "kernel/not-found", code::MACHINE, "This machine has no kernel of that name for a virtual machine.", "Fetch one with fsb kernel fetch, or name one of fsb kernel list.";
+    NO_MODULE = "kernel/no-module", code::MACHINE, "The kernel lacks a module that the targets or the guest need.", "Name another kernel with --kernel.";
+    INVALID_KERNEL = "kernel/invalid", code::REQUEST, "The argument of --kernel names no kernel.", "Name a release of fsb kernel list, an image, the directory in which one was built, or a .deb.";
+    KERNEL_CUT_SHORT = "kernel/incomplete", code::MACHINE, "The image of the kernel is cut short.", "Fetch or copy it again.";
     UNKNOWN_FILE_SYSTEM = "target/unknown-file-system", code::REQUEST, "No file system has that name.", "Use a name of fsb list file-systems.";
     UNKNOWN_MEDIUM = "target/unknown-medium", code::REQUEST, "No medium has that name.", "Use a name of fsb list media.";
     ONLY_IN_VM = "target/only-in-vm", code::REQUEST, "The medium exists only in a virtual machine.", "Add --in vm.";
@@ -25,6 +32,8 @@ error_codes! {
     NO_MKFS = "target/no-mkfs", code::REQUEST, "The file system is not made on a medium, so mkfs arguments and a medium do not apply.", "Remove mkfs=… and @MEDIUM from the target.";
     NO_DIRECTORY = "target/no-directory", code::REQUEST, "The target's path is missing or leads to another kind of file.", "Name a directory that exists.";
     DIRECTORY_NOT_WRITABLE = "target/directory-not-writable", code::MACHINE, "The user may not write to the target's directory.", "Name a writable directory, or run with sudo.";
+    NO_IMAGE_DIRECTORY = "medium/no-directory", code::REQUEST, "The directory for images is missing or leads to another kind of file.", "Name another directory with --dir.";
+    DIRECTORY_IN_MEMORY = "medium/directory-in-memory", code::MACHINE, "The directory for images is in memory.", "Name a directory on a disk with --dir, or use @ram for an image in memory.";
     NO_TARGET = "target/missing", code::REQUEST, "The request names no target.", "Name a file system such as ext4, or a directory.";
     NO_DEVICE = "device/not-a-device", code::REQUEST, "The path is missing or leads to another kind of file than a block device.", "Name a block device that lsblk shows.";
     DEVICE_BUSY = "device/in-use", code::REQUEST, "The block device is mounted or in use.", "Unmount or detach the device, or name another.";

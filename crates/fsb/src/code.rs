@@ -39,6 +39,7 @@ error_codes! {
     NOT_RACED = "choose/not-a-candidate", WRONG, "fsb choose cannot compare this.", "Follow the message; fsb run measures other workloads.";
     PROGRAM = "record/cannot-run", WRONG, "The program to record cannot be run.", "Check its path and permissions.";
     NOT_RECORDED = "record/refused", LACKS, "The program cannot be recorded.", "Follow the advice in the message.";
+    NO_EBPF = "record/no-ebpf", LACKS, "The kernel does not load the eBPF programs that would record the calls.", "Use --by ptrace.";
     INVALID_MICRO = "micro/invalid-option", WRONG, "An option of fsb micro makes no sense.", "Use a value as the message describes it.";
     INVALID_POSTMARK = "postmark/invalid-command", WRONG, "A command of PostMark's language makes no sense.", "Correct the command at the place that the message names.";
     INVALID_FILEBENCH = "filebench/unsupported", WRONG, "The workload of filebench cannot be run.", "Correct the lines that the message names.";

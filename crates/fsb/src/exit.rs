@@ -123,7 +123,7 @@ fn to_message(error: &anyhow::Error) -> Message {
     let causes = error.chain().skip(1).map(ToString::to_string);
     let cause: Vec<String> = causes.filter(|cause| !message.contains(essence(cause))).collect();
     let number = error.chain().find_map(|error| error.downcast_ref::<io::Error>()?.raw_os_error());
-    let name = number.and_then(errno::name).or_else(|| errno::name_in(&message));
+    let name = number.and_then(errno::name).or_else(|| errno::name_in(&to_text(error)));
     if let Some(name) = name {
         fields.entry("errno").or_insert_with(|| name.into());
     }

@@ -264,6 +264,7 @@ impl Observer for Progress {
                     ("blocks", (*blocks).into()),
                     ("cells", (*cells).into()),
                     ("seconds", expected.as_secs_f64().into()),
+                    ("fits", budget.is_none_or(|budget| budget >= *expected).into()),
                 ];
                 let (blocks, cells) = (counted(*blocks as usize, "block"), counted(*cells, "workload"));
                 let took = show_duration(*expected);

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 
+use fsb_engine::Step;
 use fsb_engine::latency::count;
-use fsb_engine::{ClockSpec, EngineError, Gate, Measurement, Ready, Step, worker};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::common::{files, measure, perform, scratch, small, task, whole};
+use crate::common::{measure, perform, small, task};
 use crate::disk_full::Small;
 use crate::syscalls::{name_of, strace};
 

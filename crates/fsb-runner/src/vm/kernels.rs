@@ -127,6 +127,8 @@ impl Kernels {
         let show = |bytes: u64| show_bytes(bytes as f64);
         let mebibytes = least.div_ceil(1 << 20);
         Err(TestbedError::machine("too little memory for the virtual machine")
+            .coded(&fsb_model::error::NO_MEMORY)
+            .field("needed_bytes", least)
             .tried(format!("{} asked for, {} needed to boot", show(vm.memory.0), show(least)))
             .advice(format!("give --memory {mebibytes}M or more")))
     }

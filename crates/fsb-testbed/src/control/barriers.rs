@@ -79,8 +79,8 @@ impl Control for Barriers {
         match &place.shared_with {
             Some(others) if value == OFF => {
                 let what = format!("barriers=off would put others' data at risk: the device is shared with {others}");
-                let error =
-                    TestbedError::request(what).coded(&fsb_model::error::RISKS_DATA).field("control", "barriers");
+                let error = TestbedError::request(what).coded(&fsb_model::error::RISKS_DATA);
+                let error = error.field("control", "barriers").field("shared_with", others.as_str());
                 Err(error.advice("use an image (@loop) or a disk of its own"))
             }
             _ => Ok(()),

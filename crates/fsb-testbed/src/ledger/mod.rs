@@ -65,6 +65,7 @@ pub fn default_directory() -> Result<PathBuf, TestbedError> {
     }
     state_directory().map(|directory| directory.join("fsb/undo")).ok_or_else(|| {
         TestbedError::machine("no directory for the undo ledger")
+            .coded(&fsb_model::error::NO_LEDGER)
             .tried("neither XDG_STATE_HOME nor HOME names an absolute path")
             .advice("name a directory for it: export HOME=$(mktemp -d)")
     })

@@ -258,9 +258,12 @@ fn refuse_used(request: &MediumRequest<'_>, device: &Pinned) -> Result<(), Testb
         _ => "unmount or detach it first, or choose another device; --wipe does not change this",
     };
     let what = format!("{} is in use: nothing was changed", device.shown().display());
+    let (pids, openers): (Vec<u32>, Vec<String>) = openers.into_iter().unzip();
     Err(TestbedError::request(what)
         .coded(&fsb_model::error::DEVICE_BUSY)
         .field("path", device.shown().to_string_lossy().into_owned())
+        .field("uses", uses.len())
+        .field("pids", pids)
         .tried([uses, openers].concat().join("; "))
         .advice(advice))
 }
@@ -280,10 +283,11 @@ fn claimed_by_others(device: &Pinned) -> TestbedError {
 /// What is known to be on the device: `wipefs` knows best; `blkid` knows the same in older places.
 fn refuse_signatures(device: &Pinned) -> Result<(), TestbedError> {
     let shown = device.shown().display();
-    let refused = |what: String, tried: Refusal| {
+    let refused = |what: String, found: Vec<String>, tried: Refusal| {
         TestbedError::request(what)
             .coded(&fsb_model::error::DEVICE_NOT_EMPTY)
             .field("path", shown.to_string())
+            .field("signatures", found)
             .tried(tried)
             .advice(format!("to destroy all that is on it: --wipe {shown}"))
     };
@@ -291,9 +295,10 @@ fn refuse_signatures(device: &Pinned) -> Result<(), TestbedError> {
         Ok(found) if found.is_empty() => Ok(()),
         Ok(found) => Err(refused(
             format!("{shown} is not empty: nothing was changed"),
+            found.clone(),
             format!("it holds {}", found.join(", ")).into(),
         )),
-        Err(tried) => Err(refused(format!("cannot tell whether {shown} is empty"), tried)),
+        Err(tried) => Err(refused(format!("cannot tell whether {shown} is empty"), Vec::new(), tried)),
     }
 }
 

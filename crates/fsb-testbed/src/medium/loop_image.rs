@@ -43,19 +43,24 @@ impl MediumKind for LoopImage {
         let dir = request.dir;
         let metadata = std::fs::metadata(dir).map_err(|error| {
             TestbedError::request(format!("the directory for images, {}, cannot be used", dir.display()))
+                .coded(&fsb_model::error::NO_IMAGE_DIRECTORY)
+                .field("path", dir.to_string_lossy().into_owned())
                 .tried(attempt("stat", dir, &error))
                 .advice("make it, or name another with --dir")
         })?;
         if !metadata.is_dir() {
-            return Err(
-                TestbedError::request(format!("{} is not a directory", dir.display())).advice("name one with --dir")
-            );
+            return Err(TestbedError::request(format!("{} is not a directory", dir.display()))
+                .coded(&fsb_model::error::NO_IMAGE_DIRECTORY)
+                .field("path", dir.to_string_lossy().into_owned())
+                .advice("name one with --dir"));
         }
         if magic::is_memory(dir) {
             return Err(TestbedError::machine(format!(
                 "{} is in memory: an image there has no device under it",
                 dir.display()
             ))
+            .coded(&fsb_model::error::DIRECTORY_IN_MEMORY)
+            .field("path", dir.to_string_lossy().into_owned())
             .advice("name a directory on a disk with --dir, or use @ram for an image in memory"));
         }
         use rustix::fs::Access;
@@ -146,6 +151,8 @@ pub(crate) fn make_filled_image(
 fn hold(dir: &Path) -> Result<OwnedFd, TestbedError> {
     rustix::fs::open(dir, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Permissions::empty()).map_err(|errno| {
         TestbedError::machine(format!("the directory for images, {}, cannot be used", dir.display()))
+            .coded(&fsb_model::error::NO_IMAGE_DIRECTORY)
+            .field("path", dir.to_string_lossy().into_owned())
             .tried(attempt("open", dir, &errno.into()))
             .advice("name another with --dir")
     })

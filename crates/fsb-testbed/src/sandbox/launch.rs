@@ -127,7 +127,11 @@ pub fn launch(arguments: &[OsString]) -> Result<Launched, TestbedError> {
         true => "check the limits on processes (ulimit -u, pids.max) and the container's seccomp profile",
         false => "mount the directory of this chroot over itself first: mount --bind DIR DIR && chroot DIR",
     };
-    Err(TestbedError::machine("cannot start the supervisor process").tried(refusals.join("; ")).advice(advice))
+    Err(TestbedError::machine("cannot start the supervisor process")
+        .coded(&fsb_model::error::NO_SUPERVISOR)
+        .field("root_is_mounted", root_is_mounted())
+        .tried(refusals.join("; "))
+        .advice(advice))
 }
 
 /// In a chroot to a plain directory nothing can make mounts private: the kernel does that to mounts alone.

@@ -59,6 +59,8 @@ fn check_memory(setup: &Setup) -> Result<(), TestbedError> {
     }
     let show = |bytes: u64| show_bytes(bytes as f64);
     Err(TestbedError::machine("too little memory for the virtual machine")
+        .coded(&fsb_model::error::NO_MEMORY)
+        .field("needed_bytes", needed)
         .tried(format!(
             "{} available, {} needed: --memory {} and what QEMU takes",
             show(available),

@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
+use fsb_model::error::{INVALID_KERNEL, KERNEL_CUT_SHORT};
+
 use crate::error::{VmError, refused};
 
 /// The header of a PC's kernel and the text that it points to lie in its first sectors.
@@ -19,6 +21,7 @@ pub(super) fn release(image: &Path) -> Result<String, VmError> {
     let named = image.file_name().and_then(|name| in_name(name.to_str()?));
     named.filter(|_| is_arm(&beginning)).ok_or_else(|| {
         VmError::request(format!("{} is not a kernel that can be booted here", image.display()))
+            .coded(&INVALID_KERNEL)
             .advice("name a bzImage, or an arm64 Image called vmlinuz-RELEASE")
     })
 }
@@ -33,6 +36,8 @@ pub(super) fn check_whole(image: &Path) -> Result<(), VmError> {
     match size(&beginning) {
         Some(whole) if there < whole => {
             Err(VmError::machine(format!("the kernel image {} is cut short", image.display()))
+                .coded(&KERNEL_CUT_SHORT)
+                .field("path", image.to_string_lossy().into_owned())
                 .tried(format!("it has {there} of {whole} bytes"))
                 .advice("fetch it again, such as with fsb kernel fetch, or choose another one with --kernel"))
         }

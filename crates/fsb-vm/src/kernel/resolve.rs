@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use fsb_model::error::{INVALID_KERNEL, NO_KERNEL};
+
 use super::find::Places;
 use super::{FETCH, Kernel, Origin, has_modules, header, look_for_modules, readable, tree, unpacked};
 use crate::error::{VmError, refused};
@@ -16,7 +18,9 @@ pub fn resolve(text: Option<&str>) -> Result<Kernel, VmError> {
     let places = Places::here();
     match text {
         None => default(&places),
-        Some(text) if text.trim().is_empty() => Err(VmError::request("the name of the kernel is empty").advice(NAMES)),
+        Some(text) if text.trim().is_empty() => {
+            Err(VmError::request("the name of the kernel is empty").coded(&INVALID_KERNEL).advice(NAMES))
+        }
         Some(text) if text.ends_with(".deb") => unpacked(text, &mut |_| {}, &|| false),
         Some(text) => named(text, &places).unwrap_or_else(|| by_release(text, &places)),
     }
@@ -38,6 +42,7 @@ fn default(places: &Places) -> Result<Kernel, VmError> {
     }
     Err(refusal.unwrap_or_else(|| {
         VmError::machine("no kernel for a micro-VM")
+            .coded(&NO_KERNEL)
             .tried(format!("looked in {}, in directories of modules and in the cache", places.boot.display()))
             .advice(FETCH)
     }))
@@ -69,12 +74,14 @@ fn by_files(image: &Path, directory: Option<&Path>, places: &Places) -> Result<K
     }
     if image.is_dir() {
         let text = format!("{} is a directory, and --kernel names an image", image.display());
-        return Err(
-            VmError::request(text).advice(format!("if it holds modules, use --kernel IMAGE:{}", image.display()))
-        );
+        return Err(VmError::request(text)
+            .coded(&INVALID_KERNEL)
+            .advice(format!("if it holds modules, use --kernel IMAGE:{}", image.display())));
     }
     if !image.is_file() {
-        return Err(VmError::request(format!("no kernel image {}", image.display())).advice(NAMES));
+        return Err(VmError::request(format!("no kernel image {}", image.display()))
+            .coded(&INVALID_KERNEL)
+            .advice(NAMES));
     }
     readable(&image)?;
     let release = header::release(&image)?;
@@ -138,7 +145,7 @@ fn by_release(text: &str, places: &Places) -> Result<Kernel, VmError> {
     }
     let known: Vec<_> = kernels.iter().map(|kernel| kernel.release.as_str()).collect();
     let known = if known.is_empty() { "there are none".to_owned() } else { format!("there are {}", known.join(", ")) };
-    Err(VmError::machine(format!("no kernel {text} here")).tried(known).advice(
+    Err(VmError::machine(format!("no kernel {text} here")).coded(&NO_KERNEL).field("kernel", text).tried(known).advice(
         "fetch it (fsb kernel fetch DEBIAN-PACKAGE), or name an image, a .deb or another release (fsb kernel list)",
     ))
 }

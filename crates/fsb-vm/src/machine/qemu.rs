@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use command_fds::{CommandFdExt, FdMapping};
+use fsb_model::error::TOOL_MISSING;
 
 use super::{Disk, LAUNCH_ARGUMENT};
 use crate::error::{VmError, refused};
@@ -56,6 +57,9 @@ pub fn find(architecture: Architecture) -> Result<PathBuf, VmError> {
     let searched = std::env::join_paths(absolute.chain(["/usr/bin", "/usr/local/bin"].map(PathBuf::from))).ok();
     which::which_in(name, searched, "/").map_err(|_| {
         VmError::machine(format!("a micro-VM needs {name}, which is missing"))
+            .coded(&TOOL_MISSING)
+            .field("program", name)
+            .field("package", package)
             .tried("looked on PATH")
             .advice(format!("install the package {package} (apt-get install {package})"))
     })

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use fsb_model::error::NO_MODULE;
+
 use super::index::Index;
 use super::normal;
 use crate::error::VmError;
@@ -74,7 +76,8 @@ impl Walk<'_> {
             }
             self.seen.remove(name);
             let needs = if by.is_empty() { String::new() } else { format!(", which {by} needs") };
-            return Err(VmError::machine(format!("this kernel has no module {name}{needs}")));
+            let error = VmError::machine(format!("this kernel has no module {name}{needs}"));
+            return Err(error.coded(&NO_MODULE).field("module", name));
         };
         for name in &module.before {
             self.wish(name);

@@ -10,29 +10,45 @@ use serde_json::Value;
 
 use crate::{code, exit};
 
-/// A workload as `--workload` names it: `KIND[,PARAM=VALUE…]`, such as `read,access=random,block_size=4K`.
+/// A workload as `--workload` names it: `KIND[,PARAM=VALUE…]`, such as `read,access=random,block_size=[4K,64K]`.
 fn workload(text: &str) -> anyhow::Result<WorkloadSpec> {
-    let mut parts = text.split(',').map(str::trim);
+    let mut parts = outside_brackets(text);
     let name = parts.next().unwrap_or_default();
     let mut params = Params::new();
     for part in parts {
-        let Some((key, value)) = part.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty())
-        else {
+        let pair = part.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+        let Some((key, value)) = pair.filter(|(key, value)| !key.is_empty() && !value.is_empty()) else {
             return Err(exit::advised(
                 &code::INVALID_VALUE,
                 format!("--workload {text}: '{part}' is not PARAM=VALUE"),
                 format!("'fsb list workloads {name}' lists its parameters"),
             ));
         };
-        // Numbers and truths as a plan has them: the rest is text.
-        let is_plain = |value: &Value| value.is_number() || value.is_boolean();
-        let value = serde_json::from_str(value).ok().filter(is_plain).unwrap_or_else(|| Value::from(value));
+        let list = value.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
+        let value =
+            list.map_or_else(|| scalar(value), |inner| inner.split(',').map(|item| scalar(item.trim())).collect());
         if params.insert(key.to_owned(), value).is_some() {
             let message = format!("--workload {text}: '{key}' is given twice");
             return Err(exit::failure(&code::INVALID_VALUE, message));
         }
     }
     Ok(WorkloadSpec::new(name, params))
+}
+
+/// Returns a number or a truth as a plan has it, and anything else as text.
+fn scalar(text: &str) -> Value {
+    let is_plain = |value: &Value| value.is_number() || value.is_boolean();
+    serde_json::from_str(text).ok().filter(is_plain).unwrap_or_else(|| Value::from(text))
+}
+
+/// Returns the parts between commas that are not in brackets, trimmed.
+fn outside_brackets(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_inside = false;
+    let parts = text.split(move |c: char| {
+        is_inside = c == '[' || (is_inside && c != ']');
+        c == ',' && !is_inside
+    });
+    parts.map(str::trim)
 }
 
 /// The workloads of all options `--workload`.

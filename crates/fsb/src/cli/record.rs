@@ -232,12 +232,10 @@ fn refused(arguments: &Arguments, output: &Path, error: RecordError) -> anyhow::
                 None => format!("the program cannot be traced: {error}"),
             },
         ),
-        RecordError::NoEbpf(error) => exit::failure(
-            &code::NOT_RECORDED,
-            format!(
-                "eBPF cannot record the calls: {error}; eBPF needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8: use \
-                 --by ptrace"
-            ),
+        RecordError::NoEbpf(error) => exit::advised(
+            &code::NO_EBPF,
+            format!("eBPF cannot record the calls: {error}"),
+            "eBPF needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8: use --by ptrace",
         ),
         RecordError::Kept { .. } => exit::failure(&code::NOT_RECORDED, format!("{error}; the program did not start")),
         RecordError::Trace(error) => exit::failure(&code::OUTPUT_FAILED, format!("{}: {error}", output.display())),

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use fsb_codes::notice;
 use fsb_report::show::counted;
 use fsb_testbed::ledger::Replayed;
 use fsb_testbed::{control, host, ledger};
 
-use crate::stderr::say;
+use crate::stderr::notify;
 
 /// Undoes what dead runs left: what was done, in lines, and whether all of it could be. Where a ledger has no place,
 /// no run left anything.
@@ -27,9 +28,13 @@ pub fn tidy_up() {
     let replayed = ledger::replay(&place, &host::boot_id(), control::RULES);
     let undone = replayed.iter().filter(|entry| matches!(entry.fate, ledger::Fate::Undone(_))).count();
     if undone > 0 {
-        say(&format!("undone first: {} of killed runs", counted(undone, "change")));
+        let text = format!("undone first: {} of killed runs", counted(undone, "change"));
+        notify(&notice::UNDONE, [("changes", undone.into())], &text);
     }
-    replayed.iter().filter(|entry| entry.is_open()).for_each(|entry| say(&format!("warning: {entry}")));
+    for entry in replayed.iter().filter(|entry| entry.is_open()) {
+        let path = entry.file.to_string_lossy();
+        notify(&notice::NOT_UNDONE, [("path", path.into())], &format!("warning: {entry}"));
+    }
 }
 
 /// Describes the changes of dead runs that [`replay`] would undo.

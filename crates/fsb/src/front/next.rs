@@ -29,10 +29,9 @@ pub(super) fn of_refused(error: TestbedError) -> anyhow::Error {
 /// Results that have no place here may have one elsewhere.
 pub(super) fn of_unwritable(error: StoreError) -> anyhow::Error {
     match &error {
-        StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => exit::failure(
-            &code::DIRECTORY_NOT_WRITABLE,
-            format!("{error}; name a directory for results: add --out $(mktemp -d)"),
-        ),
+        StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            exit::advised(&code::DIRECTORY_NOT_WRITABLE, error, "name a directory for results: --out $(mktemp -d)")
+        }
         _ => error.into(),
     }
 }

@@ -1,7 +1,7 @@
 //! Runs in a virtual machine. CI has no hardware acceleration: guests are emulated here, so plans are tiny.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use crate::common::*;
@@ -62,12 +62,6 @@ pub fn fetch(package: &str, cache: &Path) -> Result<String, String> {
 pub fn run(directory: &Path, kernel: &str, arguments: &[&str]) -> Command {
     std::fs::write(directory.join("tiny.toml"), PLAN).expect("the plan is written");
     let mut command = command(directory, &["run", "tiny.toml", "--kernel", kernel]);
-    command.args(arguments).env("XDG_CACHE_HOME", cache());
+    command.args(arguments).env("XDG_CACHE_HOME", cache()).env("FSB_MESSAGE_FORMAT", "json");
     command
-}
-
-pub fn expect(output: &Output, code: i32, words: &[&str]) {
-    expect_code(output, code);
-    let said = stderr(output);
-    assert!(words.iter().all(|word| said.contains(word)), "{words:?} in: {said}");
 }

@@ -158,13 +158,11 @@ fn a_device_that_a_process_has_open_is_refused_with_its_name() {
     let mut other = Command::new("sleep").arg("600").stdin(Stdio::from(device)).spawn().unwrap();
     let target = format!("ext4@{}", disk.device.display());
     let wipe = disk.device.to_str().unwrap();
-    let refused = fsb(scratch.path(), &["run", "tiny.toml", &target, "--wipe", wipe, "--out", "run", "-q"]);
+    let refused = fsb_json(scratch.path(), &["run", "tiny.toml", &target, "--wipe", wipe, "--out", "run", "-q"]);
     other.kill().unwrap();
     other.wait().unwrap();
-    expect_code(&refused, 2);
-    let says = format!("sleep (process {}) has {} open", other.id(), disk.name());
-    assert!(stderr(&refused).contains(&says), "{}", stderr(&refused));
-    assert!(stderr(&refused).contains("nothing was changed"), "{}", stderr(&refused));
+    let refused = expect_error(&refused, 2, "device/in-use");
+    assert_eq!(refused["fields"]["pids"][0], other.id(), "{refused}");
     assert!(disk.content() == before);
     assert!(!scratch.path().join("run").exists());
 }
@@ -191,10 +189,9 @@ fn a_resumed_run_writes_to_no_other_device_than_it_was_begun_on() {
     lead(&link, &second.device);
     let before = second.content();
     let wipe = link.to_str().unwrap();
-    let refused = fsb(scratch.path(), &["run", "--resume", "run", "--wipe", wipe, "-q"]);
+    let refused = fsb_json(scratch.path(), &["run", "--resume", "run", "--wipe", wipe, "-q"]);
     assert!(second.content() == before, "another device was written to");
-    expect_code(&refused, 2);
-    assert!(stderr(&refused).contains("begun on another device"), "{}", stderr(&refused));
+    expect_error(&refused, 2, "run/other-device");
     lead(&link, &first.device);
     expect_code(&fsb(scratch.path(), &["run", "--resume", "run", "--wipe", wipe, "-q"]), 0);
 }

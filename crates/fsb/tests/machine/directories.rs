@@ -53,11 +53,10 @@ fn a_run_that_its_budget_will_not_hold_says_so_before_it_starts() {
     let scratch = scratch();
     tiny_plan(scratch.path());
     fs::create_dir(scratch.path().join("data")).unwrap();
-    let output = fsb(scratch.path(), &["run", "tiny.toml", "./data", "--budget", "3s", "--out", "run"]);
-    let said = stderr(&output).replace("\n  ", " ");
+    let output = fsb_json(scratch.path(), &["run", "tiny.toml", "./data", "--budget", "3s", "--out", "run"]);
     if output.status.code() == Some(2) {
         // A machine that takes three seconds for the first of them.
-        assert!(said.contains("--budget"), "{said}");
+        expect_error(&output, 2, "run/budget-too-small");
         return expect_no_traces(&before);
     }
     // One that slows down to a third after warm-up ends within the first block, which may hold nothing whole then.
@@ -66,11 +65,11 @@ fn a_run_that_its_budget_will_not_hold_says_so_before_it_starts() {
     } else {
         expect_code(&output, 0);
     }
-    let estimate = said.find("3.0 s hold too few to judge: ").expect(&said);
-    assert!(estimate < said.find("warm-up").expect(&said), "{said}");
-    let left_out = said.contains("left out: ");
-    let too_few = said.contains("too few to judge: the report only describes");
-    assert!(left_out || too_few, "{said}");
+    let all = messages(&output);
+    assert_eq!(message(&output, "note/estimate")["fields"]["fits"], false);
+    let place = |code: &str| all.iter().position(|message| message["code"] == code);
+    let warned = place("warning/left-out").or(place("warning/too-few-blocks"));
+    assert!(place("note/estimate") < warned, "{all:#?}");
     let screen = stdout(&output).replace("\n  ", " ");
     assert!(output.status.code() == Some(4) || screen.contains(" would hold and judge all"), "{screen}");
     expect_no_traces(&before);
@@ -82,9 +81,9 @@ fn a_directory_that_cannot_be_written_is_refused() {
     let scratch = scratch();
     fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let binary = public_copy();
-    let output = as_nobody(binary.path(), std::path::Path::new("/"), &["run", scratch.path().to_str().unwrap()]);
-    assert!(matches!(output.status.code(), Some(2 | 3)), "{}", stderr(&output));
-    assert!(stderr(&output).contains("writ") || stderr(&output).contains("Permission denied"), "{}", stderr(&output));
+    let words = ["run", scratch.path().to_str().unwrap(), JSON];
+    let output = as_nobody(binary.path(), std::path::Path::new("/"), &words);
+    expect_error(&output, 3, "target/directory-not-writable");
 }
 
 /// The kernel cannot take a sub-directory away: the run's watcher does.

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::common::failures::*;
 use crate::common::*;
 
@@ -84,9 +86,8 @@ fn without_root_the_message_says_what_can_be_done() {
     let scratch = scratch();
     fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     let binary = public_copy();
-    let output = as_nobody(binary.path(), scratch.path(), &["run", "ext4"]);
-    expect_code(&output, 3);
-    let said = stderr(&output);
+    expect_error(&as_nobody(binary.path(), scratch.path(), &["run", "ext4", JSON]), 3, "testbed/needs-root");
+    let said = stderr(&as_nobody(binary.path(), scratch.path(), &["run", "ext4"]));
     assert_eq!(said.contains("  sudo "), Path::new("/usr/bin/sudo").exists(), "{said}");
     // The last command needs no root.
     let next = said.lines().last().expect(&said).trim().split("  ").next().unwrap().to_owned();
@@ -106,33 +107,30 @@ fn without_root_and_without_a_home_each_refusal_names_what_would_do() {
     let binary = public_copy();
     let run = |directory: &Path, before: &str, arguments: &str| {
         let script = format!("{before} {} {arguments}", binary.path().display());
-        let output = Command::new("setpriv")
+        Command::new("setpriv")
             .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--", "/bin/sh", "-c", &script])
             .current_dir(directory)
             .env_remove("HOME")
             .env_remove("XDG_STATE_HOME")
             .env_remove("XDG_RUNTIME_DIR")
             .env_remove("XDG_CACHE_HOME")
-            .env("COLUMNS", "10000")
+            .env("FSB_MESSAGE_FORMAT", "json")
             .env("TMPDIR", scratch.path())
             .output()
-            .unwrap();
-        (output.status.code(), stderr(&output))
+            .unwrap()
     };
-    let clean = run(scratch.path(), "", "clean");
-    let advice = clean.1.trim_end().rsplit_once("name a directory for it: ").expect(&clean.1).1.to_owned();
-    assert_eq!(clean.0, Some(3), "{clean:?}");
-    assert_eq!(run(scratch.path(), &format!("{advice};"), "clean").0, Some(0));
+    // The command of a remedy follows its colon.
+    let command_of = |error: &Value| error["help"].as_str().unwrap().rsplit_once(": ").expect("a command").1.to_owned();
+    let clean = expect_error(&run(scratch.path(), "", "clean"), 3, "testbed/no-ledger");
+    expect_code(&run(scratch.path(), &format!("{};", command_of(&clean)), "clean"), 0);
     // Results have no place in a directory of root's.
     fs::write(scratch.path().join("tiny.toml"), "targets = ['null']\n[[workload]]\nname = 'rename'\nfiles = 10\n")
         .unwrap();
     let tiny = format!("run {}/tiny.toml --blocks 1 -q", scratch.path().display());
     let refused = run(Path::new("/"), "", &tiny);
-    assert_eq!(refused.0, Some(3), "{refused:?}");
-    let add = refused.1.trim_end().rsplit_once("name a directory for results: add ").expect(&refused.1).1.to_owned();
-    let done = run(Path::new("/"), "", &format!("{tiny} {add}"));
-    assert_eq!(done.0, Some(0), "{done:?}");
-    assert_eq!(refused.1.matches("Permission denied").count(), 1, "{}", refused.1);
+    let refused = expect_error(&refused, 3, "directory/not-writable");
+    expect_code(&run(Path::new("/"), "", &format!("{tiny} {}", command_of(&refused))), 0);
+    assert_eq!(refused["message"].as_str().unwrap().matches("Permission denied").count(), 1, "{refused}");
 }
 
 #[test]
@@ -160,15 +158,15 @@ fn a_run_directory_that_fills_up_stops_the_run() {
     tiny_plan(scratch.path());
     let script = format!(
         "mkdir small && mount -t tmpfs -o size=64k none small && \
-         {FSB} run tiny.toml null --blocks 500 -q --out small/run; code=$?; umount small; exit $code"
+         {FSB} run tiny.toml null --blocks 500 -q {JSON} --out small/run; code=$?; umount small; exit $code"
     );
     let output = Command::new("unshare")
         .args(["--mount", "/bin/sh", "-c", &script])
         .current_dir(scratch.path())
         .output()
         .unwrap();
-    expect_code(&output, 3);
-    assert!(stderr(&output).contains("could not save a trial"), "{}", stderr(&output));
+    let full = expect_error(&output, 3, "run/journal");
+    assert_eq!(full["fields"]["errno"], "ENOSPC", "{full}");
     expect_no_traces(&before);
 }
 
@@ -180,17 +178,17 @@ fn in_a_chroot_to_a_plain_directory_it_says_what_to_do() {
         let script = format!(
             "set -e; mkdir -p proc; for file in $(ldd {FSB} | grep -o '/[^ ]*'); do \
              mkdir -p .$(dirname $file); cp -L $file .$file; done; cp {FSB} fsb; \
-             {prepared}; mount -t proc proc proc; exec chroot . /fsb run null --blocks 1 --out /run"
+             {prepared}; mount -t proc proc proc; exec chroot . /fsb run null {JSON} --blocks 1 --out /run"
         );
         let mut unshare = Command::new("unshare");
         unshare.args(["--mount", "--pid", "--fork", "/bin/sh", "-c", &script]).current_dir(scratch.path());
         unshare.env("COLUMNS", "10000").output().unwrap()
     };
     let refused = chrooted(":");
-    expect_code(&refused, 3);
-    assert!(stderr(&refused).contains("mount --bind DIR DIR"), "{}", stderr(&refused));
-    let measured = chrooted("mount --bind . . && cd $PWD");
-    assert!(!stderr(&measured).contains("supervisor"), "{}", stderr(&measured));
+    let refused = expect_error(&refused, 3, "testbed/no-supervisor");
+    assert_eq!(refused["fields"]["root_is_mounted"], false, "{refused}");
+    let measured = error_of(&chrooted("mount --bind . . && cd $PWD"));
+    assert_ne!(measured["code"], "testbed/no-supervisor", "{measured}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::common::{
-    Running, expect_code, expect_no_traces, fsb, scratch, stderr, stdout, tiny_plan, traces, wait_until,
+    Running, error_of, expect_code, expect_no_traces, fsb, fsb_json, scratch, stdout, tiny_plan, traces, wait_until,
 };
 
 /// No image can be measured in memory: the option refuses such a directory.
@@ -15,12 +15,12 @@ fn dir_is_where_the_image_would_be() {
     needs!(root);
     let scratch = scratch();
     tiny_plan(scratch.path());
-    let refused = fsb(scratch.path(), &["run", "tiny.toml", "ext4", "--dir", "/dev/shm", "-q"]);
-    expect_code(&refused, 3);
-    assert!(stderr(&refused).contains("/dev/shm"), "{}", stderr(&refused));
-    let nowhere = fsb(scratch.path(), &["run", "tiny.toml", "ext4", "--dir", "no/such", "-q"]);
-    assert!(matches!(nowhere.status.code(), Some(2 | 3)), "{}", stderr(&nowhere));
-    assert!(stderr(&nowhere).contains("no/such"), "{}", stderr(&nowhere));
+    for (directory, code) in [("/dev/shm", "medium/directory-in-memory"), ("no/such", "medium/no-directory")] {
+        let output = fsb_json(scratch.path(), &["run", "tiny.toml", "ext4", "--dir", directory, "-q"]);
+        let refused = error_of(&output);
+        assert_eq!(refused["code"], code, "{refused}");
+        assert!(refused["fields"]["path"].as_str().is_some_and(|path| path.ends_with(directory)), "{refused}");
+    }
 }
 
 /// Some file below a directory.

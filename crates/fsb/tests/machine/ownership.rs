@@ -10,8 +10,8 @@ use rustix::process::Signal;
 
 use crate::common::ownership::*;
 use crate::common::{
-    Running, command, expect_code, expect_no_traces, fails, fast_plan, fsb, scratch, stderr, stdout, tiny_plan, traces,
-    trials, wait_until,
+    JSON, Running, command, expect_code, expect_error, expect_no_traces, fails, fast_plan, fsb, scratch, stderr,
+    stdout, tiny_plan, traces, trials, wait_until,
 };
 
 pub const NOBODY: u32 = 65534;
@@ -58,9 +58,10 @@ fn root_by_itself_writes_nothing_where_another_user_could_exchange_it() {
     chown(shared.join("fsb-results"), Some(NOBODY), Some(NOBODY)).unwrap();
     expect_code(&fsb(&shared, &["run", "null", &plan, "--blocks", "1", "-q"]), 2);
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o777)).unwrap();
-    let refused = fsb(&shared, &["run", "null", &plan, "--blocks", "1", "-q", "--out", "new"]);
-    expect_code(&refused, 2);
-    assert!(stderr(&refused).contains("chmod go-w"), "{}", stderr(&refused));
+    let arguments = ["run", "null", &plan, "--blocks", "1", "-q", "--out", "new"];
+    let refused = fails(&shared, &arguments, 2, "store/directory-writable-by-others");
+    let remedy = format!("chmod go-w {}", shared.display());
+    assert!(refused["help"].as_str().is_some_and(|help| help.ends_with(&remedy)), "{refused}");
 }
 
 #[test]
@@ -199,9 +200,7 @@ fn front_ends_work_in_anothers_directory_with_that_users_rights_alone() {
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
     let iozone = ["iozone", "-s", "64k", "-r", "4k", "-i", "0", "-w", "-f", "file", "-Q", "-Rb", "sheet.xls"];
     for arguments in [&iozone[..], &["postmark", "mail"], &["filebench", "one.f", "--dir", ".", "-q"]] {
-        let refused = fsb(&home, arguments);
-        expect_code(&refused, 2);
-        assert!(stderr(&refused).contains("user 65534"), "{}", stderr(&refused));
+        fails(&home, arguments, 2, "store/directory-writable-by-others");
         let done = sudo(&home, arguments).output().unwrap();
         expect_code(&done, 0);
     }
@@ -238,11 +237,9 @@ fn root_uses_no_kernels_that_another_user_may_change() {
     let scratch = scratch();
     let home = home(scratch.path());
     let cache = |directory: &Path| {
-        command(scratch.path(), &["kernel", "list"]).env("XDG_CACHE_HOME", directory).output().unwrap()
+        command(scratch.path(), &["kernel", "list", JSON]).env("XDG_CACHE_HOME", directory).output().unwrap()
     };
-    let refused = cache(&home.join(".cache"));
-    expect_code(&refused, 2);
-    assert!(stderr(&refused).contains("without sudo"), "{}", stderr(&refused));
+    expect_error(&cache(&home.join(".cache")), 2, "kernel/cache-writable-by-others");
     assert!(!home.join(".cache").exists());
     expect_code(&cache(&scratch.path().join("own")), 0);
 }

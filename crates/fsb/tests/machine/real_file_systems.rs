@@ -122,13 +122,13 @@ fn a_block_device_is_measured_only_when_it_is_empty_or_given_up() {
     let disk = Disk::new(64 << 20);
     let target = format!("disk=ext4@{}", disk.device);
     let run = |out: &str, extra: &[&str]| {
-        fsb(scratch.path(), &[&["run", "tiny.toml", &target, "--size", "64M", "--out", out, "-q"][..], extra].concat())
+        let words = ["run", "tiny.toml", &target, "--size", "64M", "--out", out, "-q"];
+        fsb_json(scratch.path(), &[&words[..], extra].concat())
     };
     expect_code(&run("empty", &[]), 0);
     // It now holds an ext4.
-    let refused = run("full", &[]);
-    expect_code(&refused, 2);
-    assert!(stderr(&refused).contains("ext4") && stderr(&refused).contains("--wipe"), "{}", stderr(&refused));
+    let refused = expect_error(&run("full", &[]), 2, "device/not-empty");
+    assert_eq!(refused["fields"]["signatures"][0], "ext4", "{refused}");
     expect_code(&run("wiped", &["--wipe", &disk.device]), 0);
 
     let mount = scratch.path().join("mounted");
@@ -139,6 +139,6 @@ fn a_block_device_is_measured_only_when_it_is_empty_or_given_up() {
     let refused = run("mounted-run", &["--wipe", &disk.device]);
     let unmounted = std::process::Command::new("umount").arg(&mount).status().unwrap();
     assert!(unmounted.success());
-    expect_code(&refused, 2);
-    assert!(stderr(&refused).contains("mounted"), "{}", stderr(&refused));
+    let refused = expect_error(&refused, 2, "device/in-use");
+    assert_eq!(refused["fields"]["uses"], 1, "{refused}");
 }

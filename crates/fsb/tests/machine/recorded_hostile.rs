@@ -23,7 +23,7 @@ fn methods() -> &'static [&'static str] {
     static EBPF: LazyLock<bool> = LazyLock::new(|| {
         let scratch = scratch();
         let output = fsb_json(scratch.path(), &["record", "-o", "../app.trace", "--by", "ebpf", "--", "touch", "f"]);
-        let refused = error_of(&output)["code"] == "record/refused";
+        let refused = error_of(&output)["code"] == "record/no-ebpf";
         if refused {
             fsb_testkit::left_out("hostile programs under eBPF", "the kernel refuses eBPF programs");
         }

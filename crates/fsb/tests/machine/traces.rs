@@ -92,7 +92,7 @@ fn calls_that_do_not_stop_are_seen_all_the_same() {
         let work = scratch.path().join("work");
         fs::create_dir(&work).unwrap();
         let said = record_program(&work, &["--by", by], &["python3", "-c", program]);
-        if error_of(&said)["code"] == "record/refused" {
+        if error_of(&said)["code"] == "record/no-ebpf" {
             return None;
         }
         expect_code(&said, 0);
@@ -139,7 +139,7 @@ fn who_woke_whom_is_seen_and_kept_in_a_replay() {
         lock.release()\n\
         thread.join()\n";
     let said = record_program(&work, &["--by", "ebpf"], &["python3", "-c", program]);
-    if error_of(&said)["code"] == "record/refused" {
+    if error_of(&said)["code"] == "record/no-ebpf" {
         skip!("the kernel refuses eBPF programs");
     }
     expect_code(&said, 0);
@@ -168,7 +168,7 @@ fn without_rights_calls_stop() {
         as_nobody(program.path(), scratch.path(), &words)
     };
     let refused = record("ebpf");
-    expect_error(&refused, 3, "record/refused");
+    expect_error(&refused, 3, "record/no-ebpf");
     assert!(!scratch.path().join("f").exists(), "the program was not begun");
     let served = record("auto");
     expect_code(&served, 0);

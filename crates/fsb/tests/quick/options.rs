@@ -72,6 +72,13 @@ fn workloads_are_named_on_the_command_line_with_their_parameters() {
     assert_eq!((of("access").as_str(), of("block_size").as_integer()), (Some("random"), Some(8192)));
     assert_eq!((of("threads").as_integer(), of("file_size").as_integer()), (Some(2), Some(1 << 20)));
 
+    let several = "read, file_size = [1M, 2M], threads=1";
+    let output = fsb(scratch.path(), &["run", "null", "--workload", several, "--print-plan"]);
+    expect_code(&output, 0);
+    let plan: toml::Table = stdout(&output).parse().expect("a plan");
+    let sizes = plan["workload"].as_array().expect("workloads").iter().map(|workload| &workload["file_size"]);
+    assert_eq!(sizes.map(|size| size.as_integer()).collect::<Vec<_>>(), [Some(1 << 20), Some(2 << 20)]);
+
     let unknown = ["run", "null", "--workload", "randread"];
     let parameter = ["run", "null", "--workload", "read,acces=random"];
     let no_value = ["run", "null", "--workload", "read,random"];

@@ -8,7 +8,7 @@ use crate::common::*;
 /// Makes a set of runs of a small plan, with the seeds 41, 42, ….
 fn make(directory: &Path, runs: &str, out: &str) {
     fast_plan(directory);
-    let targets = ["null", "slow=null,slowdown=10%", "--blocks", "6", "--seed", "41", "--out", out, "-q"];
+    let targets = ["null", "slow=null,slowdown=10%", "--blocks", "3", "--seed", "41", "--out", out, "-q"];
     let output = fsb(directory, &[&["run", "fast.toml", "--runs", runs][..], &targets].concat());
     expect_code(&output, 0);
     let title = format!("{runs} runs: means with the standard deviation (sd) between runs");

@@ -218,17 +218,15 @@ fn role_of(holder: &Path) -> String {
     if name.starts_with("bcache") { format!("the backing device of {name}") } else { format!("part of {name}") }
 }
 
-/// Processes that have one of the devices open, this one excepted: `qemu-system-x86 (process 4711) has sdb open`. Others'
-/// processes are seen by root only.
-pub(crate) fn openers(devices: &[(DeviceNumber, String)], roots: &Roots) -> Vec<String> {
+/// Returns the ids of processes that have one of the devices open, this one excepted, each with
+/// `qemu-system-x86 (process 4711) has sdb open`. Only root sees the processes of others.
+pub(crate) fn openers(devices: &[(DeviceNumber, String)], roots: &Roots) -> Vec<(u32, String)> {
     let own = std::fs::read_link(roots.proc.join("self")).ok();
     let own = own.map_or_else(|| std::process::id().to_string(), |own| own.to_string_lossy().into_owned());
     let mut found = Vec::new();
     for process in entries(&roots.proc) {
         let id = name_of(&process);
-        if id == own || !id.bytes().all(|byte| byte.is_ascii_digit()) {
-            continue;
-        }
+        let Some(number) = id.parse().ok().filter(|_| id != own) else { continue };
         let open = entries(&process.join("fd")).into_iter().find_map(|fd| {
             let metadata = std::fs::metadata(fd).ok()?;
             let number = DeviceNumber::from_raw(metadata.rdev());
@@ -236,7 +234,7 @@ pub(crate) fn openers(devices: &[(DeviceNumber, String)], roots: &Roots) -> Vec<
         });
         if let Some((_, name)) = open {
             let command = read_trimmed(&process.join("comm")).unwrap_or_default();
-            found.push(format!("{command} (process {id}) has {name} open"));
+            found.push((number, format!("{command} (process {id}) has {name} open")));
         }
     }
     found

@@ -192,7 +192,7 @@ fn processes_that_have_a_device_open_are_named() {
     let devices = [(DeviceNumber(4000, 7), "sdq".to_owned())];
     let both = openers(&devices, &tree.roots);
     assert_eq!(both.len(), 2, "{both:?}");
-    assert_eq!(both[0], "qemu-system-x86 (process 4711) has sdq open");
+    assert_eq!(both[0], (4711, "qemu-system-x86 (process 4711) has sdq open".to_owned()));
     std::os::unix::fs::symlink("4712", tree.roots.proc.join("self")).unwrap();
     assert_eq!(openers(&devices, &tree.roots).len(), 1, "our own descriptors are no use by others");
     assert!(openers(&[(DeviceNumber(4000, 8), "sdr".to_owned())], &tree.roots).is_empty());

@@ -69,9 +69,8 @@ fn a_partition_is_controlled_by_its_disk_unless_a_neighbour_is_in_use() {
     fs::create_dir(&point).unwrap();
     call("mkfs.ext4", &["-q", &neighbour.path()]);
     call("mount", &[&neighbour.path(), &point.to_string_lossy()]);
-    let refused = fsb(scratch.path(), &[arguments.as_slice(), &["refused"]].concat());
+    let refused = fsb_json(scratch.path(), &[arguments.as_slice(), &["refused"]].concat());
     call("umount", &[&point.to_string_lossy()]);
-    expect_code(&refused, 2);
-    let name = format!("{}p2 in use", disk.name());
-    assert!(stderr(&refused).contains(&name), "{}", stderr(&refused));
+    let refused = expect_error(&refused, 2, "control/risks-data");
+    assert_eq!(refused["fields"]["control"], "barriers", "{refused}");
 }

@@ -30,6 +30,7 @@ fn without(hidden: &str, directory: &Path, arguments: &[&str]) -> Output {
         .args(arguments)
         .current_dir(directory)
         .env("XDG_CACHE_HOME", cache())
+        .env("FSB_MESSAGE_FORMAT", "json")
         .output()
         .expect("unshare runs")
 }

@@ -9,9 +9,10 @@ fn a_missing_program_names_its_package() {
     let scratch = scratch();
     let arguments = ["run", "ext4", "--in", "vm", "--kernel", &kernel, "--size", "64M", "--out", "run"];
     let refused = without("qemu-system-x86_64", scratch.path(), &arguments);
-    expect(&refused, 3, &["qemu-system-x86_64", "apt-get install qemu-system-x86"]);
+    let missing = |output: &Output| expect_error(output, 3, "testbed/tool-missing")["fields"]["package"].clone();
+    assert_eq!(missing(&refused), "qemu-system-x86");
     let refused = without("mkfs.ext4", scratch.path(), &arguments);
-    expect(&refused, 3, &["mkfs.ext4", "apt-get install e2fsprogs"]);
+    assert_eq!(missing(&refused), "e2fsprogs");
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "nothing was begun");
 }
 
@@ -22,13 +23,15 @@ fn a_kernel_that_cannot_serve_is_refused() {
     let refused = |kernel: &str, targets: &[&str]| {
         run(scratch.path(), kernel, &[targets, &["--out", "run"]].concat()).output().unwrap()
     };
-    expect(&refused("99.9", &["ext4"]), 3, &["99.9", "fsb kernel"]);
+    let error = expect_error(&refused("99.9", &["ext4"]), 3, "kernel/not-found");
+    assert_eq!(error["fields"]["kernel"], "99.9");
     let own = cache().join("fsb/kernels").join(&kernel);
     // The same kernel without some of its modules.
-    for (gone, words) in [("/jfs.ko", ["jfs", "--kernel"]), ("/virtio_blk.ko", ["virtio", "--kernel"])] {
+    for (gone, module) in [("/jfs.ko", "jfs"), ("/virtio_blk.ko", "virtio_blk")] {
         let modules = modules_without(gone, &own, &scratch.path().join(gone.trim_matches('/')));
         let named = format!("{}:{}", own.join("vmlinuz").display(), modules.display());
-        expect(&refused(&named, &["jfs"]), 3, &words);
+        let error = expect_error(&refused(&named, &["jfs"]), 3, "kernel/no-module");
+        assert_eq!(error["fields"]["module"], module);
     }
     assert!(!scratch.path().join("run").exists(), "nothing was begun");
 }
@@ -42,15 +45,15 @@ fn a_printed_plan_names_the_kernel_that_was_found() {
     let output = printed(begun);
     expect_code(&output, 0);
     assert!(String::from_utf8_lossy(&output.stdout).contains(&format!("kernel = [\"{kernel}\"]")));
-    expect(&printed("/etc/passwd"), 2, &["not a kernel that can be booted"]);
-    expect(&printed("/etc"), 2, &["IMAGE:/etc"]);
-    expect(&printed(""), 2, &["is empty"]);
+    for invalid in ["/etc/passwd", "/etc", ""] {
+        expect_error(&printed(invalid), 2, "kernel/invalid");
+    }
     // The image alone, of another place: its modules are those that were fetched.
     let image = scratch.path().join("bzImage");
     std::fs::copy(cache().join("fsb/kernels").join(&kernel).join("vmlinuz"), &image).unwrap();
     expect_code(&printed(image.to_str().unwrap()), 0);
     std::fs::File::options().write(true).open(&image).unwrap().set_len(1 << 20).unwrap();
-    expect(&printed(image.to_str().unwrap()), 3, &["cut short"]);
+    expect_error(&printed(image.to_str().unwrap()), 3, "kernel/incomplete");
 }
 
 #[test]
@@ -58,6 +61,8 @@ fn memory_that_is_not_there_or_not_enough_is_refused() {
     let kernel = needs!(kernel());
     let scratch = scratch();
     let refused = |memory: &str| run(scratch.path(), &kernel, &["ext4", "--out", "run", "--memory", memory]).output();
-    expect(&refused("1P").unwrap(), 3, &["too little memory", "smaller --memory"]);
-    expect(&refused("32M").unwrap(), 3, &["too little memory", "give --memory"]);
+    for memory in ["1P", "32M"] {
+        let error = expect_error(&refused(memory).unwrap(), 3, "machine/no-memory");
+        assert!(error["fields"]["needed_bytes"].as_u64() > Some(32 << 20), "{error}");
+    }
 }
