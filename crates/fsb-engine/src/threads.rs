@@ -5,8 +5,8 @@
 //! somebody failed, and, where a sync ends the timed stretch, a counter that tells the first thread when all are done.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::Thread;
 use std::time::Duration;
 use std::{panic, thread};

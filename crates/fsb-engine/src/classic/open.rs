@@ -507,13 +507,7 @@ pub(super) trait Records {
 
 /// [`Records::prime`] of a descriptor. IOzone reads the first record before the clock of sequential reads, to warm the
 /// processor up.
-fn prime(
-    phase: &Phase,
-    file: &OwnedFd,
-    record: &mut [u8],
-    fsync: bool,
-    first: bool,
-) -> Result<(), PhaseError> {
+fn prime(phase: &Phase, file: &OwnedFd, record: &mut [u8], fsync: bool, first: bool) -> Result<(), PhaseError> {
     if fsync {
         files::flush(&phase.path, file)?;
     }
