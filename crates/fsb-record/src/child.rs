@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::OnceLock;
 
-use fsb_testbed::trace;
+use fsb_sys::trace;
 use rustix::thread::CpuSet;
 
 use crate::{rounds, syscalls};

@@ -1,6 +1,6 @@
 //! What lies in the memory of a traced process.
 
-use fsb_testbed::trace::read_memory;
+use fsb_sys::trace::read_memory;
 
 const PAGE: u64 = 4096;
 /// The longest path that the kernel takes.

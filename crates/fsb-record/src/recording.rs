@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::{fs, io};
 
-use fsb_testbed::trace::Watch;
-use fsb_testbed::{sandbox, trace};
+use fsb_sys::trace::Watch;
+use fsb_sys::{sandbox, trace};
 use fsb_trace::{Header, Overhead};
 
 use crate::cost::Cost;
@@ -45,7 +45,8 @@ pub struct Request {
     pub passes_descriptors: bool,
 }
 
-/// Records into a trace that begins with that header.
+/// Records into a trace that begins with that header. Stops are cheaper, and alike, if the caller keeps processors that wait
+/// from falling asleep.
 ///
 /// # Errors
 /// The program cannot be traced, or the trace cannot be written.
@@ -53,8 +54,6 @@ pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result
     if matches!(request.subject, Subject::Program(_)) {
         keep_to_ourselves(request)?;
     }
-    // Stops are cheaper, and alike, where processors that wait do not fall asleep.
-    let _awake = fsb_testbed::control::stay_awake();
     let (cost, watch) = measure(|| watch(request))?;
     let by_ebpf = watch.is_some();
     header.by = if by_ebpf { "ebpf and ptrace" } else { "ptrace" }.to_owned();

@@ -1,6 +1,6 @@
 //! What is under way in a traced task.
 
-use fsb_testbed::trace;
+use fsb_sys::trace;
 use fsb_trace::{Begun, Unseen};
 
 use crate::memory;

@@ -9,8 +9,7 @@ use std::time::Duration;
 use fsb_model::nearest::nearest;
 use fsb_model::units::{parse_duration, parse_percent};
 use fsb_model::{Bytes, units::UnitError};
-
-use crate::error::Refusal;
+use fsb_sys::error::Refusal;
 
 /// An option that a file system declares.
 #[derive(Debug, Clone, PartialEq)]

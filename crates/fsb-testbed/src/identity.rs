@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use fsb_model::Identity;
+use fsb_sys::caller::{Caller, own};
+use fsb_sys::error::TestbedError;
 
-use crate::caller::{Caller, own};
-use crate::error::TestbedError;
 use crate::privilege;
 
 /// The number that `nobody` has on every distribution, for machines whose user list lacks the name.

@@ -3,13 +3,11 @@
 //! Linux only, 5.12 or newer (`mount_setattr`, `fsopen`, `LOOP_CONFIGURE`). Nothing here prints: what a user must read
 //! is an error, a warning or a note in a record.
 
-#![expect(unsafe_code, reason = "namespaces, mounts and ioctls have no safe interface")]
+#![forbid(unsafe_code)]
 
-mod caller;
 pub mod control;
 pub mod declared;
 pub mod doctor;
-mod error;
 pub mod fs;
 pub mod host;
 mod identity;
@@ -20,21 +18,19 @@ pub mod medium;
 pub mod optional;
 pub mod privilege;
 mod progress;
-pub mod sandbox;
-mod sys;
 mod testbed;
-pub mod trace;
 pub mod vm;
 pub mod watch;
+mod watcher;
 
-pub use caller::{Caller, prepare_process};
-pub use error::{Kind, Refusal, TestbedError};
 pub use fs::Fake;
+pub use fsb_sys::Roots;
+pub use fsb_sys::error::{Kind, Refusal, TestbedError};
 pub use identity::worker_identity;
 pub use local::{LocalTestbed, part_size, side_by_side};
 pub use medium::part_bytes;
 pub use progress::Progress;
-pub use sys::Roots;
 pub use testbed::{
     Abilities, ColdMethod, ColdReach, Counters, Opened, OpenedPart, Provisioned, Quiet, Seat, Setup, Testbed,
 };
+pub use watcher::{WATCHER_ARGUMENT, Watcher, watch_front};

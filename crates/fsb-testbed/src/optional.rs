@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Kind, TestbedError};
 use crate::testbed::Setup;
 use fsb_model::Warning;
+use fsb_sys::error::{Kind, TestbedError};
 
 /// What is left of a setup, and what is not.
 #[derive(Debug, Clone)]

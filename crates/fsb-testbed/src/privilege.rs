@@ -1,6 +1,6 @@
 //! What somebody can do next who lacks the right to something.
 
-use crate::sys::program;
+use fsb_sys::program;
 
 /// What a request that only root may make is refused with, for the front end to add the command that would do.
 pub const NEEDS_ROOT: &str = "formatting needs root";

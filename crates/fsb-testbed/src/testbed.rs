@@ -8,10 +8,10 @@ use fsb_model::host::{DeviceId, DeviceRates, HostManifest};
 use fsb_model::place::{VmRecord, VmSize};
 use fsb_model::run::{ControlRecord, MediumRecord, MemoryTouched, TargetRecord};
 use fsb_model::{Geometry, Identity, Target, Warning};
+use fsb_sys::error::TestbedError;
 use serde::{Deserialize, Serialize};
 
 use crate::control::Held;
-use crate::error::TestbedError;
 use crate::fs::Fake;
 use crate::medium::Part;
 use crate::progress::Progress;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fsb_store::{Author, StoreError};
-use fsb_testbed::Caller;
+use fsb_sys::Caller;
 
 use crate::{code, exit};
 

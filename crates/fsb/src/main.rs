@@ -33,7 +33,7 @@ use std::process::ExitCode;
 use fsb_codes::code;
 
 fn main() -> ExitCode {
-    fsb_testbed::prepare_process();
+    fsb_sys::prepare_process();
     author::read_as_caller();
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Some(code) = roles::play(&arguments) {

@@ -8,9 +8,9 @@ use fsb_engine::classic::{CHILD_ARGUMENT, child_main};
 use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT};
 use fsb_runner::vm::{self, VM_AGENT_ARGUMENT};
 use fsb_runner::worker::{AS_CALLER, Kind, Steps, WORKER_ARGUMENT, worker_main};
+use fsb_sys::{Caller, sandbox};
 use fsb_testbed::ledger::Owner;
-use fsb_testbed::sandbox::WATCHER_ARGUMENT;
-use fsb_testbed::{Caller, LocalTestbed, TestbedError, sandbox};
+use fsb_testbed::{LocalTestbed, TestbedError, WATCHER_ARGUMENT};
 use fsb_vm::machine::LAUNCH_ARGUMENT;
 
 use crate::cli::{iozone, postmark};
@@ -35,7 +35,7 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         fsb_record::CHILD_ARGUMENT => return Some(recorded_child(&arguments[2..])),
         CHILD_ARGUMENT => Ok(iozone_child(&arguments[2..])),
         // The supervisor's arguments are those of the agent that it starts.
-        WATCHER_ARGUMENT => owner(&arguments[2..]).map(sandbox::watch),
+        WATCHER_ARGUMENT => owner(&arguments[2..]).map(fsb_testbed::watch_front),
         SUPERVISOR_ARGUMENT => sandbox::supervise(&arguments[2..]),
         _ => return None,
     };

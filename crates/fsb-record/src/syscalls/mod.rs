@@ -3,7 +3,7 @@
 mod act;
 mod arguments;
 
-use fsb_testbed::trace::Rule;
+use fsb_sys::trace::Rule;
 use fsb_trace::{Kind, Unseen, flags};
 
 pub use act::{Act, Seen};

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use fsb_testbed::trace::{Ended, Event, Woken};
+use fsb_sys::trace::{Ended, Event, Woken};
 use fsb_trace::{LOST_UNIT, Times, Unseen};
 
 use super::{BEGINS_AGAIN, RecordError, Tracer};

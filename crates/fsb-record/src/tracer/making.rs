@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Write};
 
-use fsb_testbed::trace;
+use fsb_sys::trace;
 use fsb_trace::{Shared, Unseen};
 
 use super::{RecordError, Tracer};

@@ -12,8 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-use fsb_testbed::trace;
-use fsb_testbed::trace::{CallInfo, Event, Stop, Until, Watch};
+use fsb_sys::trace;
+use fsb_sys::trace::{CallInfo, Event, Stop, Until, Watch};
 use fsb_trace::{Header, Kind, LOST_UNIT, Resolver, Shared, Times, Totals, Unseen, Writer};
 
 use crate::cost::Cost;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use fsb_engine::{ProgramNeeds, Sizing, workload};
 use fsb_model::WorkloadSpec;
-use fsb_testbed::sandbox::{Confinement, OWN_PROCESSES, Programs};
+use fsb_sys::sandbox::{Confinement, OWN_PROCESSES, Programs};
 use fsb_testbed::{Progress, Provisioned, Seat, Setup, Testbed, TestbedError, worker_identity};
 
 pub use client::{Agent, AgentError};

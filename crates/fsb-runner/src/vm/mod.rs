@@ -26,7 +26,8 @@ mod tests;
 use std::os::unix::net::UnixStream;
 
 use fsb_model::Warning;
-use fsb_testbed::{Roots, Setup, TestbedError, sandbox};
+use fsb_sys::sandbox;
+use fsb_testbed::{Roots, Setup, TestbedError};
 
 pub use guest::serve as serve_in_guest;
 use kernels::on_this_machine;

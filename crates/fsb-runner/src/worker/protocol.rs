@@ -1,7 +1,7 @@
 //! The lines between an agent and a worker.
 
 use fsb_engine::{EngineError, Ready};
-use fsb_testbed::sandbox::Confinement;
+use fsb_sys::sandbox::Confinement;
 use serde::{Deserialize, Serialize};
 
 /// The first line that a worker reads: the paths that it can write and its user.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use fsb_engine::{EngineError, Ready};
-use fsb_testbed::sandbox;
+use fsb_sys::sandbox;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use serde::Serialize;

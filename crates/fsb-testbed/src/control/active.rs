@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use fsb_model::Warning;
 use fsb_model::run::{ControlRecord, MemoryTouched};
+use fsb_sys::Roots;
+use fsb_sys::error::TestbedError;
 
 use super::interface::{Context, Control, Held, Scope, TargetDevice};
 use super::{REGISTRY, find};
-use crate::error::TestbedError;
 use crate::ledger::{self, EntryHandle, Ledger, Owner};
 use crate::progress::Progress;
-use crate::sys::Roots;
 
 /// The controls of a run or of a visit, set; they are restored by [`ActiveControls::restore`] alone.
 #[derive(Default)]
@@ -172,7 +172,7 @@ impl Machine {
     pub fn hold(asked: &[(&str, &str)], patience: Duration) -> Result<Machine, TestbedError> {
         let asked: BTreeMap<String, String> =
             asked.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        super::check(&asked, &crate::sys::Roots::default())?;
+        super::check(&asked, &fsb_sys::Roots::default())?;
         let ledger = Ledger::open(&ledger::default_directory()?, Owner::current(), super::RULES)?;
         let controls = ActiveControls { patience: Some(patience), ..ActiveControls::default() };
         // Whole before anything is set, so that half of it is undone, too.

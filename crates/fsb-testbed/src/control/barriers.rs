@@ -5,13 +5,14 @@
 
 use std::path::{Path, PathBuf};
 
+use fsb_sys::error::{Refusal, TestbedError, attempt};
+use fsb_sys::{Roots, read_trimmed};
+
 use super::interface::{Applied, Control, KEEP, Scope, Value};
 use super::interface::{Context, Stop, TargetDevice};
 use super::read_ahead;
 use super::sysfs::{device_settings, is_device_setting};
-use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::Action;
-use crate::sys::{Roots, read_trimmed};
 
 pub(super) struct Barriers;
 

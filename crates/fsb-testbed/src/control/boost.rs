@@ -4,12 +4,13 @@
 
 use std::path::PathBuf;
 
+use fsb_sys::error::{Refusal, TestbedError};
+use fsb_sys::{Roots, read_trimmed};
+
 use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
 use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::writable;
-use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
-use crate::sys::{Roots, read_trimmed};
 
 pub(super) struct Boost;
 

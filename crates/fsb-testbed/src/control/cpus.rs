@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use fsb_sys::Roots;
+use fsb_sys::error::{Refusal, TestbedError};
+
 use super::interface::{Applied, Context, Control, KEEP, Scope, TargetDevice, Value};
 use crate::declared::OptionKind;
 pub(super) use crate::declared::list as parse;
-use crate::error::{Refusal, TestbedError};
-use crate::sys::Roots;
 
 pub(super) struct Cpus;
 

@@ -6,14 +6,14 @@
 use std::path::PathBuf;
 
 use fsb_model::units::{show_bytes, show_seconds};
+use fsb_sys::error::{Refusal, TestbedError};
+use fsb_sys::{Roots, read_trimmed};
 
 use super::interface::{Applied, Control, KEEP, Scope, Value, parse};
 use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::writable;
 use crate::declared::{OptionKind, OptionValue};
-use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
-use crate::sys::{Roots, read_trimmed};
 
 /// One of the sysctls.
 pub(super) struct Dirty {

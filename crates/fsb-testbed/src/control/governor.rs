@@ -6,14 +6,14 @@
 use std::path::{Path, PathBuf};
 
 use fsb_model::nearest;
+use fsb_sys::error::{Refusal, TestbedError};
+use fsb_sys::{Roots, read_trimmed};
 
 use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
 use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::{is_numbered, numbered, writable};
 use crate::declared::OptionKind;
-use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
-use crate::sys::{Roots, read_trimmed};
 
 pub(super) struct Governor;
 

@@ -4,23 +4,20 @@
 //! Unbacked memory made durable writes up to seven times slower and turned a ranking round. So before the first block
 //! the free memory that the run needs is touched once, and free-page reporting, which would give it back, is stopped.
 
-use std::num::NonZero;
 use std::path::PathBuf;
-use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fsb_model::run::MemoryTouched;
 use fsb_model::units::show_bytes;
 use fsb_model::{UnbackedMemory, Warning};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use fsb_sys::error::{Refusal, TestbedError};
+use fsb_sys::mapping::Mapping;
+use fsb_sys::{Roots, memory, read_trimmed};
 
 use super::interface::{Applied, Context, Control, Scope, Stop, TargetDevice, Value};
-use crate::error::{Refusal, TestbedError};
 use crate::host;
 use crate::ledger::Action;
 use crate::progress::Progress;
-use crate::sys::{Roots, memory, read_trimmed};
 
 pub(super) struct GuestMemory;
 
@@ -264,55 +261,6 @@ fn touch(
     Ok(time)
 }
 
-/// Anonymous memory that is unmapped with its owner.
-struct Mapping {
-    start: NonNull<u8>,
-    length: usize,
-}
-
-impl Mapping {
-    fn new(length: usize) -> Result<Mapping, Refusal> {
-        // SAFETY: a new private anonymous mapping at an address of the kernel's choice.
-        let start = unsafe {
-            mmap_anonymous(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
-        };
-        let start = start.map_err(|errno| crate::error::describe(&errno.into()))?;
-        let start = NonNull::new(start.cast()).ok_or("mmap answered null")?;
-        let mapping = Mapping { start, length };
-        // SAFETY: exactly our mapping. Advice: where there are no huge pages, small ones do.
-        let _ = unsafe { madvise(mapping.start.as_ptr().cast(), length, Advice::LinuxHugepage) };
-        Ok(mapping)
-    }
-
-    /// Writes one byte a page, all processors at once.
-    fn touch(&mut self) {
-        let page = rustix::param::page_size();
-        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-        // SAFETY: the mapping is ours, of that length, readable and writable, and zeroed by the kernel.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) };
-        let share = (self.length / page).div_ceil(threads).max(1) * page;
-        let parts = Mutex::new(bytes.chunks_mut(share));
-        let work = || {
-            loop {
-                let Some(part) = parts.lock().unwrap_or_else(PoisonError::into_inner).next() else { return };
-                part.iter_mut().step_by(page).for_each(|byte| *byte = 1);
-            }
-        };
-        std::thread::scope(|scope| {
-            // Fewer do as well: the caller is one of them.
-            (1..threads).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, work)));
-            work();
-        });
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: exactly our mapping, which nothing refers to any more.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -414,16 +362,5 @@ mod tests {
         let found = touch_free_memory(&roots, Some(1 << 30), Duration::MAX, &mut |_| {});
         let memory = MemoryTouched::of(600_000 << 10, 0);
         assert_eq!(found, Outcome::Touched { memory, seconds: 0.0 });
-    }
-
-    #[test]
-    fn every_page_of_a_mapping_is_touched() {
-        let mut mapping = Mapping::new(8 << 20).unwrap();
-        mapping.touch();
-        let mut resident = vec![0u8; (8 << 20) / rustix::param::page_size()];
-        // SAFETY: our mapping, and a vector with one byte a page.
-        let answer = unsafe { libc::mincore(mapping.start.as_ptr().cast(), mapping.length, resident.as_mut_ptr()) };
-        assert_eq!(answer, 0);
-        assert!(resident.iter().all(|page| page & 1 == 1));
     }
 }

@@ -9,12 +9,13 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
+use fsb_sys::error::{Refusal, attempt};
+use fsb_sys::{Roots, read_trimmed};
+
 use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
 use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::{numbered, writable};
-use crate::error::{Refusal, attempt};
 use crate::host;
-use crate::sys::{Roots, read_trimmed};
 
 pub(super) struct Idle;
 
@@ -101,7 +102,7 @@ impl Control for Idle {
         writable(&device(roots))
     }
 
-    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, crate::error::TestbedError> {
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, fsb_sys::error::TestbedError> {
         let roots = context.roots;
         let can = host::is_virtual_machine(roots) && self.probe(roots).is_ok();
         if value == KEEP || value == AUTO && !can {

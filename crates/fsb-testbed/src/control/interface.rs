@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use fsb_model::run::MemoryTouched;
 use fsb_model::{Warning, nearest};
+use fsb_sys::error::{Refusal, TestbedError, attempt};
+use fsb_sys::{Roots, read_trimmed};
 use serde::{Deserialize, Serialize};
 
 use super::memory_limit::MemoryHold;
 use crate::declared::{OptionKind, OptionValue};
-use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::progress::Progress;
-use crate::sys::{Roots, read_trimmed};
 
 /// The value that leaves a condition unchanged: the default of every control that measurements do not need.
 pub const KEEP: &str = "keep";

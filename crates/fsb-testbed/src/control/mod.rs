@@ -8,6 +8,7 @@ mod cpus;
 mod dirty;
 mod governor;
 mod guest_memory;
+mod hold;
 mod idle;
 mod interface;
 mod kernel_cpus;
@@ -24,10 +25,12 @@ pub(crate) mod testing;
 mod wbt;
 
 use fsb_model::nearest;
+use fsb_sys::error::TestbedError;
 
 pub(crate) use active::ActiveControls;
 pub use active::Machine;
 pub(crate) use active::{check, check_place, check_target, value_of};
+pub use hold::hold;
 pub use idle::stay_awake;
 pub(crate) use interface::check_declared;
 pub use interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
@@ -36,7 +39,6 @@ pub use numa::processors_left;
 pub(crate) use page_cache::{PAGE_CACHE, cold_method};
 pub(crate) use read_ahead::after_mount as set_read_ahead;
 
-use crate::error::TestbedError;
 use crate::ledger::Rules;
 
 /// Every control that fsb has, in the order in which they are set.

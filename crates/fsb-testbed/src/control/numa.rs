@@ -4,13 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use fsb_sys::Roots;
+use fsb_sys::error::{Refusal, TestbedError};
+
 use super::cpus;
 use super::cpus::processors_of;
 use super::interface::{Applied, Control, KEEP, Scope, Value};
 use super::interface::{Context, Stop, TargetDevice};
 use crate::declared::OptionKind;
-use crate::error::{Refusal, TestbedError};
-use crate::sys::Roots;
 
 pub(super) struct Numa;
 

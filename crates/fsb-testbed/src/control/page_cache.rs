@@ -2,10 +2,11 @@
 //!
 //! Nothing is changed for the length of a run: the control decides what the testbed does before each cold repetition.
 
+use fsb_sys::Roots;
+use fsb_sys::error::{Refusal, TestbedError};
+
 use super::interface::{Applied, Control, Scope, Value};
 use super::interface::{Context, TargetDevice};
-use crate::error::{Refusal, TestbedError};
-use crate::sys::Roots;
 use crate::testbed::ColdMethod;
 
 pub(crate) struct PageCache;

@@ -7,15 +7,15 @@
 use std::path::{Path, PathBuf};
 
 use fsb_model::units::show_bytes;
+use fsb_sys::error::{Refusal, TestbedError, attempt};
+use fsb_sys::{Roots, read_trimmed};
 
 use super::interface::{Applied, Control, KEEP, Scope, Value, parse};
 use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::{device_settings, is_device_setting};
 use crate::declared::{OptionKind, OptionValue};
-use crate::error::{Refusal, TestbedError, attempt};
 use crate::fs;
 use crate::ledger::Action;
-use crate::sys::{Roots, read_trimmed};
 
 pub(super) struct ReadAhead;
 

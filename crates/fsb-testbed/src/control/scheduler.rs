@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use fsb_model::nearest;
+use fsb_sys::error::{Refusal, TestbedError};
+use fsb_sys::{Roots, read_trimmed};
 
 use super::interface::{Applied, Control, KEEP, Scope, Value};
 use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::{device_settings, is_device_setting, numbered};
 use crate::declared::OptionKind;
-use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
-use crate::sys::{Roots, read_trimmed};
 
 pub(super) struct Scheduler;
 

@@ -5,11 +5,11 @@
 use super::interface::{Applied, Control, KEEP, Scope, Value};
 use super::interface::{Context, Stop, TargetDevice};
 use crate::declared::OptionKind;
-use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
-use crate::sys::Roots;
-use crate::sys::systemd::{self, Unit};
 use fsb_model::Warning;
+use fsb_sys::Roots;
+use fsb_sys::error::{Refusal, TestbedError};
+use fsb_sys::systemd::{self, Unit};
 
 pub(super) struct Services;
 

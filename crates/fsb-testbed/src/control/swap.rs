@@ -1,14 +1,14 @@
 //! Swap: pages that come back from a disk in the middle of a trial are somebody else's I/O.
 
 use fsb_model::units::show_bytes;
+use fsb_sys::error::{Refusal, TestbedError, attempt};
+use fsb_sys::swap::{self, SwapArea};
+use fsb_sys::{Roots, memory};
 
 use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value, one_of};
 use super::interface::{Context, Stop, TargetDevice};
-use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::progress::Progress;
-use crate::sys::swap::{self, SwapArea};
-use crate::sys::{Roots, memory};
 
 pub(super) struct Swap;
 

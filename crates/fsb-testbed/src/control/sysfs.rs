@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::Refusal;
+use fsb_sys::Roots;
+use fsb_sys::error::Refusal;
+
 use crate::ledger::Action;
-use crate::sys::Roots;
 
 /// Returns the entries of a directory whose names are `prefix` and a number, in the order of the numbers.
 pub(crate) fn numbered(directory: &Path, prefix: &str) -> Vec<PathBuf> {
@@ -27,7 +28,7 @@ fn number(path: &Path, prefix: &str) -> Option<u32> {
 /// Returns the reason why a file of /proc or /sys cannot be written, if there is one.
 pub(crate) fn writable(path: &Path) -> Result<(), Refusal> {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK)
-        .map_err(|errno| crate::error::attempt("write to", path, &errno.into()))
+        .map_err(|errno| fsb_sys::error::attempt("write to", path, &errno.into()))
 }
 
 /// Whether `action` writes the file that `file` returns for a device below /sys/devices.

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use fsb_sys::{Roots, read_trimmed};
+
 use super::interface::{Applied, Context, Control, Held, TargetDevice};
 use crate::ledger::{EntryHandle, Ledger, Owner, leftovers};
-use crate::sys::{Roots, read_trimmed};
 
 /// A tree with /proc and /sys, and a ledger beside it.
 pub(crate) struct Bench {

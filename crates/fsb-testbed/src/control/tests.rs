@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
+use fsb_sys::Roots;
+
 use super::*;
-use crate::sys::Roots;
 
 fn asked(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()

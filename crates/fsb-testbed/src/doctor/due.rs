@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use fsb_sys::{Roots, program};
 use serde::Deserialize;
 
 use super::{Finding, State, finding};
-use crate::sys::{Roots, program};
 use crate::watch::processes;
 
 /// A run takes minutes, a long one an hour: what starts within it matters.
@@ -117,13 +117,7 @@ fn seconds_now() -> i64 {
 }
 
 fn local(seconds: i64) -> Minute {
-    let time: libc::time_t = seconds;
-    // SAFETY: both structures live here; localtime_r fills the second one, or leaves its zeros where it fails.
-    let broken = unsafe {
-        let mut broken: libc::tm = std::mem::zeroed();
-        libc::localtime_r(&time, &mut broken);
-        broken
-    };
+    let broken = fsb_sys::local_time(seconds);
     Minute {
         minute: broken.tm_min as u32,
         hour: broken.tm_hour as u32,

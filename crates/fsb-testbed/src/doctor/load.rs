@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::units::{show_bytes, show_duration};
+use fsb_sys::error::Refusal;
+use fsb_sys::{Roots, block, mountinfo};
 
 use super::{Finding, State, finding};
-use crate::error::Refusal;
 use crate::host;
-use crate::sys::{Roots, block, mountinfo};
 use crate::watch::threshold::{CPU_SHARE, DEVICE_RATE, IDLE_PRESSURE};
 use crate::watch::{self, AVAILABLE_CPU_SECONDS, Seen, Watch, Watched, device, others, processes, steal, throttle};
 

@@ -9,13 +9,13 @@ use std::path::Path;
 
 use fsb_model::units::show_bytes;
 use fsb_model::workload::ProgramLimits;
+use fsb_sys::cgroup::{Hierarchy, PROCESSES};
+use fsb_sys::{Roots, magic, program};
 
 use crate::control::{self, Control, Scope, TargetDevice};
 use crate::fs::{self, FileSystem};
 use crate::ledger::{self, Entry};
 use crate::local::place_of_directory;
-use crate::sys::cgroup::{Hierarchy, PROCESSES};
-use crate::sys::{Roots, magic, program};
 use crate::{host, lock, privilege};
 use finding::finding;
 pub use finding::{Finding, State};

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fsb_model::Geometry;
+use fsb_sys::error::TestbedError;
+use fsb_sys::{Roots, mount};
 
 use super::age::{self, Feature, Version};
 use super::file_system::{self, Choice, FileSystem, Hazard, Idle, Inspection, Journal, Tools, ask_about};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind};
-use crate::error::TestbedError;
-use crate::sys::{Roots, mount};
 
 pub(super) struct Btrfs;
 

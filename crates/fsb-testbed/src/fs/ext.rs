@@ -1,10 +1,11 @@
 //! What ext2, ext3 and ext4 share: e2fsprogs, and often one driver for all three.
 
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::str::FromStr;
 
 use fsb_model::{Bytes, Geometry};
+use fsb_sys::error::TestbedError;
+use fsb_sys::{Roots, block, ioctl};
 
 use super::age::{self, Feature, Version};
 use super::file_system::{
@@ -12,8 +13,6 @@ use super::file_system::{
 };
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
-use crate::error::TestbedError;
-use crate::sys::{Roots, block};
 
 /// Before the user's arguments: overwrite without asking, be quiet, discard nothing, and initialise inode tables and
 /// journal now and not behind the first measurement.
@@ -126,7 +125,7 @@ impl FileSystem for Ext {
 
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
         if self.journal {
-            checkpoint(idle);
+            ioctl::checkpoint(idle.point);
         }
         Ok(())
     }
@@ -202,18 +201,6 @@ fn parse(text: &str) -> Inspection {
             ..Geometry::default()
         },
     }
-}
-
-/// `EXT4_IOC_CHECKPOINT` of linux/ext4.h, since Linux 5.14.
-const CHECKPOINT: rustix::ioctl::Opcode = rustix::ioctl::opcode::write::<u32>(b'f', 43);
-
-/// Writes what is in the journal to its place and empties it, which ext3 and ext4 put off until the journal is full.
-fn checkpoint(idle: &Idle<'_>) {
-    let Ok(directory) = std::fs::File::open(idle.point) else { return };
-    let flags: u32 = 0;
-    // SAFETY: reads one u32 that lives here. Older kernels, and file systems without a journal, refuse it and nothing
-    // is done.
-    unsafe { libc::ioctl(directory.as_raw_fd(), CHECKPOINT as _, &flags) };
 }
 
 /// ext4's driver serves the older two where the kernel was built so; then the mount shows among its own in /sys.

@@ -12,13 +12,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use fsb_model::{FileSystemSpec, Geometry, Medium};
+use fsb_sys::error::TestbedError;
+use fsb_sys::{Roots, mount as kernel, program};
 
 use super::age::Version;
 use super::fuse_server::FuseServer;
 use crate::declared::OptionGroup::Access;
 use crate::declared::{DeclaredOption, OptionKind};
-use crate::error::TestbedError;
-use crate::sys::{Roots, mount as kernel, program};
 
 /// The storage that a file system needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

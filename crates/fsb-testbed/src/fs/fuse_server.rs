@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::error::{TestbedError, attempt, describe};
-use crate::sys::mount::unmount_patiently;
-use crate::sys::{beside, mountinfo, poll_until, program};
+use fsb_sys::error::{TestbedError, attempt, describe};
+use fsb_sys::mount::unmount_patiently;
+use fsb_sys::{beside, mountinfo, poll_until, program};
 
 /// A FUSE server that lives as long as its mount.
 #[derive(Debug)]

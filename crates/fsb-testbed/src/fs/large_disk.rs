@@ -11,12 +11,12 @@ use std::path::PathBuf;
 
 use fsb_model::geometry::LARGE_DISK;
 use fsb_model::{FileSystemSpec, Geometry};
+use fsb_sys::program;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::file_system::{FileSystem, Inspection};
 use super::find;
 use crate::local::check_foreign;
-use crate::sys::program;
 
 /// The geometry that the target's mkfs command gives a disk of [`LARGE_DISK`] bytes. Returns `None` if the file system
 /// needs no mkfs, if the program is missing or fails, and for arguments that name other devices or files.

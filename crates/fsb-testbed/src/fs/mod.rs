@@ -31,14 +31,14 @@ use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use crate::error::TestbedError;
-use crate::sys::mountinfo::Mount;
-use crate::sys::{Roots, magic, program};
 pub use age::Version;
 pub(crate) use file_system::UNFLUSHED;
 pub use file_system::{
     Cause, Choice, FileSystem, Hazard, Home, Idle, Inspection, Journal, MountRequest, Mounted, Tools,
 };
+use fsb_sys::error::TestbedError;
+use fsb_sys::mountinfo::Mount;
+use fsb_sys::{Roots, magic, program};
 pub(crate) use large_disk::fit;
 pub use large_disk::large_disk;
 pub use null::Fake;

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use fsb_model::{FileSystemSpec, Geometry};
+use fsb_sys::error::TestbedError;
 
 use super::file_system::Hazard;
 use super::file_system::{FileSystem, Inspection, Tools, ask_about};
 use crate::declared::OptionGroup::{Access, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
-use crate::error::TestbedError;
 
 pub(super) struct Nilfs2;
 

@@ -4,14 +4,14 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use fsb_model::Geometry;
+use fsb_sys::Roots;
+use fsb_sys::error::{TestbedError, attempt};
 
 use super::file_system;
 use super::file_system::{FileSystem, Idle, Inspection, MountRequest, Mounted, Tools, ask_about, with_options};
 use super::fuse_server::FuseServer;
 use crate::declared::OptionGroup::{Access, Data};
 use crate::declared::{DeclaredOption, OptionKind};
-use crate::error::{TestbedError, attempt};
-use crate::sys::Roots;
 
 pub(super) struct Ntfs;
 

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use fsb_model::{FileSystemSpec, nearest};
+use fsb_sys::error::TestbedError;
 use serde::{Deserialize, Serialize};
 
 use super::file_system::{Cause, Hazard};
 use super::file_system::{FileSystem, Home, Inspection, Tools, refuse_mkfs_and_medium};
 use crate::declared::OptionGroup::Simulation;
 use crate::declared::{DeclaredOption, OptionKind, OptionValue, key};
-use crate::error::TestbedError;
 
 pub(crate) struct Null;
 

@@ -3,13 +3,13 @@
 
 use fsb_model::FileSystemSpec;
 use fsb_model::nearest::nearest;
+use fsb_sys::error::TestbedError;
 
 use super::file_system::{FileSystem, Home};
 use super::large_disk::{fit, large_disk};
 use super::{REGISTRY, find};
 use crate::declared::OptionGroup::{Access, Durability};
 use crate::declared::{DeclaredOption, key};
-use crate::error::TestbedError;
 
 /// The options of every mounted file system, from mount(8).
 pub static COMMON: &[DeclaredOption] = &[

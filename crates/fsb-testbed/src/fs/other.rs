@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use fsb_model::Geometry;
+use fsb_sys::error::TestbedError;
+use fsb_sys::mount as kernel;
+use fsb_sys::program;
 
 use super::file_system::bytes_at;
 use super::file_system::{Cause, Hazard};
 use super::file_system::{FileSystem, Inspection, MountRequest, Mounted, Tools};
 use crate::declared::OptionGroup::{Access, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
-use crate::error::TestbedError;
-use crate::sys::mount as kernel;
-use crate::sys::program;
 
 /// A file system without a file of its own.
 #[derive(Debug)]

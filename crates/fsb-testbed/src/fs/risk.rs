@@ -4,14 +4,14 @@ use std::path::Path;
 
 use fsb_model::FileSystemSpec;
 use fsb_model::run::Risk;
+use fsb_sys::mountinfo::{self, Mount};
+use fsb_sys::{Roots, program, read_trimmed};
 
 use super::file_system::Choice;
 use super::file_system::FileSystem;
 use super::file_system::{Cause, Hazard, UNFLUSHED};
 use super::find;
 use super::of_mount;
-use crate::sys::mountinfo::{self, Mount};
-use crate::sys::{Roots, program, read_trimmed};
 
 fn risks(member: &dyn FileSystem, options: &[String], mkfs: &[String], features: Option<&[String]>) -> Vec<Risk> {
     let risk = |hazard: &Hazard| {

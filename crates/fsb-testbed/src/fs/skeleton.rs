@@ -6,11 +6,11 @@
 use std::path::Path;
 
 use fsb_model::{FileSystemSpec, Geometry};
+use fsb_sys::error::TestbedError;
+use fsb_sys::mount as kernel;
 
 use super::file_system::{FileSystem, Hazard, Inspection, MountRequest, Mounted, Tools, ask_about};
 use crate::declared::{DeclaredOption, OptionGroup, OptionKind};
-use crate::error::TestbedError;
-use crate::sys::mount as kernel;
 
 /// A unit struct: members hold no state.
 pub(super) struct Skeleton;

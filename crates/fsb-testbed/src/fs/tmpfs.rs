@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use fsb_model::{FileSystemSpec, Geometry};
+use fsb_sys::error::TestbedError;
+use fsb_sys::mount as kernel;
 
 use super::file_system::{
     self, FileSystem, Home, Inspection, MountRequest, Mounted, Tools, refuse_mkfs_and_medium, with_options,
 };
 use crate::declared::OptionGroup::{Access, Layout};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
-use crate::error::TestbedError;
-use crate::sys::mount as kernel;
 
 pub(super) struct Tmpfs;
 

@@ -1,16 +1,15 @@
 //! XFS.
 
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use fsb_model::Geometry;
+use fsb_sys::error::TestbedError;
+use fsb_sys::{Roots, ioctl, mount, mountinfo};
 
 use super::age::{self, Feature, Version};
 use super::file_system::{self, Choice, FileSystem, Hazard, Idle, Inspection, Journal, Tools, ask_about};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
-use crate::error::TestbedError;
-use crate::sys::{Roots, mount, mountinfo};
 
 pub(super) struct Xfs;
 
@@ -104,7 +103,7 @@ impl FileSystem for Xfs {
     /// Blocks kept beyond the ends of files are freed, and the log is emptied: what it holds is otherwise written to its
     /// place by a worker that comes every 30 seconds, in the middle of somebody's trial.
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
-        free_speculative_blocks(idle.point);
+        ioctl::free_speculative_blocks(idle.point);
         let options = mountinfo::at(idle.point).map(|mount| mount.super_options).unwrap_or_default();
         // The one option that a change of anything else would set back.
         let keep: &[&str] = if options.iter().any(|option| option == "inode32") { &["inode32"] } else { &[] };
@@ -149,32 +148,6 @@ fn log_turns(head: &str, size: u64) -> Option<f64> {
     let (cycle, block) = head.trim().split_once(':')?;
     let (cycle, block): (u32, u32) = (cycle.parse().ok()?, block.parse().ok()?);
     (size > 0).then(|| f64::from(cycle) + f64::from(block) * 512.0 / size as f64)
-}
-
-/// struct xfs_fs_eofblocks of xfs_fs.h.
-#[repr(C)]
-struct EofBlocks {
-    version: u32,
-    flags: u32,
-    /// User, group and project: which files, where the flags say so.
-    owners: [u32; 3],
-    pad32: u32,
-    /// The smallest file, where the flags say so.
-    min_file_size: u64,
-    pad64: [u64; 12],
-}
-
-/// `XFS_IOC_FREE_EOFBLOCKS`.
-const FREE_EOFBLOCKS: rustix::ioctl::Opcode = rustix::ioctl::opcode::read::<EofBlocks>(b'X', 58);
-/// `XFS_EOFBLOCKS_VERSION` and `XFS_EOF_FLAGS_SYNC`: of all files, and wait for it.
-const ALL_FILES: EofBlocks =
-    EofBlocks { version: 1, flags: 1, owners: [0; 3], pad32: 0, min_file_size: 0, pad64: [0; 12] };
-
-fn free_speculative_blocks(point: &Path) {
-    let Ok(directory) = std::fs::File::open(point) else { return };
-    // SAFETY: the kernel reads a structure of the size that the number of the call names. A kernel that does not know it
-    // refuses it.
-    unsafe { libc::ioctl(directory.as_raw_fd(), FREE_EOFBLOCKS as _, &ALL_FILES) };
 }
 
 /// The output of `xfs_db -c info`: sections that begin with a name and hold `key=value` pairs. Features are the switches

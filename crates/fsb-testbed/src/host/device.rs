@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fsb_model::host::DeviceManifest;
+use fsb_sys::block::{self, DeviceNumber};
+use fsb_sys::mountinfo::Mount;
+use fsb_sys::{Roots, mountinfo, read_trimmed};
 
 use crate::fs;
-use crate::sys::block::{self, DeviceNumber};
-use crate::sys::mountinfo::Mount;
-use crate::sys::{Roots, mountinfo, read_trimmed};
 
 /// Stacks deeper than this are a loop in the tree.
 const DEPTH: u32 = 8;

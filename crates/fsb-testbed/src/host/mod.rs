@@ -7,9 +7,8 @@ use std::path::Path;
 
 use fsb_model::host::{DeviceId, DeviceManifest, HostManifest};
 use fsb_model::units::show_bytes;
-
-use crate::error::TestbedError;
-use crate::sys::{Roots, memory};
+use fsb_sys::error::TestbedError;
+use fsb_sys::{Roots, memory};
 
 pub(crate) use device::{device_manifest, device_of_mount};
 
@@ -135,7 +134,7 @@ fn files(roots: &Roots, directory: &str) -> BTreeMap<String, String> {
     entries
         .filter_map(|entry| {
             let entry = entry.ok()?;
-            Some((entry.file_name().to_string_lossy().into_owned(), crate::sys::read_trimmed(&entry.path())?))
+            Some((entry.file_name().to_string_lossy().into_owned(), fsb_sys::read_trimmed(&entry.path())?))
         })
         .collect()
 }
@@ -161,7 +160,7 @@ fn cgroup_limits(roots: &Roots) -> BTreeMap<String, String> {
             }
             let directory = roots.sys.join("fs/cgroup").join(controller).join(path.trim_start_matches('/'));
             for name in names {
-                if let Some(text) = crate::sys::read_trimmed(&directory.join(name)) {
+                if let Some(text) = fsb_sys::read_trimmed(&directory.join(name)) {
                     limits.insert((*name).to_owned(), text);
                 }
             }

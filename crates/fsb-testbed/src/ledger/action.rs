@@ -7,13 +7,12 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fsb_sys::blkpg::{self, Partition};
+use fsb_sys::block::DeviceNumber;
+use fsb_sys::error::{Refusal, describe};
+use fsb_sys::{Roots, cgroup, loopdev, magic, md, poll_until, read_trimmed, swap, systemd};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
-
-use crate::error::{Refusal, describe};
-use crate::sys::blkpg::{self, Partition};
-use crate::sys::block::DeviceNumber;
-use crate::sys::{Roots, cgroup, loopdev, magic, md, poll_until, read_trimmed, swap, systemd};
 
 /// Names of directories that [`Action::RemoveDirectory`] may remove.
 pub(crate) const DIRECTORY_PREFIX: &str = ".fsb-";
@@ -152,7 +151,7 @@ fn restore(path: &Path, value: &str, roots: &Roots) -> Result<String, Refusal> {
     if *roots == Roots::default() && path.exists() && !magic::is_pseudo(path) {
         return Err("it is not a file of the kernel".into());
     }
-    if crate::sys::read_trimmed(path).as_deref() == Some(value.trim()) {
+    if fsb_sys::read_trimmed(path).as_deref() == Some(value.trim()) {
         return Ok(format!("{} holds '{value}' already", path.display()));
     }
     // Not `fs::write`, which would make a file that is not there.

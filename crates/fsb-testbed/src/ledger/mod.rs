@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use action::Action;
 pub(crate) use action::DIRECTORY_PREFIX;
+use fsb_sys::Roots;
+use fsb_sys::error::{TestbedError, attempt};
 pub use owner::Owner;
-pub(crate) use owner::stat_field;
 use replay::Guard;
 pub use replay::Rules;
 pub(crate) use replay::replay_only;
@@ -24,10 +25,8 @@ pub use replay::{Fate, Replayed, leftovers, replay, replay_of};
 use store::Store;
 pub(crate) use store::distrust;
 
-pub use crate::sys::blkpg::Partition;
+pub use fsb_sys::blkpg::Partition;
 
-use crate::error::{TestbedError, attempt};
-use crate::sys::Roots;
 pub use replay::Entry;
 
 /// Where entries go, and who they belong to.
@@ -113,7 +112,7 @@ impl Ledger {
     /// A path in `within` that nothing has, for a directory of fsb's own that may be given to the user `uid`, and the
     /// entry that removes it with all that is in it.
     pub fn record_directory(&self, within: &Path, uid: u32) -> Result<(PathBuf, EntryHandle), TestbedError> {
-        let path = within.join(format!("{DIRECTORY_PREFIX}{}", crate::sys::random_name()));
+        let path = within.join(format!("{DIRECTORY_PREFIX}{}", fsb_sys::random_name()));
         let handle = self.record(Action::RemoveDirectory { path: path.clone(), uid: Some(uid) })?;
         Ok((path, handle))
     }

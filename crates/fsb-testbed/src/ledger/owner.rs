@@ -1,5 +1,6 @@
 //! Who an entry belongs to: a process that lives exactly as long as the run.
 
+use fsb_sys::process::{stat_field, state};
 use serde::{Deserialize, Serialize};
 
 /// A process, told from later ones with the same number by its start time.
@@ -27,28 +28,14 @@ impl Owner {
 
     /// Whether that very process still runs. A zombie does not.
     pub fn is_alive(self) -> bool {
-        let stat = crate::sys::read_text(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        let stat = fsb_sys::read_text(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
         let ended = state(&stat).is_none_or(|state| matches!(state, 'Z' | 'X'));
         !ended && stat_field(&stat, 22) == Some(self.start_time)
     }
 }
 
 fn start_time(pid: u32) -> Option<u64> {
-    stat_field(&crate::sys::read_text(format!("/proc/{pid}/stat")).ok()?, 22)
-}
-
-/// What follows the name, which stands in parentheses and may itself hold blanks and parentheses.
-fn after_name(stat: &str) -> Option<&str> {
-    stat.rsplit_once(')').map(|(_, rest)| rest)
-}
-
-fn state(stat: &str) -> Option<char> {
-    after_name(stat)?.trim_start().chars().next()
-}
-
-/// A numeric field of /proc/PID/stat beyond the third, counted from 1 as in proc_pid_stat(5).
-pub(crate) fn stat_field(stat: &str, number: usize) -> Option<u64> {
-    after_name(stat)?.split_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
+    stat_field(&fsb_sys::read_text(format!("/proc/{pid}/stat")).ok()?, 22)
 }
 
 #[cfg(test)]
@@ -65,7 +52,7 @@ mod tests {
         let cut = [b"7 (caf\xc3".as_slice(), &stat.as_bytes()[4..]].concat();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), cut).unwrap();
-        assert_eq!(stat_field(&crate::sys::read_text(file.path()).unwrap(), 22), Some(424_242));
+        assert_eq!(stat_field(&fsb_sys::read_text(file.path()).unwrap(), 22), Some(424_242));
     }
 
     #[test]
@@ -78,7 +65,7 @@ mod tests {
         assert!(owner.is_alive());
         child.kill().unwrap();
         // A zombie until it is waited for.
-        assert!(crate::sys::poll_until(std::time::Duration::from_secs(10), || !owner.is_alive()));
+        assert!(fsb_sys::poll_until(std::time::Duration::from_secs(10), || !owner.is_alive()));
         child.wait().unwrap();
         assert!(!owner.is_alive());
     }

@@ -8,15 +8,15 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use fsb_model::errno::advice_on_limits;
+use fsb_sys::blkpg::Partition;
+use fsb_sys::error::{Refusal, TestbedError, attempt, describe};
+use fsb_sys::{Roots, cgroup, md};
 use serde::{Deserialize, Serialize};
 
 use super::action::{Action, DIRECTORY_PREFIX};
 use super::owner::Owner;
 use super::store::Store;
-use crate::error::{Refusal, TestbedError, attempt, describe};
 use crate::medium::GRAIN;
-use crate::sys::blkpg::Partition;
-use crate::sys::{Roots, cgroup, md};
 
 /// What became of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -284,7 +284,7 @@ fn is_plain(path: &Path) -> bool {
     plain && path.is_absolute() && path.components().collect::<PathBuf>().as_os_str() == path.as_os_str()
 }
 
-/// `.fsb-` and the digits of [`crate::sys::random_name`].
+/// `.fsb-` and the digits of [`fsb_sys::random_name`].
 fn is_own_name(name: &OsStr) -> bool {
     let digits = name.to_str().and_then(|name| name.strip_prefix(DIRECTORY_PREFIX));
     digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))

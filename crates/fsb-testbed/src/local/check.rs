@@ -6,17 +6,17 @@ use std::path::Path;
 use fsb_model::run::PlacementReason;
 use fsb_model::units::show_bytes;
 use fsb_model::{FileSystemSpec, Target, TargetKind, Warning};
+use fsb_sys::block::{self, DeviceNumber};
+use fsb_sys::error::{TestbedError, attempt};
+use fsb_sys::{Roots, magic, memory, mount, mountinfo, program};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::file_system::is_about_discard;
 use super::{foreign, place};
 use crate::control::memory_limit::{MEMORY_LIMIT, limit_of};
-use crate::error::{TestbedError, attempt};
 use crate::fs::{self, FileSystem, Home};
 use crate::identity::worker_identity;
 use crate::medium::{self, GRANULE, MediumRequest, size_for};
-use crate::sys::block::{self, DeviceNumber};
-use crate::sys::{Roots, magic, memory, mount, mountinfo, program};
 use crate::testbed::Setup;
 use crate::{control, host, privilege};
 

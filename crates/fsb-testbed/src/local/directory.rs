@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::run::TargetRecord;
+use fsb_sys::error::{TestbedError, attempt};
+use fsb_sys::{Roots, magic, mount as kernel, mountinfo};
 
 use super::file_system::free_space;
 use super::mounts::MountRoot;
 use super::quiet;
 use crate::control::{Held, cold_method};
-use crate::error::{TestbedError, attempt};
 use crate::fs;
 use crate::host;
 use crate::ledger::{EntryHandle, Ledger};
-use crate::sys::{Roots, magic, mount as kernel, mountinfo};
 use crate::testbed::{Abilities, ColdMethod, Provisioned};
 
 /// A sub-directory that is ours.

@@ -6,14 +6,14 @@ use std::time::Duration;
 use fsb_model::host::DeviceRates;
 use fsb_model::run::{Risk, TargetRecord};
 use fsb_model::{FileSystemSpec, Geometry};
+use fsb_sys::error::{TestbedError, attempt};
+use fsb_sys::{Roots, block, mount as kernel, mountinfo};
 use rustix::fs::{Mode, OFlags};
 
 use super::quiet;
 use crate::control::{Held, cold_method, set_read_ahead};
-use crate::error::{TestbedError, attempt};
 use crate::fs::{self, FileSystem, Formatted, Home, Inspection, Journal, MountRequest, Mounted, Version};
 use crate::medium::{OpenMedium, probe};
-use crate::sys::{Roots, block, mount as kernel, mountinfo};
 use crate::testbed::{Abilities, ColdMethod, ColdReach, Provisioned, Quiet};
 
 /// How long an unmount is tried while something still ends there.

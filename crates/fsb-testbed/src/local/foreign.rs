@@ -7,8 +7,7 @@
 use std::path::Path;
 
 use fsb_model::FileSystemSpec;
-
-use crate::error::TestbedError;
+use fsb_sys::error::TestbedError;
 
 /// Refuses what names another device or file, in any of the ways that mkfs programs and mount know.
 pub(crate) fn check(spec: &FileSystemSpec) -> Result<(), TestbedError> {

@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::{Geometry, Target, TargetKind, Warning};
+use fsb_sys::error::TestbedError;
+use fsb_sys::{Roots, block, cgroup};
 
 pub(crate) use self::check::media;
 pub(crate) use self::check::{check_same_device, check_sizes, naming};
@@ -30,7 +32,6 @@ use self::seat::{Media, Seated, Visit};
 use self::visit_controls::DeviceControls;
 use crate::control::memory_limit::MemoryHold;
 use crate::control::{self, ActiveControls, PAGE_CACHE, Scope, TargetDevice};
-use crate::error::TestbedError;
 use crate::fs::{self, Home, Version};
 use crate::host;
 use crate::identity::worker_identity;
@@ -38,14 +39,13 @@ use crate::ledger::{self, Ledger, Owner};
 use crate::medium::{self, Divided, OpenMedium};
 use crate::optional::{self, Available};
 use crate::progress::Progress;
-use crate::sys::{Roots, block, cgroup};
 use crate::testbed::{ColdReach, Counters, Opened, OpenedPart, Provisioned, Quiet, Seat, Setup, Testbed};
 use crate::watch::{self, DeviceCourse, Watch};
 
 /// Makes targets ready on this machine.
 ///
 /// For file systems it must live in a process of its own mount namespace (the agent below
-/// [`sandbox::launch`](crate::sandbox::launch)): it mounts where it is. Targets on the null file system touch nothing
+/// [`sandbox::launch`](fsb_sys::sandbox::launch)): it mounts where it is. Targets on the null file system touch nothing
 /// at all, and directories need no root.
 pub struct LocalTestbed {
     owner: Owner,
@@ -94,7 +94,7 @@ impl LocalTestbed {
         }
     }
 
-    /// Lets it see all processes of the machine through [`sandbox::host_proc`](crate::sandbox::host_proc).
+    /// Lets it see all processes of the machine through [`sandbox::host_proc`](fsb_sys::sandbox::host_proc).
     #[must_use]
     pub fn seeing(mut self, host_proc: Option<OwnedFd>) -> LocalTestbed {
         if let Some(proc) = &host_proc {

@@ -3,11 +3,11 @@
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use fsb_sys::error::{Refusal, TestbedError, attempt};
+use fsb_sys::{beside, mount as kernel};
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::check;
-use crate::error::{Refusal, TestbedError, attempt};
-use crate::sys::{beside, mount as kernel};
 use crate::testbed::Setup;
 
 /// The usual place. Workers must be able to walk through it, whoever they run as.

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use fsb_model::{Target, TargetKind};
+use fsb_sys::{Roots, block, mountinfo};
 
 use crate::control::TargetDevice;
 use crate::fs::{self, Home};
 use crate::host;
-use crate::sys::{Roots, block, mountinfo};
 
 fn none(why: &str) -> TargetDevice {
     TargetDevice { why_none: why.to_owned(), ..TargetDevice::default() }

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use fsb_sys::error::{TestbedError, attempt};
+use fsb_sys::{Roots, block, memory, poll_until};
 use rustix::fs::{Mode, OFlags};
 
-use crate::error::{TestbedError, attempt};
 use crate::privilege;
-use crate::sys::{Roots, block, memory, poll_until};
 use crate::testbed::Quiet;
 
 /// A machine that is never quiet must not stop a run.

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use fsb_model::run::{ControlRecord, TargetRecord};
 use fsb_model::{FileSystemSpec, Target};
+use fsb_sys::Roots;
+use fsb_sys::cgroup::{self, Hierarchy, PROCESSES};
+use fsb_sys::error::TestbedError;
 
 use super::directory::DirectoryVisit;
 use super::file_system::FileSystemVisit;
 use super::quiet;
 use crate::control::{ActiveControls, Held};
-use crate::error::TestbedError;
 use crate::fs::{self, Journal, Null};
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::medium::OpenMedium;
-use crate::sys::Roots;
-use crate::sys::cgroup::{self, Hierarchy, PROCESSES};
 use crate::testbed::{Abilities, ColdMethod, ColdReach, Provisioned, Quiet};
 
 /// The open media by their text, each by its parts.

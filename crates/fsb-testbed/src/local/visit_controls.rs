@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use fsb_sys::error::TestbedError;
+
 use crate::control::{ActiveControls, Control, REGISTRY, Scope, TargetDevice, value_of};
-use crate::error::TestbedError;
 use crate::ledger::Ledger;
 use crate::testbed::Seat;
 

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 
+use fsb_sys::sandbox;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::Owner;
@@ -14,9 +15,6 @@ pub(super) const LARGEST: u64 = 64 << 10;
 
 /// So much of a command line is told.
 const TOLD: usize = 256;
-
-/// What the kernel calls supervisors: `/proc/PID/comm` and `status` name it, and reading them waits for nobody.
-const SUPERVISOR: &str = "fsb-supervisor";
 
 /// A run that measures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,7 +79,7 @@ pub(super) fn users(own: &Holder) -> Vec<Holder> {
     let me = rustix::process::geteuid().as_raw();
     // A status takes ten times as long as a name, and there may be thousands of processes.
     let supervisors = pids.map(|entry| entry.path()).filter(|process| is_supervisor(process));
-    let found = supervisors.filter_map(|process| of_supervisor(&crate::sys::read_text(process.join("status")).ok()?));
+    let found = supervisors.filter_map(|process| of_supervisor(&fsb_sys::read_text(process.join("status")).ok()?));
     found.filter(|holder| holder.user != Some(me) && holder.owner.pid != own.owner.pid).collect()
 }
 
@@ -89,22 +87,18 @@ pub(super) fn users(own: &Holder) -> Vec<Holder> {
 fn is_supervisor(process: &Path) -> bool {
     let mut name = [0; 32];
     let length = File::open(process.join("comm")).and_then(|mut file| file.read(&mut name)).unwrap_or(0);
-    name[..length].trim_ascii_end() == SUPERVISOR.as_bytes()
+    name[..length].trim_ascii_end() == sandbox::SUPERVISOR.to_bytes()
 }
 
 /// The run of a supervisor, by the supervisor's `/proc/PID/status`.
 fn of_supervisor(status: &str) -> Option<Holder> {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));
-    if field("Name")? != SUPERVISOR || field("State").is_some_and(|state| state.starts_with('Z')) {
+    if field("Name")?.as_bytes() != sandbox::SUPERVISOR.to_bytes()
+        || field("State").is_some_and(|state| state.starts_with('Z'))
+    {
         return None;
     }
     let user = field("Uid")?.split('\t').next()?.parse().ok()?;
     let owner = Owner { pid: field("PPid")?.parse().ok()?, start_time: 0 };
     Some(Holder { owner, command: "fsb".to_owned(), user: Some(user) })
-}
-
-/// Lets this process be seen as the supervisor of a run by users that see nothing else of it.
-pub fn mark_supervisor() {
-    // A process that was re-executed is called `exe`. Without the name it runs all the same.
-    let _ = std::ffi::CString::new(SUPERVISOR).map(|name| rustix::thread::set_name(&name));
 }

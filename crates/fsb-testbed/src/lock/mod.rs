@@ -17,14 +17,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fsb_model::Warning;
+use fsb_sys::error::{TestbedError, attempt};
+use fsb_sys::poll_until;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use self::holder::Holder;
-pub use self::holder::mark_supervisor;
 use self::place::LockDirectory;
-use crate::error::{TestbedError, attempt};
-use crate::sys::poll_until;
 
 /// The lock of a run that measures alone.
 const FIRST: &str = "lock";

@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use fsb_sys::error::attempt;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 
 use super::holder::{Holder, LARGEST};
-use crate::error::attempt;
 
 /// The machine's places: made by root alone, and read by all.
 pub(super) const MACHINE: [&str; 2] = ["/run/fsb", "/var/lib/fsb"];

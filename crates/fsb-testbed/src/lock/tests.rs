@@ -7,7 +7,7 @@ use super::*;
 fn another(command: &str) -> Holder {
     let parent = rustix::process::getppid().unwrap().as_raw_nonzero().get() as u32;
     let stat = std::fs::read_to_string(format!("/proc/{parent}/stat")).unwrap();
-    let owner = crate::ledger::Owner { pid: parent, start_time: crate::ledger::stat_field(&stat, 22).unwrap() };
+    let owner = crate::ledger::Owner { pid: parent, start_time: fsb_sys::process::stat_field(&stat, 22).unwrap() };
     let mut holder = Holder::current(command);
     holder.owner = owner;
     holder

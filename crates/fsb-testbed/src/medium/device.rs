@@ -13,18 +13,18 @@ use fsb_model::Target;
 use fsb_model::host::DeviceId;
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
+use fsb_sys::error::{Refusal, TestbedError, attempt};
+use fsb_sys::node::Node;
+use fsb_sys::pinned::{Pinned, Unpinned};
+use fsb_sys::{Roots, block, fill, pinned, poll_until, program, stack};
 use rustix::fs::OFlags;
 
 use super::kind::OpenDevice;
 use super::kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenMedium, filling};
 use super::partitions;
 use super::partitions::Disk;
-use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::Ledger;
 use crate::progress::Progress;
-use crate::sys::node::Node;
-use crate::sys::pinned::{Pinned, Unpinned};
-use crate::sys::{Roots, block, fill, pinned, poll_until, program, stack};
 use crate::{host, privilege};
 
 pub(super) struct Device;

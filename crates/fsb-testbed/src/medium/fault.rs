@@ -5,17 +5,17 @@ use std::path::Path;
 
 use fsb_model::Medium;
 use fsb_model::run::MediumRecord;
+use fsb_sys::Roots;
+use fsb_sys::block;
+use fsb_sys::dm::{Line, Mapped};
+use fsb_sys::error::{Refusal, TestbedError};
 
 use super::kind::OpenDevice;
 use super::kind::{FindMedium, GRANULE, MediumArgument, MediumKind, MediumRequest, OpenMedium};
 use super::raid0::member;
-use crate::error::{Refusal, TestbedError};
 use crate::host;
 use crate::ledger::Ledger;
 use crate::progress::Progress;
-use crate::sys::Roots;
-use crate::sys::block;
-use crate::sys::dm::{Line, Mapped};
 
 /// `fault:KIND+MEDIUM`; for the kind that logs a second medium.
 pub(super) struct Fault {

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::run::MediumRecord;
+use fsb_sys::block::DeviceNumber;
+use fsb_sys::error::{Refusal, TestbedError, attempt};
+use fsb_sys::loopdev::{self, LoopDevice, Mode, Window};
+use fsb_sys::node::Node;
+use fsb_sys::pinned::Pinned;
+use fsb_sys::{Roots, poll_until, read_trimmed};
 
 use super::kind::{Divided, MediumRequest, OpenMedium};
 use super::parts::{Part, layout};
-use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::{Action, EntryHandle, Ledger};
-use crate::sys::block::DeviceNumber;
-use crate::sys::loopdev::{self, LoopDevice, Mode, Window};
-use crate::sys::node::Node;
-use crate::sys::pinned::Pinned;
-use crate::sys::{Roots, poll_until, read_trimmed};
 
 /// How long the last user may take to go after an unmount.
 const IDLE: Duration = Duration::from_secs(10);
@@ -56,7 +56,7 @@ impl AttachedImage {
         let layout = layout(request.size, parts);
         let made = layout.iter().try_for_each(|part| {
             let image = image.try_clone().map_err(|error| {
-                TestbedError::machine("the image could not be divided").tried(crate::error::describe(&error))
+                TestbedError::machine("the image could not be divided").tried(fsb_sys::error::describe(&error))
             })?;
             attached.push(AttachedImage::attach_part(image, Some(*part), mode, request, ledger)?);
             attached.last_mut().map_or(Ok(()), complete)

@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use fsb_model::Medium;
 use fsb_model::host::DeviceId;
 use fsb_model::run::MediumRecord;
+use fsb_sys::block::{self, DeviceNumber};
+use fsb_sys::error::{Refusal, TestbedError, attempt};
+use fsb_sys::node::Node;
+use fsb_sys::pinned::Pinned;
+use fsb_sys::{Roots, poll_until};
 
 use super::parts::Part;
-use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::Ledger;
 use crate::progress::Progress;
-use crate::sys::block::{self, DeviceNumber};
-use crate::sys::node::Node;
-use crate::sys::pinned::Pinned;
-use crate::sys::{Roots, poll_until};
 
 /// The size of an image is a multiple of these bytes, the largest sector: direct I/O needs whole sectors.
 pub(crate) const GRANULE: u64 = 4096;

@@ -4,20 +4,20 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use fsb_model::units::show_bytes;
+use fsb_sys::block::DeviceNumber;
+use fsb_sys::caller::Caller;
+use fsb_sys::error::{Refusal, TestbedError, attempt};
+use fsb_sys::loopdev::Mode;
+use fsb_sys::magic;
+use fsb_sys::{fill, mountinfo};
 use rustix::fs::{AtFlags, FallocateFlags, IFlags, Mode as Permissions, OFlags, openat};
 use rustix::io::Errno;
 
 use super::image::AttachedImage;
 use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
-use crate::caller::Caller;
-use crate::error::{Refusal, TestbedError, attempt};
 use crate::fs;
 use crate::ledger::Ledger;
 use crate::progress::Progress;
-use crate::sys::block::DeviceNumber;
-use crate::sys::loopdev::Mode;
-use crate::sys::magic;
-use crate::sys::{fill, mountinfo};
 
 pub(super) struct LoopImage;
 
@@ -218,7 +218,7 @@ fn open_nameless(held: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     match openat(held, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, permissions) {
         // File systems that cannot: a name that is taken away at once.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
-            let name = format!("{}{}", crate::ledger::DIRECTORY_PREFIX, crate::sys::random_name());
+            let name = format!("{}{}", crate::ledger::DIRECTORY_PREFIX, fsb_sys::random_name());
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
             let image = openat(held, &name, flags, permissions)?;
             rustix::fs::unlinkat(held, &name, AtFlags::empty())?;

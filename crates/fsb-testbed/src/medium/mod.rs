@@ -19,11 +19,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use fsb_model::Medium;
 use fsb_model::host::DeviceRates;
+use fsb_sys::error::TestbedError;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use rustix::fs::{Mode, OFlags, SeekFrom};
 
-use crate::error::TestbedError;
 pub use device::named_devices;
 pub(crate) use device::{Claimed, claim};
 #[cfg(any(test, feature = "faults"))]

@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use fsb_model::run::MediumRecord;
+use fsb_sys::blkpg::{self, Partition};
+use fsb_sys::block::{self, DeviceNumber};
+use fsb_sys::error::{Refusal, TestbedError, attempt};
+use fsb_sys::pinned::Pinned;
+use fsb_sys::{Roots, read_trimmed};
 
 use super::kind::OpenDevice;
 use super::kind::{Divided, MediumRequest, OpenMedium};
 use super::parts::layout;
-use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::{Action, EntryHandle, Ledger};
-use crate::sys::blkpg::{self, Partition};
-use crate::sys::block::{self, DeviceNumber};
-use crate::sys::pinned::Pinned;
-use crate::sys::{Roots, read_trimmed};
 
 /// Whether the kernel would take partitions on the disk of that number; why not.
 pub(super) fn divisible(number: DeviceNumber, roots: &Roots) -> Result<(), Refusal> {

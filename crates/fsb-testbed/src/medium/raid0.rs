@@ -7,16 +7,16 @@ use fsb_model::Medium;
 use fsb_model::host::DeviceManifest;
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
+use fsb_sys::block::{self, DeviceNumber};
+use fsb_sys::error::{Refusal, TestbedError, attempt};
+use fsb_sys::{Roots, md, read_trimmed};
 
 use super::kind::OpenDevice;
 use super::kind::{FindMedium, GRANULE, MediumArgument, MediumKind, MediumRequest, OpenMedium, check_argument};
 use super::loop_image::backing;
-use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::progress::Progress;
-use crate::sys::block::{self, DeviceNumber};
-use crate::sys::{Roots, md, read_trimmed};
 
 /// An array of other media.
 pub(crate) struct Raid0 {

@@ -3,15 +3,15 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use fsb_model::units::show_bytes;
+use fsb_sys::error::{Refusal, TestbedError, describe};
+use fsb_sys::loopdev::Mode;
+use fsb_sys::{Roots, fill, memory};
 use rustix::fs::MemfdFlags;
 
 use super::image::AttachedImage;
 use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
-use crate::error::{Refusal, TestbedError, describe};
 use crate::ledger::Ledger;
 use crate::progress::Progress;
-use crate::sys::loopdev::Mode;
-use crate::sys::{Roots, fill, memory};
 
 pub(super) struct Ram;
 

@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
+use fsb_sys::block::{self, DeviceNumber};
+use fsb_sys::error::{Refusal, TestbedError, attempt};
+use fsb_sys::pinned::Pinned;
+use fsb_sys::{Roots, read_trimmed};
 
 use super::kind::OpenDevice;
 use super::kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenMedium};
 use super::partitions;
-use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::Ledger;
 use crate::progress::Progress;
-use crate::sys::block::{self, DeviceNumber};
-use crate::sys::pinned::Pinned;
-use crate::sys::{Roots, read_trimmed};
 
 pub(super) struct VmDisk;
 

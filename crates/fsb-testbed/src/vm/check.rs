@@ -4,15 +4,15 @@
 
 use fsb_model::units::show_bytes;
 use fsb_model::{Target, Warning};
+use fsb_sys::error::TestbedError;
+use fsb_sys::{Roots, memory};
 
 use super::disks;
 use super::needs::needs;
 use crate::control;
-use crate::error::TestbedError;
 use crate::fs::{self, Home};
 use crate::local;
 use crate::medium;
-use crate::sys::{Roots, memory};
 use crate::testbed::Setup;
 
 /// Wrong requests first, then what this machine lacks. The answer holds warnings.

@@ -9,13 +9,13 @@ use std::os::fd::OwnedFd;
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 use fsb_model::{Medium, Target, TargetKind};
+use fsb_sys::Roots;
+use fsb_sys::error::TestbedError;
 
-use crate::error::TestbedError;
 use crate::host;
 use crate::local;
 use crate::medium::{self, Claimed, MediumRequest, Member, VM_SERIAL};
 use crate::progress::Progress;
-use crate::sys::Roots;
 use crate::testbed::{Opened, Provisioned, Setup};
 
 /// A disk to lend to a guest.

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::error::TestbedError;
+use fsb_sys::error::TestbedError;
+use fsb_sys::program;
+
 use crate::fs;
 use crate::medium;
-use crate::sys::program;
 use crate::testbed::Setup;
 
 /// Files that programs read where they are there: the features that mkfs gives to ext2, ext3 and ext4.

@@ -10,10 +10,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use fsb_model::timeline::DeviceSample;
+use fsb_sys::block;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::fs::Journal;
-use crate::sys::block;
 
 /// Time from one reading to the next.
 const EVERY: Duration = Duration::from_millis(20);

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use fsb_sys::error::Refusal;
+use fsb_sys::{Roots, block, mountinfo, read_trimmed};
+
 use super::source::{Finish, Seen, Source, Watched};
-use crate::error::Refusal;
-use crate::sys::{Roots, block, mountinfo, read_trimmed};
 use crate::{fs, host};
 
 pub(super) struct OtherDeviceUse;

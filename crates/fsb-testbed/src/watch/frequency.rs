@@ -1,8 +1,9 @@
 //! How fast the processors say that they run.
 
+use fsb_sys::Roots;
+use fsb_sys::error::Refusal;
+
 use super::source::{Finish, LEAST, Source, Watched, one};
-use crate::error::Refusal;
-use crate::sys::Roots;
 
 pub(super) struct Frequency;
 

@@ -24,7 +24,7 @@ pub(crate) use source::{AVAILABLE_CPU_SECONDS, WATCHED_SECONDS};
 pub use source::{Finish, LEAST, Seen, Source, Watched};
 pub use threshold::{PRETENDED, interference};
 
-use crate::sys::Roots;
+use fsb_sys::Roots;
 
 /// Everything that is watched.
 pub static REGISTRY: &[&dyn Source] = &[

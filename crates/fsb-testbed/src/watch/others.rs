@@ -1,8 +1,9 @@
 //! CPU time of processes that are neither ours nor the kernel's.
 
+use fsb_sys::error::Refusal;
+
 use super::processes;
 use super::source::{Finish, Source, Watched, one, seconds};
-use crate::error::Refusal;
 
 pub(super) struct Others;
 

@@ -2,9 +2,10 @@
 //!
 //! It describes and judges nothing: our own workload waits for its disk as anybody's would.
 
+use fsb_sys::Roots;
+use fsb_sys::error::Refusal;
+
 use super::source::{Finish, Seen, Source, Watched};
-use crate::error::Refusal;
-use crate::sys::Roots;
 
 pub(super) struct Pressure;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ledger::stat_field;
-use crate::sys::Roots;
+use fsb_sys::Roots;
+use fsb_sys::process::stat_field;
 
 /// A process as /proc/PID/stat has it. Times are in ticks.
 #[derive(Debug, Clone, PartialEq, Eq)]

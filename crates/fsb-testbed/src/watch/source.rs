@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::error::Refusal;
-use crate::sys::Roots;
+use fsb_sys::Roots;
+use fsb_sys::error::Refusal;
 
 /// Values observed between the start of a task and its result, by name and in base units. They are summed over
 /// repetitions; a name that ends in [`LEAST`] keeps the smallest value.

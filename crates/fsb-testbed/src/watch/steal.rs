@@ -1,8 +1,9 @@
 //! Time that the hypervisor gave to somebody else while this machine had work.
 
+use fsb_sys::Roots;
+use fsb_sys::error::Refusal;
+
 use super::source::{Finish, Source, Watched, one, seconds};
-use crate::error::Refusal;
-use crate::sys::Roots;
 
 pub(super) struct Steal;
 

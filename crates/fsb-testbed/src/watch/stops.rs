@@ -22,8 +22,8 @@ mod tests {
 
     use fsb_model::Interference;
 
-    use crate::sys::Roots;
     use crate::watch::{Watch, Watched, interference};
+    use fsb_sys::Roots;
 
     #[test]
     fn a_child_that_was_stopped_and_continued_is_interference() {

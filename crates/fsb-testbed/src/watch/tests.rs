@@ -140,7 +140,7 @@ fn this_machine_is_watched_and_sees_a_neighbour() {
     // Whoever is not below process 0 is foreign to it: all of us.
     let before = processes::read(&roots);
     let mut neighbour = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-    let found = crate::sys::poll_until(std::time::Duration::from_secs(20), || {
+    let found = fsb_sys::poll_until(std::time::Duration::from_secs(20), || {
         let used = processes::used_by_others(&before, &processes::read(&roots), u32::MAX);
         used.iter().any(|(name, ticks)| name == "sh" && *ticks >= 5)
     });

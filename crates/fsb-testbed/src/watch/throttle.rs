@@ -1,8 +1,9 @@
 //! Processors that were slowed down because they were too hot.
 
+use fsb_sys::Roots;
+use fsb_sys::error::Refusal;
+
 use super::source::{Finish, Source, Watched, one};
-use crate::error::Refusal;
-use crate::sys::Roots;
 
 pub(super) struct Throttle;
 

@@ -9,8 +9,8 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use crate::{background, side};
+use fsb_sys::sandbox::{self, Confinement};
 use fsb_testbed::ledger::{Ledger, Owner};
-use fsb_testbed::sandbox::{self, Confinement};
 use fsb_testbed::{ColdReach, LocalTestbed, Setup, Testbed, TestbedError, control};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use fsb_testbed::sandbox::{self, Confinement};
+use fsb_sys::sandbox::{self, Confinement};
 use fsb_testbed::{ColdReach, Counters, LocalTestbed, Seat, Setup, Testbed, TestbedError};
 use serde_json::{Value, json};
 

@@ -8,11 +8,10 @@ use fsb_model::{Place, RunRecord, Warning};
 use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
 use fsb_runner::schedule::{self, RunError};
 use fsb_runner::vm;
-use fsb_testbed::LocalTestbed;
+use fsb_sys::sandbox::{self, Launched};
 use fsb_testbed::ledger::{self, Owner, Replayed};
 use fsb_testbed::lock::RunLock;
-use fsb_testbed::sandbox::{self, Launched, Watcher};
-use fsb_testbed::{control, host};
+use fsb_testbed::{LocalTestbed, Watcher, control, host};
 
 use super::leftovers::tidy_up;
 use crate::exit::Failure;

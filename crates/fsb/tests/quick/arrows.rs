@@ -7,21 +7,23 @@ use std::process::Command;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("fsb-model", &[]),
     ("fsb-input", &[]),
-    ("fsb-testbed", &["fsb-model", "fsb-input"]),
+    ("fsb-sys", &["fsb-model"]),
+    ("fsb-testbed", &["fsb-model", "fsb-input", "fsb-sys"]),
     ("fsb-trace", &["fsb-model"]),
-    ("fsb-record", &["fsb-trace", "fsb-testbed"]),
+    ("fsb-record", &["fsb-trace", "fsb-sys"]),
     ("fsb-engine", &["fsb-model", "fsb-input", "fsb-trace"]),
     ("fsb-store", &["fsb-model", "fsb-input"]),
     ("fsb-compat", &["fsb-model", "fsb-input"]),
     ("fsb-stats", &["fsb-model"]),
     ("fsb-vm", &["fsb-model", "fsb-input"]),
-    ("fsb-runner", &["fsb-model", "fsb-testbed", "fsb-engine", "fsb-vm"]),
+    ("fsb-runner", &["fsb-model", "fsb-sys", "fsb-testbed", "fsb-engine", "fsb-vm"]),
     ("fsb-report", &["fsb-model", "fsb-stats"]),
     (
         "fsb",
         &[
             "fsb-model",
             "fsb-input",
+            "fsb-sys",
             "fsb-testbed",
             "fsb-engine",
             "fsb-store",
@@ -34,7 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-record",
         ],
     ),
-    ("xtask", &["fsb", "fsb-model", "fsb-engine", "fsb-runner", "fsb-testbed", "fsb-stats", "fsb-report"]),
+    ("xtask", &["fsb", "fsb-model", "fsb-engine", "fsb-runner", "fsb-sys", "fsb-testbed", "fsb-stats", "fsb-report"]),
     // It serves tests alone: the others know it as a dev-dependency.
     ("fsb-testkit", &[]),
 ];
@@ -84,6 +86,11 @@ fn sources() -> Vec<(String, Vec<String>)> {
     found
 }
 
+/// Whether a source file belongs to the testbed or to what it asks of the kernel.
+fn is_of_testbed(path: &str) -> bool {
+    path.starts_with("fsb-testbed/src/") || path.starts_with("fsb-sys/src/")
+}
+
 /// A file system is one file and one line: no other module of the testbed compares names of file systems. No lint looks for
 /// the content of string literals.
 #[test]
@@ -91,9 +98,7 @@ fn file_systems_are_named_in_their_family_alone() {
     // Of tmpfs the testbed mounts one of its own.
     let members = fsb_testbed::fs::REGISTRY.iter().map(|member| member.name()).filter(|name| *name != "tmpfs");
     let names: Vec<String> = members.map(|name| format!("\"{name}\"")).collect();
-    let rooms =
-        sources().into_iter().filter(|(path, _)| path.starts_with("fsb-testbed/src/") && !path.contains("/fs/"));
-    for (path, code) in rooms {
+    for (path, code) in sources().into_iter().filter(|(path, _)| is_of_testbed(path) && !path.contains("/fs/")) {
         let named = code.iter().find(|line| names.iter().any(|name| line.contains(name)));
         assert_eq!(named, None, "{path}");
     }
@@ -103,7 +108,7 @@ fn file_systems_are_named_in_their_family_alone() {
 /// forbids a type in one position only: `String` is allowed elsewhere.
 #[test]
 fn reasons_have_a_type_in_the_testbed() {
-    for (path, code) in sources().into_iter().filter(|(path, _)| path.starts_with("fsb-testbed/src/")) {
+    for (path, code) in sources().into_iter().filter(|(path, _)| is_of_testbed(path)) {
         // Why targets take turns is told as it is, and nobody tried anything.
         if path.ends_with("local/side_by_side.rs") {
             continue;

@@ -9,21 +9,16 @@
 //! started it.
 
 use std::fs;
-use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use fsb_model::observed::MemoryUse;
-use fsb_model::units::show_bytes;
+use fsb_sys::ballast::MemoryBallast;
+use fsb_sys::cgroup::{Version, write};
+use fsb_sys::error::{TestbedError, attempt};
+use fsb_sys::read_trimmed;
 use serde::{Deserialize, Serialize};
-
-use crate::error::{Refusal, TestbedError, attempt, describe};
-use crate::sys::cgroup::{Version, write};
-use crate::sys::{Roots, memory, read_trimmed};
 
 /// A limit in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,171 +67,6 @@ impl MemoryHold {
         match self {
             MemoryHold::Cgroup(cgroup) => cgroup.usage(),
             MemoryHold::Ballast(ballast) => ballast.usage(),
-        }
-    }
-}
-
-/// Locked at a time: so near the limit is what is left at last.
-const CHUNK: usize = 8 << 20;
-/// Locking this takes as long as the kernel needs to reclaim it.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// The kernel takes pages back in batches, and others allocate meanwhile: what is left may be this far from the limit.
-const SLACK: u64 = 64 << 20;
-/// What is available is asked for so often: reclaim and others change it while memory is locked.
-const MOST_ROUNDS: u32 = 8;
-
-/// The process.
-#[derive(Debug)]
-pub struct MemoryBallast {
-    pid: i32,
-    /// Bytes that were to be left.
-    limit: u64,
-    /// Bytes that were available when it had eaten.
-    left: u64,
-    /// It is gone and buried: its number may be somebody else's by now.
-    gone: AtomicBool,
-}
-
-impl PartialEq for MemoryBallast {
-    fn eq(&self, other: &MemoryBallast) -> bool {
-        self.pid == other.pid
-    }
-}
-
-impl Eq for MemoryBallast {}
-
-/// Whether there is anything to eat, and whether it may be eaten; why not.
-pub(super) fn possible(limit: u64, roots: &Roots) -> Result<(), Refusal> {
-    let show = |bytes: u64| show_bytes(bytes as f64);
-    let available = memory::meminfo(roots, "MemAvailable").ok_or("/proc/meminfo has no MemAvailable")?;
-    if available < limit {
-        return Err(format!("only {} are available, less than the limit already", show(available)).into());
-    }
-    match memory::cgroup_headroom(roots) {
-        Some(headroom) if headroom < available - limit => Err(format!(
-            "fsb would have to lock {}, but its own cgroup allows {}",
-            show(available - limit),
-            show(headroom)
-        )
-        .into()),
-        _ => Ok(()),
-    }
-}
-
-impl MemoryBallast {
-    /// Locks all memory but `limit` bytes of what `available` says. Caches should have been dropped before.
-    pub(super) fn start(limit: u64, available: &dyn Fn() -> Option<u64>) -> Result<MemoryBallast, Refusal> {
-        let (ours, theirs) = UnixStream::pair().map_err(|error| describe(&error))?;
-        // SAFETY: the child makes only system calls on memory and descriptors of its own, and never returns.
-        let pid = unsafe { libc::fork() };
-        match pid {
-            -1 => return Err(describe(&io::Error::last_os_error()).into()),
-            // SAFETY: this is the child.
-            0 => unsafe { eat(theirs.as_raw_fd()) },
-            _ => {}
-        }
-        drop(theirs);
-        let mut ballast = MemoryBallast { pid, limit, left: u64::MAX, gone: AtomicBool::new(false) };
-        ours.set_read_timeout(Some(PATIENCE)).map_err(|error| describe(&error))?;
-        for _ in 0..MOST_ROUNDS {
-            ballast.left = available().ok_or("/proc/meminfo has no MemAvailable")?;
-            let chunks = (ballast.left.saturating_sub(limit) / CHUNK as u64) as usize;
-            if chunks == 0 {
-                break;
-            }
-            lock(&ours, chunks)?;
-        }
-        // What it waits on no more: the end of this connection leaves it asleep.
-        Ok(ballast)
-    }
-
-    /// The limit.
-    pub(super) fn limit(&self) -> u64 {
-        self.limit
-    }
-
-    /// Whether it still holds what it ate; why not.
-    pub(super) fn holds(&self) -> Result<(), Refusal> {
-        // SAFETY: asks after our own child without waiting for it; nothing is written.
-        let ended = || unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) } != 0;
-        if self.gone.load(Ordering::Relaxed) || ended() {
-            self.gone.store(true, Ordering::Relaxed);
-            return Err("the process that locked memory was killed".into());
-        }
-        Ok(())
-    }
-
-    /// What is left for everybody.
-    pub(super) fn usage(&self) -> MemoryUse {
-        MemoryUse { mechanism: "locked memory".to_owned(), limit_bytes: self.limit, ..MemoryUse::default() }
-    }
-
-    /// What came of it in words, and whether what is left is near enough to the limit.
-    pub(super) fn observed(&self) -> (String, bool) {
-        let near = self.left.abs_diff(self.limit) <= SLACK;
-        let how = if near { "left for all processes" } else { "planned for all processes, but not reached" };
-        (format!("locked memory: {} {how}", show_bytes(self.limit as f64)), near)
-    }
-}
-
-/// Asks for so many chunks, one byte each, and waits for as many answers.
-fn lock(mut connection: &UnixStream, chunks: usize) -> Result<(), Refusal> {
-    let mut answer = [0u8; 1];
-    for locked in 0..chunks {
-        let done = connection.write_all(&[1]).and_then(|()| connection.read_exact(&mut answer));
-        done.map_err(|_| {
-            let [locked, wanted] = [locked, chunks].map(|count| show_bytes((count * CHUNK) as f64));
-            format!("the kernel locked {locked} of {wanted} and refuses more")
-        })?;
-    }
-    Ok(())
-}
-
-impl Drop for MemoryBallast {
-    fn drop(&mut self) {
-        if self.gone.load(Ordering::Relaxed) {
-            return;
-        }
-        // SAFETY: our own child, which only we wait for and which was not buried yet, so the number is still its.
-        unsafe {
-            libc::kill(self.pid, libc::SIGKILL);
-            libc::waitpid(self.pid, std::ptr::null_mut(), 0);
-        }
-    }
-}
-
-/// The life of the process: locks a chunk for each byte that it is sent, answers, and sleeps when nobody asks any more.
-///
-/// # Safety
-///
-/// To be called in a freshly forked child only: it makes nothing but system calls, and does not return.
-unsafe fn eat(connection: i32) -> ! {
-    // SAFETY: properties of our own process; constant strings; new mappings that nobody else knows; an open descriptor.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-        // Nothing of the parent's stays open: its connections and devices end when it closes them.
-        libc::dup2(connection, 0);
-        libc::syscall(libc::SYS_close_range, 1u32, u32::MAX, 0u32);
-        let score = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-        if score >= 0 {
-            libc::write(score, c"1000".as_ptr().cast(), 4);
-            libc::close(score);
-        }
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        let mut byte = 0u8;
-        while libc::read(0, (&raw mut byte).cast(), 1) == 1 {
-            let memory = libc::mmap(std::ptr::null_mut(), CHUNK, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
-            if memory == libc::MAP_FAILED || libc::mlock(memory, CHUNK) != 0 {
-                break;
-            }
-            if libc::write(0, (&raw const byte).cast(), 1) != 1 {
-                break;
-            }
-        }
-        libc::close(0);
-        loop {
-            libc::pause();
         }
     }
 }
@@ -362,60 +192,5 @@ impl Cgroup {
             }
         }
         usage
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A machine that says it has so much.
-    fn machine(available: u64) -> (tempfile::TempDir, Roots) {
-        let tree = tempfile::tempdir().unwrap();
-        std::fs::write(tree.path().join("meminfo"), format!("MemAvailable: {} kB\n", available >> 10)).unwrap();
-        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().join("sys") };
-        (tree, roots)
-    }
-
-    fn locked(pid: i32) -> Option<u64> {
-        let status = crate::sys::read_text(format!("/proc/{pid}/status")).ok()?;
-        let line = status.lines().find(|line| line.starts_with("VmLck:"))?;
-        line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
-    }
-
-    #[test]
-    fn what_is_above_the_limit_is_locked_and_given_back() {
-        // A machine of 96 MiB, of which somebody gives 16 MiB back meanwhile.
-        let asked = std::cell::Cell::new(0);
-        let available = || {
-            asked.set(asked.get() + 1);
-            Some([96u64, 80, 64][asked.get().min(3) - 1] << 20)
-        };
-        let ballast = MemoryBallast::start(64 << 20, &available).unwrap();
-        let pid = ballast.pid;
-        assert_eq!(locked(pid), Some(48 << 20));
-        assert_eq!(ballast.holds(), Ok(()));
-        assert_eq!(ballast.usage().mechanism, "locked memory");
-        assert_eq!(ballast.observed(), ("locked memory: 64.0 MiB left for all processes".to_owned(), true));
-        drop(ballast);
-        assert_eq!(locked(pid), None);
-    }
-
-    #[test]
-    fn where_nothing_can_be_eaten_that_is_said() {
-        let (_tree, roots) = machine(32 << 20);
-        assert!(possible(64 << 20, &roots).unwrap_err().to_string().contains("less than the limit already"));
-        let (_tree, roots) = machine(1 << 50);
-        assert!(possible(1 << 30, &roots).is_ok());
-        let far = MemoryBallast { pid: 0, limit: 1 << 30, left: 2 << 30, gone: AtomicBool::new(true) };
-        assert!(!far.observed().1);
-    }
-
-    #[test]
-    fn one_that_was_killed_holds_nothing() {
-        let ballast = MemoryBallast::start(64 << 20, &|| Some(64 << 20)).unwrap();
-        // SAFETY: our own child.
-        unsafe { libc::kill(ballast.pid, libc::SIGKILL) };
-        assert!(crate::sys::poll_until(Duration::from_secs(10), || ballast.holds().is_err()));
     }
 }

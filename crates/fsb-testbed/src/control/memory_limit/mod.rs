@@ -17,12 +17,13 @@ use fsb_model::{Bytes, Warning};
 
 use super::interface::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::declared::OptionKind;
-use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::Action;
-pub use crate::sys::cgroup::Version;
-use crate::sys::cgroup::{self as place, Hierarchy, MEMORY};
-use crate::sys::{Roots, memory};
-pub use hold::{Cgroup, MemoryBallast, MemoryHold};
+use fsb_sys::ballast::{self, MemoryBallast};
+pub use fsb_sys::cgroup::Version;
+use fsb_sys::cgroup::{self as place, Hierarchy, MEMORY};
+use fsb_sys::error::{Refusal, TestbedError, attempt};
+use fsb_sys::{Roots, memory};
+pub use hold::{Cgroup, MemoryHold};
 
 pub(super) struct MemoryLimit;
 
@@ -144,7 +145,7 @@ fn means(request: &Limit, roots: &Roots) -> Result<Means, Refusal> {
         let hierarchy = Hierarchy::find(roots, MEMORY)?;
         hierarchy.allows(request.bytes).map(|()| Means::Cgroup(hierarchy))
     };
-    let ballast = || hold::possible(request.bytes, roots).map(|()| Means::Ballast);
+    let ballast = || ballast::possible(request.bytes, roots).map(|()| Means::Ballast);
     match request.mechanism {
         Some(Mechanism::Cgroup) => cgroup(),
         Some(Mechanism::Ballast) => ballast(),

@@ -4,12 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use fsb_sys::Roots;
+use fsb_sys::cgroup::{Hierarchy, MEMORY, PROCESSES, Version, free_name};
 use proptest::prelude::*;
 
 use super::hold::Cgroup;
 use super::{LEAST, Limit, Mechanism};
-use crate::sys::Roots;
-use crate::sys::cgroup::{Hierarchy, MEMORY, PROCESSES, Version, free_name};
 
 fn write(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -9,7 +9,7 @@ use fsb_input::LARGEST_RECORD;
 use fsb_model::shape::{MOST_ENTRIES, Shape};
 use fsb_model::units::show_bytes;
 use fsb_model::{Bytes, RunRecord, WorkloadSpec};
-use fsb_testbed::Caller;
+use fsb_sys::Caller;
 use serde_json::Value;
 
 use crate::{author, code, exit};

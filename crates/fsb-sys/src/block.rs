@@ -1,0 +1,184 @@
+//! Block devices as /sys/dev/block shows them.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::{Roots, read_trimmed};
+
+// linux/fs.h
+const BLKROGET: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 94);
+const BLKFLSBUF: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 97);
+
+/// The kernel counts in these, whatever the device's sectors are.
+pub const SECTOR: u64 = 512;
+
+/// Major and minor number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeviceNumber(pub u32, pub u32);
+
+impl DeviceNumber {
+    pub fn from_raw(raw: u64) -> Self {
+        DeviceNumber(rustix::fs::major(raw), rustix::fs::minor(raw))
+    }
+
+    /// Its directory below /sys/devices; absent for numbers without a device (tmpfs, overlay, btrfs).
+    pub fn directory(self, roots: &Roots) -> Option<PathBuf> {
+        roots.sys.join(format!("dev/block/{}:{}", self.0, self.1)).canonicalize().ok()
+    }
+}
+
+/// The number of the block device at `path`, following links; absent where it is none.
+pub fn number_of(path: &Path) -> Option<DeviceNumber> {
+    let stat = rustix::fs::stat(path).ok()?;
+    let is_block = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::BlockDevice;
+    is_block.then(|| DeviceNumber::from_raw(stat.st_rdev))
+}
+
+/// The number of the device whose directory below /sys this is.
+pub fn number_in(directory: &Path) -> Option<DeviceNumber> {
+    let text = read_trimmed(&directory.join("dev"))?;
+    let (major, minor) = text.split_once(':')?;
+    Some(DeviceNumber(major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// What a device did since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Activity {
+    pub read_bytes: u64,
+    pub write_bytes: u64,
+    /// 0 where the kernel does not count them (before 5.5).
+    pub flushes: u64,
+}
+
+/// Reads `stat` of a device directory (Documentation/block/stat.rst).
+pub fn activity(directory: &Path) -> Option<Activity> {
+    parse_activity(&read_trimmed(&directory.join("stat"))?)
+}
+
+fn parse_activity(text: &str) -> Option<Activity> {
+    let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
+    Some(Activity {
+        read_bytes: fields.get(2)? * SECTOR,
+        write_bytes: fields.get(6)? * SECTOR,
+        flushes: fields.get(15).copied().unwrap_or(0),
+    })
+}
+
+/// Requests that are with the device now, reads and writes.
+pub fn in_flight(directory: &Path) -> u64 {
+    let text = read_trimmed(&directory.join("inflight")).unwrap_or_default();
+    text.split_whitespace().filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
+/// The directory of the disk that a device directory is a partition of; itself where it is none.
+pub fn whole_disk(directory: &Path) -> PathBuf {
+    match directory.parent() {
+        Some(disk) if directory.join("partition").exists() => disk.to_owned(),
+        _ => directory.to_owned(),
+    }
+}
+
+/// Names of partitions of `disk`, other than the one at `own`, that are mounted anywhere, swap, or held by another
+/// device.
+pub fn partitions_in_use(disk: &Path, own: &Path) -> Vec<String> {
+    let mounts = super::mountinfo::read_everywhere(&Roots::default());
+    let swaps = super::swap::active(&Roots::default());
+    let is_used = |partition: &Path, name: &str| {
+        let number = read_trimmed(&partition.join("dev"));
+        let mounted = mounts.iter().any(|mount| {
+            number.as_deref() == Some(&format!("{}:{}", mount.device.0, mount.device.1))
+                || mount.source == Path::new("/dev").join(name)
+        });
+        let held = std::fs::read_dir(partition.join("holders")).is_ok_and(|mut holders| holders.next().is_some());
+        mounted || held || swaps.iter().any(|swap| swap.path == Path::new("/dev").join(name))
+    };
+    let entries = std::fs::read_dir(disk).into_iter().flatten().flatten().map(|entry| entry.path());
+    let partitions = entries.filter(|path| path.join("partition").exists() && path != own);
+    let mut names: Vec<String> = partitions
+        .filter_map(|path| {
+            let name = path.file_name()?.to_string_lossy().into_owned();
+            is_used(&path, &name).then_some(name)
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// Bytes of a device.
+pub fn size(directory: &Path) -> Option<u64> {
+    Some(read_trimmed(&directory.join("size"))?.parse::<u64>().ok()? * SECTOR)
+}
+
+/// What a block device is opened with: close-on-exec. `exclusive` fails with EBUSY where the kernel itself uses it: mounted in any
+/// namespace, swap, member of an array, or a disk with a partition in use.
+pub fn flags(write: bool, exclusive: bool) -> OFlags {
+    let mut flags = OFlags::CLOEXEC | if write { OFlags::RDWR } else { OFlags::RDONLY };
+    if exclusive {
+        flags |= OFlags::EXCL;
+    }
+    flags
+}
+
+/// Opens a file below /dev that the kernel or root named, with [`flags`].
+pub fn open(path: &Path, write: bool, exclusive: bool) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, flags(write, exclusive), Mode::empty())?)
+}
+
+/// Whether the kernel refuses writing to an open device.
+pub fn is_read_only(device: &OwnedFd) -> io::Result<bool> {
+    let mut answer: libc::c_int = 0;
+    // SAFETY: BLKROGET writes one int.
+    match unsafe { libc::ioctl(device.as_raw_fd(), BLKROGET as _, &mut answer) } {
+        0 => Ok(answer != 0),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Writes out and forgets what the page cache holds of the raw device.
+pub fn flush_buffers(device: &OwnedFd) -> io::Result<()> {
+    File::from(device.try_clone()?).sync_all()?;
+    // SAFETY: BLKFLSBUF takes no argument.
+    match unsafe { libc::ioctl(device.as_raw_fd(), BLKFLSBUF as _, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn activity_is_read_by_position() {
+        let text = "2510 61 20502 213 558 1448 284692 544 0 336 818 0 0 0 0 38 61";
+        let expected = Activity { read_bytes: 20502 * 512, write_bytes: 284_692 * 512, flushes: 38 };
+        assert_eq!(parse_activity(text), Some(expected));
+        assert_eq!(parse_activity("1 2 3 4 5 6 7 8").unwrap().flushes, 0);
+        assert_eq!(parse_activity("1 2"), None);
+    }
+
+    #[test]
+    fn a_partition_leads_to_its_disk_and_its_neighbours() {
+        let tree = tempfile::tempdir().unwrap();
+        let disk = tree.path().join("sda");
+        // The device of some mount, so that it is in use; and one that nobody has.
+        let mounted = super::super::mountinfo::read_everywhere(&Roots::default()).first().unwrap().device;
+        for (name, number) in [("sda1", format!("{}:{}", mounted.0, mounted.1)), ("sda2", "4095:1".to_owned())] {
+            let partition = disk.join(name);
+            std::fs::create_dir_all(partition.join("holders")).unwrap();
+            std::fs::write(partition.join("partition"), "1\n").unwrap();
+            std::fs::write(partition.join("dev"), number + "\n").unwrap();
+        }
+        let (used, own) = (disk.join("sda1"), disk.join("sda2"));
+        assert_eq!(whole_disk(&own), disk);
+        assert_eq!(whole_disk(&disk), disk);
+        assert_eq!(partitions_in_use(&disk, &own), ["sda1"]);
+        assert!(partitions_in_use(&disk, &used).is_empty());
+        std::fs::write(own.join("holders/md0"), "").unwrap();
+        assert_eq!(partitions_in_use(&disk, &used), ["sda2"]);
+    }
+}

@@ -1,0 +1,290 @@
+//! Who asked root for this: the user behind `sudo`, `pkexec` or `doas`, and work done with that user's rights.
+//!
+//! Only the *file system* identity of the calling thread changes (setfsuid, setfsgid and its groups), around a few calls,
+//! and always back again. Real and effective ids stay root's: the user can neither signal nor trace this process.
+
+use std::ffi::CString;
+use std::io;
+use std::sync::OnceLock;
+
+use nix::unistd::{self, User};
+use rustix::fs::Gid;
+use rustix::process::{getegid, geteuid, getuid};
+use rustix::thread::set_thread_groups;
+
+/// The user who asked root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The user's number, never 0.
+    pub uid: u32,
+    /// The user's group.
+    pub gid: u32,
+    /// All groups of the user.
+    groups: Vec<u32>,
+}
+
+impl Caller {
+    /// The user behind sudo, pkexec or doas; nobody where this process is not root's. Whoever is not root could have put
+    /// anything into the environment.
+    pub fn current() -> Option<&'static Caller> {
+        static CALLER: OnceLock<Option<Caller>> = OnceLock::new();
+        CALLER.get_or_init(Caller::find).as_ref()
+    }
+
+    fn find() -> Option<Caller> {
+        if !getuid().is_root() || !geteuid().is_root() {
+            return None;
+        }
+        let variable = |name: &str| std::env::var(name).ok();
+        let by_name = |name: &str| User::from_name(name).ok()?.map(|user| (user.uid.as_raw(), user.gid.as_raw()));
+        let (uid, gid) = named(&variable, &by_name)?;
+        let user = User::from_uid(uid.into()).ok().flatten();
+        let gid = gid.or(user.as_ref().map(|user| user.gid.as_raw())).unwrap_or(uid);
+        let groups = user.map_or_else(|| vec![gid], |user| groups_of(&user, gid));
+        Some(Caller { uid, gid, groups })
+    }
+
+    /// Does `work` with this user's rights to files; they end with it, however it ends.
+    ///
+    /// # Errors
+    /// The rights could not be taken: nothing was done.
+    pub fn act<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
+        let acting = Acting::begin(self)?;
+        let answer = work();
+        drop(acting);
+        Ok(answer)
+    }
+
+    /// As [`Caller::adopt`], where the process that started this one has this user's rights to files.
+    ///
+    /// # Errors
+    /// The rights could not be taken.
+    pub fn adopt_as_in(parent: u32) -> io::Result<()> {
+        let Some(caller) = Caller::current() else { return Ok(()) };
+        let status = crate::read_text(format!("/proc/{parent}/status"))?;
+        // Real, effective, saved, and that of files.
+        let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        let of_files = ids.and_then(|ids| ids.split_whitespace().nth(3)?.parse().ok());
+        if of_files == Some(caller.uid) { caller.adopt() } else { Ok(()) }
+    }
+
+    /// This thread, and the threads that it starts, have this user's rights to files from now on. A program that is
+    /// executed has root's again.
+    ///
+    /// # Errors
+    /// The rights could not be taken.
+    pub fn adopt(&self) -> io::Result<()> {
+        Acting::begin(self)?.keep();
+        Ok(())
+    }
+}
+
+/// The user and group that the environment names, where it names one other than root.
+fn named(
+    variable: &dyn Fn(&str) -> Option<String>,
+    by_name: &dyn Fn(&str) -> Option<(u32, u32)>,
+) -> Option<(u32, Option<u32>)> {
+    let number = |name: &str| variable(name)?.parse::<u32>().ok();
+    let found = if variable("SUDO_UID").is_some() {
+        (number("SUDO_UID")?, number("SUDO_GID"))
+    } else if variable("PKEXEC_UID").is_some() {
+        (number("PKEXEC_UID")?, None)
+    } else {
+        let (uid, gid) = by_name(&variable("DOAS_USER")?)?;
+        (uid, Some(gid))
+    };
+    (found.0 != 0 && found.0 != u32::MAX).then_some(found)
+}
+
+/// Returns the groups of a user; only the given one if the machine's user database does not tell.
+fn groups_of(user: &User, gid: u32) -> Vec<u32> {
+    let name = CString::new(user.name.as_str()).ok();
+    let groups = name.and_then(|name| unistd::getgrouplist(&name, gid.into()).ok());
+    groups.map_or_else(|| vec![gid], |groups| groups.into_iter().map(unistd::Gid::as_raw).collect())
+}
+
+/// What the thread was before it acted for somebody else; dropping it makes it that again.
+struct Acting {
+    uid: u32,
+    gid: u32,
+    groups: Vec<Gid>,
+    traits: Traits,
+    /// The user's rights stay.
+    kept: bool,
+}
+
+impl Acting {
+    fn begin(caller: &Caller) -> io::Result<Acting> {
+        let traits = Traits::now();
+        let before =
+            Acting { uid: file_uid(), gid: file_gid(), groups: rustix::process::getgroups()?, traits, kept: false };
+        let groups: Vec<Gid> = caller.groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
+        // Groups first: with the user's rights no groups can be set. Whatever fails below is taken back by the drop.
+        set_thread_groups(&groups)?;
+        if set_file_gid(caller.gid) && set_file_uid(caller.uid) {
+            return Ok(before);
+        }
+        let why = format!("this process may not act as user {}", caller.uid);
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+    }
+}
+
+impl Acting {
+    /// The thread stays what it has become; what the kernel reset with its identity is set again.
+    fn keep(mut self) {
+        self.kept = true;
+        self.traits.restore();
+    }
+}
+
+impl Drop for Acting {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        // The user first: root may do the rest.
+        let back = set_file_uid(self.uid) && set_file_gid(self.gid) && set_thread_groups(&self.groups).is_ok();
+        // A thread that is somebody else without knowing it must not go on.
+        assert!(back, "the rights of user {} could not be taken back", self.uid);
+        self.traits.restore();
+    }
+}
+
+/// What the kernel resets whenever a thread's identity changes.
+struct Traits {
+    death_signal: libc::c_int,
+    parent: libc::pid_t,
+    dumpable: libc::c_int,
+}
+
+impl Traits {
+    fn now() -> Traits {
+        let mut death_signal = 0;
+        // SAFETY: prctl writes an int through the pointer; the other calls take and give numbers.
+        let (parent, dumpable) = unsafe {
+            libc::prctl(libc::PR_GET_PDEATHSIG, &mut death_signal);
+            (libc::getppid(), libc::prctl(libc::PR_GET_DUMPABLE))
+        };
+        Traits { death_signal, parent, dumpable }
+    }
+
+    fn restore(&self) {
+        // SAFETY: calls that take and give numbers.
+        unsafe {
+            if self.dumpable == 1 {
+                libc::prctl(libc::PR_SET_DUMPABLE, 1);
+            }
+            if self.death_signal != 0 {
+                libc::prctl(libc::PR_SET_PDEATHSIG, self.death_signal);
+                // The parent may have died while no signal was set.
+                if libc::getppid() != self.parent {
+                    libc::raise(self.death_signal);
+                }
+            }
+        }
+    }
+}
+
+/// An id that no process has: setting it fails and tells the present one.
+const NO_ID: u32 = u32::MAX;
+
+fn file_uid() -> u32 {
+    // SAFETY: takes and gives a number.
+    unsafe { libc::setfsuid(NO_ID) as u32 }
+}
+
+fn file_gid() -> u32 {
+    // SAFETY: takes and gives a number.
+    unsafe { libc::setfsgid(NO_ID) as u32 }
+}
+
+/// Whether it was set: the call itself does not say.
+fn set_file_uid(uid: u32) -> bool {
+    // SAFETY: takes and gives a number, and changes this thread alone.
+    unsafe { libc::setfsuid(uid) };
+    file_uid() == uid
+}
+
+fn set_file_gid(gid: u32) -> bool {
+    // SAFETY: takes and gives a number, and changes this thread alone.
+    unsafe { libc::setfsgid(gid) };
+    file_gid() == gid
+}
+
+/// What every process of this program is from its beginning: a file that reaches its limit (`ulimit -f`) is an error of
+/// the write and not the end of the program, and its owner can read what it makes, whatever the mask of the shell.
+pub fn prepare_process() {
+    // SAFETY: ignoring a signal installs no handler.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let mask = rustix::process::umask(rustix::fs::Mode::RWXU);
+    rustix::process::umask(mask - rustix::fs::Mode::RWXU);
+}
+
+/// The effective user and group of this process.
+pub fn own() -> (u32, u32) {
+    (geteuid().as_raw(), getegid().as_raw())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    fn names(pairs: &[(&str, &str)]) -> Option<(u32, Option<u32>)> {
+        let variable =
+            |name: &str| pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        named(&variable, &|name| (name == "ann").then_some((7, 8)))
+    }
+
+    #[test]
+    fn who_asked_stands_in_the_environment() {
+        assert_eq!(names(&[("SUDO_UID", "5"), ("SUDO_GID", "6"), ("PKEXEC_UID", "9")]), Some((5, Some(6))));
+        assert_eq!(names(&[("SUDO_UID", "5")]), Some((5, None)));
+        assert_eq!(names(&[("PKEXEC_UID", "9"), ("DOAS_USER", "ann")]), Some((9, None)));
+        assert_eq!(names(&[("DOAS_USER", "ann")]), Some((7, Some(8))));
+        // Root that asked root is nobody else, and what cannot be read is nobody.
+        for pair in [("SUDO_UID", "0"), ("SUDO_UID", "-1"), ("SUDO_UID", "4294967295"), ("DOAS_USER", "bob")] {
+            assert_eq!(names(&[pair, ("PKEXEC_UID", "0")]), None, "{pair:?}");
+        }
+        assert_eq!(names(&[("SUDO_UID", "0"), ("PKEXEC_UID", "9")]), None);
+    }
+
+    #[test]
+    fn users_and_their_groups_are_found() {
+        let root = User::from_uid(0.into()).unwrap().expect("every machine has root");
+        assert!(groups_of(&root, 0).contains(&0));
+    }
+
+    #[test]
+    fn rights_are_taken_for_a_while_and_by_one_thread() {
+        if !fsb_testkit::root_for("rights_are_taken_for_a_while_and_by_one_thread") {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        std::os::unix::fs::chown(directory.path(), Some(4711), Some(4712)).unwrap();
+        let secret = directory.path().join("secret");
+        std::fs::write(&secret, "root's").unwrap();
+        std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let caller = Caller { uid: 4711, gid: 4712, groups: vec![4712, 4713] };
+        let groups = rustix::process::getgroups().unwrap();
+        let made = directory.path().join("made");
+        caller
+            .act(|| {
+                std::fs::write(&made, "").unwrap();
+                assert!(std::fs::read(&secret).is_err());
+                assert_eq!(rustix::process::getgroups().unwrap().len(), 2);
+                let other = secret.clone();
+                // Ids are a thread's own; one that is started inherits them, one that was there is not touched.
+                assert!(std::thread::spawn(move || std::fs::read(other).is_err()).join().unwrap());
+                assert!(geteuid().is_root());
+            })
+            .unwrap();
+        let metadata = std::fs::metadata(&made).unwrap();
+        assert_eq!((metadata.uid(), metadata.gid()), (4711, 4712));
+        assert!(std::fs::read(&secret).is_ok());
+        assert_eq!((file_uid(), file_gid(), rustix::process::getgroups().unwrap()), (0, 0, groups));
+        let panicked = std::panic::catch_unwind(|| caller.act(|| panic!("within")));
+        assert!(panicked.is_err() && file_uid() == 0);
+    }
+}

@@ -1,0 +1,177 @@
+//! Devices of the kernel's device mapper, for faults in fsb's own tests.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{block, poll_until};
+use crate::error::{Refusal, attempt};
+
+// linux/dm-ioctl.h
+const CREATE: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Head>(0xfd, 3);
+const REMOVE: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Head>(0xfd, 4);
+/// Resumes, for it is asked without its flag: the loaded table becomes the active one.
+const SUSPEND: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Head>(0xfd, 6);
+const LOAD: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Head>(0xfd, 9);
+
+/// `struct dm_ioctl`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Head {
+    version: [u32; 3],
+    data_size: u32,
+    data_start: u32,
+    target_count: u32,
+    open_count: i32,
+    flags: u32,
+    event_nr: u32,
+    padding: u32,
+    dev: u64,
+    name: [u8; 128],
+    uuid: [u8; 129],
+    data: [u8; 7],
+}
+
+/// `struct dm_target_spec`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Spec {
+    sector_start: u64,
+    length: u64,
+    status: i32,
+    next: u32,
+    target_type: [u8; 16],
+}
+
+/// Bytes of one target with its parameters: the largest of ours are two paths and two numbers.
+const PARAMETERS: usize = 128;
+
+/// A row of a table: sectors, the target that serves them, and its parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    pub start: u64,
+    pub length: u64,
+    pub target: &'static str,
+    pub parameters: String,
+}
+
+/// What a call is made with: the head, then rows.
+#[repr(C)]
+struct DmIoctl {
+    head: Head,
+    rows: [TableLine; MOST],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct TableLine {
+    spec: Spec,
+    parameters: [u8; PARAMETERS],
+}
+
+/// Rows of a table, at most.
+const MOST: usize = 4;
+
+/// A mapped device, which goes when it is removed.
+#[derive(Debug)]
+pub struct Mapped {
+    control: OwnedFd,
+    name: String,
+    pub path: PathBuf,
+}
+
+impl Mapped {
+    /// Makes the device of that name with that table.
+    pub fn make(name: &str, table: &[Line]) -> Result<Mapped, Refusal> {
+        let path = Path::new("/dev/mapper/control");
+        let control = block::open(path, true, false).map_err(|error| attempt("open", path, &error))?;
+        let made = call(&control, CREATE, name, &[]).map_err(|error| Refusal::call("DM_DEV_CREATE", &error))?;
+        // huge_encode_dev of the kernel: twenty bits of a minor number around twelve of a major one.
+        let minor = (made.dev & 0xff) | ((made.dev >> 12) & 0xfff00);
+        let mapped = Mapped { control, name: name.to_owned(), path: PathBuf::from(format!("/dev/dm-{minor}")) };
+        for (request, what, rows) in [(LOAD, "DM_TABLE_LOAD", table), (SUSPEND, "DM_DEV_SUSPEND", &[])] {
+            if let Err(error) = call(&mapped.control, request, name, rows) {
+                let _ = mapped.remove();
+                return Err(Refusal::call(what, &error));
+            }
+        }
+        poll_until(Duration::from_secs(10), || block::number_of(&mapped.path).is_some());
+        Ok(mapped)
+    }
+
+    /// Takes it away.
+    pub fn remove(&self) -> Result<(), Refusal> {
+        call(&self.control, REMOVE, &self.name, &[])
+            .map(drop)
+            .map_err(|error| Refusal::call(format!("DM_DEV_REMOVE {}", self.name), &error))
+    }
+}
+
+fn call(control: &OwnedFd, opcode: rustix::ioctl::Opcode, name: &str, rows: &[Line]) -> io::Result<Head> {
+    let mut request = request(name, rows).ok_or(io::ErrorKind::InvalidInput)?;
+    // SAFETY: the kernel reads and writes at most `data_size` bytes, which is the size of the request.
+    match unsafe { libc::ioctl(control.as_raw_fd(), opcode as _, &mut request) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(request.head),
+    }
+}
+
+/// Nothing where the name, the rows or their parameters are too many.
+fn request(name: &str, rows: &[Line]) -> Option<DmIoctl> {
+    let head = Head {
+        version: [4, 0, 0],
+        data_size: size_of::<DmIoctl>() as u32,
+        data_start: std::mem::offset_of!(DmIoctl, rows) as u32,
+        target_count: rows.len() as u32,
+        open_count: 0,
+        flags: 0,
+        event_nr: 0,
+        padding: 0,
+        dev: 0,
+        name: text(name)?,
+        uuid: [0; 129],
+        data: [0; 7],
+    };
+    let none = Spec { sector_start: 0, length: 0, status: 0, next: 0, target_type: [0; 16] };
+    let mut all = [TableLine { spec: none, parameters: [0; PARAMETERS] }; MOST];
+    for (place, line) in rows.iter().enumerate() {
+        let spec = Spec {
+            sector_start: line.start,
+            length: line.length,
+            next: size_of::<TableLine>() as u32,
+            target_type: text(line.target)?,
+            ..none
+        };
+        *all.get_mut(place)? = TableLine { spec, parameters: text(&line.parameters)? };
+    }
+    Some(DmIoctl { head, rows: all })
+}
+
+/// With a zero behind it.
+fn text<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    bytes.get_mut(..text.len()).filter(|_| text.len() < N)?.copy_from_slice(text.as_bytes());
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_have_the_sizes_of_the_kernels_header() {
+        assert_eq!((size_of::<Head>(), size_of::<Spec>()), (312, 40));
+        assert_eq!(std::mem::offset_of!(DmIoctl, rows), 312);
+        assert_eq!(CREATE, 0xc138_fd03);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_no_request() {
+        let line = |parameters: String| Line { start: 0, length: 8, target: "linear", parameters };
+        assert!(request("x", &[line("7:0 0".to_owned())]).is_some());
+        assert!(request("x", &[line("y".repeat(PARAMETERS))]).is_none());
+        assert!(request(&"x".repeat(200), &[]).is_none());
+        assert!(request("x", &vec![line(String::new()); MOST + 1]).is_none());
+    }
+}

@@ -1,0 +1,255 @@
+//! Loop devices: attach, observe, renew.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Roots, block, poll_until};
+use crate::error::Refusal;
+
+// linux/loop.h
+const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
+const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
+const LOOP_CTL_ADD: libc::c_ulong = 0x4C80;
+const LOOP_CTL_REMOVE: libc::c_ulong = 0x4C81;
+const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+
+/// `struct loop_info64`.
+#[repr(C)]
+struct Info {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+/// `struct loop_config`.
+#[repr(C)]
+struct Config {
+    fd: u32,
+    block_size: u32,
+    info: Info,
+    reserved: [u64; 8],
+}
+
+/// An attached loop device. The kernel detaches it with the last descriptor or mount that uses it (autoclear).
+#[derive(Debug)]
+pub struct LoopDevice {
+    /// N of `/dev/loopN`.
+    pub index: u32,
+    /// Keeps it attached.
+    pub fd: OwnedFd,
+    /// The attaching itself made the node, so it should go with us.
+    pub is_new: bool,
+}
+
+pub fn path(index: u32) -> PathBuf {
+    PathBuf::from(format!("/dev/loop{index}"))
+}
+
+/// How the image is read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Past the page cache of the file system that holds the image.
+    Direct,
+    /// Through it: for images in memory, which are page cache themselves.
+    Buffered,
+}
+
+/// What of the image the device shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// Where it begins.
+    pub start: u64,
+    /// How long it is; 0: up to the end.
+    pub bytes: u64,
+}
+
+impl Window {
+    pub const WHOLE: Window = Window { start: 0, bytes: 0 };
+}
+
+/// Attaches `image` to a free loop device. Others may take the same device first, so it is tried again on EBUSY.
+pub fn attach(image: BorrowedFd<'_>, window: Window, mode: Mode, block_size: u32) -> Result<LoopDevice, Refusal> {
+    const ATTEMPTS: u32 = 64;
+    let control = open_control()?;
+    for _ in 0..ATTEMPTS {
+        let before = existing(&Roots::default());
+        let index = free_index(&control)?;
+        let is_new = !before.contains(&index);
+        let device = match open_device(index) {
+            Ok(device) => device,
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => continue,
+            Err(error) => return Err(crate::error::attempt("open", &path(index), &error)),
+        };
+        let flags = LO_FLAGS_AUTOCLEAR | if mode == Mode::Direct { LO_FLAGS_DIRECT_IO } else { 0 };
+        match configure(&device, image, window, flags, block_size) {
+            Ok(()) => return Ok(LoopDevice { index, fd: device, is_new }),
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
+            Err(error) => return Err(crate::error::attempt("LOOP_CONFIGURE on", &path(index), &error)),
+        }
+    }
+    Err(format!("other processes took {ATTEMPTS} free loop devices in a row").into())
+}
+
+/// The node of that name must be the kernel's device of that name.
+fn open_device(index: u32) -> io::Result<OwnedFd> {
+    let device = super::pinned::Pinned::of(block::open(&path(index), true, false)?, path(index))?;
+    let directory = Roots::default().sys.join(format!("block/loop{index}"));
+    match block::number_in(&directory) {
+        Some(number) if number != device.number() => Err(io::Error::other("this is another device")),
+        _ => Ok(device.into_descriptor()),
+    }
+}
+
+/// The loop devices that there are, attached or not.
+fn existing(roots: &Roots) -> BTreeSet<u32> {
+    let devices = std::fs::read_dir(roots.sys.join("block")).into_iter().flatten();
+    devices.filter_map(|device| device.ok()?.file_name().to_str()?.strip_prefix("loop")?.parse().ok()).collect()
+}
+
+fn open_control() -> Result<OwnedFd, Refusal> {
+    let control = std::path::Path::new("/dev/loop-control");
+    block::open(control, true, false).map_err(|error| crate::error::attempt("open", control, &error))
+}
+
+fn free_index(control: &OwnedFd) -> Result<u32, Refusal> {
+    // SAFETY: LOOP_CTL_GET_FREE takes no argument.
+    let index = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE as _) };
+    let refused = |_| Refusal::call("LOOP_CTL_GET_FREE", &io::Error::last_os_error());
+    u32::try_from(index).map_err(refused)
+}
+
+fn configure(device: &OwnedFd, image: BorrowedFd<'_>, window: Window, flags: u32, block_size: u32) -> io::Result<()> {
+    let info = Info {
+        device: 0,
+        inode: 0,
+        rdevice: 0,
+        offset: window.start,
+        size_limit: window.bytes,
+        number: 0,
+        encrypt_type: 0,
+        encrypt_key_size: 0,
+        flags,
+        file_name: [0; 64],
+        crypt_name: [0; 64],
+        encrypt_key: [0; 32],
+        init: [0; 2],
+    };
+    let config = Config { fd: image.as_raw_fd() as u32, block_size, info, reserved: [0; 8] };
+    // SAFETY: the structure is laid out as linux/loop.h has it, and only read.
+    match unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE as _, &config) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// What stands behind a loop device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backing {
+    /// The path that it had when it was attached.
+    pub path: PathBuf,
+    /// The block device that it is, where it is one.
+    pub device: Option<block::DeviceNumber>,
+    /// File system and inode of the file that it is; absent where the device may not be asked.
+    pub file: Option<(u64, u64)>,
+}
+
+/// What stands behind the loop device of that directory below /sys; absent where nothing is attached. The device is asked
+/// itself, for the path may be another file's by now; trees of tests have but the path.
+pub fn backing(directory: &std::path::Path) -> Option<Backing> {
+    let path = PathBuf::from(super::read_trimmed(&directory.join("loop/backing_file"))?);
+    let info = status(directory);
+    let device = info.as_ref().filter(|info| info.rdevice != 0);
+    Some(Backing {
+        device: device.map(|info| block::DeviceNumber::from_raw(info.rdevice)),
+        file: info.as_ref().filter(|info| info.rdevice == 0).map(|info| (info.device, info.inode)),
+        path,
+    })
+}
+
+fn status(directory: &std::path::Path) -> Option<Info> {
+    if !directory.starts_with(Roots::default().sys) {
+        return None;
+    }
+    let name = std::path::Path::new("/dev").join(directory.file_name()?);
+    let device = super::pinned::Pinned::known(&name, block::number_in(directory)?).ok()?;
+    // SAFETY: all its fields are numbers, for which zero is a value.
+    let mut info: Info = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure is laid out as linux/loop.h has it, and the kernel writes one.
+    let answer = unsafe { libc::ioctl(device.descriptor().as_raw_fd(), LOOP_GET_STATUS64 as _, &mut info) };
+    (answer == 0).then_some(info)
+}
+
+/// How long a loop device may take to let go of its image after the last close.
+const DETACH: Duration = Duration::from_millis(500);
+
+/// Takes a detached device out of the kernel and, where `again`, puts a fresh one with the same number in its place.
+///
+/// A fresh one is the only way back from `discard_max_bytes` 0: since Linux 6.9 that also makes the discard
+/// granularity 0, which every later value fails against (EINVAL).
+pub fn renew(index: u32, again: bool) -> Result<(), Refusal> {
+    let control = open_control()?;
+    let mut answer = 0;
+    poll_until(DETACH, || {
+        answer = control_call(&control, LOOP_CTL_REMOVE, index);
+        answer != libc::EBUSY
+    });
+    // ENODEV: it went already.
+    if answer != 0 && answer != libc::ENODEV {
+        return Err(refused("LOOP_CTL_REMOVE", index, answer));
+    }
+    if again {
+        answer = control_call(&control, LOOP_CTL_ADD, index);
+        // EEXIST: somebody else put one there.
+        if answer != 0 && answer != libc::EEXIST {
+            return Err(refused("LOOP_CTL_ADD", index, answer));
+        }
+    }
+    Ok(())
+}
+
+/// 0, or the error's number.
+fn control_call(control: &OwnedFd, request: libc::c_ulong, index: u32) -> i32 {
+    // SAFETY: both requests take a number.
+    let result = unsafe { libc::ioctl(control.as_raw_fd(), request as _, libc::c_ulong::from(index)) };
+    if result >= 0 { 0 } else { io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) }
+}
+
+fn refused(step: &str, index: u32, errno: i32) -> Refusal {
+    Refusal::call(format!("{step} {index}"), &io::Error::from_raw_os_error(errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_known_by_their_names() {
+        let tree = tempfile::tempdir().unwrap();
+        for name in ["loop0", "loop12", "loopback", "sda"] {
+            std::fs::create_dir_all(tree.path().join("block").join(name)).unwrap();
+        }
+        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
+        assert_eq!(existing(&roots), BTreeSet::from([0, 12]));
+    }
+
+    #[test]
+    fn structures_have_the_kernels_sizes() {
+        assert_eq!(size_of::<Info>(), 232);
+        assert_eq!(size_of::<Config>(), 304);
+    }
+}

@@ -1,0 +1,49 @@
+//! File systems by what statfs says (linux/magic.h).
+
+use std::path::Path;
+
+pub const PROC: u64 = 0x9FA0;
+const TMPFS: u64 = 0x0102_1994;
+const RAMFS: u64 = 0x8584_58F6;
+/// Directories in which nothing can be measured.
+const PSEUDO: [u64; 8] = [
+    PROC,
+    0x6265_6572, // sysfs
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x0027_E0EB, // cgroup
+    0x6367_7270, // cgroup2
+    0x1CD1,      // devpts
+    0x7363_6673, // securityfs
+];
+
+/// The number that the file system under `path` gives itself.
+pub fn of(path: &Path) -> Option<u64> {
+    Some(rustix::fs::statfs(path).ok()?.f_type as u64)
+}
+
+/// The number that the file system of an open file gives itself.
+pub fn of_file(file: impl std::os::fd::AsFd) -> Option<u64> {
+    Some(rustix::fs::fstatfs(file).ok()?.f_type as u64)
+}
+
+/// Whether files there are in memory.
+pub fn is_memory(path: &Path) -> bool {
+    matches!(of(path), Some(TMPFS | RAMFS))
+}
+
+/// Whether files there are no files.
+pub fn is_pseudo(path: &Path) -> bool {
+    of(path).is_some_and(|magic| PSEUDO.contains(&magic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proc_is_no_place_for_files() {
+        assert!(is_pseudo(Path::new("/proc")) && !is_memory(Path::new("/proc")));
+        assert!(!is_pseudo(Path::new("/")));
+    }
+}

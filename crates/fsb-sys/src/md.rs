@@ -1,0 +1,226 @@
+//! Arrays of the kernel's md driver, without a superblock: nothing is written to the members.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::block::{self, DeviceNumber};
+use super::pinned::Pinned;
+use super::{Roots, poll_until, program, read_trimmed};
+use crate::error::{Refusal, attempt};
+
+// linux/raid/md_u.h
+const SET_ARRAY_INFO: rustix::ioctl::Opcode = rustix::ioctl::opcode::write::<ArrayInfo>(9, 0x23);
+const ADD_NEW_DISK: rustix::ioctl::Opcode = rustix::ioctl::opcode::write::<DiskInfo>(9, 0x21);
+const RUN_ARRAY: rustix::ioctl::Opcode = rustix::ioctl::opcode::write::<Param>(9, 0x30);
+const STOP_ARRAY: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(9, 0x32);
+/// `MD_DISK_ACTIVE` and `MD_DISK_SYNC` as bits.
+const IN_USE: i32 = 1 << 1 | 1 << 2;
+
+/// `mdu_array_info_t`.
+#[repr(C)]
+#[derive(Default)]
+struct ArrayInfo {
+    major_version: i32,
+    minor_version: i32,
+    patch_version: i32,
+    ctime: u32,
+    level: i32,
+    size: i32,
+    nr_disks: i32,
+    raid_disks: i32,
+    md_minor: i32,
+    not_persistent: i32,
+    utime: u32,
+    state: i32,
+    active_disks: i32,
+    working_disks: i32,
+    failed_disks: i32,
+    spare_disks: i32,
+    layout: i32,
+    chunk_size: i32,
+}
+
+/// `mdu_disk_info_t`.
+#[repr(C)]
+struct DiskInfo {
+    number: i32,
+    major: i32,
+    minor: i32,
+    raid_disk: i32,
+    state: i32,
+}
+
+/// `mdu_param_t`, of which the kernel looks at nothing any more.
+#[repr(C)]
+#[derive(Default)]
+struct Param {
+    personality: i32,
+    chunk_size: i32,
+    max_fault: i32,
+}
+
+/// Where the kernel is told how a RAID-0 of members of different sizes is laid out.
+pub const LAYOUT: &str = "module/raid0/parameters/default_layout";
+
+/// How long the last user may take to go, and a node to come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// N of `/dev/mdN`.
+pub fn path(number: u32) -> PathBuf {
+    PathBuf::from(format!("/dev/md{number}"))
+}
+
+/// Whether the kernel can make a RAID-0: what is missing, else. A module that waits to be loaded is loaded.
+pub fn has_raid0(roots: &Roots) -> Result<(), Refusal> {
+    let known = || {
+        let text = std::fs::read_to_string(roots.proc.join("mdstat")).unwrap_or_default();
+        let personalities = text.lines().find_map(|line| line.strip_prefix("Personalities :")).map(str::to_owned);
+        personalities.map(|all| all.contains("[raid0]"))
+    };
+    if known() == Some(true) {
+        return Ok(());
+    }
+    if let Some(modprobe) = program::find("modprobe") {
+        // What it says is in what is known afterwards.
+        let _ = program::run(&modprobe, &["raid0"]);
+    }
+    match known() {
+        Some(true) => Ok(()),
+        Some(false) => Err("this kernel's md has no raid0".into()),
+        None => Err("this kernel has no md".into()),
+    }
+}
+
+/// The highest number that no array has; mdadm counts down from there, too.
+pub fn free_number(roots: &Roots) -> Option<u32> {
+    (0..128).rev().find(|number| !roots.sys.join(format!("block/md{number}")).exists())
+}
+
+/// Makes a RAID-0 of `members` with chunks of `chunk` bytes and starts it. Nothing of a failed attempt stays.
+pub fn start(number: u32, members: &[DeviceNumber], chunk: u32) -> Result<(), Refusal> {
+    let device = make(number)?;
+    let started = configure(&device, members, chunk);
+    if started.is_err() {
+        // Half an array; the first error is the one that explains.
+        let _ = call(&device, STOP_ARRAY, std::ptr::null::<Param>());
+    }
+    started
+}
+
+/// The array's node, made by the kernel where /dev is its own.
+fn make(number: u32) -> Result<OwnedFd, Refusal> {
+    let parameter = Path::new("/sys/module/md_mod/parameters/new_array");
+    std::fs::write(parameter, format!("md{number}")).map_err(|error| attempt("write to", parameter, &error))?;
+    let node = path(number);
+    poll_until(PATIENCE, || block::number_of(&node).is_some());
+    open(number)
+}
+
+/// The node of that name must be the array's: the kernel numbers arrays as it names them.
+fn open(number: u32) -> Result<OwnedFd, Refusal> {
+    /// MD_MAJOR of linux/major.h.
+    const MAJOR: u32 = 9;
+    let node = path(number);
+    let refused = |error: io::Error| attempt("open", &node, &error);
+    let device = Pinned::known(&node, DeviceNumber(MAJOR, number)).map_err(refused)?;
+    device.open_again(true, false).map_err(refused)
+}
+
+fn configure(device: &OwnedFd, members: &[DeviceNumber], chunk: u32) -> Result<(), Refusal> {
+    let refused = |what: &str, error: &io::Error| Refusal::call(what, error);
+    let count = members.len() as i32;
+    let info = ArrayInfo {
+        minor_version: 90,
+        raid_disks: count,
+        nr_disks: count,
+        not_persistent: 1,
+        state: 1,
+        active_disks: count,
+        working_disks: count,
+        chunk_size: chunk as i32,
+        ..ArrayInfo::default()
+    };
+    call(device, SET_ARRAY_INFO, &info).map_err(|error| refused("SET_ARRAY_INFO", &error))?;
+    for (place, member) in (0..).zip(members) {
+        let (major, minor) = (member.0 as i32, member.1 as i32);
+        let disk = DiskInfo { number: place, major, minor, raid_disk: place, state: IN_USE };
+        call(device, ADD_NEW_DISK, &disk)
+            .map_err(|error| refused(&format!("ADD_NEW_DISK {}:{}", member.0, member.1), &error))?;
+    }
+    call(device, RUN_ARRAY, &Param::default()).map_err(|error| refused("RUN_ARRAY", &error))
+}
+
+fn call<T>(device: &OwnedFd, request: rustix::ioctl::Opcode, argument: *const T) -> io::Result<()> {
+    // SAFETY: the kernel reads a structure of the size that the request's number names, which is that of T, or
+    // nothing for STOP_ARRAY.
+    match unsafe { libc::ioctl(device.as_raw_fd(), request as _, argument) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Names of an array's members, as /sys has them; empty where there is no such array.
+pub fn members(number: u32, roots: &Roots) -> Vec<String> {
+    let slaves = std::fs::read_dir(roots.sys.join(format!("block/md{number}/slaves"))).into_iter().flatten();
+    let mut names: Vec<String> =
+        slaves.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
+    names.sort();
+    names
+}
+
+/// Stops the array of these members; somebody else's array of that number is left alone. What was done, in words.
+pub fn stop(number: u32, names: &[String]) -> Result<String, Refusal> {
+    let roots = Roots::default();
+    let found = members(number, &roots);
+    let shown = path(number);
+    // Stopped already, or made and never started.
+    let state = read_trimmed(&roots.sys.join(format!("block/md{number}/md/array_state")));
+    if found.is_empty() && !state.is_some_and(|state| state == "clear" || state == "inactive") {
+        return Ok(format!("{} is gone", shown.display()));
+    }
+    if !found.is_empty() && found != names {
+        return Ok(format!("{} is another array now", shown.display()));
+    }
+    let device = open(number)?;
+    let mut answer = Ok(());
+    poll_until(PATIENCE, || {
+        answer = call(&device, STOP_ARRAY, std::ptr::null::<Param>());
+        !answer.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
+    });
+    answer.map_err(|error| Refusal::call("STOP_ARRAY", &error))?;
+    Ok(format!("stopped {}", shown.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_have_the_sizes_of_the_kernels_header() {
+        assert_eq!(size_of::<ArrayInfo>(), 72);
+        assert_eq!(size_of::<DiskInfo>(), 20);
+        assert_eq!(size_of::<Param>(), 12);
+        assert_eq!((SET_ARRAY_INFO, STOP_ARRAY), (0x4048_0923, 0x0932));
+    }
+
+    #[test]
+    fn a_kernel_without_md_says_so() {
+        let tree = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
+        assert_eq!(has_raid0(&roots).unwrap_err(), "this kernel has no md".into());
+        std::fs::write(tree.path().join("mdstat"), "Personalities : [raid1]\nunused devices: <none>\n").unwrap();
+        assert_eq!(has_raid0(&roots).unwrap_err(), "this kernel's md has no raid0".into());
+        std::fs::write(tree.path().join("mdstat"), "Personalities : [raid1] [raid0]\n").unwrap();
+        assert_eq!(has_raid0(&roots), Ok(()));
+        std::fs::create_dir_all(tree.path().join("block/md127")).unwrap();
+        assert_eq!(free_number(&roots), Some(126));
+        assert!(members(127, &roots).is_empty());
+    }
+
+    #[test]
+    fn an_array_that_is_not_there_needs_no_stopping() {
+        assert!(stop(4000, &["loop0".to_owned()]).unwrap().contains("is gone"));
+    }
+}

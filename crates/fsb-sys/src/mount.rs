@@ -1,0 +1,220 @@
+//! Mounting by the kernel, with its own words where it refuses, and remounting read-only and back: the one way in which
+//! every file system ends all its deferred work.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::CWD;
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
+    fsconfig_reconfigure, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, fspick, move_mount, unmount,
+};
+
+use super::poll_until;
+use crate::error::{TestbedError, attempt, describe};
+
+/// Mounts `source` at `point` through `fsopen`, which unlike mount(2) takes the options one by one and keeps the
+/// driver's complaints. What the driver tells only the kernel log is read there.
+pub fn mount(kind: &str, source: &Path, point: &Path, options: &[String]) -> Result<(), TestbedError> {
+    let mut log = KernelLog::open();
+    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|errno| {
+        TestbedError::machine(format!("the kernel cannot mount {kind}"))
+            .tried(format!("fsopen {kind}: {}", describe(&errno.into())))
+            .advice("load its module (modprobe), or use a kernel that has it (--in vm)")
+    })?;
+    let result = configure_and_attach(&context, source, point, options);
+    result.map_err(|(step, errno)| {
+        let mut answers = context_messages(&context);
+        answers.extend(log.new_messages());
+        answers.insert(0, format!("{step}: {}", describe(&errno.into())));
+        TestbedError::trial(format!("{kind} could not be mounted")).tried(answers.join(" / "))
+    })
+}
+
+type Refusal = (String, Errno);
+
+fn configure_and_attach(context: &OwnedFd, source: &Path, point: &Path, options: &[String]) -> Result<(), Refusal> {
+    fsconfig_set_string(context.as_fd(), "source", source).map_err(|errno| ("source".to_owned(), errno))?;
+    let mut attributes = MountAttrFlags::empty();
+    for option in options {
+        set_option(context, option, &mut attributes).map_err(|errno| (format!("option '{option}'"), errno))?;
+    }
+    fsconfig_create(context.as_fd()).map_err(|errno| ("mount".to_owned(), errno))?;
+    let mount = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+        .map_err(|errno| ("fsmount".to_owned(), errno))?;
+    move_mount(mount.as_fd(), "", CWD, point, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+        .map_err(|errno| (format!("mount at {}", point.display()), errno))
+}
+
+/// An option is the mount's own, the superblock's flag (`ro` is both) or the file system's.
+fn set_option(context: &OwnedFd, option: &str, attributes: &mut MountAttrFlags) -> Result<(), Errno> {
+    use MountAttrFlags as A;
+    let times = A::MOUNT_ATTR__ATIME;
+    let (clear, set) = match option {
+        "defaults" | "rw" => return Ok(()),
+        "noatime" => (times, A::MOUNT_ATTR_NOATIME),
+        "strictatime" => (times, A::MOUNT_ATTR_STRICTATIME),
+        "relatime" => (times, A::MOUNT_ATTR_RELATIME),
+        "atime" => (A::empty(), A::empty()),
+        "nodiratime" => (A::empty(), A::MOUNT_ATTR_NODIRATIME),
+        "diratime" => (A::MOUNT_ATTR_NODIRATIME, A::empty()),
+        "nosuid" => (A::empty(), A::MOUNT_ATTR_NOSUID),
+        "suid" => (A::MOUNT_ATTR_NOSUID, A::empty()),
+        "nodev" => (A::empty(), A::MOUNT_ATTR_NODEV),
+        "dev" => (A::MOUNT_ATTR_NODEV, A::empty()),
+        "noexec" => (A::empty(), A::MOUNT_ATTR_NOEXEC),
+        "exec" => (A::MOUNT_ATTR_NOEXEC, A::empty()),
+        _ => {
+            if option == "ro" {
+                attributes.insert(A::MOUNT_ATTR_RDONLY);
+            }
+            return match option.split_once('=') {
+                Some((key, value)) => fsconfig_set_string(context.as_fd(), key, value),
+                None => fsconfig_set_flag(context.as_fd(), option),
+            };
+        }
+    };
+    attributes.remove(clear);
+    attributes.insert(set);
+    Ok(())
+}
+
+/// Asks the driver whether it knows these options, before there is a device. A driver that looks at its options only when
+/// it mounts says nothing here, and neither does one that may not be asked.
+/// `suggest` returns the option that is nearest to a refused one.
+pub fn check_options(
+    kind: &str,
+    options: &[String],
+    suggest: &dyn Fn(&str) -> Option<String>,
+) -> Result<(), TestbedError> {
+    let Ok(context) = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC) else { return Ok(()) };
+    let mut attributes = MountAttrFlags::empty();
+    for option in options {
+        if let Err(errno @ Errno::INVAL) = set_option(&context, option, &mut attributes) {
+            let mut answers = vec![format!("option '{option}': {}", describe(&errno.into()))];
+            answers.extend(context_messages(&context));
+            let advice = match suggest(option) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("see mount(8) and the manual of {kind}"),
+            };
+            return Err(TestbedError::request(format!("{kind} refuses the mount option '{option}'"))
+                .coded(&fsb_model::error::UNKNOWN_OPTION)
+                .field("option", option.as_str())
+                .tried(answers.join(" / "))
+                .advice(advice));
+        }
+    }
+    Ok(())
+}
+
+/// What the driver said while the options were read: `e message`, one a read.
+fn context_messages(context: &OwnedFd) -> Vec<String> {
+    let mut messages = Vec::new();
+    let mut buffer = [0u8; 1024];
+    while let Ok(length) = rustix::io::read(context, &mut buffer) {
+        let text = String::from_utf8_lossy(&buffer[..length]);
+        let text = text.trim();
+        messages.push(text.get(2..).filter(|_| text.get(1..2) == Some(" ")).unwrap_or(text).to_owned());
+    }
+    messages
+}
+
+/// The end of the kernel log from a moment on. Silent where it may not be read.
+struct KernelLog(Option<File>);
+
+impl KernelLog {
+    fn open() -> Self {
+        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").ok();
+        KernelLog(file.and_then(|mut file| io::Seek::seek(&mut file, io::SeekFrom::End(0)).ok().map(|_| file)))
+    }
+
+    /// `priority,sequence,time,flags;text`, one record a read; continuation lines start with a blank.
+    fn new_messages(&mut self) -> Vec<String> {
+        const MOST: usize = 4;
+        let Some(file) = &mut self.0 else { return Vec::new() };
+        let mut messages = Vec::new();
+        let mut buffer = [0u8; 8192];
+        while let Ok(length) = file.read(&mut buffer) {
+            let record = String::from_utf8_lossy(&buffer[..length]);
+            if let Some((_, text)) = record.lines().next().unwrap_or_default().split_once(';') {
+                messages.push(text.trim().to_owned());
+            }
+            if length == 0 || messages.len() > 64 {
+                break;
+            }
+        }
+        messages.split_off(messages.len().saturating_sub(MOST))
+    }
+}
+
+/// Unmounts `point`, tried again while something still ends there; after `limit` lazily. The answer says what had to
+/// be done lazily.
+pub fn unmount_patiently(point: &Path, limit: std::time::Duration) -> Result<Option<String>, TestbedError> {
+    let mut answer = Ok(());
+    super::poll_until(limit, || {
+        answer = unmount(point, UnmountFlags::NOFOLLOW);
+        answer != Err(Errno::BUSY)
+    });
+    match answer {
+        Ok(()) => Ok(None),
+        Err(Errno::BUSY) => {
+            unmount(point, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH).map_err(|errno| refused(point, errno))?;
+            Ok(Some(format!("{} was busy for {} s and was unmounted lazily", point.display(), limit.as_secs())))
+        }
+        Err(errno) => Err(refused(point, errno)),
+    }
+}
+
+fn refused(point: &Path, errno: Errno) -> TestbedError {
+    TestbedError::trial("the target could not be unmounted").tried(format!(
+        "umount {}: {}",
+        point.display(),
+        describe(&errno.into())
+    ))
+}
+
+/// Makes the superblock mounted at `point` read-only and writable again, with `keep` among its options both times.
+///
+/// Nothing that is mounted, open for reading or cached changes. Unlike a frozen file system, one that was left
+/// read-only by a killed process hangs nobody, and this mount is seen by nobody else. A file system that cannot become
+/// read-only stays as it was. One that something still writes to is an error, for its work goes on into the next
+/// measurement; so is one that will not come back.
+pub fn remount_read_only_and_back(point: &Path, keep: &[&str]) -> Result<(), TestbedError> {
+    /// The kernel closes the files of a process that ended a moment later.
+    const CLOSING: Duration = Duration::from_secs(2);
+    let mut refused = None;
+    poll_until(CLOSING, || {
+        refused = reconfigure(point, keep, "ro").err();
+        refused != Some(Errno::BUSY)
+    });
+    match refused {
+        None => {}
+        Some(Errno::BUSY) => {
+            return Err(TestbedError::trial(
+                "the target's background work cannot be ended: a file is open for writing",
+            )
+            .tried(attempt("remount read-only", point, &Errno::BUSY.into())));
+        }
+        Some(_) => return Ok(()),
+    }
+    reconfigure(point, keep, "rw").map_err(|errno| {
+        TestbedError::trial("the target became read-only to end its background work, and stayed so").tried(attempt(
+            "remount",
+            point,
+            &errno.into(),
+        ))
+    })
+}
+
+fn reconfigure(point: &Path, keep: &[&str], state: &str) -> Result<(), Errno> {
+    let context = fspick(CWD, point, FsPickFlags::FSPICK_CLOEXEC)?;
+    for option in keep.iter().chain([&state]) {
+        fsconfig_set_flag(context.as_fd(), *option)?;
+    }
+    fsconfig_reconfigure(context.as_fd())
+}

@@ -1,0 +1,179 @@
+//! A block device that a name led to once. From then on it is an open descriptor and a number, whatever the name leads
+//! to later: others may own a link in the path, and udev moves the links below /dev/disk when signatures come and go.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fsb_model::host::DeviceId;
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat, open};
+use rustix::io::Errno;
+
+use super::block::{self, DeviceNumber};
+use super::{Roots, poll_until, read_trimmed};
+
+/// Why a name led to no device that can be kept.
+#[derive(Debug)]
+pub enum Unpinned {
+    /// Nothing can be found there.
+    Missing(io::Error),
+    /// Something else is there.
+    NoBlockDevice,
+    /// The device cannot be opened.
+    Refused(io::Error),
+}
+
+/// A device that is kept open, so that its number is given to no other.
+#[derive(Debug)]
+pub struct Pinned {
+    shown: PathBuf,
+    number: DeviceNumber,
+    /// For reading, not exclusive.
+    fd: OwnedFd,
+}
+
+impl Pinned {
+    /// Follows `path` once.
+    pub fn open(path: &Path) -> Result<Pinned, Unpinned> {
+        let (found, number) = find(path)?;
+        let fd = reopen(&found, number, OFlags::RDONLY).map_err(Unpinned::Refused)?;
+        Ok(Pinned { shown: path.to_owned(), number, fd })
+    }
+
+    /// The same for a device whose number is known: its name must lead to it.
+    pub fn known(path: &Path, number: DeviceNumber) -> io::Result<Pinned> {
+        let fd = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        expect(&fd, number)?;
+        Ok(Pinned { shown: path.to_owned(), number, fd })
+    }
+
+    /// One that is open already, called `path`.
+    pub fn of(fd: OwnedFd, path: PathBuf) -> io::Result<Pinned> {
+        let number = number_behind(&fd)?.ok_or_else(another)?;
+        Ok(Pinned { shown: path, number, fd })
+    }
+
+    /// As it was named.
+    pub fn shown(&self) -> &Path {
+        &self.shown
+    }
+
+    pub fn number(&self) -> DeviceNumber {
+        self.number
+    }
+
+    /// Its number, and which of the devices that had this number it is.
+    pub fn id(&self, roots: &Roots) -> DeviceId {
+        id_of(self.number, roots)
+    }
+
+    /// The descriptor that keeps it, open for reading.
+    pub fn descriptor(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    /// The same, given away.
+    pub fn into_descriptor(self) -> OwnedFd {
+        self.fd
+    }
+
+    /// Opens the very device once more, as [`block::open`] does.
+    pub fn open_again(&self, write: bool, exclusive: bool) -> io::Result<OwnedFd> {
+        expect(&self.fd, self.number)?;
+        reopen(&self.fd, self.number, block::flags(write, exclusive))
+    }
+
+    /// udev leaves locked devices alone. It may hold the lock itself for an instant; that it looks at the device once
+    /// more is not worth a failure.
+    pub fn lock_against_udev(&self) {
+        poll_until(Duration::from_secs(5), || {
+            flock(&self.fd, FlockOperation::NonBlockingLockExclusive) != Err(Errno::AGAIN)
+        });
+    }
+
+    /// Lets a program lock it that insists on it.
+    pub fn unlock(&self) {
+        // Unlocking what is ours cannot fail.
+        let _ = flock(&self.fd, FlockOperation::Unlock);
+    }
+}
+
+/// Which device `path` leads to now; absent where it leads to none.
+pub fn id_at(path: &Path, roots: &Roots) -> Option<DeviceId> {
+    find(path).ok().map(|(_, number)| id_of(number, roots))
+}
+
+fn id_of(number: DeviceNumber, roots: &Roots) -> DeviceId {
+    let disk = number.directory(roots).map(|directory| block::whole_disk(&directory));
+    let sequence = disk.and_then(|disk| read_trimmed(&disk.join("diskseq"))?.parse().ok());
+    DeviceId { major: number.0, minor: number.1, sequence }
+}
+
+/// What is at `path` is looked at before it is opened: opening a tape or a pipe that somebody put there does something.
+fn find(path: &Path) -> Result<(OwnedFd, DeviceNumber), Unpinned> {
+    let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let found = found.map_err(|errno| Unpinned::Missing(errno.into()))?;
+    match number_behind(&found) {
+        Ok(Some(number)) => Ok((found, number)),
+        Ok(None) => Err(Unpinned::NoBlockDevice),
+        Err(error) => Err(Unpinned::Refused(error)),
+    }
+}
+
+/// By the descriptor, not by any name.
+fn reopen(fd: &OwnedFd, number: DeviceNumber, flags: OFlags) -> io::Result<OwnedFd> {
+    let again = open(format!("/proc/self/fd/{}", fd.as_raw_fd()), flags | OFlags::CLOEXEC, Mode::empty())?;
+    expect(&again, number)?;
+    Ok(again)
+}
+
+fn expect(fd: &OwnedFd, number: DeviceNumber) -> io::Result<()> {
+    if number_behind(fd)? == Some(number) { Ok(()) } else { Err(another()) }
+}
+
+fn another() -> io::Error {
+    io::Error::other("this is another device")
+}
+
+fn number_behind(fd: &OwnedFd) -> io::Result<Option<DeviceNumber>> {
+    let stat = fstat(fd)?;
+    let is_block = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
+    Ok(is_block.then(|| DeviceNumber::from_raw(stat.st_rdev)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_block_device_is_not_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        // Opening it would wait for a writer.
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        assert!(matches!(Pinned::open(&pipe), Err(Unpinned::NoBlockDevice)));
+        assert!(matches!(Pinned::open(Path::new("/dev/null")), Err(Unpinned::NoBlockDevice)));
+        assert!(matches!(Pinned::open(&directory.path().join("none")), Err(Unpinned::Missing(_))));
+        assert_eq!(id_at(&pipe, &Roots::default()), None);
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_another_device() {
+        let tree = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
+        let partition = tree.path().join("devices/sda/sda1");
+        std::fs::create_dir_all(&partition).unwrap();
+        std::fs::create_dir_all(tree.path().join("dev/block")).unwrap();
+        std::fs::write(partition.join("partition"), "1\n").unwrap();
+        std::os::unix::fs::symlink(&partition, tree.path().join("dev/block/8:1")).unwrap();
+        let id = || id_of(DeviceNumber(8, 1), &roots);
+        assert_eq!(id(), DeviceId { major: 8, minor: 1, sequence: None });
+        let mut before = id();
+        for sequence in ["3\n", "9\n"] {
+            std::fs::write(tree.path().join("devices/sda/diskseq"), sequence).unwrap();
+            assert_ne!(id(), before);
+            before = id();
+        }
+    }
+}

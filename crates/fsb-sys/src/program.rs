@@ -1,0 +1,107 @@
+//! Other programs: where they are, what they say, why they fail.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use super::beside;
+use crate::error::{TestbedError, attempt};
+
+/// Where mkfs programs live although the PATH of ordinary users, and of some sudo set-ups, does not say so.
+const ADMIN_DIRECTORIES: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
+
+/// The program of that name on PATH or in the administrators' directories.
+pub fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Root runs nothing from where it happens to be.
+    let absolute = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
+    let searched = std::env::join_paths(absolute.chain(ADMIN_DIRECTORIES.map(PathBuf::from))).ok();
+    which::which_in(name, searched, "/").ok()
+}
+
+/// The program of that name, or the package that brings it.
+pub fn require(name: &str, package: &str) -> Result<PathBuf, TestbedError> {
+    find(name).ok_or_else(|| {
+        TestbedError::machine(format!("the program {name} is missing"))
+            .coded(&fsb_model::error::TOOL_MISSING)
+            .field("program", name)
+            .field("package", package)
+            .tried(format!("looked on PATH and in {}", ADMIN_DIRECTORIES.join(", ")))
+            .advice(format!("install the package {package} (apt-get install {package})"))
+    })
+}
+
+/// Runs a program to its end, in the root directory: no input, answers in the C locale, output kept.
+pub fn run(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Output, TestbedError> {
+    finish(program, command(program, arguments))
+}
+
+/// The same for a program that works on a device of ours, and sees no target that is mounted meanwhile.
+pub fn run_alone(program: &Path, arguments: &[impl AsRef<OsStr>], device: &Path) -> Result<Output, TestbedError> {
+    let mut command = command(program, arguments);
+    beside::hide_from(&mut command, device);
+    finish(program, command)
+}
+
+fn command(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).env("LC_ALL", "C").current_dir("/").stdin(Stdio::null());
+    command
+}
+
+fn finish(program: &Path, mut command: Command) -> Result<Output, TestbedError> {
+    command.output().map_err(|error| TestbedError::machine(attempt("cannot execute", program, &error)))
+}
+
+/// The same for a program that looks at a file that is open here: its last argument is the file, under no name that leads
+/// elsewhere.
+pub fn run_on(program: &Path, arguments: &[&str], file: &OwnedFd) -> Result<Output, TestbedError> {
+    let failed = |error: std::io::Error| TestbedError::machine(attempt("cannot execute", program, &error));
+    let file = file.try_clone().map_err(failed)?;
+    Command::new(program)
+        .args(arguments)
+        .arg("/proc/self/fd/0")
+        .env("LC_ALL", "C")
+        .current_dir("/")
+        .stdin(file)
+        .output()
+        .map_err(failed)
+}
+
+/// Standard output of a program that is only asked something; absent where it cannot be run or fails.
+pub fn ask(name: &str, arguments: &[&OsStr]) -> Option<String> {
+    let output = run(&find(name)?, arguments).ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Returns the last lines of a program's complaint on one line, without the usage text that mkfs programs print after it.
+pub fn last_lines(text: &[u8]) -> String {
+    const LINES: usize = 4;
+    let text = String::from_utf8_lossy(text);
+    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let usage = lines.iter().position(|line| line.to_ascii_lowercase().starts_with("usage:")).filter(|line| *line > 0);
+    let lines = &lines[..usage.unwrap_or(lines.len())];
+    lines[lines.len().saturating_sub(LINES)..].join(" / ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shell_is_found_and_nonsense_is_not() {
+        assert!(find("sh").is_some());
+        let error = require("no-such-program-at-all", "some-package").unwrap_err();
+        assert!(error.to_string().contains("apt-get install some-package"), "{error}");
+    }
+
+    #[test]
+    fn complaints_fit_a_line() {
+        assert_eq!(last_lines(b"a\n\n b \nc\nd\ne\n"), "b / c / d / e");
+        assert_eq!(last_lines(b""), "");
+        let usage = b"Log size must be at least 64MB.\nUsage: mkfs.xfs\n[-b size=num]\n";
+        assert_eq!(last_lines(usage), "Log size must be at least 64MB.");
+        assert_eq!(last_lines(b"Usage: mkfs [-t type]\n"), "Usage: mkfs [-t type]");
+    }
+}

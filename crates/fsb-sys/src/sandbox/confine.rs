@@ -1,0 +1,555 @@
+//! Confinement of a worker: before it touches anything it gives up every way to write outside its target.
+//!
+//! A worker that runs programs of the user is confined further, because those programs may be hostile. It gets
+//! namespaces of its own for processes, System V and POSIX IPC, the network and users; a root without reachable Unix
+//! sockets; a new session keyring; and limits. A monitor (`monitor.rs`) outside these namespaces waits for it.
+//! `docs/methods/ownership.md` states what that promises and what it does not.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr::{null, null_mut};
+
+use fsb_model::workload::ProgramLimits;
+use rustix::fs::CWD;
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde::{Deserialize, Serialize};
+
+use super::namespaces;
+use crate::beside;
+use crate::error::{Refusal, TestbedError, describe};
+
+/// What a worker may still do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    /// The only directory that stays writable.
+    pub writable: Option<PathBuf>,
+    /// The user to become.
+    pub uid: u32,
+    /// The group to become; all other groups are given up.
+    pub gid: u32,
+    /// The only processors to run on; all where it is empty.
+    #[serde(default)]
+    pub cpus: Vec<u32>,
+    /// The only NUMA nodes to take memory from; any where it is empty.
+    #[serde(default)]
+    pub memory_nodes: Vec<u32>,
+    /// Resources of the programs of the user; absent where the worker runs none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs: Option<Programs>,
+    /// What those programs see as their root, read-only: a directory that holds another machine's files, and places for this
+    /// one's /dev, /proc, /sys, /run and /tmp. Absent: this machine's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<PathBuf>,
+    /// Ask for SIGKILL when the *thread* that started this process ends. Needed only where there is no PID namespace.
+    pub die_with_parent: bool,
+}
+
+/// Resources of the programs of the user: /dev/null and its like, a private /dev/shm, and these.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Programs {
+    /// Directories beside the target that they may write into.
+    pub writable: Vec<PathBuf>,
+    /// Whether they share the network of this machine; otherwise they have a loopback interface of their own.
+    pub network: bool,
+    /// Bytes that their /dev/shm may hold.
+    pub scratch: u64,
+    /// Limits of each worker's programs.
+    pub limits: ProgramLimits,
+}
+
+/// Processes and threads of the worker itself, which count towards [`ProgramLimits::processes`] in the kernel.
+pub const OWN_PROCESSES: u64 = 8;
+
+/// Confines the calling process, which must have one thread. Irreversible.
+///
+/// Everything but `writable` becomes read-only (and no device can be opened), the user changes, no capability and no
+/// way to new privileges is left, no core is dumped, and no other process of the same user may trace the worker. The
+/// answer names what the kernel refused; for root, failing to give up root is an error.
+///
+/// With `programs` this function forks and returns in the child only: see `monitor.rs`.
+///
+/// The clock of a trial has not started yet: nothing here needs to be fast.
+pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
+    let root = rustix::process::geteuid().is_root();
+    let mut notes = Vec::new();
+    super::close_on_exec();
+    set_limit(libc::RLIMIT_CORE, 0, 0).map_err(|error| refused("forbidding core dumps", &error))?;
+    lift_locked_memory();
+    to_processors(&confinement.cpus)?;
+    to_memory(&confinement.memory_nodes)?;
+    if root && confinement.uid != 0 {
+        // Programs must not read the keys of the root session that started the run.
+        notes.extend(namespaces::join_new_session_keyring().err().map(|why| format!("keys of root's session: {why}")));
+    }
+    let mounts = namespaces::unshare_mounts(root);
+    if let Some(programs) = &confinement.programs {
+        limit_programs(&programs.limits).map_err(|error| refused("limiting programs", &error))?;
+        notes.extend(namespaces::unshare_for_programs(programs.network));
+        fork_below().map_err(|error| refused("starting the monitor process", &error))?;
+    }
+    // /proc becomes read-only with everything else.
+    let proc = namespaces::own_proc();
+    match mounts.and_then(|()| arrange_mounts(confinement, root)) {
+        Ok(open) => notes.extend(open),
+        Err(error) => notes.push(format!("no read-only mounts confine the worker to its target ({error})")),
+    }
+    if confinement.programs.is_some() && root {
+        // The kernel counts processes and keeps keys per user namespace: each worker has its own count and its own keys.
+        let unshared = proc.and_then(|proc| namespaces::unshare_users(&proc));
+        notes.extend(unshared.err().map(|why| {
+            format!(
+                "its processes and keys count towards the limits of other \
+            processes ({why})"
+            )
+        }));
+    }
+    if let Some(root) = &confinement.root {
+        change_root(root).map_err(|why| TestbedError::machine("the worker cannot be confined").tried(why))?;
+    }
+    drop_bounding_set();
+    if root {
+        become_user(confinement.uid, confinement.gid)?;
+    }
+    drop_capabilities(confinement.uid == 0)?;
+    // SAFETY: set properties of our own process. Changing the user cleared the death signal, so it is set here.
+    unsafe {
+        check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbidding new privileges")?;
+        check(libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0), "forbidding to be traced")?;
+        libc::umask(0o022);
+        if confinement.die_with_parent {
+            let parent = libc::getppid();
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            if libc::getppid() != parent {
+                libc::_exit(127);
+            }
+        }
+    }
+    Ok(notes)
+}
+
+/// Memory that is registered with io_uring is locked, and unprivileged users may lock but a few MiB. Without root the
+/// limit stays as it is: who is stopped by it says so.
+fn lift_locked_memory() {
+    let _ = set_limit(libc::RLIMIT_MEMLOCK, libc::RLIM_INFINITY, libc::RLIM_INFINITY);
+}
+
+/// Sets the limits of programs, soft and hard, so that none can be raised again, and makes the kernel's OOM killer
+/// prefer them to anything else on this machine.
+fn limit_programs(limits: &ProgramLimits) -> io::Result<()> {
+    let processes = limits.processes + OWN_PROCESSES;
+    set_limit(libc::RLIMIT_NPROC, processes, processes)?;
+    set_limit(libc::RLIMIT_NOFILE, limits.files.min(ProgramLimits::SOFT_FILES), limits.files)?;
+    if let Some(bytes) = limits.memory {
+        set_limit(libc::RLIMIT_DATA, bytes, bytes)?;
+    }
+    // Without it the kernel chooses by size alone.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    Ok(())
+}
+
+/// Sets a limit of this process. Only root can raise a hard limit: anybody else keeps a lower one.
+fn set_limit(resource: libc::__rlimit_resource_t, soft: u64, hard: u64) -> io::Result<()> {
+    let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: valid structures; limits of our own process.
+    unsafe {
+        if libc::getrlimit(resource, &mut now) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let wanted = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+        if libc::setrlimit(resource, &wanted) == 0 {
+            return Ok(());
+        }
+        let hard = hard.min(now.rlim_max);
+        let allowed = libc::rlimit { rlim_cur: soft.min(hard), rlim_max: hard };
+        if libc::setrlimit(resource, &allowed) == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+fn check(result: libc::c_int, step: &str) -> Result<(), TestbedError> {
+    if result == 0 { Ok(()) } else { Err(refused(step, &io::Error::last_os_error())) }
+}
+
+fn refused(step: &str, error: &io::Error) -> TestbedError {
+    TestbedError::machine("the worker cannot be confined").tried(Refusal::call(step, error))
+}
+
+/// A mount that is kept aside while the root changes, and where it belongs.
+type Kept = (OwnedFd, CString);
+
+/// Makes all mounts read-only but the target and what `programs` may write into. The mount namespace is the worker's own.
+/// The answer names what programs can still reach.
+fn arrange_mounts(confinement: &Confinement, root: bool) -> Result<Vec<String>, Refusal> {
+    let mut notes = Vec::new();
+    let null = std::ptr::null();
+    // SAFETY: constant strings, or null where the kernel ignores the argument.
+    let private = unsafe { libc::mount(null, c"/".as_ptr(), null, libc::MS_REC | libc::MS_PRIVATE, null.cast()) };
+    step("making mounts private", private)?;
+    if let Some(path) = &confinement.writable {
+        beside::detach(&beside::others(path));
+    }
+    let writable: Vec<Kept> = confinement
+        .writable
+        .iter()
+        .chain(confinement.programs.iter().flat_map(|programs| &programs.writable))
+        .map(|path| keep(path))
+        .collect::<Result<_, _>>()?;
+    if let Some(programs) = &confinement.programs {
+        // A guest has no users but fsb's, and its root is not one that can be exchanged.
+        if root && confinement.root.is_none() {
+            notes.extend(namespaces::hide_sockets());
+        }
+        bind_devices();
+        mount_scratch(programs.scratch)?;
+        namespaces::show_own_processes_and_queues();
+    }
+    for (tree, path) in &writable {
+        move_mount(tree.as_fd(), "", CWD, path.as_c_str(), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+            .map_err(|errno| Refusal::call(format!("binding {}", path.to_string_lossy()), &errno.into()))?;
+    }
+    std::env::set_current_dir("/").map_err(|error| describe(&error))?;
+    let locked = MountAttr { set: RDONLY | NOSUID | NODEV, clear: 0 };
+    mount_setattr(c"/", libc::AT_RECURSIVE as u32, &locked).map_err(|error| Refusal::call("mount_setattr", &error))?;
+    let open = MountAttr { set: 0, clear: RDONLY };
+    for (_, path) in &writable {
+        let what = format!("mount_setattr of {}", path.to_string_lossy());
+        mount_setattr(path, 0, &open).map_err(|error| Refusal::call(what, &error))?;
+    }
+    if confinement.programs.is_some() {
+        let device = MountAttr { set: 0, clear: RDONLY | NODEV };
+        // One that is not there is missed by whoever needs it.
+        DEVICES.iter().for_each(|path| drop(mount_setattr(path, 0, &device)));
+        mount_setattr(SCRATCH, 0, &open).map_err(|error| Refusal::call("mount_setattr of /dev/shm", &error))?;
+    }
+    confinement.root.as_deref().map_or(Ok(()), bind_places)?;
+    Ok(notes)
+}
+
+fn step(step: &str, result: libc::c_int) -> Result<(), Refusal> {
+    if result == 0 { Ok(()) } else { Err(Refusal::call(step, &io::Error::last_os_error())) }
+}
+
+/// A mount of `path` alone, attached nowhere yet.
+fn keep(path: &Path) -> Result<Kept, Refusal> {
+    let tree = open_tree(CWD, path, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)
+        .map_err(|errno| Refusal::call(format!("open_tree {}", path.display()), &errno.into()))?;
+    Ok((tree, c_path(path)?))
+}
+
+const SCRATCH: &CStr = c"/dev/shm";
+
+/// A /dev/shm of the worker's own, with room for `bytes`.
+fn mount_scratch(bytes: u64) -> Result<(), Refusal> {
+    let (name, flags) = (c"tmpfs".as_ptr(), libc::MS_NOSUID | libc::MS_NODEV);
+    let options = CString::new(format!("mode=1777,size={bytes}")).map_err(|error| error.to_string())?;
+    // SAFETY: strings that live as long as the call; an empty file system in memory, in our own namespace.
+    step("mounting a tmpfs on /dev/shm", unsafe {
+        libc::mount(name, SCRATCH.as_ptr(), name, flags, options.as_ptr().cast())
+    })
+}
+
+/// Shows this machine's own places, the target among them, below another root.
+fn bind_places(root: &Path) -> Result<(), Refusal> {
+    for name in PLACES {
+        let (from, to) = (c_path(Path::new(name))?, c_path(&root.join(&name[1..]))?);
+        let (null, flags) = (std::ptr::null(), libc::MS_BIND | libc::MS_REC);
+        // SAFETY: valid paths; a bind mount in our own namespace.
+        step(&format!("binding {name} below {}", root.display()), unsafe {
+            libc::mount(from.as_ptr(), to.as_ptr(), null, flags, null.cast())
+        })?;
+    }
+    Ok(())
+}
+
+fn change_root(root: &Path) -> Result<(), Refusal> {
+    rustix::process::chroot(root).map_err(|errno| Refusal::call("chroot", &errno.into()))?;
+    std::env::set_current_dir("/").map_err(|error| Refusal::call("chdir", &error))
+}
+
+/// Places of a machine that no other's files stand for.
+pub const PLACES: [&str; 5] = ["/dev", "/proc", "/sys", "/run", "/tmp"];
+
+/// The devices that any program may expect.
+const DEVICES: [&CStr; 5] = [c"/dev/null", c"/dev/zero", c"/dev/full", c"/dev/random", c"/dev/urandom"];
+
+/// Each becomes a mount of its own, which can be opened where all others cannot.
+fn bind_devices() {
+    let null = std::ptr::null();
+    for path in DEVICES {
+        // SAFETY: constant strings; a bind mount of a file onto itself, in our own namespace.
+        unsafe { libc::mount(path.as_ptr(), path.as_ptr(), null, libc::MS_BIND, null.cast()) };
+    }
+}
+
+// linux/mount.h: MOUNT_ATTR_*.
+const RDONLY: u64 = 0x1;
+const NOSUID: u64 = 0x2;
+const NODEV: u64 = 0x4;
+
+struct MountAttr {
+    set: u64,
+    clear: u64,
+}
+
+fn mount_setattr(path: &std::ffi::CStr, flags: u32, attr: &MountAttr) -> io::Result<()> {
+    // The kernel's struct mount_attr: attr_set, attr_clr, propagation, userns_fd.
+    let raw: [u64; 4] = [attr.set, attr.clear, 0, 0];
+    // SAFETY: a valid path and a structure of the size that is passed.
+    let result = unsafe {
+        libc::syscall(libc::SYS_mount_setattr, libc::AT_FDCWD, path.as_ptr(), flags, raw.as_ptr(), size_of_val(&raw))
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn c_path(path: &Path) -> Result<CString, Refusal> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| "a path holds a zero byte".into())
+}
+
+/// Group before user: afterwards there is no right to change either. Raw calls, for this process has one thread.
+fn become_user(uid: u32, gid: u32) -> Result<(), TestbedError> {
+    // SAFETY: changes only our own credentials.
+    unsafe {
+        check(libc::setgroups(0, std::ptr::null()), "giving up groups")?;
+        check(libc::setresgid(gid, gid, gid), "changing the group")?;
+        check(libc::setresuid(uid, uid, uid), "changing the user")?;
+    }
+    if uid != 0 {
+        // SAFETY: must fail; if it does not, this process is still root.
+        let regained = unsafe { libc::setresuid(0, 0, 0) } == 0;
+        if regained {
+            return Err(TestbedError::machine("the worker cannot be confined").tried("it could become root again"));
+        }
+    }
+    Ok(())
+}
+
+/// The capabilities that a worker keeps when root was forced: power over files, none over the machine.
+/// CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_FSETID (linux/capability.h: 0 to 4).
+const FILE_CAPABILITIES: u32 = 0b1_1111;
+
+/// What no exec may bring back. Errors mean that there is no right to drop, so nothing to bring back either, or that
+/// the number is beyond the last capability.
+fn drop_bounding_set() {
+    for capability in 0..64 {
+        // SAFETY: drops a right of our own process.
+        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+    }
+}
+
+fn drop_capabilities(keep_files: bool) -> Result<(), TestbedError> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: i32,
+    }
+    /// `_LINUX_CAPABILITY_VERSION_3`.
+    const VERSION: u32 = 0x2008_0522;
+    let keep = if keep_files { FILE_CAPABILITIES } else { 0 };
+    let header = Header { version: VERSION, pid: 0 };
+    // {effective, permitted, inheritable}, of the low and of the high 32 capabilities.
+    let mut data = [[0u32; 3]; 2];
+    // SAFETY: structures as capget(2) and capset(2) have them for version 3. Only rights that are there are kept.
+    unsafe {
+        let got = libc::syscall(libc::SYS_capget, &header, data.as_mut_ptr());
+        check(got as libc::c_int, "reading capabilities")?;
+        let kept = data[0][1] & keep;
+        data = [[kept, kept, 0], [0; 3]];
+        let set = libc::syscall(libc::SYS_capset, &header, data.as_ptr());
+        check(set as libc::c_int, "giving up capabilities")
+    }
+}
+
+/// linux/mempolicy.h: allocate from these nodes, or fail.
+const MPOL_BIND: libc::c_int = 2;
+
+/// Runs this process on `cpus` alone; anywhere where the list is empty.
+fn to_processors(cpus: &[u32]) -> Result<(), TestbedError> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let fail = |tried: String| TestbedError::trial("the worker cannot be bound to its processors").tried(tried);
+    let known = |cpu: &u32| (*cpu as usize) < CpuSet::MAX_CPU;
+    if !cpus.iter().all(known) {
+        return Err(fail(format!("fsb binds to the first {} at most", CpuSet::MAX_CPU)));
+    }
+    let mut wanted = CpuSet::new();
+    cpus.iter().for_each(|cpu| wanted.set(*cpu as usize));
+    sched_setaffinity(None, &wanted)
+        .map_err(|errno| fail(format!("sched_setaffinity: {}", describe(&errno.into()))))?;
+    // A cpuset may leave fewer than were asked for, without an error.
+    match sched_getaffinity(None) {
+        Ok(bound) if bound == wanted => Ok(()),
+        Ok(bound) => Err(fail(format!("only {} of {} are allowed here", bound.count(), wanted.count()))),
+        Err(errno) => Err(fail(format!("sched_getaffinity: {}", describe(&errno.into())))),
+    }
+}
+
+/// Takes this process's memory from `nodes` alone; from anywhere where the list is empty.
+fn to_memory(nodes: &[u32]) -> Result<(), TestbedError> {
+    let Some(last) = nodes.iter().max() else { return Ok(()) };
+    const BITS: usize = libc::c_ulong::BITS as usize;
+    let mut mask = vec![0 as libc::c_ulong; *last as usize / BITS + 1];
+    nodes.iter().for_each(|node| mask[*node as usize / BITS] |= 1 << (*node as usize % BITS));
+    // The kernel takes one bit less than the given number.
+    let bits = mask.len() * BITS + 1;
+    // SAFETY: a mask of at least that many bits less one, read only.
+    let answer = unsafe { libc::syscall(libc::SYS_set_mempolicy, MPOL_BIND, mask.as_ptr(), bits) };
+    if answer == 0 {
+        return Ok(());
+    }
+    Err(TestbedError::trial("the worker's memory cannot be bound to its NUMA nodes")
+        .tried(format!("set_mempolicy: {}", describe(&io::Error::last_os_error()))))
+}
+
+/// A worker that is stopped for this number of steps is killed. Steps are counted, not time: while the monitor itself is
+/// stopped with the worker, at most one step passes. The remaining ones are long enough for a run that is stopped and
+/// continued, where the monitor continues an instant before the worker.
+const STOPPED: u32 = 5;
+static STEP: libc::timespec = libc::timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// Forks. Returns in the child; the parent becomes the monitor and never returns. The calling process must have one thread.
+///
+/// # Errors
+///
+/// The kernel's answer to `fork`: the limit of processes, or no memory.
+///
+/// A worker that runs programs of the user is PID 1 of its own PID namespace where the kernel allows one, so that the
+/// kernel ends everything that its programs started when the worker ends, and so that those programs can neither stop nor
+/// kill it. A process enters a new PID namespace only by being forked into it. The parent stays outside as the monitor: it
+/// has no open file, keeps the rights of the agent, kills a worker that was stopped from elsewhere, and ends as the worker
+/// ended.
+fn fork_below() -> io::Result<()> {
+    let heard = signals(&[libc::SIGCHLD, libc::SIGTERM]);
+    let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: this process has one thread by contract. Signals are blocked before the fork, so that a SIGTERM that
+    // arrives early is one that the monitor handles.
+    unsafe {
+        libc::sigprocmask(libc::SIG_BLOCK, &heard, before.as_mut_ptr());
+        let parent = libc::getpid();
+        match libc::fork() {
+            -1 => {
+                let error = io::Error::last_os_error();
+                libc::sigprocmask(libc::SIG_SETMASK, before.as_ptr(), null_mut());
+                Err(error)
+            }
+            0 => {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                // In a PID namespace of our own the parent has the number 0.
+                if ![0, parent].contains(&libc::getppid()) {
+                    libc::_exit(127);
+                }
+                libc::sigprocmask(libc::SIG_SETMASK, before.as_ptr(), null_mut());
+                Ok(())
+            }
+            worker => watch(worker, &heard),
+        }
+    }
+}
+
+fn signals(numbers: &[libc::c_int]) -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: the set is initialised before it is read.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for number in numbers {
+            libc::sigaddset(set.as_mut_ptr(), *number);
+        }
+        set.assume_init()
+    }
+}
+
+/// The monitor's whole life. SIGTERM asks it to kill the worker; it ends only after the worker, and as the worker did.
+fn watch(worker: libc::pid_t, heard: &libc::sigset_t) -> ! {
+    // SAFETY: properties and descriptors of our own process. Standard error stays, for the reason of a kill.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::syscall(libc::SYS_close_range, 0, 1, 0);
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
+    }
+    let mut steps_left: Option<u32> = None;
+    loop {
+        let mut status = 0;
+        // SAFETY: waits for our own child without blocking; `status` is valid.
+        while unsafe { libc::waitpid(worker, &mut status, libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED) } > 0 {
+            if libc::WIFSTOPPED(status) {
+                steps_left = Some(STOPPED);
+            } else if libc::WIFCONTINUED(status) {
+                steps_left = None;
+            } else {
+                end_as(status);
+            }
+        }
+        if steps_left == Some(0) {
+            steps_left = None;
+            let why = b"it was stopped by a signal and did not continue\n";
+            // SAFETY: a valid buffer; our own child, not yet waited for.
+            unsafe {
+                libc::write(2, why.as_ptr().cast(), why.len());
+                libc::kill(worker, libc::SIGKILL);
+            }
+            continue;
+        }
+        let time = if steps_left.is_some() { &raw const STEP } else { null() };
+        // SAFETY: waits for blocked signals; the time is valid or absent.
+        let signal = unsafe { libc::sigtimedwait(heard, null_mut(), time) };
+        if signal < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN) {
+            steps_left = steps_left.map(|left| left - 1);
+        }
+        if signal == libc::SIGTERM {
+            // SAFETY: our own child, not yet waited for.
+            unsafe { libc::kill(worker, libc::SIGKILL) };
+        }
+    }
+}
+
+/// Ends this process as its child ended, so that the agent, which waits for it, learns how.
+fn end_as(status: libc::c_int) -> ! {
+    // SAFETY: signals of our own process; then it ends without running destructors.
+    unsafe {
+        if libc::WIFSIGNALED(status) {
+            let signal = libc::WTERMSIG(status);
+            libc::signal(signal, libc::SIG_DFL);
+            libc::sigprocmask(libc::SIG_UNBLOCK, &signals(&[signal]), null_mut());
+            libc::raise(signal);
+        }
+        libc::_exit(super::exit_code(status))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a thread of its own: both concern the calling thread.
+    fn apart<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> T {
+        std::thread::spawn(look).join().unwrap()
+    }
+
+    #[test]
+    fn a_processor_that_is_there_can_be_chosen() {
+        let first = apart(|| {
+            let all = sched_getaffinity(None).unwrap();
+            let first = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap();
+            to_processors(&[first as u32]).unwrap();
+            let bound = sched_getaffinity(None).unwrap();
+            (bound.count(), bound.is_set(first))
+        });
+        assert_eq!(first, (1, true));
+        assert!(apart(|| to_processors(&[CpuSet::MAX_CPU as u32 - 1])).is_err());
+        assert!(apart(|| to_processors(&[1 << 15])).is_err());
+    }
+
+    #[test]
+    fn no_binding_changes_nothing() {
+        apart(|| {
+            let before = sched_getaffinity(None).unwrap();
+            to_processors(&[]).unwrap();
+            to_memory(&[]).unwrap();
+            assert!(sched_getaffinity(None).unwrap() == before);
+        });
+    }
+}

@@ -1,0 +1,99 @@
+//! Units of systemd, by its own program.
+//!
+//! Untested on machines with systemd: tests bring a program that answers like `systemctl`.
+
+use std::ffi::OsStr;
+
+use super::program;
+use crate::error::Refusal;
+
+const SYSTEMCTL: &str = "systemctl";
+
+/// What systemd knows of a unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unit {
+    /// Its whole name, with the suffix.
+    pub name: String,
+    /// Whether there is such a unit.
+    pub exists: bool,
+    /// Whether it runs or waits: a timer or socket waits.
+    pub active: bool,
+    /// Whether it may be stopped and started by hand.
+    pub stoppable: bool,
+    /// Timers, sockets and paths that start it.
+    pub triggered_by: Vec<String>,
+}
+
+/// Whether systemd manages this machine; why not.
+pub fn present() -> Result<(), Refusal> {
+    let program = program::find(SYSTEMCTL).ok_or("no systemd: systemctl is missing")?;
+    let output = program::run(&program, &["show", "--property=Version"]).map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    // What it says takes lines, and comes to this.
+    Err("systemd does not manage this machine".into())
+}
+
+/// Asks for a unit. A name without a suffix is a service.
+pub fn unit(name: &str) -> Result<Unit, Refusal> {
+    const PROPERTIES: &str =
+        "--property=Id,LoadState,ActiveState,CanStop,CanStart,RefuseManualStop,RefuseManualStart,TriggeredBy";
+    let output = call(&["show", PROPERTIES, "--", name])?;
+    Ok(parse(name, &output))
+}
+
+/// Stops a unit and waits until it is down.
+pub fn stop(name: &str) -> Result<(), Refusal> {
+    call(&["stop", "--", name]).map(drop)
+}
+
+/// Starts a unit and waits until it is up.
+pub fn start(name: &str) -> Result<(), Refusal> {
+    call(&["start", "--", name]).map(drop)
+}
+
+fn call(arguments: &[&str]) -> Result<String, Refusal> {
+    let program = program::find(SYSTEMCTL).ok_or("systemctl is missing")?;
+    let words: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+    let output = program::run(&program, &words).map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let verb = arguments.first().copied().unwrap_or_default();
+    Err(format!("systemctl {verb}: {}: {}", output.status, program::last_lines(&output.stderr)).into())
+}
+
+fn parse(asked: &str, text: &str) -> Unit {
+    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).unwrap_or("");
+    let allowed = value("RefuseManualStop") != "yes" && value("RefuseManualStart") != "yes";
+    Unit {
+        name: if value("Id").is_empty() { asked.to_owned() } else { value("Id").to_owned() },
+        exists: value("LoadState") == "loaded",
+        active: matches!(value("ActiveState"), "active" | "reloading" | "activating"),
+        // CanStop says no of units that are not running in some versions: what cannot start again must not be stopped.
+        stoppable: allowed
+            && value("CanStart") != "no"
+            && (value("ActiveState") != "active" || value("CanStop") != "no"),
+        triggered_by: value("TriggeredBy").split_whitespace().map(str::to_owned).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn properties_are_read_by_name() {
+        let text = "Id=cron.service\nLoadState=loaded\nActiveState=active\nCanStart=yes\nCanStop=yes\n\
+                    RefuseManualStart=no\nRefuseManualStop=no\nTriggeredBy=a.timer b.socket\n";
+        let cron = parse("cron", text);
+        assert_eq!((cron.name.as_str(), cron.exists, cron.active, cron.stoppable), ("cron.service", true, true, true));
+        assert_eq!(cron.triggered_by, ["a.timer", "b.socket"]);
+        let refuses = text.replace("RefuseManualStop=no", "RefuseManualStop=yes");
+        assert!(!parse("cron", &refuses).stoppable);
+        assert!(!parse("cron", &text.replace("CanStop=yes", "CanStop=no")).stoppable);
+        let missing = parse("crom", "Id=crom.service\nLoadState=not-found\nActiveState=inactive\n");
+        assert!(!missing.exists && !missing.active);
+    }
+}
