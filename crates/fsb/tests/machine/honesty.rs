@@ -206,3 +206,22 @@ fn strace_sees_what_the_names_of_the_workloads_say() {
         assert_eq!(*offsets.last().unwrap(), (blocks as u64 - 1) * 4096);
     }
 }
+
+/// Before each cold sample the page cache is dropped, also on the disk from which fsb itself was started.
+#[test]
+fn fsb_does_not_read_itself_again_before_a_cold_sample() {
+    needs!(root);
+    let scratch = scratch();
+    // Both lie on one disk, as for a program in /usr/bin and an image in /var.
+    let program = scratch.path().join("fsb");
+    fs::copy(FSB, &program).unwrap();
+    let run = ["run", "ext4", "--workload", "read,file_size=16M,cache=cold", "--size", "320M", "--blocks", "3"];
+    let mut command = Command::new(&program);
+    command.args(run).args(["--control", "guest-memory=off", "-q", "--out", "run"]).current_dir(scratch.path());
+    expect_code(&command.output().unwrap(), 0);
+    let trials = counting(&scratch.path().join("run"));
+    let others = trials.iter().filter(|trial| trial["phase"] == "measured");
+    let least = others.map(|trial| trial["observed"]["watched"]["others_device_bytes"].as_f64().unwrap());
+    let least = least.fold(f64::INFINITY, f64::min);
+    assert!(least < 2e6, "{least} bytes of others in each sample");
+}
