@@ -280,6 +280,7 @@ fn unjudged_name(unjudged: Unjudged) -> &'static str {
         Unjudged::OneRun => "one_run",
         Unjudged::FewRuns => "few_runs",
         Unjudged::NoSharedSession => "no_shared_session",
+        Unjudged::Withheld => "withheld",
     }
 }
 

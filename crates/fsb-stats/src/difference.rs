@@ -94,7 +94,7 @@ impl Difference {
     pub(super) fn has_interval(&self) -> bool {
         let known = match self.is_of_runs() {
             true => match self.unjudged {
-                Some(Unjudged::OneRun | Unjudged::NoSharedSession) => false,
+                Some(Unjudged::OneRun | Unjudged::NoSharedSession | Unjudged::Withheld) => false,
                 Some(Unjudged::FewRuns) => self.n >= 2,
                 None => true,
             },

@@ -30,6 +30,7 @@ fn reason(unjudged: Unjudged) -> String {
             "the sides were measured in different sessions (boot and day): the variation between sessions is unknown"
                 .to_owned()
         }
+        Unjudged::Withheld => "because the report of a run does not judge it (see the warnings)".to_owned(),
     }
 }
 
@@ -39,6 +40,7 @@ pub fn remedy_of(document: &Document) -> Option<String> {
     let unjudged: BTreeSet<Unjudged> = levels.filter_map(|level| level.unjudged).collect();
     let stated = "state how much runs vary, for example with --between 5%";
     match unjudged.first()? {
+        Unjudged::Withheld => None,
         Unjudged::NoSharedSession => Some(format!("measure both sides in one session by turns, or {stated}")),
         _ => Some(format!(
             "make at least {FEWEST_RUNS_JUDGED} runs on each side (NAME=RUN,RUN,RUN), in the same session, or {stated}"

@@ -1,6 +1,7 @@
 //! Numbers side by side, and nothing said about which is better: for sets that were held in ways that do not compare.
 
 use super::document::{Colour, Document, Grid, Operation};
+use crate::runs::Unjudged;
 use crate::verdict::Verdict;
 
 impl Document {
@@ -20,7 +21,12 @@ impl Document {
         if meant.peek().is_none() {
             return;
         }
-        meant.for_each(of_operation);
+        meant.for_each(|operation| {
+            of_operation(operation);
+            for level in operation.estimate.against.values_mut().flatten() {
+                level.unjudged = level.unjudged.or(Some(Unjudged::Withheld));
+            }
+        });
         self.findings.retain(|found| !is_meant(&found.workload));
         self.warnings.push(why);
     }

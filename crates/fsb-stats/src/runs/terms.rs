@@ -50,6 +50,8 @@ pub enum Unjudged {
     FewRuns,
     /// The two sides were measured in different sessions, and the variation between sessions is unknown.
     NoSharedSession,
+    /// The report of a run does not judge the workload.
+    Withheld,
 }
 
 /// Knowledge about a pair of sets that holds for every case.

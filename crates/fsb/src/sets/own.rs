@@ -100,10 +100,13 @@ impl OwnRun {
         (targets, warnings)
     }
 
-    /// Workloads that its report does not judge: one sample a block, and most trials were affected by interference or
-    /// invalid; memory that was not touched first; another run beside it.
+    /// Workloads that its report does not judge: one sample a block, or one target, and most trials were affected by
+    /// interference or invalid; memory that was not touched first; another run beside it.
     pub(super) fn withheld(&self) -> BTreeSet<String> {
-        let spoilt = self.trials.mostly_spoilt().filter(|label| !in_rounds(&self.record, label)).map(str::to_owned);
+        // In rounds interference affects all targets of a run alike, and so a target that is compared with another run not.
+        let is_alone = self.record.plan.targets.len() == 1;
+        let spoilt = self.trials.mostly_spoilt().filter(|label| is_alone || !in_rounds(&self.record, label));
+        let spoilt = spoilt.map(str::to_owned);
         let writes = |label: &str| self.trials.cells.iter().any(|cell| cell.workload == label && cell.writes);
         spoilt.chain(withheld_by_record(&self.record, writes)).collect()
     }

@@ -145,6 +145,22 @@ fn verdicts_of_visits_that_were_mostly_disturbed_are_withheld() {
     );
 }
 
+/// Of a target alone interference affects one side of a comparison, in rounds, too.
+#[test]
+fn runs_of_one_target_that_were_mostly_disturbed_are_compared_without_a_verdict() {
+    let scratch = scratch();
+    for (out, target) in [("old", "a=null,disturbed=100%"), ("new", "a=null,slowdown=50%")] {
+        expect_code(&run(scratch.path(), out, &[target, "--blocks", "6", "-q"]), 0);
+    }
+    let compared = stdout(&fsb(scratch.path(), &["compare", "old", "new", "--between", "1%", "--format", "json"]));
+    let document: serde_json::Value = serde_json::from_str(&compared).expect("a comparison");
+    for operation in document["operations"].as_array().expect("operations") {
+        for level in operation["estimate"]["against"].as_object().into_iter().flat_map(|against| against.values()) {
+            assert_eq!((&level["verdict"], &level["unjudged"]), (&"not_judged".into(), &"withheld".into()), "{level}");
+        }
+    }
+}
+
 #[test]
 fn a_run_whose_repetitions_all_succeed_is_the_quiet_run() {
     let scratch = scratch();

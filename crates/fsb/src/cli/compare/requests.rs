@@ -63,8 +63,11 @@ pub(super) fn compared(
         None => {}
     }
     for (workload, runs) in &read.withheld {
-        let why =
-            format!("{workload}: not judged, as in the report of {} ('fsb report' names the reason)", runs.join(", "));
+        let why = format!(
+            "{workload}: not judged, as in the report of {0} ('fsb report {1}' names the reason)",
+            runs.join(", "),
+            runs[0]
+        );
         document.withhold_at(workload, why);
     }
     Ok(document)
