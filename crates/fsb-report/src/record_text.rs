@@ -134,11 +134,20 @@ pub fn placement_reason_text(reason: &PlacementReason) -> String {
 
 /// Renders interference in few words and a number: `CPU steal 3 %`.
 pub fn interference_text(interference: &Interference) -> String {
+    sized(interference, "")
+}
+
+/// The same for the largest of several of that kind.
+pub(crate) fn largest_interference_text(interference: &Interference) -> String {
+    sized(interference, "up to ")
+}
+
+fn sized(interference: &Interference, limit: &str) -> String {
     match interference {
-        Interference::CpuSteal { share } => format!("CPU steal {:.0} %", share * 100.0),
-        Interference::OtherProcesses { share } => format!("other processes' CPU {:.0} %", share * 100.0),
+        Interference::CpuSteal { share } => format!("CPU steal {limit}{:.0} %", share * 100.0),
+        Interference::OtherProcesses { share } => format!("other processes' CPU {limit}{:.0} %", share * 100.0),
         Interference::OtherDiskIo { bytes_per_second } => {
-            format!("others' I/O on the disk {:.1} MiB/s", bytes_per_second / f64::from(1 << 20))
+            format!("others' I/O on the disk {limit}{:.1} MiB/s", bytes_per_second / f64::from(1 << 20))
         }
         Interference::ThermalThrottling { events } => format!("processors throttled by heat, events {events:.0}"),
         Interference::Stopped { processes } => format!("stopped by a signal for a while, processes {processes:.0}"),

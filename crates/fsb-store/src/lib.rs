@@ -24,7 +24,7 @@ use fsb_model::{RunRecord, Trial};
 use rustix::fs::OFlags;
 
 pub use author::{Act, Author};
-pub use error::{CODES, StoreError};
+pub use error::{CODES, NO_RUN, StoreError};
 pub use output::{append, check as check_output, check_existing, replace, replace_with};
 pub use path::absolute;
 pub use read::{Contents, Journal, Line, RUN_FILE, Reader, TRIALS_FILE, read};

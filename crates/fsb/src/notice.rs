@@ -44,6 +44,7 @@ notices! {
     TRIAL_FAILED = "note/trial-failed", "target, workload, retried", "A trial failed or was invalid.";
     BLOCK_RETRIED = "note/block-retried", "trials", "Trials of an unfinished block are retried by --resume.";
     RECORDED = "note/recorded", "path, calls, threads, outside, ebpf", "fsb record wrote a trace.";
+    LAST_RUN = "note/last-run", "path", "fsb report without a directory prints the last run.";
     WATCHING = "note/watching", "seconds", "fsb doctor watches other load for that long.";
 }
 

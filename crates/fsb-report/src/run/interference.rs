@@ -6,7 +6,7 @@ use std::mem::discriminant;
 use fsb_model::{Interference, Phase};
 
 use super::shown::ShownTrial;
-use crate::record_text::interference_text;
+use crate::record_text::{interference_text, largest_interference_text};
 use crate::show::{counted, listed};
 
 /// `CPU steal 3 %: 4 of 180 trials affected and retried`; `None` if interference affected no trial.
@@ -82,22 +82,28 @@ pub(super) fn preface(trials: &[ShownTrial]) -> Option<String> {
     Some(format!("With interference in {some} of {all} ({}): ", listed(&share.causes)))
 }
 
-/// Returns each kind of interference once, with the largest of its sizes.
+/// Returns each kind of interference once, with the largest of its sizes, after "up to" if they differ.
 fn causes(affected: &[&ShownTrial]) -> Vec<String> {
-    let mut largest: Vec<&Interference> = Vec::new();
+    let mut largest: Vec<(&Interference, bool)> = Vec::new();
     for found in affected.iter().flat_map(|trial| &trial.extras().interference) {
         let is_text = matches!(found, Interference::Text(_) | Interference::Unknown(_));
         let same = |known: &Interference| match is_text {
             true => known == found,
             false => discriminant(known) == discriminant(found),
         };
-        match largest.iter_mut().find(|known| same(known)) {
-            Some(known) if found.size() > known.size() => *known = found,
+        match largest.iter_mut().find(|(known, _)| same(known)) {
+            Some((known, differ)) if found.size() != known.size() => {
+                *differ = true;
+                if found.size() > known.size() {
+                    *known = found;
+                }
+            }
             Some(_) => {}
-            None => largest.push(found),
+            None => largest.push((found, false)),
         }
     }
-    let mut causes: Vec<String> = largest.into_iter().map(interference_text).collect();
+    let text = |(found, differ)| if differ { largest_interference_text(found) } else { interference_text(found) };
+    let mut causes: Vec<String> = largest.into_iter().map(text).collect();
     causes.sort();
     causes
 }
@@ -131,14 +137,14 @@ mod tests {
         let steal = |share| Interference::CpuSteal { share };
         let three: &[Interference] = &[steal(0.03)];
         let once = with(&[(0, three, true), (0, &[steal(0.02)], true), (5, three, true)]).unwrap();
-        assert!(once.starts_with("CPU steal 3 %: 2 of "), "{once}");
+        assert!(once.starts_with("CPU steal up to 3 %: 2 of "), "{once}");
         assert!(once.contains(" trials affected and retried; "), "{once}");
         let kept = with(&[
             (0, three, true),
             (0, &[steal(0.12), Interference::OtherDiskIo { bytes_per_second: 4194304.0 }], false),
         ])
         .unwrap();
-        assert!(kept.starts_with("CPU steal 12 % and others' I/O on the disk 4.0 MiB/s: 1 of "), "{kept}");
+        assert!(kept.starts_with("CPU steal up to 12 % and others' I/O on the disk 4.0 MiB/s: 1 of "), "{kept}");
         assert!(kept.contains(" affected, 1 of them retried, 1 affected to the end and analysed"), "{kept}");
         let micro = with(&[(3, three, false)]).unwrap();
         assert!(micro.contains("affected and not retried"), "{micro}");

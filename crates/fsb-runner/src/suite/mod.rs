@@ -168,7 +168,10 @@ pub fn find(name: &str) -> Result<PlanFile, PlanError> {
             let message = format!("unknown suite '{shown}', which is a workload");
             return PlanError::unknown_suite(&message, &format!("run it with --workload {shown}"));
         }
-        let near = nearest::nearest(name, REGISTRY.iter().map(|suite| suite.name));
+        let letters = |text: &str| text.chars().filter(char::is_ascii_alphabetic).collect::<String>().to_lowercase();
+        let is_of_role = |suite: &&Suite| suite.machine.is_some_and(|machine| letters(machine) == letters(name));
+        let of_role = REGISTRY.iter().find(is_of_role).map(|suite| suite.name);
+        let near = of_role.or_else(|| nearest::nearest(name, REGISTRY.iter().map(|suite| suite.name)));
         let near = near.map_or_else(String::new, |near| format!("did you mean '{near}'? "));
         PlanError::unknown_suite(&format!("unknown suite '{shown}'"), &format!("{near}'fsb list suites' shows all"))
     })?;

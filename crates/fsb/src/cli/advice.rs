@@ -26,6 +26,11 @@ static FOREIGN: &[Foreign] = &[
     },
     Foreign {
         commands: &["run", "choose"],
+        options: &["--mount-options", "--mount", "--options", "--opts"],
+        help: "write mount options after the file system: fsb run ext4,noatime",
+    },
+    Foreign {
+        commands: &["run", "choose"],
         options: &["--runtime", "--time", "--duration", "--time_based", "--timeout"],
         help: "limit the time with --budget 5m",
     },

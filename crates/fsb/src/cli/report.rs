@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fsb_codes::notice;
 use fsb_model::nearest;
 use fsb_report::choice::Choice;
 use fsb_report::{Report, commands};
+use fsb_store::{NO_RUN, RUN_FILE, StoreError};
 
 use crate::results::{self, Output};
-use crate::stderr::say;
+use crate::stderr::{notify, say};
 use crate::stored::Stored;
 use crate::{code, earlier, exit, stored};
 
@@ -46,7 +48,11 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
             exit::advised(&code::MISSING, "no run in fsb-results", "name the directory of a run: fsb report DIR")
         })?,
     };
-    let run = stored::read(&directory)?;
+    if arguments.directory.is_none() {
+        let path = directory.display().to_string();
+        notify(&notice::LAST_RUN, [("path", path.as_str().into())], &format!("run: {path}"));
+    }
+    let run = stored::read(&directory).map_err(|error| of_no_run(&directory, error))?;
     run.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
     if let Some(only) = &arguments.commands {
         print_commands(&run, only.as_deref())?;
@@ -61,6 +67,34 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let summary = earlier::with_last_run(summary, &run.record, &directory);
     arguments.output.emit(&Report::of_shown(&summary, &run.trials))?;
     Ok(exit::DONE)
+}
+
+/// The error for a path that is no run, with what it is instead.
+fn of_no_run(path: &Path, error: StoreError) -> anyhow::Error {
+    if !matches!(error, StoreError::NoRun(_)) {
+        return error.into();
+    }
+    let shown = path.display();
+    if std::fs::symlink_metadata(path).is_err() {
+        let help = match path.extension() {
+            Some(_) => format!("name the run before the file to write: fsb report RUN -o {shown}"),
+            None => "name the directory of a run, such as one in fsb-results".to_owned(),
+        };
+        return exit::advised(&NO_RUN, format!("{shown} does not exist"), help);
+    }
+    let is_run = |path: &Path| path.join(RUN_FILE).is_file();
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    match entries.filter(|entry| is_run(entry)).max() {
+        Some(run) => exit::advised(
+            &NO_RUN,
+            format!("{shown} is a directory of several runs"),
+            format!(
+                "print one of them, such as fsb report {}, or compare them with fsb compare {shown}",
+                run.display()
+            ),
+        ),
+        None => error.into(),
+    }
 }
 
 /// Prints the commands of all targets, the winner first, or of one.

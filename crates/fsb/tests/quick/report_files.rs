@@ -121,3 +121,18 @@ fn colour_follows_the_option_and_the_environment() {
         assert_eq!(has_colour(arguments, variable), expected, "{arguments:?} {variable:?}");
     }
 }
+
+#[test]
+fn a_path_that_is_no_run_is_told_what_it_is() {
+    let scratch = scratch();
+    let run = scratch.path().join("set/run-1");
+    fs::create_dir_all(&run).unwrap();
+    fs::write(run.join("run.json"), "{}").unwrap();
+    let requests: [(&[&str], &str); 4] = [
+        (&["report", "set"], "store/no-run"),
+        (&["report", "nowhere"], "store/no-run"),
+        (&["report", "out.csv"], "store/no-run"),
+        (&["run", "null", "--input", "nosuch", "--", "true"], "input/unreadable"),
+    ];
+    expect_refusals("no_run", scratch.path(), &requests);
+}

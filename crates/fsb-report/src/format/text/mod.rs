@@ -33,13 +33,12 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
         screen.say(&format!("warning: {condition}"), "", "  ");
     }
     screen.say(&view.headline(), "", "");
-    // Of one case the headline says what the signs mean.
     let is_single = view.rows.len() == 1 && view.trust.is_some();
     if is_single {
         screen.compact();
     }
     table(&mut screen, &view, &names);
-    for note in view.legend.iter().filter(|_| !is_single) {
+    for note in &view.legend {
         screen.say(note, "  ", "  ");
     }
     for detail in compare::view::details(&view) {

@@ -93,6 +93,10 @@ impl CommandArguments {
                 )),
             };
         }
+        if let Some(missing) = self.input.iter().find(|input| runs_here && !Path::new(input).exists()) {
+            let message = format!("--input {missing}: no such file or directory");
+            return Err(exit::failure_about(&code::UNREADABLE, [("path", missing.as_str().into())], message));
+        }
         if self.input.is_empty() && self.setup.is_none() && self.prepare.is_none() {
             check_program(&self.command)?;
             if runs_here {

@@ -381,6 +381,9 @@ fn check_word(text: &str, budget: Option<&str>) -> anyhow::Result<()> {
     let help = match std::fs::metadata(text) {
         Ok(found) if found.is_dir() => format!("to measure the directory, write ./{text}"),
         Ok(_) => format!("{text} is a file: name a file system, a directory, or a plan that ends with .toml"),
+        Err(_) if suite::REGISTRY.iter().any(|suite| suite.name == text) => {
+            format!("to run the suite, write --suite {text}")
+        }
         Err(_) if is_program(text) && !text.starts_with("mkfs.") => {
             "to measure a command, write it after --: fsb run ext4 -- COMMAND".to_owned()
         }
