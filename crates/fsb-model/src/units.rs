@@ -30,7 +30,7 @@ pub enum UnitError {
     #[error("'{0}' is not a duration: write a number with ms, s, m or h, such as 90s or 5m")]
     Duration(String),
     /// Not a percentage.
-    #[error("'{0}' is not a percentage: write a number such as 3%")]
+    #[error("'{0}' is not a percentage above 0: write a number such as 3%")]
     Percent(String),
 }
 

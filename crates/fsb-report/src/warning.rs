@@ -87,11 +87,11 @@ pub(crate) fn unbacked_memory_text(cause: &UnbackedMemory) -> String {
     match cause {
         UnbackedMemory::LeftAlone => "guest memory was left as it was (--control guest-memory=off)".to_owned(),
         UnbackedMemory::TouchedInPart { touched, needed, seconds } => format!(
-            "only {} of free memory touched in {seconds:.1} s; the run may need {}",
+            "the hypervisor backs only {} of the {} of memory that the run may need, after {seconds:.1} s",
             bytes(*touched),
             bytes(*needed)
         ),
-        UnbackedMemory::Untouchable { error } => format!("free memory could not be touched: {error}"),
+        UnbackedMemory::Untouchable { error } => format!("free memory cannot be backed: {error}"),
         UnbackedMemory::Reported { file } => {
             format!("free-page reporting stays on: {} cannot be written", file.display())
         }

@@ -44,8 +44,8 @@ pub fn start_in_cgroup(command: &mut Command, file: File) {
     }
 }
 
-/// The front's descriptors were closed by exec, but not those that it inherited itself: the pipe of a shell would not
-/// end as long as this process holds it.
+/// Closes all descriptors but standard input, output and error. exec closed those that the front opened, but not those that it
+/// inherited: the pipe of a shell would not end as long as this process holds it.
 pub fn close_inherited() {
     // SAFETY: closes descriptors that nothing in this process owns, for it has just begun.
     let closed = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
@@ -61,17 +61,17 @@ pub fn close_inherited() {
     }
 }
 
-/// What follows the name, which stands in parentheses and may itself hold blanks and parentheses.
+/// Returns the fields after the name, which is in parentheses and may itself hold blanks and parentheses.
 fn after_name(stat: &str) -> Option<&str> {
     stat.rsplit_once(')').map(|(_, rest)| rest)
 }
 
-/// The state of a process, such as `Z`, in /proc/PID/stat.
+/// Returns the state of a process, such as `Z`, from its /proc/PID/stat.
 pub fn state(stat: &str) -> Option<char> {
     after_name(stat)?.trim_start().chars().next()
 }
 
-/// A numeric field of /proc/PID/stat beyond the third, counted from 1 as in proc_pid_stat(5).
+/// Returns a numeric field of /proc/PID/stat beyond the third, counted from 1 as in proc_pid_stat(5).
 pub fn stat_field(stat: &str, number: usize) -> Option<u64> {
     after_name(stat)?.split_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::mark;
 use crate::record_text::stop_reason_text;
-use crate::run::{ShownTrial, risks};
+use crate::run::{ShownTrial, interference, risks};
 use crate::warning::warning_text;
 
 pub use replay::Replay;
@@ -178,7 +178,7 @@ impl Choice {
             effects: effects(record, trials, &replay),
             finished: record.stop_reason.as_ref().map(stop_reason_text),
             facts: facts(record),
-            warnings: record.warnings.iter().map(warning_text).collect(),
+            warnings: record.warnings.iter().map(warning_text).chain(interference::warning_of_some(trials)).collect(),
         })
     }
 

@@ -36,8 +36,8 @@ struct Scale {
 }
 
 impl Scale {
-    /// All points are on the axis. Intervals are as far as they are no longer than all points are apart: a wild one
-    /// would squeeze the others.
+    /// All points are on the axis, and what lies within the range of the points, or the median length of an interval, beyond
+    /// them: a wild interval would squeeze the others.
     fn of(view: &View<'_>, area: Area) -> Scale {
         let of_row = |row: &'_ Row<'_>| -> Vec<Ratio> {
             row.cells.iter().skip(1).filter_map(|cell| ratio_of(view, row, cell)).collect()
@@ -46,9 +46,13 @@ impl Scale {
         let theta = 1.5 * view.theta.ln_1p();
         let logs = found.iter().map(|(ratio, _)| ratio.ln());
         let (lo, hi) = logs.fold((-theta, theta), |(lo, hi), log| (lo.min(log), hi.max(log)));
-        let beyond = (hi - lo).max(0.1);
-        let ends = found.iter().filter_map(|(_, interval)| *interval);
-        let (lo, hi) = ends.fold((lo, hi), |(least, most), end| {
+        let ends = || found.iter().filter_map(|(_, interval)| *interval);
+        let mut lengths: Vec<f64> =
+            ends().map(|end| end.hi.ln() - end.lo.ln()).filter(|length| length.is_finite()).collect();
+        lengths.sort_by(f64::total_cmp);
+        let median = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
+        let beyond = (hi - lo).max(0.1).max(median);
+        let (lo, hi) = ends().fold((lo, hi), |(least, most), end| {
             (least.min(end.lo.ln().max(lo - beyond)), most.max(end.hi.ln().min(hi + beyond)))
         });
         let margin = 0.04 * (hi - lo);

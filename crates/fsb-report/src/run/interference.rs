@@ -41,6 +41,9 @@ pub(super) fn warning(trials: &[ShownTrial]) -> Option<String> {
     Some(format!("{}: {what}; fsb doctor shows the cause", listed(&causes(&disturbed))))
 }
 
+/// If interference affected more of the trials than this, the numbers are less certain than they look.
+pub(super) const SOME: f64 = 0.1;
+
 /// How much of what was analysed was disturbed, and by what.
 pub(super) struct Share {
     pub(super) disturbed: usize,
@@ -72,6 +75,11 @@ pub(super) fn share(trials: &[ShownTrial]) -> impl Iterator<Item = Share> {
         analysed.iter().copied().filter(|trial| !trial.extras().interference.is_empty()).collect();
     let share = Share { disturbed: disturbed.len(), all: analysed.len(), causes: causes(&disturbed) };
     (share.disturbed > 0).then_some(share).into_iter()
+}
+
+/// The share of the trials that interference affected, in words, if it is more than a tenth.
+pub(crate) fn warning_of_some(trials: &[ShownTrial]) -> Option<String> {
+    share(trials).find(|share| share.of_all() > SOME).map(|share| share.words())
 }
 
 /// Returns the beginning of a headline if interference affected more than half of the analysed trials: `With interference in

@@ -14,7 +14,7 @@ mod facts;
 mod geometry;
 pub(crate) mod groups;
 pub(crate) mod headline;
-mod interference;
+pub(crate) mod interference;
 pub(crate) mod latency;
 mod method;
 pub(crate) mod published;

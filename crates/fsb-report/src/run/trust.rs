@@ -1,6 +1,6 @@
 //! How far the numbers of a run can be trusted, in one line, and why.
 
-use fsb_model::{Outcome, Phase, RunRecord, Warning};
+use fsb_model::{Outcome, Phase, RunRecord, UnbackedMemory, Warning};
 use fsb_stats::{FEWEST_JUDGED, Noise};
 
 use super::shown::ShownTrial;
@@ -8,9 +8,6 @@ use super::summary::{Summary, Trust, TrustLevel};
 use super::withheld::{self, Withheld};
 use super::{device, interference};
 use crate::show::counted;
-
-/// Where more of the trials than this were disturbed, or have no value, the numbers are less sure than they look.
-const SOME: f64 = 0.1;
 
 /// Of a run that measured something.
 pub(super) fn of(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Option<Trust> {
@@ -42,7 +39,16 @@ const DOCTOR: Option<&str> = Some("fsb doctor shows what else is running");
 /// The remedy for trials without a value.
 const NOTES: Option<&str> = Some("fsb report --notes shows why");
 /// The remedy for memory that the hypervisor does not back.
-const MEMORY: Option<&str> = Some("a larger --budget touches more memory first");
+fn memory_help(record: &RunRecord) -> Option<&'static str> {
+    record.warnings.iter().find_map(|warning| match warning {
+        Warning::UnbackedMemory { cause: UnbackedMemory::TouchedInPart { .. } } => {
+            Some("with a larger --budget more memory is backed first")
+        }
+        Warning::UnbackedMemory { cause: UnbackedMemory::LeftAlone } => Some("leave out --control guest-memory=off"),
+        Warning::UnbackedMemory { cause: UnbackedMemory::Reported { .. } } => Some("root may stop it: run with sudo"),
+        _ => None,
+    })
+}
 
 /// Whether the line of trust reports the condition, so that its warning need not be printed first.
 pub(super) fn reports(warning: &Warning) -> bool {
@@ -54,7 +60,7 @@ fn low(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<Reas
     let mut found: Vec<Reason> = reasons(summary.unjudged.clone(), None).collect();
     found.extend(withheld::of_run(record, trials).map(|why| Reason { text: why.to_text(), help: why.help() }));
     if judges_nothing(summary) {
-        found.extend(reasons(withheld::memory(record), MEMORY));
+        found.extend(reasons(withheld::memory(record), memory_help(record)));
         let most = interference::share(trials).filter(|share| share.most());
         found.extend(reasons(most.map(|share| share.words()), DOCTOR));
         found.extend(reasons(spoilt(summary), DOCTOR));
@@ -85,8 +91,11 @@ fn fair(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<Rea
     let memory = summary.rows.iter().filter(|row| matches!(row.withheld, Some(Withheld::Memory { .. }))).count();
     let of_memory = withheld::memory(record).filter(|_| memory > 0);
     let workloads = counted(summary.rows.len(), "workload");
-    found.extend(reasons(of_memory.map(|why| format!("{memory} of {workloads} are not judged: {why}")), MEMORY));
-    let some = interference::share(trials).filter(|share| share.of_all() > SOME);
+    found.extend(reasons(
+        of_memory.map(|why| format!("{memory} of {workloads} are not judged: {why}")),
+        memory_help(record),
+    ));
+    let some = interference::share(trials).filter(|share| share.of_all() > interference::SOME);
     found.extend(reasons(some.map(|share| share.words()), DOCTOR));
     found.extend(reasons(spoilt(summary), DOCTOR));
     found.extend(reasons(lost(trials).map(words_of_lost), NOTES));

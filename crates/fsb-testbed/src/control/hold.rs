@@ -1,4 +1,4 @@
-//! Putting a process where the controls of a visit want it, before it is anything of its own.
+//! The cgroups in which the controls of a visit start a process.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,8 +9,7 @@ use fsb_sys::error::{TestbedError, attempt};
 use super::Held;
 use super::memory_limit::MemoryHold;
 
-/// Makes `command` start as `held` says, and where `processes` counts it, if it does: every page that it touches from its
-/// first instruction on is charged to the memory limit.
+/// Makes `command` start in the cgroup of the memory limit, if `held` has one, and in the one whose list is `processes`.
 pub fn hold(command: &mut Command, held: &Held, processes: Option<&Path>) -> Result<(), TestbedError> {
     let memory = match &held.memory {
         Some(MemoryHold::Cgroup(cgroup)) => Some(cgroup.processes()),

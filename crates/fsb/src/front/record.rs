@@ -149,8 +149,30 @@ pub(super) fn close_segment(directory: &mut RunDirectory, record: &mut RunRecord
 
 /// `ext4-xfs-btrfs`, of characters that a shell leaves alone.
 pub fn run_name(plan: &Plan) -> String {
-    let names: Vec<_> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+    name_of(plan.targets.iter().map(|target| target.name.as_str()))
+}
+
+fn name_of<'n>(targets: impl Iterator<Item = &'n str>) -> String {
+    let names: Vec<&str> = targets
+        .map(|name| match name.trim_matches(['.', '/']) {
+            "" => "directory",
+            name => name,
+        })
+        .collect();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.,=".contains(c) { c } else { '-' };
     let name: String = names.join("-").chars().map(plain).take(60).collect();
     name.trim_matches(['-', '.']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_has_a_name_whatever_its_targets_are() {
+        let of = |names: &[&str]| name_of(names.iter().copied());
+        assert_eq!(of(&["ext4", "xfs,noatime"]), "ext4-xfs,noatime");
+        assert_eq!((of(&["."]), of(&["./d1", "./d2/"])), ("directory".to_owned(), "d1-d2".to_owned()));
+        assert_eq!(of(&["/srv/a b", "ext4@/dev/sdb"]), "srv-a-b-ext4--dev-sdb");
+    }
 }

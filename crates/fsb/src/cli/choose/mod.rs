@@ -186,7 +186,8 @@ fn announcement(raced: usize, named: usize, only: bool, budget: &str) -> String 
         _ if only => String::new(),
         _ => "; --list shows them".to_owned(),
     };
-    format!("{raced} candidates race in rounds of {PLACES} targets, for at most {budget}{fewer}")
+    let places = raced.min(PLACES as usize);
+    format!("{raced} candidates race in rounds of {places} targets, for at most {budget}{fewer}")
 }
 
 /// What a choice cannot be printed as is refused before an hour of measuring.
