@@ -52,7 +52,7 @@ impl Default for Roots {
 }
 
 impl Roots {
-    /// The machine as it is seen through a /proc that [`sandbox::host_proc`](crate::sandbox::host_proc) kept open. It
+    /// The machine as it is seen through a /proc that [`sandbox::host_proc`] kept open. It
     /// must stay open.
     pub fn through(proc: &OwnedFd) -> Roots {
         Roots { proc: PathBuf::from(format!("/proc/self/fd/{}", proc.as_raw_fd())), ..Roots::default() }
