@@ -62,3 +62,16 @@ fn a_slow_first_run_leaves_enough_blocks() {
     let warnings = record(&scratch.path().join("run"))["warnings"].to_string();
     assert!(!warnings.contains("too_few_blocks"), "{warnings}");
 }
+
+/// One case needs few lines, but its signs are explained.
+#[test]
+fn the_signs_of_a_single_case_are_explained() {
+    let scratch = scratch();
+    let targets = ["run", "null", "slow=null,slowdown=50%", "--blocks", "6", "--out", "run", "-q", "--", "true"];
+    let output = fsb(scratch.path(), &targets);
+    expect_code(&output, 0);
+    let screen = stdout(&output);
+    assert!(screen.contains("\n  95 % interval. ") && screen.contains("Less is better.\n"), "{screen}");
+    let alone = fsb(scratch.path(), &["run", "null", "--blocks", "6", "--out", "alone", "-q", "--", "true"]);
+    assert!(!stdout(&alone).contains("better"), "{}", stdout(&alone));
+}

@@ -1,5 +1,6 @@
 //! The first screen: the answer, the table, what it rests on.
 
+use fsb_model::metric::Better;
 use textwrap::core::display_width;
 
 use super::member::Format;
@@ -9,7 +10,7 @@ use crate::run::published::{Published, PublishedLayout, PublishedRow};
 use crate::run::{Secondary, Workload};
 use crate::screen::{Column, Names, Part, WIDTH, cut, paint, paragraph, tables};
 use crate::show::{counted, percent};
-use crate::view::{CellView, Detail, TrustView, View};
+use crate::view::{CellView, Detail, TrustView, View, brief_legend};
 
 pub(super) const FORMAT: Format = Format {
     name: "text",
@@ -38,7 +39,8 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
         screen.compact();
     }
     table(&mut screen, &view, &names);
-    for note in &view.legend {
+    let of_one = is_single.then(|| legend_of_one(&view)).filter(|legend| !legend.is_empty());
+    for note in of_one.iter().chain(view.legend.iter().filter(|_| !is_single)) {
         screen.say(note, "  ", "  ");
     }
     for detail in compare::view::details(&view) {
@@ -59,6 +61,18 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
         }
     }
     screen.text()
+}
+
+/// The legend of a single case: its signs in a line.
+fn legend_of_one(view: &View<'_>) -> String {
+    let is_judged = view.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.verdict().is_some());
+    let is_less_better = view.rows.iter().any(|row| row.cells.len() > 1 && row.better == Better::Lower);
+    let parts = [
+        is_judged.then(|| "95 % interval.".to_owned()),
+        brief_legend(&view.rows, view.theta),
+        is_less_better.then(|| "Less is better.".to_owned()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// Prints the end of a run's screen: what has no value, the most severe warning, the environment and the trust, a line each.
