@@ -10,7 +10,7 @@ use fsb_stats::compare::{Document, Request, compare};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-const SPLITS: usize = 100;
+const SPLITS: usize = 200;
 const REQUEST: Request = Request::new(0, 0.03);
 
 /// Six against six, drawn with a fixed seed; `change` may alter the second half.

@@ -61,6 +61,7 @@ fn survives(role: &str) {
     let output = child.wait();
     if role != "front" {
         expect_code(&output, 3);
+        assert!(stderr(&output).contains("--resume"), "{}", stderr(&output));
     }
     child_is_gone_without_a_trace(&before, scratch.path());
     resumes(scratch.path());

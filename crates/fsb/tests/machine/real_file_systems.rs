@@ -129,6 +129,7 @@ fn a_block_device_is_measured_only_when_it_is_empty_or_given_up() {
     // It now holds an ext4.
     let refused = expect_error(&run("full", &[]), 2, "device/not-empty");
     assert_eq!(refused["fields"]["signatures"][0], "ext4", "{refused}");
+    assert!(refused["help"].as_str().unwrap().contains("--wipe"), "{refused}");
     expect_code(&run("wiped", &["--wipe", &disk.device]), 0);
 
     let mount = scratch.path().join("mounted");
@@ -141,4 +142,5 @@ fn a_block_device_is_measured_only_when_it_is_empty_or_given_up() {
     assert!(unmounted.success());
     let refused = expect_error(&refused, 2, "device/in-use");
     assert_eq!(refused["fields"]["uses"], 1, "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("mounted"), "{refused}");
 }

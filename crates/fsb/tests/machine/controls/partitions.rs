@@ -73,4 +73,6 @@ fn a_partition_is_controlled_by_its_disk_unless_a_neighbour_is_in_use() {
     call("umount", &[&point.to_string_lossy()]);
     let refused = expect_error(&refused, 2, "control/risks-data");
     assert_eq!(refused["fields"]["control"], "barriers", "{refused}");
+    let others = refused["fields"]["shared_with"].as_str().unwrap();
+    assert!(others.contains(&format!("{}p2 in use", disk.name())), "{refused}");
 }

@@ -147,7 +147,8 @@ fn a_block_device_is_lent_to_the_guest_when_it_was_given_up_and_its_kernel_may_l
     let refused = run(scratch.path(), kernel, &[&target, "--out", "run"]).output().unwrap();
     let made = run(scratch.path(), kernel, &[&target, "--out", "run", "--wipe", &device]).output().unwrap();
     shell("losetup -d \"$1\"", Path::new(&device));
-    expect_error(&refused, 2, "device/not-empty");
+    let refused = expect_error(&refused, 2, "device/not-empty");
+    assert!(refused["help"].as_str().unwrap().contains("--wipe"), "{refused}");
     expect_code(&made, 0);
     let record = record(&scratch.path().join("run"));
     assert_eq!(record["targets"][&target]["medium"], device.as_str());
