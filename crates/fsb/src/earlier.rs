@@ -133,8 +133,8 @@ fn same_request(one: &Plan, other: &Plan) -> bool {
         && one.vm == other.vm
 }
 
-/// The run directories in a directory, and those in the sets there.
-fn run_directories(directory: &Path) -> Vec<PathBuf> {
+/// Returns the run directories in a directory and those in the sets there. It looks with the rights of the invoking user.
+pub fn run_directories(directory: &Path) -> Vec<PathBuf> {
     let is_run = |path: &PathBuf| path.join(RUN_FILE).is_file();
     let runs = || {
         let found = subdirectories(directory).into_iter();

@@ -11,6 +11,7 @@ use super::argument::Argument;
 use super::naming::Wish;
 use super::own::OwnRun;
 use super::workloads::Workloads;
+use crate::earlier::SET_FILE;
 
 /// One argument, with its files found and its run directories read.
 pub(super) struct Source {
@@ -19,11 +20,12 @@ pub(super) struct Source {
     pub(super) runs: Vec<OwnRun>,
 }
 
-/// Returns the directory of several runs that `--runs` made there: the set has its name, and not that of the first run.
-fn shared_directory(runs: &[OwnRun]) -> Option<PathBuf> {
+/// Returns the directory that `--runs` made for these runs: the set has its name, and not that of the first run.
+fn directory_of_set(runs: &[OwnRun]) -> Option<PathBuf> {
     let mut parents = runs.iter().map(|run| run.identity.parent());
     let first = parents.next()??;
-    (runs.len() > 1 && parents.all(|parent| parent == Some(first))).then(|| first.to_owned())
+    let is_set = runs.len() > 1 && first.join(SET_FILE).is_file() && parents.all(|parent| parent == Some(first));
+    is_set.then(|| first.to_owned())
 }
 
 /// The targets of the source's run directories. Several directories behind one name are runs of one set for each target;
@@ -38,7 +40,7 @@ pub(super) fn own_sets(
     let mut sets: Vec<(Wish, Collected)> = Vec::new();
     // Of several runs each was looked at by itself.
     let looks = if let [run] = &source.runs[..] { run.record.looks.clone() } else { Vec::new() };
-    let shared = shared_directory(&source.runs);
+    let set_directory = directory_of_set(&source.runs);
     let (mut first_block, mut first_part) = (0u32, 0u32);
     for run in &mut source.runs {
         let (targets, said) = run.targets();
@@ -53,7 +55,9 @@ pub(super) fn own_sets(
             let place = sets.iter().position(|(_, set)| set.name == target.name).unwrap_or_else(|| {
                 let wish = match &source.argument.name {
                     Some(name) => Wish::given(format!("{name}/{}", target.name), typed.clone()),
-                    None => Wish::target(shared.as_deref().unwrap_or(&run.identity), &target.name, typed.clone()),
+                    None => {
+                        Wish::target(set_directory.as_deref().unwrap_or(&run.identity), &target.name, typed.clone())
+                    }
                 };
                 let mut set = Collected::new(target.name.clone(), Some(pairing.join(" + ")));
                 set.looks.clone_from(&looks);

@@ -67,3 +67,19 @@ fn a_set_is_not_made_where_something_is() {
     expect_code(&output, 2);
     assert!(!scratch.path().join("set").exists());
 }
+
+/// A set has the name of its directory; runs that only lie in one directory have their own.
+#[test]
+fn patterns_in_one_directory_are_sets_of_their_own() {
+    let scratch = scratch();
+    fast_plan(scratch.path());
+    for run in ["old-1", "old-2", "new-1", "new-2"] {
+        let out = format!("all/{run}");
+        let arguments = ["run", "fast.toml", "null", "--blocks", "1", "--out", &out, "-q"];
+        fs::create_dir_all(scratch.path().join("all")).unwrap();
+        expect_code(&fsb(scratch.path(), &arguments), 0);
+    }
+    let output = fsb(scratch.path(), &["compare", "all/old-*", "all/new-*"]);
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("old-1/null") && stdout(&output).contains("new-1/null"), "{}", stdout(&output));
+}

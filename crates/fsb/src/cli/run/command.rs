@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cli::help::heading;
 use crate::stderr::notify;
-use crate::{code, exit};
+use crate::{author, code, exit};
 
 /// Options of the command that follows `--`.
 #[derive(Debug, Args)]
@@ -93,7 +93,8 @@ impl CommandArguments {
                 )),
             };
         }
-        if let Some(missing) = self.input.iter().find(|input| runs_here && !Path::new(input).exists()) {
+        let missing = || self.input.iter().find(|input| runs_here && !Path::new(input).exists());
+        if let Some(missing) = author::looking(missing)? {
             let message = format!("--input {missing}: no such file or directory");
             return Err(exit::failure_about(&code::UNREADABLE, [("path", missing.as_str().into())], message));
         }
