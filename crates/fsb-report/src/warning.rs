@@ -99,6 +99,16 @@ pub(crate) fn unbacked_memory_text(cause: &UnbackedMemory) -> String {
     }
 }
 
+/// Returns the remedy for memory that the hypervisor does not back.
+pub(crate) fn unbacked_memory_help(cause: &UnbackedMemory) -> Option<&'static str> {
+    match cause {
+        UnbackedMemory::TouchedInPart { .. } => Some("with a larger --budget more memory is backed first"),
+        UnbackedMemory::LeftAlone => Some("leave out --control guest-memory=off"),
+        UnbackedMemory::Reported { .. } => Some("root may stop it: run with sudo"),
+        UnbackedMemory::Untouchable { .. } | UnbackedMemory::Described { .. } => None,
+    }
+}
+
 pub(crate) fn different_media_text() -> &'static str {
     "the targets are on different media: file system and medium are compared together"
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -47,18 +47,22 @@ pub fn start_in_cgroup(command: &mut Command, file: File) {
 /// Closes all descriptors but standard input, output and error. exec closed those that the front opened, but not those that it
 /// inherited: the pipe of a shell would not end as long as this process holds it.
 pub fn close_inherited() {
-    // SAFETY: closes descriptors that nothing in this process owns, for it has just begun.
-    let closed = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
-    if closed == 0 {
+    // SAFETY: nothing in this process owns the descriptors, for it has just begun.
+    change_descriptors(0, |fd| _ = unsafe { libc::close(fd) });
+}
+
+/// Applies close_range(2) with `flags` to all descriptors but standard input, output and error, or `change` to each if the kernel or
+/// a filter of system calls does not know the call.
+pub(crate) fn change_descriptors(flags: libc::c_uint, change: impl FnMut(RawFd)) {
+    const FIRST: RawFd = 3;
+    // SAFETY: changes only descriptors of this process; with which flags they may be changed, the caller knows.
+    if unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, flags) } == 0 {
         return;
     }
-    // Before Linux 5.9, or where a filter of system calls does not know it.
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let numbers: Vec<libc::c_int> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    for number in numbers.into_iter().filter(|number| *number > 2) {
-        // SAFETY: as above; the directory that was read is closed already.
-        unsafe { libc::close(number) };
-    }
+    // Collected first: the directory that is read is closed before the descriptors are changed.
+    let open: Vec<RawFd> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    open.into_iter().filter(|fd| *fd >= FIRST).for_each(change);
 }
 
 /// Returns the fields after the name, which is in parentheses and may itself hold blanks and parentheses.

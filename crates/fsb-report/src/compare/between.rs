@@ -30,7 +30,7 @@ fn reason(unjudged: Unjudged) -> String {
             "the sides were measured in different sessions (boot and day): the variation between sessions is unknown"
                 .to_owned()
         }
-        Unjudged::Withheld => "because the report of a run does not judge it (see the warnings)".to_owned(),
+        Unjudged::Withheld => "withheld in the report of a run (see the warnings)".to_owned(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The change of each target against the baseline, with its interval, case by case (a forest plot).
 
-use fsb_stats::Interval;
+use fsb_stats::{Interval, quantile};
 
 use super::marker::color;
 use super::plot::{Area, INK, MUTED, Plot, RADIUS, SMALL, Ticks};
@@ -47,10 +47,8 @@ impl Scale {
         let logs = found.iter().map(|(ratio, _)| ratio.ln());
         let (lo, hi) = logs.fold((-theta, theta), |(lo, hi), log| (lo.min(log), hi.max(log)));
         let ends = || found.iter().filter_map(|(_, interval)| *interval);
-        let mut lengths: Vec<f64> =
-            ends().map(|end| end.hi.ln() - end.lo.ln()).filter(|length| length.is_finite()).collect();
-        lengths.sort_by(f64::total_cmp);
-        let median = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
+        let lengths = ends().map(|end| end.hi.ln() - end.lo.ln()).filter(|length| length.is_finite());
+        let median = quantile(&lengths.collect::<Vec<f64>>(), 0.5).unwrap_or_default();
         let beyond = (hi - lo).max(0.1).max(median);
         let (lo, hi) = ends().fold((lo, hi), |(least, most), end| {
             (least.min(end.lo.ln().max(lo - beyond)), most.max(end.hi.ln().min(hi + beyond)))

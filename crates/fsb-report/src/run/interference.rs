@@ -42,7 +42,7 @@ pub(super) fn warning(trials: &[ShownTrial]) -> Option<String> {
 }
 
 /// If interference affected more of the trials than this, the numbers are less certain than they look.
-pub(super) const SOME: f64 = 0.1;
+const SOME: f64 = 0.1;
 
 /// How much of what was analysed was disturbed, and by what.
 pub(super) struct Share {
@@ -100,13 +100,12 @@ fn causes(affected: &[&ShownTrial]) -> Vec<String> {
             false => discriminant(known) == discriminant(found),
         };
         match largest.iter_mut().find(|(known, _)| same(known)) {
-            Some((known, differ)) if found.size() != known.size() => {
-                *differ = true;
+            Some((known, differ)) => {
+                *differ |= found.size() != known.size();
                 if found.size() > known.size() {
                     *known = found;
                 }
             }
-            Some(_) => {}
             None => largest.push((found, false)),
         }
     }

@@ -1,6 +1,6 @@
 //! How far the numbers of a run can be trusted, in one line, and why.
 
-use fsb_model::{Outcome, Phase, RunRecord, UnbackedMemory, Warning};
+use fsb_model::{Outcome, Phase, RunRecord, Warning};
 use fsb_stats::{FEWEST_JUDGED, Noise};
 
 use super::shown::ShownTrial;
@@ -8,6 +8,7 @@ use super::summary::{Summary, Trust, TrustLevel};
 use super::withheld::{self, Withheld};
 use super::{device, interference};
 use crate::show::counted;
+use crate::warning::{unbacked_memory_help, unbacked_memory_text};
 
 /// Of a run that measured something.
 pub(super) fn of(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Option<Trust> {
@@ -38,16 +39,11 @@ fn reasons(texts: impl IntoIterator<Item = String>, help: Option<&'static str>) 
 const DOCTOR: Option<&str> = Some("fsb doctor shows what else is running");
 /// The remedy for trials without a value.
 const NOTES: Option<&str> = Some("fsb report --notes shows why");
-/// The remedy for memory that the hypervisor does not back.
-fn memory_help(record: &RunRecord) -> Option<&'static str> {
-    record.warnings.iter().find_map(|warning| match warning {
-        Warning::UnbackedMemory { cause: UnbackedMemory::TouchedInPart { .. } } => {
-            Some("with a larger --budget more memory is backed first")
-        }
-        Warning::UnbackedMemory { cause: UnbackedMemory::LeftAlone } => Some("leave out --control guest-memory=off"),
-        Warning::UnbackedMemory { cause: UnbackedMemory::Reported { .. } } => Some("root may stop it: run with sudo"),
-        _ => None,
-    })
+/// The cause of memory that the hypervisor does not back, after `before`, and its remedy.
+fn unbacked(record: &RunRecord, before: &str) -> impl Iterator<Item = Reason> {
+    let reason =
+        |cause| Reason { text: format!("{before}{}", unbacked_memory_text(cause)), help: unbacked_memory_help(cause) };
+    withheld::unbacked_memory(record).map(reason).into_iter()
 }
 
 /// Whether the line of trust reports the condition, so that its warning need not be printed first.
@@ -60,7 +56,7 @@ fn low(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<Reas
     let mut found: Vec<Reason> = reasons(summary.unjudged.clone(), None).collect();
     found.extend(withheld::of_run(record, trials).map(|why| Reason { text: why.to_text(), help: why.help() }));
     if judges_nothing(summary) {
-        found.extend(reasons(withheld::memory(record), memory_help(record)));
+        found.extend(unbacked(record, ""));
         let most = interference::share(trials).filter(|share| share.most());
         found.extend(reasons(most.map(|share| share.words()), DOCTOR));
         found.extend(reasons(spoilt(summary), DOCTOR));
@@ -89,14 +85,11 @@ fn spoilt(summary: &Summary) -> Option<String> {
 fn fair(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<Reason> {
     let mut found: Vec<Reason> = Vec::new();
     let memory = summary.rows.iter().filter(|row| matches!(row.withheld, Some(Withheld::Memory { .. }))).count();
-    let of_memory = withheld::memory(record).filter(|_| memory > 0);
-    let workloads = counted(summary.rows.len(), "workload");
-    found.extend(reasons(
-        of_memory.map(|why| format!("{memory} of {workloads} are not judged: {why}")),
-        memory_help(record),
-    ));
-    let some = interference::share(trials).filter(|share| share.of_all() > interference::SOME);
-    found.extend(reasons(some.map(|share| share.words()), DOCTOR));
+    if memory > 0 {
+        let workloads = counted(summary.rows.len(), "workload");
+        found.extend(unbacked(record, &format!("{memory} of {workloads} are not judged: ")));
+    }
+    found.extend(reasons(interference::warning_of_some(trials), DOCTOR));
     found.extend(reasons(spoilt(summary), DOCTOR));
     found.extend(reasons(lost(trials).map(words_of_lost), NOTES));
     let estimates = || summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.estimate.as_ref());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use fsb_model::run::MemoryTouched;
 use fsb_model::units::show_bytes;
-use fsb_model::{Outcome, RunRecord, Warning};
+use fsb_model::{Outcome, RunRecord, UnbackedMemory, Warning};
 use serde::Serialize;
 
 use super::shown::ShownTrial;
@@ -118,7 +118,10 @@ pub(super) fn of_case(record: &RunRecord, label: &str, own: &[&ShownTrial]) -> O
     let cause = match record.memory {
         Some(_) => record.memory_lacking(label).map(lacking),
         // Older records, and memory that could not be touched at all.
-        None => memory(record).filter(|_| own.iter().any(|trial| trial.what.writes())),
+        None => {
+            let cause = unbacked_memory(record).filter(|_| own.iter().any(|trial| trial.what.writes()));
+            cause.map(unbacked_memory_text)
+        }
     };
     spoilt(record, label, own).or(cause.map(|cause| Withheld::Memory { cause }))
 }
@@ -132,9 +135,9 @@ fn lacking(memory: MemoryTouched) -> String {
 }
 
 /// The cause why the hypervisor may not back the memory that the run used. Returns `None` if it does.
-pub(super) fn memory(record: &RunRecord) -> Option<String> {
+pub(super) fn unbacked_memory(record: &RunRecord) -> Option<&UnbackedMemory> {
     record.warnings.iter().find_map(|warning| match warning {
-        Warning::UnbackedMemory { cause } => Some(unbacked_memory_text(cause)),
+        Warning::UnbackedMemory { cause } => Some(cause),
         _ => None,
     })
 }
@@ -159,7 +162,7 @@ pub fn by_record(record: &RunRecord, writes: impl Fn(&str) -> bool) -> Vec<Strin
     let concurrent = record.warnings.iter().any(is_concurrent);
     let lacks_memory = |label: &str| match record.memory {
         Some(_) => record.memory_lacking(label).is_some(),
-        None => writes(label) && memory(record).is_some(),
+        None => writes(label) && unbacked_memory(record).is_some(),
     };
     let labels = record.cells.iter().map(|cell| &cell.label);
     labels.filter(|label| concurrent || lacks_memory(label)).cloned().collect()

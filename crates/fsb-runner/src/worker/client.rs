@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use fsb_engine::{EngineError, Ready};
 use fsb_model::errno::describe_spawn;
 use fsb_sys::sandbox::Confinement;
-use fsb_testbed::control::{self, Held};
+use fsb_testbed::control::Held;
 use fsb_testbed::host;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
@@ -106,7 +106,8 @@ impl Worker {
             // No supervisor takes this one along: it dies with whoever started it. A Ctrl-C is for that process alone.
             command.arg(std::process::id().to_string()).process_group(0);
         }
-        control::hold(&mut command, &post.held, post.processes.as_deref())
+        post.held
+            .start(&mut command, post.processes.as_deref())
             .map_err(|error| WorkerError::Start(error.to_string()))?;
         let oom_kills = host::oom_kills();
         let child = command.spawn()?;

@@ -32,6 +32,7 @@ pub use supervise::{SUPERVISOR, supervise};
 
 use crate::error::{TestbedError, describe};
 use crate::magic;
+use crate::process::change_descriptors;
 
 /// Where the supervisor and the agent find their end of the socket pair.
 const PROTOCOL: RawFd = 3;
@@ -92,16 +93,8 @@ fn set_close_on_exec(fd: RawFd) -> std::io::Result<()> {
 /// Lets no program that this process executes inherit a descriptor but standard input, output and error. What a child is
 /// to have is given to it afterwards.
 pub fn close_on_exec() {
-    const FIRST: RawFd = 3;
-    let flag = libc::CLOSE_RANGE_CLOEXEC as libc::c_int;
-    // SAFETY: changes only flags of descriptors of our own process.
-    if unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, flag) } == 0 {
-        return;
-    }
     // Linux before 5.11 does not know the flag.
-    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let open: Vec<RawFd> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    open.into_iter().filter(|fd| *fd >= FIRST).for_each(|fd| drop(set_close_on_exec(fd)));
+    change_descriptors(libc::CLOSE_RANGE_CLOEXEC, |fd| drop(set_close_on_exec(fd)));
 }
 
 /// Whether the other end of the lifeline is gone. Async-signal-safe.

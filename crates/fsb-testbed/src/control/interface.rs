@@ -5,12 +5,13 @@ use std::fmt;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use fsb_model::run::MemoryTouched;
 use fsb_model::{Warning, nearest};
 use fsb_sys::error::{Refusal, TestbedError, attempt};
-use fsb_sys::{Roots, read_trimmed};
+use fsb_sys::{Roots, process, read_trimmed};
 use serde::{Deserialize, Serialize};
 
 use super::memory_limit::MemoryHold;
@@ -258,6 +259,23 @@ pub struct Held {
     /// process.
     #[serde(skip)]
     pub memory: Option<MemoryHold>,
+}
+
+impl Held {
+    /// Makes `command` start in the cgroup of the memory limit, if there is one, and in the one whose list is `processes`.
+    pub fn start(&self, command: &mut Command, processes: Option<&Path>) -> Result<(), TestbedError> {
+        let memory = match &self.memory {
+            Some(MemoryHold::Cgroup(cgroup)) => Some(cgroup.processes()),
+            _ => None,
+        };
+        for path in memory.as_deref().into_iter().chain(processes) {
+            let file = File::options().write(true).open(path).map_err(|error| {
+                TestbedError::trial("a worker cannot be put into its cgroup").tried(attempt("open", path, &error))
+            })?;
+            process::start_in_cgroup(command, file);
+        }
+        Ok(())
+    }
 }
 
 /// What [`Control::set`](super::Control::set) works with.

@@ -257,22 +257,26 @@ fn refuse_used(request: &MediumRequest<'_>, device: &Pinned) -> Result<(), Testb
         ([], _) => "end it, or choose another device; --wipe does not change this",
         _ => "unmount or detach it first, or choose another device; --wipe does not change this",
     };
-    let what = format!("{} is in use: nothing was changed", device.shown().display());
     let (pids, openers): (Vec<u32>, Vec<String>) = openers.into_iter().unzip();
-    Err(TestbedError::request(what)
-        .coded(&fsb_model::error::DEVICE_BUSY)
-        .field("path", device.shown().to_string_lossy().into_owned())
+    Err(in_use(device)
         .field("uses", uses.len())
         .field("pids", pids)
         .tried([uses, openers].concat().join("; "))
         .advice(advice))
 }
 
+fn in_use(device: &Pinned) -> TestbedError {
+    let shown = device.shown();
+    TestbedError::request(format!("{} is in use: nothing was changed", shown.display()))
+        .coded(&fsb_model::error::DEVICE_BUSY)
+        .field("path", shown.to_string_lossy().into_owned())
+}
+
 /// The kernel's claim holds in every mount namespace, also those that we cannot see, and for users that it does not name.
 fn claimed_by_others(device: &Pinned) -> TestbedError {
     let found = signatures(device).unwrap_or_default();
     let holds = if found.is_empty() { String::new() } else { format!("; it holds {}", found.join(", ")) };
-    TestbedError::request(format!("{} is in use: nothing was changed", device.shown().display())).coded(&fsb_model::error::DEVICE_BUSY).field("path", device.shown().to_string_lossy().into_owned())
+    in_use(device)
         .tried(format!(
             "open with O_EXCL: Device or resource busy (EBUSY): mounted somewhere, swap, part of an array or pool, or a \
              disk with a partition in use{holds}"
