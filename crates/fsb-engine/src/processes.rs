@@ -102,7 +102,10 @@ fn process_main<C: ThreadJob>(
     let mut state = job.init(rank)?;
     send(output, &ProcessMessage::Ready);
     if !shared.start.wait(None) {
-        return Err(EngineError::new("another process ended before the start"));
+        // Another process ended before the start. Its end is the error to report, and kills this process.
+        loop {
+            thread::park();
+        }
     }
     let before = usage::of_process();
     let result = job.run(&mut state, &mut recorder);

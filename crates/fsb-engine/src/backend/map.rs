@@ -154,8 +154,8 @@ pub(crate) fn install() {
     });
 }
 
-/// Copies `length` bytes; whether it went well. If not, everything of `mapped` from the failing page on is no longer
-/// the file: it must not be used again.
+/// Copies `length` bytes. Returns whether it succeeded. If it did not, `mapped` has lost the file from the failing page on and
+/// must not be used again.
 ///
 /// # Safety
 ///

@@ -396,8 +396,8 @@ impl Namespace for KernelNamespace {
 
     fn sync_file_system(&self, directory: &Directory) -> Result<(), Errno> {
         rustix::fs::syncfs(directory.fd())?;
-        // Over FUSE, syncfs writes what the kernel holds to the device, but nobody tells the device to flush its cache
-        // (seen with ntfs-3g); the server does when a directory is synced.
+        // Over FUSE, syncfs writes what the kernel holds to the device, but the device does not flush its cache (seen with
+        // ntfs-3g); the server makes it do so when a directory is synced.
         let over_fuse = rustix::fs::fstatfs(directory.fd())?.f_type == FUSE_SUPER_MAGIC;
         if over_fuse { rustix::fs::fsync(directory.fd()) } else { Ok(()) }
     }
@@ -441,7 +441,7 @@ impl ProbeFile {
 impl Drop for ProbeFile {
     fn drop(&mut self) {
         if self.ours {
-            // Nobody is left to tell; what remains is removed with the set that it lies in.
+            // An error has no reader here; what remains is removed with its set.
             let _ = fs::remove_file(&self.path);
         }
     }

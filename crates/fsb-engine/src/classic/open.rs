@@ -431,7 +431,7 @@ pub(super) enum Fault {
     Short(&'static str, usize),
     /// A load or store was refused by a signal, and the call that should tell why was not.
     Mapping(&'static str),
-    /// What was read is wrong.
+    /// The bytes that were read are wrong.
     Corrupt(Box<Corruption>),
 }
 
@@ -475,14 +475,14 @@ impl Fault {
     }
 }
 
-/// What a refused read and write are called.
+/// The name of a refused read in messages.
 pub(super) const READ: &str = "read from";
-/// See [`READ`].
+/// The name of a refused write in messages.
 pub(super) const WRITE: &str = "write to";
 
 /// An open file whose records can be moved.
 pub(super) trait Records {
-    /// What is done between opening and the clock: fsync, and reading the first record once.
+    /// Prepares the file between its opening and the clock: fsync, and reading the first record once.
     fn prime(&mut self, fsync: bool, first: bool) -> Result<(), PhaseError>;
 
     /// Locks or unlocks the file.

@@ -170,7 +170,7 @@ pub(crate) fn verify(set: &Path, layout: &Layout, data: DataSource) -> Result<()
     Ok(())
 }
 
-/// What is made.
+/// The content of a set when it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Directories without files.
@@ -239,7 +239,7 @@ pub(crate) fn make_anew(set: &Path) -> Result<(), EngineError> {
     make_directory(set)
 }
 
-/// What was deleted is gone.
+/// Checks that a set is empty after its files were deleted.
 pub(crate) fn expect_nothing(set: &Path) -> Result<(), EngineError> {
     let left = fs::read_dir(set).map_err(|error| EngineError::io("list", set, &error))?.count();
     if left == 0 {
@@ -326,12 +326,12 @@ fn read_all(file: &File, buffer: &mut [u8]) -> io::Result<()> {
 /// The most files whose pages are examined; of larger sets a sample of this size is.
 pub const EXAMINED_FILES: u64 = 16;
 
-/// Of files that were dropped one by one so many are examined: where none of them lies in memory, no more than 1 % of all
-/// do, with 95 % confidence (the rule of three: Hanley and Lippman-Hand, JAMA 249, 1983). Elsewhere the device's own reads
+/// The number of files that are examined after they were dropped one by one: if none of them is in memory, at most 1 % of all
+/// are, with 95 % confidence (the rule of three: Hanley and Lippman-Hand, JAMA 249, 1983). Elsewhere the device's own reads
 /// prove every file, and looking at a file would warm its inode.
 const EXAMINED_EVICTED: u64 = 300;
 
-/// What the work is about to touch.
+/// The part of a set that the work is about to touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interest {
     /// The data of files.

@@ -432,7 +432,7 @@ struct Locks {
     verb: Verb,
     /// The file that the first slot is of.
     first: u64,
-    /// What the locks are taken through.
+    /// The session whose descriptors the locks are taken through.
     session: Box<dyn Session>,
     slots: Vec<Slot>,
 }

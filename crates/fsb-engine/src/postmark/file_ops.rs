@@ -304,7 +304,7 @@ impl PoolNames {
         }
         self.push_number(file.number);
         self.text.push(0);
-        // The locations hold no zero: nobody can type one, and the command language refuses it.
+        // The locations hold no zero: the command language refuses it.
         CStr::from_bytes_until_nul(&self.text).unwrap_or_default()
     }
 

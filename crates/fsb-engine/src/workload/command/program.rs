@@ -302,7 +302,7 @@ fn last_lines(text: &str, most: usize) -> String {
     text.chars().skip(surplus).collect()
 }
 
-/// What is run: a line for the shell, or a program and its arguments.
+/// A line for the shell, or a program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Script {
     /// For `sh -c`.
@@ -349,7 +349,7 @@ pub(super) struct PrintedMetric {
     pub(super) better: Better,
 }
 
-/// Where it stands.
+/// The place of a number in the output.
 #[derive(Debug, Clone)]
 pub(super) enum Pattern {
     /// The first group of the last match of a regular expression, in standard output or else in standard error.

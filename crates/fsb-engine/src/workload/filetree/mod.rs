@@ -375,7 +375,7 @@ impl ThreadJob for TreeThreads<'_> {
     }
 }
 
-/// Where bytes are copied from.
+/// The part of a file that is copied.
 #[derive(Debug, Clone, Copy)]
 struct CopySource {
     slot: Slot,
@@ -443,7 +443,7 @@ fn in_kernel(
     Ok(())
 }
 
-/// Copies one block as all files shall be copied. What this file system cannot do is no failure of it.
+/// Copies one block as all files will be copied. If the file system cannot do so, the workload does not apply.
 fn probe(
     how: CopyMethod,
     within: bool,

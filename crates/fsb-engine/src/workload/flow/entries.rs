@@ -242,7 +242,7 @@ impl Set {
         Sized { shape: &self.shape, number: self.number, seed: self.seed }.size(file)
     }
 
-    /// Where its content begins among all content.
+    /// Returns the address of the file's content in the content of the set.
     #[inline]
     pub(super) fn address(&self, file: u64, generation: u32) -> u64 {
         let item = mix(file ^ self.number << 40) ^ u64::from(generation);

@@ -338,7 +338,7 @@ impl FlowThread {
         (size, if step.random { self.draw() } else { 0 })
     }
 
-    /// Where the next record of a file begins.
+    /// Returns the offset of the next record of a file.
     #[inline]
     fn place(step: &CompiledStep, shared: &FlowShared, open: &Opened, length: u64, bits: u64) -> u64 {
         if !step.random {

@@ -119,11 +119,11 @@ impl FlowShared {
     }
 }
 
-/// How an operation ended.
+/// The result of an operation.
 pub(super) enum OpResult {
     /// It is done and moved this number of bytes.
     Done(Kind, u64),
-    /// It was not called for: somebody has the file open that should be deleted.
+    /// It was not needed: another thread has the file open that should be deleted.
     Skipped,
     /// No file would do; whether there are any that others use now.
     Nothing { there: bool },

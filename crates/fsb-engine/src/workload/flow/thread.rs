@@ -414,7 +414,7 @@ impl ThreadJob for FlowThreads<'_> {
     fn run(&self, thread: &mut FlowThread, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         recorder.start();
         let result = self.run_thread(thread, recorder);
-        // Whatever happened, nobody waits for this thread.
+        // No other thread waits for one that failed.
         if result.is_err() {
             self.shared.end.finish();
         }

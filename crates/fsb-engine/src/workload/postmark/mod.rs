@@ -374,7 +374,7 @@ impl PoolStage {
 const OPERATIONS: [(&str, Kind); 4] =
     [("create", Kind::Create), ("read", Kind::Read), ("append", Kind::Write), ("delete", Kind::Delete)];
 
-/// Which of [`OPERATIONS`] it is.
+/// Returns the index in [`OPERATIONS`].
 fn place(act: Act) -> usize {
     match act {
         Act::Create => 0,

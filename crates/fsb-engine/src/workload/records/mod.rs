@@ -219,7 +219,7 @@ struct RecordThreads<'s> {
     rendezvous: &'s Rendezvous,
 }
 
-/// What one worker works with.
+/// The state of one worker.
 struct ThreadState<'s> {
     io: IoLoop<'s>,
     /// Writes, where the other one reads.
@@ -367,8 +367,8 @@ impl<'s> RecordThreads<'s> {
         Ok(())
     }
 
-    /// What threads that share files do at the end of a pass when all of them are there: the first brings everything
-    /// onto the device, and each closes its files.
+    /// Ends a pass of threads that share files, once all of them have arrived: the first one flushes everything to the device, and
+    /// each closes its files.
     fn finish_shared(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         if self.job.spec.durability == Durability::End && recorder.rank == 0 {
             recorder.sync(self.rendezvous.moved(), || Self::each_writer(state, IoLoop::flush_all))?;

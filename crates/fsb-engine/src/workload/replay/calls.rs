@@ -320,9 +320,9 @@ fn raise_limit() {
 #[derive(Debug, Clone)]
 pub(super) struct Step {
     pub(super) call: Call,
-    /// Where its descriptor is kept, or will be.
+    /// The place of its descriptor.
     pub(super) slot: u32,
-    /// Where the other one is.
+    /// The place of its second descriptor.
     pub(super) other: u32,
     /// Nanoseconds of thought before it, after the lane's last call.
     pub(super) think_ns: u64,
@@ -330,7 +330,7 @@ pub(super) struct Step {
     pub(super) after_ns: u64,
     /// The trace never opened its descriptor.
     pub(super) unopened: bool,
-    /// Which of the batch's waits are its own.
+    /// The range of its own waits among those of the batch.
     pub(super) waits: Range<u32>,
 }
 

@@ -229,7 +229,7 @@ impl Source {
         }
     }
 
-    /// What labels call it.
+    /// Returns its name in labels.
     pub(super) fn shown(&self) -> String {
         match self {
             Source::Example => EXAMPLE.to_owned(),

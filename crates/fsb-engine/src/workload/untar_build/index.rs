@@ -277,7 +277,7 @@ const MEDIAN: f64 = 4.5 * 1024.0;
 const SIGMA: f64 = 1.5;
 /// Bytes that no file has more of.
 const LARGEST: f64 = (4 << 20) as f64;
-/// What everything lies in.
+/// The name of the directory that holds the tree.
 const ROOT: &str = "source";
 
 /// What a directory or file of the tree is.
