@@ -5,54 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::common::*;
-
-/// A loop device that the test attaches stands for a disk.
-struct Disk {
-    device: PathBuf,
-    image: tempfile::NamedTempFile,
-}
-
-impl Disk {
-    fn new(megabytes: u64) -> Disk {
-        let image = tempfile::NamedTempFile::new().unwrap();
-        image.as_file().set_len(megabytes << 20).unwrap();
-        let output = Command::new("losetup").args(["--find", "--show"]).arg(image.path()).output().unwrap();
-        assert!(output.status.success(), "{}", stderr(&output));
-        Disk { device: stdout(&output).trim().into(), image }
-    }
-
-    /// With somebody's file system on it, that nobody gives up.
-    fn precious(megabytes: u64) -> Disk {
-        let disk = Disk::new(megabytes);
-        let output = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&disk.device).output().unwrap();
-        assert!(output.status.success(), "{}", stderr(&output));
-        disk
-    }
-
-    fn content(&self) -> Vec<u8> {
-        let synced = Command::new("blockdev").arg("--flushbufs").arg(&self.device).status().unwrap();
-        assert!(synced.success());
-        std::fs::read(self.image.path()).unwrap()
-    }
-
-    /// Whether anything was written to its start.
-    fn is_begun(&self) -> bool {
-        use std::os::unix::fs::FileExt;
-        let mut start = [0u8; 4096];
-        std::fs::File::open(self.image.path()).unwrap().read_exact_at(&mut start, 0).unwrap();
-        start.iter().any(|byte| *byte != 0)
-    }
-
-    fn name(&self) -> String {
-        self.device.file_name().unwrap().to_string_lossy().into_owned()
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").arg("--detach").arg(&self.device).status();
-    }
-}
+use crate::disk::Disk;
 
 /// Makes `link` lead to `to` in one step, as an attacker would.
 fn lead(link: &Path, to: &Path) {
@@ -91,10 +44,10 @@ fn a_link_that_is_changed_while_its_device_is_filled_leads_the_run_nowhere_else(
     needs!(disks());
     let traces = traces();
     {
-        let (scratch, first, second) = (scratch(), Disk::new(192), Disk::precious(192));
+        let (scratch, first, second) = (scratch(), Disk::new(192), Disk::formatted(192));
         let link = scratch.path().join("link");
-        std::os::unix::fs::symlink(&first.device, &link).unwrap();
-        attacked(&link, scratch.path(), &first, &second, || lead(&link, &second.device));
+        std::os::unix::fs::symlink(&first.path, &link).unwrap();
+        attacked(&link, scratch.path(), &first, &second, || lead(&link, &second.path));
     }
     expect_no_traces(&traces);
 }
@@ -102,10 +55,10 @@ fn a_link_that_is_changed_while_its_device_is_filled_leads_the_run_nowhere_else(
 #[test]
 fn a_directory_that_is_changed_while_the_device_is_filled_leads_the_run_nowhere_else() {
     needs!(disks());
-    let (scratch, first, second) = (scratch(), Disk::new(192), Disk::precious(192));
+    let (scratch, first, second) = (scratch(), Disk::new(192), Disk::formatted(192));
     for (directory, disk) in [("a", &first), ("b", &second)] {
         std::fs::create_dir(scratch.path().join(directory)).unwrap();
-        std::os::unix::fs::symlink(&disk.device, scratch.path().join(directory).join("disk")).unwrap();
+        std::os::unix::fs::symlink(&disk.path, scratch.path().join(directory).join("disk")).unwrap();
     }
     let link = scratch.path().join("by-id");
     std::os::unix::fs::symlink("a", &link).unwrap();
@@ -115,11 +68,11 @@ fn a_directory_that_is_changed_while_the_device_is_filled_leads_the_run_nowhere_
 #[test]
 fn a_node_that_is_made_anew_with_another_number_leads_the_run_nowhere_else() {
     needs!(disks());
-    let (scratch, first, second) = (scratch(), Disk::new(192), Disk::precious(192));
+    let (scratch, first, second) = (scratch(), Disk::new(192), Disk::formatted(192));
     let node = scratch.path().join("node");
     let copy = |disk: &Disk| {
         let _ = std::fs::remove_file(&node);
-        let made = Command::new("cp").arg("-a").args([&disk.device, &node]).status().unwrap();
+        let made = Command::new("cp").arg("-a").args([&disk.path, &node]).status().unwrap();
         assert!(made.success());
     };
     copy(&first);
@@ -137,7 +90,7 @@ fn every_file_system_is_made_on_a_named_device() {
         let (scratch, disk) = (scratch(), Disk::new(320));
         tiny_plan(scratch.path());
         let link = scratch.path().join("disk");
-        std::os::unix::fs::symlink(&disk.device, &link).unwrap();
+        std::os::unix::fs::symlink(&disk.path, &link).unwrap();
         let target = format!("{fs}@{}", link.display());
         let output = fsb(scratch.path(), &["run", "tiny.toml", &target, "--blocks", "2", "--out", "run", "-q"]);
         expect_code(&output, 0);
@@ -154,10 +107,10 @@ fn a_device_that_a_process_has_open_is_refused_with_its_name() {
     let (scratch, disk) = (scratch(), Disk::new(64));
     tiny_plan(scratch.path());
     let before = disk.content();
-    let device = std::fs::File::open(&disk.device).unwrap();
+    let device = std::fs::File::open(&disk.path).unwrap();
     let mut other = Command::new("sleep").arg("600").stdin(Stdio::from(device)).spawn().unwrap();
-    let target = format!("ext4@{}", disk.device.display());
-    let wipe = disk.device.to_str().unwrap();
+    let target = format!("ext4@{}", disk.path.display());
+    let wipe = disk.path.to_str().unwrap();
     let refused = fsb_json(scratch.path(), &["run", "tiny.toml", &target, "--wipe", wipe, "--out", "run", "-q"]);
     other.kill().unwrap();
     other.wait().unwrap();
@@ -172,10 +125,10 @@ fn a_device_that_a_process_has_open_is_refused_with_its_name() {
 #[test]
 fn a_resumed_run_writes_to_no_other_device_than_it_was_begun_on() {
     needs!(disks());
-    let (scratch, first, second) = (scratch(), Disk::new(64), Disk::precious(64));
+    let (scratch, first, second) = (scratch(), Disk::new(64), Disk::formatted(64));
     tiny_plan(scratch.path());
     let link = scratch.path().join("link");
-    std::os::unix::fs::symlink(&first.device, &link).unwrap();
+    std::os::unix::fs::symlink(&first.path, &link).unwrap();
     let target = format!("ext4@{}", link.display());
     expect_code(&fsb(scratch.path(), &["run", "tiny.toml", &target, "--out", "run", "-q"]), 0);
     // As if it had been interrupted in its last block.
@@ -188,12 +141,12 @@ fn a_resumed_run_writes_to_no_other_device_than_it_was_begun_on() {
     record["blocks_planned"] = 2.into();
     std::fs::write(run.join("run.json"), record.to_string()).unwrap();
 
-    lead(&link, &second.device);
+    lead(&link, &second.path);
     let before = second.content();
     let wipe = link.to_str().unwrap();
     let refused = fsb_json(scratch.path(), &["run", "--resume", "run", "--wipe", wipe, "-q"]);
     assert!(second.content() == before, "another device was written to");
     expect_error(&refused, 2, "run/other-device");
-    lead(&link, &first.device);
+    lead(&link, &first.path);
     expect_code(&fsb(scratch.path(), &["run", "--resume", "run", "--wipe", wipe, "-q"]), 0);
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::*;
-use crate::controls::Disk;
+use crate::disk::Disk;
 
 /// So many cases where nobody asks for more.
 const FEW: u64 = 4;

@@ -16,6 +16,7 @@ mod controls;
 mod deferred;
 mod devices;
 mod directories;
+mod disk;
 mod disturbed;
 mod export;
 mod failures;

@@ -1,6 +1,7 @@
 //! Each file system is formatted, mounted, measured with a tiny plan, and gone afterwards.
 
 use crate::common::*;
+use crate::disk::Disk;
 
 /// Runs the tiny plan on `target` and returns its trials; `code` is the exit code wanted.
 fn tiny_run(target: &str, extra: &[&str], code: i32) -> (tempfile::TempDir, Vec<serde_json::Value>) {
@@ -86,41 +87,14 @@ fn mkfs_arguments_and_mount_options_reach_the_file_system() {
     assert!(list("mkfs_command").contains(&"^has_journal".to_owned()), "{made:#}");
 }
 
-/// A loop device that the test attaches stands for a disk.
-struct Disk {
-    device: String,
-    _image: tempfile::NamedTempFile,
-}
-
-impl Disk {
-    fn new(bytes: u64) -> Disk {
-        let image = tempfile::NamedTempFile::new().unwrap();
-        image.as_file().set_len(bytes).unwrap();
-        let output =
-            std::process::Command::new("losetup").args(["--find", "--show"]).arg(image.path()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Disk { device: String::from_utf8(output.stdout).unwrap().trim().to_owned(), _image: image }
-    }
-
-    fn run(&self, program: &str, arguments: &[&str]) {
-        let output = std::process::Command::new(program).args(arguments).arg(&self.device).output().unwrap();
-        assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("losetup").args(["--detach", &self.device]).status();
-    }
-}
-
 #[test]
 fn a_block_device_is_measured_only_when_it_is_empty_or_given_up() {
     needs!(root);
     let scratch = scratch();
     tiny_plan(scratch.path());
-    let disk = Disk::new(64 << 20);
-    let target = format!("disk=ext4@{}", disk.device);
+    let disk = Disk::new(64);
+    let wipe = disk.path.to_str().unwrap();
+    let target = format!("disk=ext4@{wipe}");
     let run = |out: &str, extra: &[&str]| {
         let words = ["run", "tiny.toml", &target, "--size", "64M", "--out", out, "-q"];
         fsb_json(scratch.path(), &[&words[..], extra].concat())
@@ -130,16 +104,14 @@ fn a_block_device_is_measured_only_when_it_is_empty_or_given_up() {
     let refused = expect_error(&run("full", &[]), 2, "device/not-empty");
     assert_eq!(refused["fields"]["signatures"][0], "ext4", "{refused}");
     assert!(refused["help"].as_str().unwrap().contains("--wipe"), "{refused}");
-    expect_code(&run("wiped", &["--wipe", &disk.device]), 0);
+    expect_code(&run("wiped", &["--wipe", wipe]), 0);
 
     let mount = scratch.path().join("mounted");
     std::fs::create_dir(&mount).unwrap();
     disk.run("mkfs.ext4", &["-q", "-F"]);
-    let mounted = std::process::Command::new("mount").args([&disk.device, mount.to_str().unwrap()]).status().unwrap();
-    assert!(mounted.success());
-    let refused = run("mounted-run", &["--wipe", &disk.device]);
-    let unmounted = std::process::Command::new("umount").arg(&mount).status().unwrap();
-    assert!(unmounted.success());
+    let mounted = disk.mount(&mount);
+    let refused = run("mounted-run", &["--wipe", wipe]);
+    drop(mounted);
     let refused = expect_error(&refused, 2, "device/in-use");
     assert_eq!(refused["fields"]["uses"], 1, "{refused}");
     assert!(refused["message"].as_str().unwrap().contains("mounted"), "{refused}");

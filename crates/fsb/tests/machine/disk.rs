@@ -1,0 +1,99 @@
+//! Loop devices of tests.
+
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::common::{stderr, stdout, wait_until};
+
+/// A loop device of the test's own, which goes with it.
+pub struct Disk {
+    pub path: PathBuf,
+    image: tempfile::NamedTempFile,
+}
+
+impl Disk {
+    /// An empty one.
+    pub fn new(megabytes: u64) -> Disk {
+        let image = tempfile::NamedTempFile::new().expect("an image");
+        image.as_file().set_len(megabytes << 20).expect("an image");
+        let output =
+            Command::new("losetup").args(["--find", "--show"]).arg(image.path()).output().expect("losetup runs");
+        assert!(output.status.success(), "{}", stderr(&output));
+        Disk { path: stdout(&output).trim().into(), image }
+    }
+
+    /// With an ext4 on it.
+    pub fn formatted(megabytes: u64) -> Disk {
+        let disk = Disk::new(megabytes);
+        disk.run("mkfs.ext4", &["-q", "-F"]);
+        disk
+    }
+
+    /// Runs the program with its arguments and the device.
+    pub fn run(&self, program: &str, arguments: &[&str]) {
+        let output = Command::new(program).args(arguments).arg(&self.path).output().expect("the program runs");
+        assert!(output.status.success(), "{program}: {}", stderr(&output));
+    }
+
+    /// Mounts it there until the result is dropped.
+    pub fn mount(&self, directory: &Path) -> Mounted<'_> {
+        let mounted = Command::new("mount").arg(&self.path).arg(directory).status().expect("mount runs");
+        assert!(mounted.success());
+        Mounted(self)
+    }
+
+    pub fn name(&self) -> String {
+        self.path.file_name().expect("a name").to_string_lossy().into_owned()
+    }
+
+    /// Everything that it holds.
+    pub fn content(&self) -> Vec<u8> {
+        self.run("blockdev", &["--flushbufs"]);
+        std::fs::read(self.image.path()).expect("the image")
+    }
+
+    /// Whether anything was written to its start.
+    pub fn is_begun(&self) -> bool {
+        let mut start = [0u8; 4096];
+        self.image.as_file().read_exact_at(&mut start, 0).expect("the image");
+        start.iter().any(|byte| *byte != 0)
+    }
+
+    /// Bytes that were read from it since it was made.
+    pub fn bytes_read(&self) -> u64 {
+        let counters = std::fs::read_to_string(format!("/sys/block/{}/stat", self.name())).expect("its counters");
+        let sectors = counters.split_whitespace().nth(2).and_then(|text| text.parse::<u64>().ok());
+        sectors.expect("a number") * 512
+    }
+
+    /// Waits until nothing is mounted on it any more, in whatever namespace.
+    pub fn wait_until_free(&self) {
+        let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
+        wait_until("the disk is free", Duration::from_secs(20), || {
+            std::fs::File::options().read(true).custom_flags(exclusive).open(&self.path).is_ok()
+        });
+    }
+
+    /// A setting of its queue.
+    pub fn setting(&self, file: &str) -> PathBuf {
+        PathBuf::from(format!("/sys/block/{}/queue/{file}", self.name()))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("swapoff").arg(&self.path).output();
+        let _ = Command::new("losetup").arg("--detach").arg(&self.path).status();
+    }
+}
+
+/// A disk that is mounted.
+pub struct Mounted<'a>(&'a Disk);
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0.path).status();
+    }
+}
