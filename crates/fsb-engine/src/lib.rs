@@ -7,10 +7,15 @@
 //! Two families live here, [`workload`] (what is done) and [`backend`] (how a call reaches the kernel). Between the
 //! first and the last timed call nothing allocates, locks, logs or formats, and nothing here ever prints.
 
+#![cfg_attr(
+    not(all(feature = "emulations", feature = "traces")),
+    allow(dead_code, reason = "some calls serve only the parts that this build leaves out")
+)]
 #![expect(unsafe_code, reason = "backends call the kernel and the C library")]
 
 pub mod backend;
 mod barrier;
+#[cfg(feature = "emulations")]
 pub mod classic;
 mod clock;
 mod context;

@@ -23,6 +23,10 @@ pub mod suite;
 pub mod sweep;
 pub mod target_file;
 mod values;
+#[cfg(feature = "vm")]
+pub mod vm;
+#[cfg(not(feature = "vm"))]
+#[path = "vm_absent.rs"]
 pub mod vm;
 pub mod wall_clock;
 pub mod work;

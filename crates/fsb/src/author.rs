@@ -161,7 +161,7 @@ pub fn check_cache() -> anyhow::Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    let Ok(cache) = fsb_vm::kernel::cache_path() else { return Ok(()) };
+    let Ok(cache) = fsb_runner::vm::cache_path() else { return Ok(()) };
     match fsb_store::check_trusted(&cache) {
         Err(StoreError::Untrusted { component, why, .. }) => Err(exit::failure(
             &code::CACHE_NOT_PRIVATE,

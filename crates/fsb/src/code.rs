@@ -53,8 +53,9 @@ error_codes! {
 /// Returns every error code of fsb.
 pub fn all() -> impl Iterator<Item = &'static ErrorCode> {
     let crates = fsb_model::code::codes().chain(fsb_store::CODES.iter().copied()).chain(fsb_runner::codes());
-    let tools = fsb_trace::CODES.iter().chain(fsb_compat::CODES).chain(CODES).copied();
-    crates.chain(tools)
+    #[cfg(feature = "traces")]
+    let crates = crates.chain(fsb_trace::CODES.iter().copied());
+    crates.chain(fsb_compat::CODES.iter().chain(CODES).copied())
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use fsb_runner::plan_file::PlanError;
 use fsb_runner::schedule::RunError;
 use fsb_store::StoreError;
 use fsb_testbed::TestbedError;
+#[cfg(feature = "traces")]
 use fsb_trace::TraceError;
 use serde_json::{Map, Value};
 
@@ -215,13 +216,15 @@ fn classified(error: &(dyn std::error::Error + 'static)) -> Option<Known> {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         return Some(Known { exit: failure.exit, ..Known::of(failure) });
     }
-    of::<PlanError>(error)
+    let found = of::<PlanError>(error)
         .or_else(|| of::<TestbedError>(error))
         .or_else(|| of::<StoreError>(error))
         .or_else(|| of::<RunError>(error))
         .or_else(|| of::<ReadError>(error))
-        .or_else(|| of::<TraceError>(error))
-        .or_else(|| of::<TargetError>(error))
+        .or_else(|| of::<TargetError>(error));
+    #[cfg(feature = "traces")]
+    let found = found.or_else(|| of::<TraceError>(error));
+    found
 }
 
 #[cfg(test)]

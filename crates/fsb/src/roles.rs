@@ -4,23 +4,36 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+#[cfg(feature = "emulations")]
 use fsb_engine::classic::{CHILD_ARGUMENT, child_main};
 use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT};
+#[cfg(feature = "vm")]
 use fsb_runner::vm::{self, VM_AGENT_ARGUMENT};
 use fsb_runner::worker::{AS_CALLER, Kind, Steps, WORKER_ARGUMENT, worker_main};
 use fsb_sys::{Caller, sandbox};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::{LocalTestbed, TestbedError, WATCHER_ARGUMENT};
+#[cfg(feature = "vm")]
 use fsb_vm::machine::LAUNCH_ARGUMENT;
 
+#[cfg(feature = "emulations")]
 use crate::cli::{iozone, postmark};
-use crate::{code, exit};
+#[cfg(any(feature = "traces", feature = "vm"))]
+use crate::code;
+use crate::exit;
 
 /// All that workers can do.
-static WORK: &[Kind] = &[Kind::of::<Steps>(), Kind::of::<iozone::Passes>(), Kind::of::<postmark::Runs>()];
+static WORK: &[Kind] = &[
+    Kind::of::<Steps>(),
+    #[cfg(feature = "emulations")]
+    Kind::of::<iozone::Passes>(),
+    #[cfg(feature = "emulations")]
+    Kind::of::<postmark::Runs>(),
+];
 
 /// Plays the role that the first argument names, if it names one.
 pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
+    #[cfg(feature = "vm")]
     if fsb_vm::guest::is_guest(arguments) {
         return Some(guest_main());
     }
@@ -30,9 +43,13 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
             Ok(worker_main(WORK))
         }
         AGENT_ARGUMENT => agent_main(&arguments[2..]),
+        #[cfg(feature = "vm")]
         VM_AGENT_ARGUMENT => vm_agent_main(),
+        #[cfg(feature = "vm")]
         LAUNCH_ARGUMENT => return Some(refused(&fsb_vm::machine::launch_main(&arguments[2..]))),
+        #[cfg(feature = "traces")]
         fsb_record::CHILD_ARGUMENT => return Some(recorded_child(&arguments[2..])),
+        #[cfg(feature = "emulations")]
         CHILD_ARGUMENT => Ok(iozone_child(&arguments[2..])),
         // The supervisor's arguments are those of the agent that it starts.
         WATCHER_ARGUMENT => owner(&arguments[2..]).map(fsb_testbed::watch_front),
@@ -77,12 +94,14 @@ fn owner(arguments: &[OsString]) -> Result<Owner, TestbedError> {
 }
 
 /// `__vm-agent OWNER`: the agent of a run whose targets live in a virtual machine. It leaves nothing to undo.
+#[cfg(feature = "vm")]
 fn vm_agent_main() -> Result<i32, TestbedError> {
     let lost = |why: String| TestbedError::machine("the agent lost its runner").tried(why);
     vm::serve(sandbox::protocol()?).map(|()| 0).map_err(lost)
 }
 
 /// PID 1 of a guest, and the child that serves there: what they say goes to the guest's console.
+#[cfg(feature = "vm")]
 fn guest_main() -> ExitCode {
     match fsb_vm::guest::begin() {
         Ok(stream) => match vm::serve_in_guest(stream) {
@@ -94,6 +113,7 @@ fn guest_main() -> ExitCode {
 }
 
 /// `__record-child COMMAND`: what becomes the program that is recorded.
+#[cfg(feature = "traces")]
 fn recorded_child(arguments: &[OsString]) -> ExitCode {
     match fsb_record::child_main(arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -104,11 +124,14 @@ fn recorded_child(arguments: &[OsString]) -> ExitCode {
     }
 }
 
+#[cfg(feature = "vm")]
 fn refused(error: &fsb_vm::VmError) -> ExitCode {
     exit::report(&exit::failure(&code::UNABLE, error.to_string()))
 }
 
 /// `__iozone-child PARENT PHASE`: one of several processes that `fsb iozone -t` measures together.
+#[cfg(feature = "emulations")]
+#[expect(clippy::print_stdout, reason = "what started the process reads the answer")]
 fn iozone_child(arguments: &[OsString]) -> i32 {
     let text = |index: usize| arguments.get(index).and_then(|argument| argument.to_str()).unwrap_or_default();
     // Files are those of whoever asked root where the parent has them so.
@@ -116,7 +139,6 @@ fn iozone_child(arguments: &[OsString]) -> i32 {
         crate::stderr::say(&format!("error: {error}"));
         return i32::from(exit::MACHINE);
     }
-    // Whoever started this process sees from the answer what became of it.
     print!("{}", child_main(text(0), text(1)));
     0
 }

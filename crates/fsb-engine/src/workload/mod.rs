@@ -34,6 +34,7 @@ mod read;
 mod readdir;
 mod records;
 mod rename;
+#[cfg(feature = "traces")]
 mod replay;
 mod scan;
 mod simple;
@@ -100,6 +101,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &flow::AnyFlow,
     &untar_build::UntarBuild,
     &command::Command,
+    #[cfg(feature = "traces")]
     &replay::AnyTrace,
     #[cfg(test)]
     &skeleton::SKELETON,

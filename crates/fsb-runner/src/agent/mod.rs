@@ -152,7 +152,7 @@ fn post(
                 gid,
                 cpus: target.held.cpus.clone(),
                 memory_nodes: target.held.memory_nodes.clone(),
-                root: setup.root.as_ref().filter(|_| programs.is_some()).map(|_| fsb_vm::guest::ROOT.into()),
+                root: setup.root.as_ref().filter(|_| programs.is_some()).map(|_| crate::vm::ROOT.into()),
                 programs,
                 die_with_parent: true,
             })

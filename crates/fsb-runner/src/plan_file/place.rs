@@ -7,6 +7,7 @@ use fsb_model::nearest;
 use fsb_model::place::VmSize;
 use fsb_model::{Bytes, Place, Target};
 use fsb_testbed::control::processors_left;
+#[cfg(feature = "vm")]
 use fsb_vm::{Kernel, Kind, Origin, VmError};
 
 use super::PlanFile;
@@ -84,6 +85,7 @@ impl PlanFile {
     }
 
     /// The releases of the plan's kernels where there are several: targets are named after them.
+    #[cfg(feature = "vm")]
     pub(super) fn releases(&self) -> Result<Vec<String>, PlanError> {
         if self.kernels.len() < 2 {
             return Ok(Vec::new());
@@ -104,8 +106,15 @@ impl PlanFile {
         }
         Ok(releases)
     }
+
+    /// None: [`crate::vm`] refuses the plan, and its kernels with it.
+    #[cfg(not(feature = "vm"))]
+    pub(super) fn releases(&self) -> Result<Vec<String>, PlanError> {
+        Ok(Vec::new())
+    }
 }
 
+#[cfg(feature = "vm")]
 /// A kernel that is named wrongly, or that this machine does not have.
 fn refused(error: &VmError) -> PlanError {
     match error.kind {

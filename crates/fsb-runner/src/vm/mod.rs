@@ -28,13 +28,22 @@ use std::os::unix::net::UnixStream;
 use fsb_model::Warning;
 use fsb_sys::sandbox;
 use fsb_testbed::{Roots, Setup, TestbedError};
+use fsb_vm::{kernel, machine};
 
+pub use fsb_vm::guest::ROOT;
+pub use fsb_vm::kernel::{cache_path, is_path, tidy};
 pub use guest::serve as serve_in_guest;
 use kernels::on_this_machine;
 pub use kernels::{pin, releases};
 
 /// The argument that makes the binary the agent of a run in a virtual machine.
 pub const VM_AGENT_ARGUMENT: &str = "__vm-agent";
+
+/// Whether this machine has QEMU and a kernel for it.
+pub fn is_available() -> bool {
+    let found = machine::find_qemu(machine::Architecture::HERE).and_then(|_| kernel::resolve(None)?.usable());
+    found.is_ok()
+}
 
 /// Everything that can be known before anything is touched: requests, programs, kernels, modules, memory. What is made
 /// for it (the initramfs) stays in the user's cache. Returns warnings.

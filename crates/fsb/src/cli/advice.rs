@@ -110,6 +110,24 @@ static FOREIGN: &[Foreign] = &[
     },
 ];
 
+/// The subcommands that this build leaves out, and the features that have them.
+static LEFT_OUT: &[(&str, &str)] = &[
+    #[cfg(not(feature = "emulations"))]
+    ("micro", "emulations"),
+    #[cfg(not(feature = "emulations"))]
+    ("iozone", "emulations"),
+    #[cfg(not(feature = "emulations"))]
+    ("postmark", "emulations"),
+    #[cfg(not(feature = "emulations"))]
+    ("filebench", "emulations"),
+    #[cfg(not(feature = "traces"))]
+    ("record", "traces"),
+    #[cfg(not(feature = "traces"))]
+    ("trace", "traces"),
+    #[cfg(not(feature = "vm"))]
+    ("kernel", "vm"),
+];
+
 /// Returns the remedy for an error of the parser. `root` is the definition of the command line.
 pub(super) fn advice(error: &clap::Error, arguments: &[OsString], root: &clap::Command) -> Option<String> {
     let (path, command) = named_command(arguments, root);
@@ -169,6 +187,9 @@ fn on_command(typed: &str, path: &[&str], command: &clap::Command, arguments: &[
         let words = arguments.iter().skip_while(|word| *word != typed).map(|word| word.to_string_lossy());
         words.collect::<Vec<_>>().join(" ")
     };
+    if let Some((_, feature)) = LEFT_OUT.iter().find(|(name, _)| path.len() == 1 && *name == typed) {
+        return format!("this fsb was built without the feature {feature}: cargo build --release -p fsb has it");
+    }
     let is_path = typed.starts_with(['/', '.']) || Path::new(typed).exists();
     match path[1..] {
         [] if typed == "help" => "'fsb --help' and 'fsb COMMAND --help' print help".to_owned(),

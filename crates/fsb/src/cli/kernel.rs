@@ -4,7 +4,9 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 use comfy_table::{ContentArrangement, Table, TableStyle};
+use fsb_model::Place;
 use fsb_report::visible;
+use fsb_runner::plan_file::PlanFile;
 use fsb_vm::kernel::{self, Kernel};
 
 use crate::author;
@@ -72,8 +74,22 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
+/// Unpacks those packages named as kernels that were not unpacked before, and prints progress.
+pub fn unpack(file: &PlanFile) -> anyhow::Result<()> {
+    let in_vm = file.place.as_ref().is_some_and(|place| place.get_ref() == Place::Vm.name());
+    if !in_vm {
+        return Ok(());
+    }
+    author::check_cache()?;
+    kernel::tidy();
+    for text in file.kernels.iter().map(|text| text.get_ref()).filter(|text| text.ends_with(".deb")) {
+        interruptible(|stopped| kernel::unpacked(text, &mut say, stopped))?;
+    }
+    Signals::catch(Second::Ends)?.let_go()
+}
+
 /// What was begun goes away with whoever is interrupted.
-pub fn interruptible(get: impl FnOnce(&dyn Fn() -> bool) -> Result<Kernel, fsb_vm::VmError>) -> anyhow::Result<Kernel> {
+fn interruptible(get: impl FnOnce(&dyn Fn() -> bool) -> Result<Kernel, fsb_vm::VmError>) -> anyhow::Result<Kernel> {
     let signals = Signals::catch(Second::Ends)?;
     get(&|| signals.is_interrupted()).map_err(|error| match signals.is_interrupted() {
         true => signals.failure("interrupted: nothing was fetched"),

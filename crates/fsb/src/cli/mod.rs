@@ -7,18 +7,25 @@ mod compare;
 mod completions;
 mod doctor;
 mod export;
+#[cfg(feature = "emulations")]
 mod filebench;
 pub mod help;
+#[cfg(feature = "emulations")]
 pub mod iozone;
+#[cfg(feature = "vm")]
 mod kernel;
 mod list;
 mod man;
+#[cfg(feature = "emulations")]
 mod micro;
 mod plan_text;
+#[cfg(feature = "emulations")]
 pub mod postmark;
+#[cfg(feature = "traces")]
 mod record;
 mod report;
 mod run;
+#[cfg(feature = "traces")]
 mod trace;
 
 use std::ffi::OsString;
@@ -73,17 +80,24 @@ Exit codes:
 enum Command {
     Run(Box<run::Arguments>),
     Choose(Box<choose::Arguments>),
+    #[cfg(feature = "emulations")]
     Micro(micro::Arguments),
+    #[cfg(feature = "emulations")]
     Iozone(iozone::Arguments),
+    #[cfg(feature = "emulations")]
     Postmark(postmark::Arguments),
+    #[cfg(feature = "emulations")]
     Filebench(filebench::Arguments),
     Compare(compare::Arguments),
     Export(export::Arguments),
     Report(report::Arguments),
+    #[cfg(feature = "traces")]
     Record(record::Arguments),
+    #[cfg(feature = "traces")]
     Trace(trace::Arguments),
     List(list::Arguments),
     Doctor(doctor::Arguments),
+    #[cfg(feature = "vm")]
     Kernel(kernel::Arguments),
     Clean(clean::Arguments),
     Completions(completions::Arguments),
@@ -104,17 +118,24 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let code = match cli.command {
         Command::Run(arguments) => run::main(*arguments)?,
         Command::Choose(arguments) => choose::main(*arguments)?,
+        #[cfg(feature = "emulations")]
         Command::Micro(arguments) => micro::main(&arguments)?,
+        #[cfg(feature = "emulations")]
         Command::Iozone(arguments) => iozone::main(&arguments)?,
+        #[cfg(feature = "emulations")]
         Command::Postmark(arguments) => postmark::main(&arguments)?,
+        #[cfg(feature = "emulations")]
         Command::Filebench(arguments) => filebench::main(&arguments)?,
         Command::Compare(arguments) => compare::main(&arguments)?,
         Command::Export(arguments) => export::main(arguments)?,
         Command::Report(arguments) => report::main(&arguments)?,
+        #[cfg(feature = "traces")]
         Command::Record(arguments) => record::main(&arguments)?,
+        #[cfg(feature = "traces")]
         Command::Trace(arguments) => trace::main(&arguments)?,
         Command::List(arguments) => list::main(&arguments)?,
         Command::Doctor(arguments) => doctor::main(&arguments)?,
+        #[cfg(feature = "vm")]
         Command::Kernel(arguments) => kernel::main(&arguments)?,
         Command::Clean(arguments) => clean::main(&arguments)?,
         Command::Completions(arguments) => completions::main(&arguments, documented())?,

@@ -41,8 +41,11 @@ pub use record::new_record;
 use record::{close_segment, make_absolute, resumable, segment};
 use stage::Stage;
 
-pub use leftovers::{leftovers, replay, tidy_up};
+#[cfg(feature = "emulations")]
+pub use leftovers::tidy_up;
+pub use leftovers::{leftovers, replay};
 pub use record::run_name;
+#[cfg(feature = "emulations")]
 pub use stage::watcher;
 use turn::concurrent;
 pub use turn::{Turn, warn_of_concurrent};
@@ -167,7 +170,7 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, verbosity: Verbosi
     let contents = claim.read()?;
     if contents.record.plan.place == Place::Vm {
         check_cache()?;
-        fsb_vm::kernel::tidy();
+        vm::tidy();
     }
     let mut record = resumable(contents, path)?.0;
     record.plan.wipe = wipe.to_vec();

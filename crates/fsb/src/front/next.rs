@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use fsb_model::shell;
+use fsb_runner::vm;
 use fsb_store::StoreError;
 use fsb_testbed::TestbedError;
 use fsb_testbed::privilege::{self, NEEDS_ROOT};
-use fsb_vm::{kernel, machine};
 
 use crate::{code, exit};
 
@@ -20,7 +20,7 @@ pub(super) fn of_refused(error: TestbedError) -> anyhow::Error {
     }
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let program = std::env::current_exe().ok();
-    let commands = commands(&words, program.as_deref(), privilege::prefix(), has_vm());
+    let commands = commands(&words, program.as_deref(), privilege::prefix(), vm::is_available());
     let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
     let lines: String = commands.iter().map(|(command, what)| format!("\n  {command:width$}  # {what}")).collect();
     exit::failure(&fsb_model::error::NEEDS_ROOT, format!("{NEEDS_ROOT}. Next:{lines}"))
@@ -34,12 +34,6 @@ pub(super) fn of_unwritable(error: StoreError) -> anyhow::Error {
         }
         _ => error.into(),
     }
-}
-
-/// Whether a virtual machine could do it without root.
-fn has_vm() -> bool {
-    let found = machine::find_qemu(machine::Architecture::HERE).and_then(|_| kernel::resolve(None)?.usable());
-    found.is_ok()
 }
 
 fn commands(

@@ -3,15 +3,17 @@
 use std::collections::BTreeSet;
 
 use fsb_report::show::{entry, wrapped};
+use fsb_testbed::TestbedError;
 use fsb_testbed::doctor::Support;
-use fsb_vm::{VmError, kernel, machine};
+#[cfg(feature = "vm")]
+use fsb_vm::{kernel, machine};
 
 /// What a virtual machine of this machine could mount.
 pub(super) enum Vm {
     /// The kernel that it would boot, and the modules that this kernel lacks.
     Boots { release: String, lacks: BTreeSet<String> },
     /// Why there can be none.
-    Cannot(VmError),
+    Cannot(TestbedError),
 }
 
 impl Vm {
@@ -20,7 +22,13 @@ impl Vm {
         Vm::find().unwrap_or_else(Vm::Cannot)
     }
 
-    fn find() -> Result<Vm, VmError> {
+    #[cfg(not(feature = "vm"))]
+    fn find() -> Result<Vm, TestbedError> {
+        Err(fsb_runner::vm::not_built())
+    }
+
+    #[cfg(feature = "vm")]
+    fn find() -> Result<Vm, TestbedError> {
         machine::find_qemu(machine::Architecture::HERE)?;
         let kernel = kernel::resolve(None)?;
         kernel.usable()?;
@@ -143,7 +151,7 @@ exfat        no tools   no tools                mkfs.exfat (apt-get install exfa
 
     #[test]
     fn without_virtual_machines_their_next_step_is_said() {
-        let error = VmError::machine("a micro-VM needs QEMU").advice("apt-get install qemu-system-x86");
+        let error = TestbedError::machine("a micro-VM needs QEMU").advice("apt-get install qemu-system-x86");
         let text = table(&all(), &Vm::Cannot(error), true, 100);
         assert!(text.contains("\nreiserfs     no driver  no     a driver (modprobe), or a VM: see below\n"), "{text}");
         assert!(text.contains("\next4         yes        no     nothing: mkfs.ext4 1.0\n"), "{text}");

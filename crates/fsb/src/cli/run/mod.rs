@@ -14,7 +14,6 @@ use fsb_model::{Bytes, Identity, Place, Target};
 use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
 use fsb_runner::{shipped_plan, suite, vm};
 use fsb_testbed::control;
-use fsb_vm::kernel;
 
 pub use self::command::CommandArguments;
 pub(super) use self::command::{is_program, note_on_repeats};
@@ -22,11 +21,9 @@ use self::series::Making;
 use self::trace::TraceArguments;
 use super::help::heading;
 use super::plan_text::{is_plan, read_plan, workloads};
-use crate::author;
 use crate::front::{self, Turn};
 use crate::progress::Verbosity;
 use crate::results::{self, Output, print_data};
-use crate::signals::{Second, Signals};
 use crate::stderr::{notify, say};
 use crate::{code, exit};
 
@@ -175,7 +172,8 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         (arguments.output.clone(), arguments.verbosity, arguments.print_plan, arguments.out.clone());
     let (runs, wipe) = (arguments.runs, arguments.wipe.clone());
     let file = plan(arguments)?;
-    unpack_kernels(&file)?;
+    #[cfg(feature = "vm")]
+    super::kernel::unpack(&file)?;
     if let Some(runs) = runs.filter(|_| !print_plan) {
         let directory = match out {
             Some(out) => out,
@@ -208,20 +206,6 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     }
     let out = out.unwrap_or_else(|| results::default_directory(&front::run_name(plan)));
     front::start(resolved, &out, &output, verbosity, turn)
-}
-
-/// Unpacks the packages that are named as kernels and were not unpacked before, which takes long enough to be told.
-fn unpack_kernels(file: &PlanFile) -> anyhow::Result<()> {
-    let in_vm = file.place.as_ref().is_some_and(|place| place.get_ref() == Place::Vm.name());
-    if !in_vm {
-        return Ok(());
-    }
-    author::check_cache()?;
-    kernel::tidy();
-    for text in file.kernels.iter().map(|text| text.get_ref()).filter(|text| text.ends_with(".deb")) {
-        super::kernel::interruptible(|stopped| kernel::unpacked(text, &mut say, stopped))?;
-    }
-    Signals::catch(Second::Ends)?.let_go()
 }
 
 /// The shipped plan of that name; `None` for the name of a suite.
@@ -396,7 +380,7 @@ fn check_word(text: &str, budget: Option<&str>) -> anyhow::Result<()> {
 /// `IMAGE:MODULES`.
 fn absolute(text: &str) -> String {
     let path = |text: &str| match std::path::absolute(text) {
-        Ok(path) if kernel::is_path(text) || text.ends_with(".deb") => path.to_string_lossy().into_owned(),
+        Ok(path) if vm::is_path(text) || text.ends_with(".deb") => path.to_string_lossy().into_owned(),
         _ => text.to_owned(),
     };
     text.split(':').map(path).collect::<Vec<_>>().join(":")

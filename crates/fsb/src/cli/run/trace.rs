@@ -32,6 +32,13 @@ impl TraceArguments {
                 false => Err(exit::failure(&code::MISSING, "--pace and --force belong to a trace: --trace FILE")),
             };
         };
+        if cfg!(not(feature = "traces")) {
+            return Err(exit::advised(
+                &code::UNABLE,
+                "--trace: this fsb was built without the feature traces",
+                "build it with cargo build --release -p fsb",
+            ));
+        }
         let path = std::path::absolute(trace)?;
         let path = path
             .to_str()
