@@ -99,10 +99,13 @@ pub(crate) fn unbacked_memory_text(cause: &UnbackedMemory) -> String {
     }
 }
 
+/// The remedy if time was too short to touch all the memory that a run may need.
+pub(crate) const MORE_MEMORY: &str = "with a larger --budget more memory is backed first";
+
 /// Returns the remedy for memory that the hypervisor does not back.
 pub(crate) fn unbacked_memory_help(cause: &UnbackedMemory) -> Option<&'static str> {
     match cause {
-        UnbackedMemory::TouchedInPart { .. } => Some("with a larger --budget more memory is backed first"),
+        UnbackedMemory::TouchedInPart { .. } => Some(MORE_MEMORY),
         UnbackedMemory::LeftAlone => Some("leave out --control guest-memory=off"),
         UnbackedMemory::Reported { .. } => Some("root may stop it: run with sudo"),
         UnbackedMemory::Untouchable { .. } | UnbackedMemory::Described { .. } => None,

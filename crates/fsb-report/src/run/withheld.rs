@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::shown::ShownTrial;
 use crate::show::{counted, listed};
-use crate::warning::unbacked_memory_text;
+use crate::warning::{MORE_MEMORY, unbacked_memory_help, unbacked_memory_text};
 
 /// A reason why a case is not judged although it has values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -29,6 +29,9 @@ pub enum Withheld {
     Memory {
         /// The cause, as the run warned.
         cause: String,
+        /// The action against the cause; `None` if there is none.
+        #[serde(skip)]
+        help: Option<&'static str>,
     },
     /// Targets take turns, and most trials were affected by interference or invalid: what happens during one visit falls on
     /// one target alone. In rounds it falls on all, and intervals hold (docs/calibration.md).
@@ -61,7 +64,7 @@ impl Withheld {
                 let have = if *lost == 1 { "has" } else { "have" };
                 format!("{lost} of {} {have} no value", counted(*trials, "trial"))
             }
-            Withheld::Memory { cause } => cause.clone(),
+            Withheld::Memory { cause, .. } => cause.clone(),
             Withheld::Spoilt { trials, disturbed, invalid } => {
                 let kinds = [(disturbed, "affected by interference"), (invalid, "invalid")];
                 let kinds: Vec<String> = kinds
@@ -91,14 +94,12 @@ impl Withheld {
         }
     }
 
-    /// States the condition for a judgement: `fsb would judge with no other run beside it`.
+    /// States the condition for a judgement, or the action that leads to it: `fsb would judge with no other run beside it`.
     pub(super) fn remedy(&self) -> &'static str {
         match self {
             Withheld::Concurrent => "fsb would judge with no other run beside it",
             Withheld::Lost { .. } => "fsb would judge with values of three quarters of the trials",
-            Withheld::Memory { .. } => {
-                "fsb would judge with memory that was touched first (a larger --budget, or more free memory)"
-            }
+            Withheld::Memory { help, .. } => help.unwrap_or("fsb would judge with memory that was touched first"),
             Withheld::Spoilt { .. } => "fsb would judge with a quieter machine (fsb doctor)",
         }
     }
@@ -120,18 +121,20 @@ pub(super) fn of_case(record: &RunRecord, label: &str, own: &[&ShownTrial]) -> O
         // Older records, and memory that could not be touched at all.
         None => {
             let cause = unbacked_memory(record).filter(|_| own.iter().any(|trial| trial.what.writes()));
-            cause.map(unbacked_memory_text)
+            cause.map(|cause| (unbacked_memory_text(cause), unbacked_memory_help(cause)))
         }
     };
-    spoilt(record, label, own).or(cause.map(|cause| Withheld::Memory { cause }))
+    spoilt(record, label, own).or(cause.map(|(cause, help)| Withheld::Memory { cause, help }))
 }
 
-fn lacking(memory: MemoryTouched) -> String {
+/// Returns the cause and the action against it.
+fn lacking(memory: MemoryTouched) -> (String, Option<&'static str>) {
     if memory.touched >= memory.needed {
-        return "the hypervisor may take back memory that was touched".to_owned();
+        return ("the hypervisor may take back memory that was touched".to_owned(), None);
     }
     let (touched, needed) = (show_bytes(memory.touched as f64), show_bytes(memory.needed as f64));
-    format!("only {touched} of the {needed} of memory that the run may need was touched")
+    let cause = format!("only {touched} of the {needed} of memory that the run may need was touched");
+    (cause, Some(MORE_MEMORY))
 }
 
 /// The cause why the hypervisor may not back the memory that the run used. Returns `None` if it does.

@@ -114,8 +114,8 @@ impl PlanFile {
     }
 }
 
-#[cfg(feature = "vm")]
 /// A kernel that is named wrongly, or that this machine does not have.
+#[cfg(feature = "vm")]
 fn refused(error: &VmError) -> PlanError {
     match error.kind {
         Kind::Request => PlanError::known(fsb_model::Coded::code(error), error.to_string()),
