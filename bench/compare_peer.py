@@ -4,8 +4,8 @@
     compare_peer.py [--whole] NAME=FILE,FILE,... NAME=FILE,...
 
 The first set is the baseline. Each operation is described as a whole, by file size and by record size; with --whole
-only as a whole. Prints the classic part of `fsb compare --format json`: V. Benas, "Porovnani souborovych
-systemu", Masaryk University, Brno 2011, section 5. It is the peer of `make bench` and the source of the expected values
+only as a whole. Prints the classic part of `fsb compare --format json`: P. Benas, "Porovnani vykonnosti
+ruznych souborovych systemu", Brno University of Technology, 2011, section 5. It is the peer of `make bench` and the source of the expected values
 in testdata/expected. Files are IOzone's automatic mode with all thirteen columns.
 """
 

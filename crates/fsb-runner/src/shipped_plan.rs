@@ -24,7 +24,7 @@ pub static REGISTRY: &[ShippedPlan] = shipped! {
     "benas-directio.toml": "Beňas 2011: IOzone's operations with O_DIRECT on five file systems.",
     "benas-incache.toml": "Beňas 2011: IOzone's operations within memory on five file systems.",
     "benas-outofcache.toml": "Beňas 2011: IOzone's operations on files that do not fit in memory.",
-    "benas-postmark.toml": "Beňas 2011: PostMark on five file systems.",
+    "benas-postmark.toml": "Beňas 2011: PostMark on four file systems.",
     "benas-tuned.toml": "Beňas 2011: file systems with tuned options beside their defaults.",
     "build.toml": "Your own work: make and the compiler, on 200 sources.",
     "copies.toml": "Your own work: tar and rsync pack, unpack and copy a tree.",
@@ -33,7 +33,7 @@ pub static REGISTRY: &[ShippedPlan] = shipped! {
     "fedorchuk.toml": "Fedorchuk 2008: copying and deleting trees of files, RAID-0 included.",
     "git.toml": "Your own work: git clones, looks for changes, and packs.",
     "horvath.toml": "Horváth 2006: IOzone's thirteen operations on ext3, JFS, ReiserFS and xfs.",
-    "journal-modes.toml": "Example: ext4 with each mode of its journal.",
+    "journal-modes.toml": "Example: ext2, and ext3 with each mode of its journal.",
     "postgresql.toml": "Your own work: PostgreSQL under pgbench, TPC-B and reads.",
     "sqlite.toml": "Your own work: SQLite's durable inserts with each kind of log, and reads.",
 };

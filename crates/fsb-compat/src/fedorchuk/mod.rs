@@ -4,8 +4,9 @@
 pub const TITLE: (&str, &str) = (
     "Beside the published results (Fedorchuk 2008)",
     "Minutes and seconds. The published times are single runs with the author's own files on disks of 2008, on a \
-     partition and on RAID-0. This run generates sets of the same sizes, copies from memory, and stops the clock when \
-     all data is on the device. With --scale the sets and their times are smaller. Compare only the order of the file \
+     partition and on RAID-0. This run generates sets of the same sizes, copies them all from memory, where he copied \
+     from another partition, and each of them within the target as he did, and stops the clock when all data is on \
+     the device. With --scale the sets and their times are smaller. Compare only the order of the file \
      systems, not the times.",
 );
 

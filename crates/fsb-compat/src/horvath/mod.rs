@@ -4,7 +4,7 @@
 pub const TITLE: (&str, &str) = (
     "Beside the published results (Horváth 2006, 4 GiB in records of 128 KiB)",
     "Bytes a second; a published megabyte is read as 1,048,576 bytes. The published values are single runs of IOzone \
-     on a RAID of 2006, in a machine with 3 GiB of memory; in this run writes are durable and reads are cold. Compare \
+     on a disk of 2006, in a machine with 3 GiB of memory; in this run writes are durable and reads are cold. Compare \
      only the order of the file systems, not the rates.",
 );
 

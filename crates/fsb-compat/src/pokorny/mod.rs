@@ -1,6 +1,6 @@
 //! The 2023 tool: Pokorný's `fsb`, a micro-benchmark of creating, reading and writing files.
 //!
-//! P. Pokorný, bachelor's thesis, Faculty of Information Technology, CTU in Prague, 2023. Its command line is
+//! M. Pokorný, bachelor's thesis, Faculty of Information Technology, CTU in Prague, 2023. Its command line is
 //! [`Options`]; its published results are [`appendix_c`].
 
 mod options;
