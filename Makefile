@@ -37,7 +37,8 @@ check:  ## format, lints, licences, documentation, generated files, dependencies
 	$(CARGO) run --quiet --locked --package xtask -- cycles
 	$(CARGO) run --quiet --locked --package xtask -- generate --check
 	@scripts/component fmt --all --check
-	@scripts/component clippy --workspace --all-targets --test machine --test browser --locked -- -D warnings
+	@scripts/component clippy --workspace --all-targets --locked -- -D warnings
+	@scripts/component clippy --workspace --test machine --test browser --locked -- -D warnings
 	@scripts/component clippy --package fsb --no-default-features --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	$(CARGO) run --quiet --locked --package xtask -- licences

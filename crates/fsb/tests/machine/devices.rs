@@ -1,6 +1,6 @@
 //! Devices that others try to exchange under a run, and devices that others use.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
