@@ -40,7 +40,7 @@ fn what_the_clock_did_not_see_is_counted_until_the_target_is_at_rest() {
     let text = stdout(&output);
     assert!(!text.contains("Including deferred work:"), "two blocks show no significant change: {text}");
     assert!(text.contains("longest") && text.contains("No device I/O in the timed part:"), "{text}");
-    let mut seen = 0;
+    let (mut seen, mut took_time) = (0, false);
     for trial in trials(&scratch.path().join("run")).iter().filter(|trial| {
         // A disturbed trial is made again.
         trial["phase"] == "measured" && trial["superseded"] != true
@@ -59,8 +59,11 @@ fn what_the_clock_did_not_see_is_counted_until_the_target_is_at_rest() {
             // Each byte is written once, whenever; metadata and logs beside it are little.
             "none 20ms" => assert!(left > 0.8e6 && (0.99..1.6).contains(&times) && until_rest < rate * 0.9, "{said}"),
             // What is written over again in memory is written out at most once. On a busy machine the extra time can be
-            // shorter than the wait on an idle target that is subtracted from it.
-            "none 1s" => assert!(left > 0.0 && times < 1.6, "{said}"),
+            // shorter than the wait on an idle target that is subtracted from it, but not in every trial.
+            "none 1s" => {
+                assert!(left > 0.0 && times < 1.6, "{said}");
+                took_time |= until_rest < rate;
+            }
             _ => {
                 assert!(left < 0.3e6 && (0.99..1.6).contains(&times), "{said}");
                 assert!(trial["latency"].get("sync-at-end").is_some(), "the flush at the end has a duration: {trial}");
@@ -69,4 +72,5 @@ fn what_the_clock_did_not_see_is_counted_until_the_target_is_at_rest() {
         seen += 1;
     }
     assert_eq!(seen, 3 * 3 * 2);
+    assert!(took_time, "what was left took no time on any target");
 }
