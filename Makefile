@@ -2,6 +2,8 @@
 
 CARGO ?= cargo
 FSB := target/release/fsb
+# Built with the workspace's features, which the tests have, too: those of this crate alone would build some thirty crates again.
+XTASK = $(CARGO) build --quiet --locked --workspace --bin xtask && "$${CARGO_TARGET_DIR:-target}"/debug/xtask
 
 .PHONY: calibrate run test test-quick test-machine recipes dist test-dist pictures check bench fuzz build clean
 
@@ -34,14 +36,14 @@ pictures: build  ## the README's picture, from a real run
 	@scripts/as-root scripts/pictures
 
 check:  ## format, lints, licences, documentation, generated files, dependencies between files
-	$(CARGO) run --quiet --locked --package xtask -- cycles
-	$(CARGO) run --quiet --locked --package xtask -- generate --check
+	$(XTASK) cycles
+	$(XTASK) generate --check
 	@scripts/component fmt --all --check
 	@scripts/component clippy --workspace --all-targets --locked -- -D warnings
-	@scripts/component clippy --workspace --test machine --test browser --locked -- -D warnings
+	@scripts/component clippy --workspace --test machine --test browser --bin xtask --locked -- -D warnings
 	@scripts/component clippy --package fsb --no-default-features --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
-	$(CARGO) run --quiet --locked --package xtask -- licences
+	$(XTASK) licences
 
 bench:  ## the engine beside a bare loop and fio, the comparison beside a script
 	@scripts/install bench
