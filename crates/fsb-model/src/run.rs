@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use crate::geometry::Geometry;
 use crate::host::{DeviceId, DeviceManifest, DeviceRates, HostManifest};
 use crate::place::VmRecord;
-use crate::plan::Plan;
-use crate::stop::{StopReason, StoppingRule};
+use crate::plan::{FEWEST_BLOCKS_JUDGED, Plan, Repetition};
+use crate::stop::{Analyses, StopReason, StoppingRule};
 use crate::target::Target;
 use crate::warning::Warning;
 use crate::workload::{Amount, Cell, Params};
@@ -279,6 +279,18 @@ impl MemoryTouched {
 }
 
 impl RunRecord {
+    /// The interim analyses of this run and how it ended.
+    pub fn analyses(&self) -> Analyses {
+        let last_block = self.order.iter().map(|order| order.block).max().unwrap_or(0);
+        // Without planned analyses, a run that is to reach a precision is analysed after each block.
+        let each = matches!(self.plan.repetition, Repetition::Precision { .. }) && self.looks.is_empty();
+        Analyses {
+            after: if each { (FEWEST_BLOCKS_JUDGED..=last_block).collect() } else { self.looks.clone() },
+            last_block,
+            ended_by_results: !self.stop_reason.as_ref().is_some_and(StopReason::is_planned),
+        }
+    }
+
     /// The memory that was touched, where it was too little for this cell: its first use of a page may then wait for the
     /// hypervisor.
     pub fn memory_lacking(&self, label: &str) -> Option<MemoryTouched> {

@@ -3,9 +3,12 @@
 //! A [`Set`] holds [`Run`]s: one execution of a foreign tool, or one block of a run of ours. A run holds
 //! [`Series`], one a column of a foreign table, and every value of a series knows the line that it came from.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{Better, Unit};
+use crate::stop::Analyses;
 
 /// Trials that belong together: five runs of one tool on one file system, or one target of one of our runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,9 +17,9 @@ pub struct Set {
     pub name: String,
     /// Sets with the same pairing are compared block by block: they took turns in one run of ours.
     pub pairing: Option<String>,
-    /// After how many blocks results were looked at on the way, planned beforehand; empty where their number was fixed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub looks: Vec<u32>,
+    /// The interim analyses of the run that it is of.
+    #[serde(default)]
+    pub analyses: Analyses,
     /// In the order of the files, or of the blocks.
     pub runs: Vec<Run>,
 }
@@ -45,6 +48,10 @@ pub struct Run {
     pub clock_resolution: Option<f64>,
     /// The values.
     pub series: Vec<Series>,
+    /// By workload, the squared standard error of the logarithm of its rate, from the samples of the block; a workload with one
+    /// sample is missing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub within: BTreeMap<String, f64>,
     /// Latencies as counts a time.
     pub histograms: Vec<Histogram>,
     /// What was wrong with the file without making it useless.

@@ -140,16 +140,17 @@ pub enum StopReason {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         most: bool,
     },
-    /// All planned blocks were made, and some workloads are not decided.
+    /// All planned blocks were made, and some workloads did not end at an interim analysis: they are not decided, or their
+    /// intervals are wide.
     Undecided {
         /// Blocks that were made.
         blocks: u32,
-        /// The number of workloads that are not decided.
+        /// The number of workloads that were measured to the end.
         open: usize,
         /// The number of workloads.
         workloads: usize,
     },
-    /// Every workload is decided.
+    /// Every workload is decided, and its intervals are narrow.
     Decided {
         /// Blocks that were made.
         blocks: u32,
@@ -216,6 +217,38 @@ pub enum StopReason {
     /// A kind of a newer minor version, kept as found.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
+}
+
+impl StopReason {
+    /// Whether a number of blocks or a budget ended the run, which know nothing of its results.
+    pub fn is_planned(&self) -> bool {
+        match self {
+            StopReason::Requested { .. }
+            | StopReason::BudgetPlanned { .. }
+            | StopReason::Undecided { .. }
+            | StopReason::Imprecise { .. }
+            | StopReason::BudgetWouldBePassed { .. }
+            | StopReason::BudgetCut { .. } => true,
+            StopReason::Decided { .. }
+            | StopReason::Precise { .. }
+            | StopReason::Hopeless { .. }
+            | StopReason::NoValues { .. }
+            | StopReason::Race { .. }
+            | StopReason::Text(_)
+            | StopReason::Unknown(_) => false,
+        }
+    }
+}
+
+/// The interim analyses of a run and how it ended, as far as intervals depend on them. The default is a fixed number of blocks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Analyses {
+    /// The numbers of blocks after which results are analysed, planned before the first block; empty for none.
+    pub after: Vec<u32>,
+    /// The last block of the run.
+    pub last_block: u32,
+    /// Whether results may have ended the run, or it has not ended; otherwise a number of blocks or a budget did.
+    pub ended_by_results: bool,
 }
 
 /// The workload with the widest interval beside the half-width that was requested.

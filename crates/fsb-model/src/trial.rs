@@ -178,6 +178,17 @@ impl Stretches {
     }
 }
 
+/// The squared standard error of the mean logarithm of these times; `None` for fewer than two, or if one is zero.
+pub fn squared_error_of_mean(times: &[u64]) -> Option<f64> {
+    let n = times.len() as f64;
+    if times.len() < 2 || times.contains(&0) {
+        return None;
+    }
+    let logs = || times.iter().map(|time| (*time as f64).ln());
+    let mean = logs().sum::<f64>() / n;
+    Some(logs().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0) / n)
+}
+
 impl Trial {
     /// The metric that targets are compared by, of a trial that ended well.
     pub fn primary(&self) -> Option<&Metric> {

@@ -18,15 +18,14 @@ pub(crate) const NOT_STATIONARY: char = '~';
 /// Marks the name of a target that may lose synced data.
 pub const UNSAFE: &str = " (unsafe)";
 
-/// The mark of a value: its letters, `?` if it may be the best of a row without a winner, `†` if its difference from the
-/// baseline is not confirmed.
+/// The mark of a value: its letters, then `†` if its difference from the baseline is not confirmed, or else `?` if it may be the best
+/// of a row without a winner.
 pub(crate) fn of_value(outcome: &Outcome, place: usize, letters: Option<&str>, against: Option<Verdict>) -> String {
     let mut mark = letters.unwrap_or_default().to_owned();
-    if matches!(outcome, Outcome::Undecided(contenders) if contenders.contains(&place)) {
-        mark.push(OPEN);
-    }
     if against.is_some_and(Verdict::is_unconfirmed) {
         mark.push(UNCONFIRMED);
+    } else if matches!(outcome, Outcome::Undecided(contenders) if contenders.contains(&place)) {
+        mark.push(OPEN);
     }
     mark
 }
@@ -110,7 +109,7 @@ mod tests {
         let open = Outcome::Undecided(vec![0, 2]);
         assert_eq!(of_value(&open, 0, Some("ab"), None), "ab?");
         assert_eq!(of_value(&open, 1, Some("b"), Some(Verdict::Slower)), "b");
-        assert_eq!(of_value(&open, 2, Some("a"), Some(Verdict::PerhapsFaster)), "a?†");
+        assert_eq!(of_value(&open, 2, Some("a"), Some(Verdict::PerhapsFaster)), "a†");
         assert_eq!(of_value(&Outcome::Winner(1), 0, Some("b"), Some(Verdict::PerhapsSlower)), "b†");
         assert_eq!(of_value(&Outcome::Alone(0), 0, None, None), "");
     }

@@ -31,7 +31,7 @@ pub fn stopping_rule_text(rule: &StoppingRule) -> String {
         StoppingRule::InterimAnalyses { planned, budget_seconds, after, half_width } => {
             let ends = match half_width {
                 Some(half_width) => format!("when the intervals of its ratios are within ±{}", percent(*half_width)),
-                None => "when it is decided".to_owned(),
+                None => "when it is decided and precise".to_owned(),
             };
             let after: Vec<String> = after.iter().map(u32::to_string).collect();
             format!(
@@ -63,9 +63,9 @@ pub fn stop_reason_text(reason: &StopReason) -> String {
             format!("{} as planned, as many as the budget holds", count(*blocks))
         }
         StopReason::Undecided { blocks, open, workloads } => {
-            format!("{} as planned; {open} of {} not decided", count(*blocks), counted(*workloads, "workload"))
+            format!("{} as planned; {open} of {} to the end", count(*blocks), counted(*workloads, "workload"))
         }
-        StopReason::Decided { blocks } => format!("{}: every workload is decided", count(*blocks)),
+        StopReason::Decided { blocks } => format!("{}: every workload is decided and precise", count(*blocks)),
         StopReason::Precise { blocks, half_width, reached: None, .. } => {
             format!("{}: the intervals of every workload's ratios are within ±{}", count(*blocks), percent(*half_width))
         }

@@ -129,7 +129,7 @@ impl RatioScale {
             r if r <= 0.1 => RatioScale::Over,
             // Around equality whole numbers would print a narrow interval as "[+0 +1]".
             _ => match interval {
-                Some(Interval { lo, hi }) if hi - lo < 0.02 && (ratio - 1.0).abs() < 0.1 => RatioScale::Percent(1),
+                Some(Interval { lo, hi }) if hi - lo < 0.015 && (ratio - 1.0).abs() < 0.1 => RatioScale::Percent(1),
                 _ => RatioScale::Percent(0),
             },
         }

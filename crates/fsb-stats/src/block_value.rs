@@ -15,12 +15,15 @@ pub struct BlockValue {
     /// The part of the medium that it was measured on, where targets exchange parts; unique over segments of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<u32>,
+    /// The squared standard error of the value's logarithm, from the samples that it is the mean of; absent for fewer than two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<f64>,
 }
 
 impl BlockValue {
     /// Measured on the whole medium.
     pub fn new(block: u32, value: f64) -> BlockValue {
-        BlockValue { block, value, part: None }
+        BlockValue { block, value, part: None, within: None }
     }
 }
 

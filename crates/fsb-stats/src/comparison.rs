@@ -17,15 +17,15 @@ pub struct Comparison {
     pub interval: Option<Interval>,
     /// The level of the interval: 0.95, or more where several intervals hold together.
     pub level: f64,
-    /// The level of a single look, where results are looked at several times: with it the interval keeps `level` at
-    /// all looks together. Absent where the number of blocks was fixed beforehand.
+    /// The level of the analysis that the interval is of, where a run has interim analyses: with it all of them together keep
+    /// `level`. Absent where the number of blocks was fixed beforehand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nominal_level: Option<f64>,
     /// Blocks in common, runs in common, or runs on the smaller side: see `method`.
     pub n: usize,
     /// How they were compared.
     pub method: Method,
-    /// Two-sided probability of such a difference between equals, at any of the looks; absent where there is no
+    /// Two-sided probability of such a difference between equals, at any of the analyses; absent without an
     /// interval.
     pub p_value: Option<f64>,
     /// What the interval says.

@@ -8,7 +8,7 @@
 //! * [`Ranking`]: all targets of a row, with simultaneous intervals, letters and an outcome that follow from them;
 //!   [`Resolution`]: what it says where nobody wins; [`hold_over_page`]: all rows together.
 //! * [`Between`], [`Power`], [`Unjudged`]: comparisons between runs, of which one mean each is a value.
-//! * [`row_state`]: whether a row needs more blocks, at a look planned beforehand.
+//! * [`RowState`]: whether a row needs more blocks, at a planned interim analysis.
 //! * [`scatter`] and [`stationarity`]: what the rounds within blocks tell.
 //! * [`knee`]: where a curve over threads or requests under way stops to gain.
 //! * [`overall`]: one ratio over many workloads.
@@ -35,6 +35,7 @@ mod model;
 mod overall;
 mod page;
 mod planning;
+mod prior;
 pub mod race;
 mod ranking;
 mod resolution;
@@ -59,12 +60,12 @@ pub use estimate::{Trend, trend};
 pub use interval::Interval;
 pub use knee::{Knee, knee};
 pub use overall::{Weighted, geometric_mean, overall};
-pub use page::hold_over_page;
+pub use page::{Correlation, hold_over_page};
 pub use planning::blocks_to_scale;
 pub use ranking::{Outcome, Pair, Ranking};
 pub use resolution::Resolution;
 pub use rounds::{NotStationary, RoundLogs, Scatter, scatter, stationarity};
-pub use row_state::{RowState, row_state, row_state_on_page};
+pub use row_state::RowState;
 pub use runs::{Between, BetweenSource, Power, Unjudged};
 pub use two_samples::{paired, welch};
 pub use verdict::Verdict;

@@ -1,39 +1,199 @@
 //! All rows of a page together.
 //!
+//! All rows of a run are used for what one row cannot estimate: the scale of variances ([`Line`]) and the correlation of
+//! neighbouring blocks ([`correlation`]). A row that ended at an interim analysis keeps the estimates of that analysis, so that it
+//! stays decided.
+//!
 //! Each row may exclude equality once in twenty though there is nothing; of twelve rows of equal targets every second page
-//! would tell some apart. Where intervals are as narrow as the smallest ratio that matters, none of that goes beyond it; where
-//! they are wide, it does. So Holm's procedure over all pairs of all rows must confirm every difference: of pages of equal
-//! targets at most one in twenty shows a significant difference.
+//! would tell some apart. So every difference must be confirmed over all pairs of all rows: of pages of equal targets at most one
+//! in twenty shows a significant difference. That a ratio lies beyond θ is confirmed in the same way, with the p-value of the
+//! nearest ratio within θ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
 
 use crate::LEVEL;
-use crate::ranking::{Pair, Ranking};
+use crate::block_value::Method;
+use crate::difference::Difference;
+use crate::prior::{Known, Line, effective_cases};
+use crate::ranking::{Fit, Pair, Ranking, holm};
 
-/// Adjusts the p-values of all judged pairs over the page. A pair whose interval excludes equality without being
-/// confirmed becomes *perhaps* faster or slower. Letters and outcomes follow.
-pub fn hold_over_page<'a>(rankings: impl IntoIterator<Item = &'a mut Ranking>) {
+/// The level of a page whose pairs are compared by block: so one page of equals in twenty shows a significant difference even if
+/// neighbouring blocks have a correlation of 0.17.
+const ALPHA_OF_BLOCKS: f64 = 0.03;
+/// The correlation of neighbouring blocks that is expected before a run: mean and standard deviation. Runs on idle and on busy
+/// machines had -0.06 to +0.12.
+const USUAL: (f64, f64) = (0.13, 0.1);
+/// A larger correlation would make intervals of any width; what is left of independence then is unknown.
+const LARGEST_CORRELATION: f64 = 0.8;
+
+/// Judges all pairs with what the page tells, and adjusts their p-values over it. A pair whose interval excludes equality
+/// without being confirmed becomes *perhaps* faster or slower. Letters and outcomes follow. Returns the correlation of neighbouring
+/// blocks, pooled over the page; `None` where too few blocks tell it.
+pub fn hold_over_page<'a>(rankings: impl IntoIterator<Item = &'a mut Ranking>) -> Option<Correlation> {
     let mut rankings: Vec<&mut Ranking> = rankings.into_iter().collect();
-    let judged = |pair: &&mut Pair| pair.adjusted_p.is_some() && pair.comparison.p_value.is_some();
-    let mut pairs: Vec<&mut Pair> = rankings.iter_mut().flat_map(|ranking| &mut ranking.pairs).filter(judged).collect();
-    pairs.sort_by(|a, b| f64::total_cmp(&p_value(a), &p_value(b)));
-    let count = pairs.len();
-    let mut largest: f64 = 0.0;
-    for (place, pair) in pairs.into_iter().enumerate() {
-        largest = largest.max(p_value(pair) * (count - place) as f64).min(1.0);
-        pair.page_p = Some(largest);
-        if largest > 1.0 - LEVEL {
-            pair.comparison.verdict = pair.comparison.verdict.unconfirmed();
+    let correlation = moderate(&mut rankings);
+    confirm(rankings);
+    correlation
+}
+
+/// Judges the pairs of each run with what all rows of the run tell.
+pub(crate) fn moderate(rankings: &mut [&mut Ranking]) -> Option<Correlation> {
+    let mut contexts: BTreeMap<(usize, Option<u32>), Context> = BTreeMap::new();
+    let keys: BTreeSet<(usize, Option<u32>)> =
+        rankings.iter().flat_map(|ranking| ranking.fits()).filter_map(|fit| Some((fit.run?, fit.ended))).collect();
+    let whole: BTreeSet<(usize, Option<u32>)> = keys.iter().map(|(run, _)| (*run, None)).collect();
+    for (run, ended) in keys.into_iter().chain(whole) {
+        let of_row = |ranking: &&mut Ranking| -> Vec<Fit> {
+            let fits = ended.map_or_else(|| ranking.fits().to_vec(), |block| ranking.fits_up_to(block));
+            fits.into_iter().filter(|fit| fit.run == Some(run) && fit.difference.is_judged()).collect()
+        };
+        let rows: Vec<Vec<Fit>> = rankings.iter().map(of_row).collect();
+        contexts.insert((run, ended), Context::of(&rows));
+    }
+    for ranking in rankings.iter_mut() {
+        ranking.judge(&|fit| match fit.run.and_then(|run| contexts.get(&(run, fit.ended))) {
+            Some(context) => context.moderated(&fit.difference),
+            None => fit.difference.clone(),
+        });
+    }
+    contexts.iter().find(|((_, ended), _)| ended.is_none()).and_then(|(_, context)| context.correlation)
+}
+
+/// Adjusts the p-values of all judged pairs over the page.
+pub(crate) fn confirm(mut rankings: Vec<&mut Ranking>) {
+    let places = |p: fn(&Pair) -> Option<f64>| {
+        let of_row = |(row, ranking): (usize, &&mut Ranking)| -> Vec<((usize, usize), f64)> {
+            let judged = ranking.pairs.iter().enumerate().filter(|(_, pair)| pair.adjusted_p.is_some());
+            judged.filter_map(|(place, pair)| Some(((row, place), p(pair)?))).collect()
+        };
+        let all: Vec<((usize, usize), f64)> = rankings.iter().enumerate().flat_map(of_row).collect();
+        holm(all)
+    };
+    let (equal, within_theta) = (places(|pair| pair.comparison.p_value), places(|pair| pair.p_theta));
+    for ((row, place), p) in equal {
+        rankings[row].pairs[place].page_p = Some(p);
+    }
+    for ((row, place), p) in within_theta {
+        rankings[row].pairs[place].page_p_theta = Some(p);
+    }
+    for ranking in &mut rankings {
+        for place in 0..ranking.pairs.len() {
+            let pair = &ranking.pairs[place];
+            let is_small = |p: Option<f64>| p.is_some_and(|p| p <= alpha(pair));
+            if pair.page_p.is_some() {
+                let verdict = ranking.verdict_of_interval(pair);
+                ranking.pairs[place].comparison.verdict =
+                    verdict.confirmed(is_small(pair.page_p_theta), is_small(pair.page_p));
+            }
+        }
+        if !ranking.pairs.is_empty() {
+            ranking.conclude();
         }
     }
-    rankings.iter_mut().filter(|ranking| !ranking.pairs.is_empty()).for_each(|ranking| ranking.conclude());
 }
 
-/// Whether this pair is told apart on a page of so many, whatever the other pairs turn out to be.
+/// Returns whether this pair differs significantly by more than θ on a page of `of` pairs, whatever the other pairs show.
 pub(crate) fn is_borne_out(pair: &Pair, of: usize) -> bool {
-    p_value(pair) * of as f64 <= 1.0 - LEVEL
+    pair.p_theta.is_some_and(|p| p * of as f64 <= alpha(pair))
 }
 
-fn p_value(pair: &Pair) -> f64 {
-    pair.comparison.p_value.unwrap_or(1.0)
+/// The level of the page that a pair is on.
+fn alpha(pair: &Pair) -> f64 {
+    match pair.comparison.method {
+        Method::Paired | Method::PairedOnParts => ALPHA_OF_BLOCKS,
+        Method::PairedRuns | Method::Welch => 1.0 - LEVEL,
+    }
+}
+
+/// Estimates from all rows of a run that each row uses.
+#[derive(Debug, Clone, Copy, Default)]
+struct Context {
+    /// Of pairs whose blocks tell the variance within them.
+    by_within: Option<Line>,
+    /// Of other pairs.
+    alone: Option<Line>,
+    correlation: Option<Correlation>,
+}
+
+impl Context {
+    /// Of the judged pairs of each row.
+    fn of(rows: &[Vec<Fit>]) -> Context {
+        let fits = || rows.iter().flatten();
+        let residuals: Vec<BTreeMap<(usize, u32), f64>> = fits()
+            .map(|fit| fit.difference.residuals.by_block.iter().map(|(block, left)| ((0, *block), *left)).collect())
+            .collect();
+        let share = effective_cases(&residuals) / residuals.len().max(1) as f64;
+        let line = |follows: bool| {
+            let known = fits().map(|fit| fit.difference.known()).filter(|known| known.within.is_some() == follows);
+            Line::of(&known.collect::<Vec<Known>>(), share)
+        };
+        let differences: Vec<&Difference> = fits().map(|fit| &fit.difference).collect();
+        Context { by_within: line(true), alone: line(false), correlation: correlation(&differences, share) }
+    }
+
+    fn moderated(&self, difference: &Difference) -> Difference {
+        let line = if difference.known().within.is_some() { self.by_within } else { self.alone };
+        difference.moderated(line.as_ref(), inflation(self.correlation))
+    }
+}
+
+/// [`Correlation::inflation`], or that of what is usual.
+pub(crate) fn inflation(correlation: Option<Correlation>) -> f64 {
+    correlation.map_or_else(|| inflation_of(USUAL.0), Correlation::inflation)
+}
+
+fn inflation_of(correlation: f64) -> f64 {
+    let correlation = correlation.clamp(0.0, LARGEST_CORRELATION);
+    ((1.0 + correlation) / (1.0 - correlation)).sqrt()
+}
+
+/// The correlation of neighbouring blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Correlation {
+    /// The estimate from the page alone.
+    pub estimate: f64,
+    /// Its standard error.
+    pub error: f64,
+}
+
+impl Correlation {
+    /// A larger correlation is reported.
+    const REMARKABLE: f64 = 0.1;
+
+    /// Whether it is larger than usual, and known well enough to say so.
+    pub fn is_remarkable(self) -> bool {
+        self.estimate > Correlation::REMARKABLE && self.estimate > 2.0 * self.error
+    }
+
+    /// The factor by which it makes standard errors larger. A negative one changes nothing.
+    pub fn inflation(self) -> f64 {
+        inflation_of(self.expected())
+    }
+
+    /// The mean of the estimate and of [`USUAL`], weighted by precision.
+    fn expected(self) -> f64 {
+        let (mean, sd) = USUAL;
+        let (told, usual) = (1.0 / (self.error * self.error), 1.0 / (sd * sd));
+        (self.estimate * told + mean * usual) / (told + usual)
+    }
+}
+
+/// Pools the products of neighbouring residuals over all pairs of targets, less what the fits themselves make. If the correlation is
+/// ρ, the variance of a mean is larger than that of independent blocks by (1 + ρ)/(1 − ρ), as in an autoregressive process
+/// of first order. Each pair counts as `share` of an independent one. `None` where no blocks are neighbours.
+fn correlation(differences: &[&Difference], share: f64) -> Option<Correlation> {
+    let (mut products, mut slope) = (0.0, 0.0);
+    for difference in differences.iter().filter(|difference| difference.variance > 0.0) {
+        let residuals = &difference.residuals;
+        let sum: f64 = residuals.neighbours().map(|(a, b)| a * b).sum();
+        products += sum / difference.variance - residuals.by_fit;
+        slope += residuals.slope;
+    }
+    // The slope is the variance of the sum, too.
+    (share * slope > 1e-9).then(|| Correlation { estimate: products / slope, error: 1.0 / (share * slope).sqrt() })
 }
 
 #[cfg(test)]
@@ -56,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_page_does_not_confirm_keeps_its_direction() {
+    fn an_unconfirmed_difference_keeps_its_direction() {
         let verdicts = |rows: usize| {
             let mut page: Vec<Ranking> = (0..rows).map(|_| row(1.05)).collect();
             page.iter_mut().skip(1).for_each(|other| *other = row(1.0));

@@ -2,22 +2,22 @@
 
 use fsb_model::plan::BLOCK_LIMIT;
 
-use crate::LEVEL;
 use crate::distribution::t_quantile;
 
-/// The fewest blocks with which an interval that now rests on `n` would be `factor` times as wide (0.5 halves it), if
-/// the scatter stays as it is. `None` below two blocks and beyond what can be asked for.
-pub fn blocks_to_scale(n: usize, factor: f64) -> Option<u32> {
+/// The fewest blocks, fixed beforehand, with which an interval of `level` would be `factor` times as wide (0.5 halves it) as one of
+/// `nominal_level` that rests on `n` blocks, if the scatter stays as it is. `None` below two blocks and beyond what can be asked
+/// for.
+pub fn blocks_to_scale(n: usize, nominal_level: f64, level: f64, factor: f64) -> Option<u32> {
     if n < 2 {
         return None;
     }
-    let wanted = width(n) * factor;
-    fewest(|blocks| width(blocks) <= wanted)
+    let wanted = width(n, nominal_level) * factor;
+    fewest(|blocks| width(blocks, level) <= wanted)
 }
 
 /// Half-width of a t-interval in standard deviations.
-fn width(n: usize) -> f64 {
-    t_quantile(LEVEL, (n - 1) as f64) / (n as f64).sqrt()
+fn width(n: usize, level: f64) -> f64 {
+    t_quantile(level, (n - 1) as f64) / (n as f64).sqrt()
 }
 
 /// By bisection, for the width falls steadily.
@@ -43,9 +43,12 @@ mod tests {
 
     #[test]
     fn halving_takes_about_three_times_the_blocks_when_there_are_few() {
-        assert_eq!(blocks_to_scale(10, 0.5), Some(33));
-        assert_eq!(blocks_to_scale(100, 0.5), Some(393));
-        assert_eq!(blocks_to_scale(10, 1.0), Some(10));
-        assert_eq!((blocks_to_scale(1, 0.5), blocks_to_scale(9_000, 0.5)), (None, None));
+        let of = |n, factor| blocks_to_scale(n, 0.95, 0.95, factor);
+        assert_eq!(of(10, 0.5), Some(33));
+        assert_eq!(of(100, 0.5), Some(393));
+        assert_eq!(of(10, 1.0), Some(10));
+        assert_eq!((of(1, 0.5), of(9_000, 0.5)), (None, None));
+        // An interval of an interim analysis is wider than one of a fixed number of blocks.
+        assert!(blocks_to_scale(10, 0.996, 0.95, 0.5) < of(10, 0.5));
     }
 }

@@ -1,16 +1,16 @@
 //! Whether a row needs more blocks.
 
-use fsb_model::Better;
-
-use crate::block_value::{BlockValue, by_block};
+use crate::block_value::by_block;
 use crate::difference::Difference;
 use crate::error::AnalysisError;
 use crate::page::is_borne_out;
-use crate::ranking::{Pair, Ranking, boundary_of};
+use crate::ranking::{Pair, Ranking};
+use crate::sample::Sample;
+use crate::sequential::Analysis;
 use crate::verdict::Verdict;
 use crate::{FEWEST_JUDGED, LEVEL};
 
-/// What is known of a row at a look.
+/// The state of a row at an interim analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowState {
     /// Every pair is faster, slower or equivalent: more blocks would change numbers, but neither outcome nor letters.
@@ -19,76 +19,68 @@ pub struct RowState {
     /// alone, of its own interval. Infinite where an interval has no end yet; absent where nothing has a value.
     pub half_width: Option<f64>,
     /// The row needs no more blocks: its intervals are as narrow as was asked for, or, where nothing was asked, it is
-    /// decided.
+    /// decided and they are no wider than 2 θ.
     pub enough: bool,
 }
 
-/// The state of a row after some look: the values of each target so far, empty where it has none, the planned `looks`,
-/// and the half-width that was asked for. The first target is the reference.
-pub fn row_state(
-    samples: &[Vec<BlockValue>],
-    looks: &[u32],
-    better: Better,
-    theta: f64,
-    precision: Option<f64>,
-) -> Result<RowState, AnalysisError> {
-    row_state_on_page(samples, looks, better, theta, precision, 0)
-}
+/// A decided row goes on while an interval is wider than this many θ: readers use the ratio, too, and more time seldom decides the
+/// rows that are left.
+const NARROW: f64 = 2.0;
 
-/// The same for a row of a page with so many pairs in all its rows: what differs must be borne out by the page, whatever
-/// becomes of the other rows, so that a row that ends as decided stays so.
-pub fn row_state_on_page(
-    samples: &[Vec<BlockValue>],
-    looks: &[u32],
-    better: Better,
-    theta: f64,
-    precision: Option<f64>,
-    pairs_on_page: usize,
-) -> Result<RowState, AnalysisError> {
-    let ranking = Ranking::at_look(samples, looks, better, theta)?;
-    let present = samples.iter().filter(|values| !values.is_empty()).count();
-    let pairs = &ranking.pairs;
-    let settled = |pair: &Pair| match pair.comparison.verdict {
-        Verdict::Equivalent => true,
-        verdict => verdict.is_sure() && is_borne_out(pair, pairs_on_page.max(pairs.len())),
-    };
-    let complete = present > 1 && pairs.len() == present * (present - 1) / 2;
-    let decided = complete && pairs.iter().all(settled);
-    let half_width = match present {
-        0 => None,
-        1 => {
-            samples.iter().find(|values| !values.is_empty()).map(|values| own_half_width(values, looks)).transpose()?
-        }
-        _ => {
-            let reference = samples.iter().position(|values| !values.is_empty()).unwrap_or(0);
-            let against = pairs.iter().filter(|pair| pair.baseline == reference);
-            let widths = against.map(|pair| {
-                let judged = pair.comparison.interval.filter(|_| pair.comparison.verdict != Verdict::NotJudged);
-                judged.map_or(f64::INFINITY, |interval| interval.relative_half_width())
-            });
-            // Targets without a block in common have no ratio.
-            Some(widths.reduce(f64::max).unwrap_or(f64::INFINITY))
-        }
-    };
-    let enough = match precision {
-        Some(asked) => half_width.is_some_and(|half_width| half_width <= asked),
-        None => decided,
-    };
-    Ok(RowState { decided, half_width, enough })
+impl Ranking {
+    /// Returns the state of the row on a page that has `pairs_on_page` pairs in all its rows. `precision` is the half-width that was
+    /// asked for. A difference must be confirmed whatever the other rows show, so that a row that ends as decided stays so. The
+    /// first target is the reference.
+    pub fn state(&self, precision: Option<f64>, pairs_on_page: usize) -> Result<RowState, AnalysisError> {
+        let samples = self.samples();
+        let present = samples.iter().filter(|sample| !sample.values.is_empty()).count();
+        let pairs = &self.pairs;
+        let settled = |pair: &Pair| match pair.comparison.verdict {
+            Verdict::Equivalent => true,
+            Verdict::NotJudged => false,
+            _ => self.verdict_of_interval(pair).is_sure() && is_borne_out(pair, pairs_on_page.max(pairs.len())),
+        };
+        let complete = present > 1 && pairs.len() == present * (present - 1) / 2;
+        let decided = complete && pairs.iter().all(settled);
+        let reference = samples.iter().position(|sample| !sample.values.is_empty()).unwrap_or(0);
+        let half_width = match present {
+            0 => None,
+            1 => Some(own_half_width(&samples[reference])?),
+            _ => {
+                let against = pairs.iter().filter(|pair| pair.baseline == reference);
+                let widths = against.map(|pair| {
+                    let judged = pair.comparison.interval.filter(|_| pair.comparison.verdict != Verdict::NotJudged);
+                    judged.map_or(f64::INFINITY, |interval| interval.relative_half_width())
+                });
+                // Targets without a block in common have no ratio.
+                Some(widths.reduce(f64::max).unwrap_or(f64::INFINITY))
+            }
+        };
+        let enough = match precision {
+            Some(asked) => half_width.is_some_and(|half_width| half_width <= asked),
+            None => decided && half_width.is_some_and(|half_width| half_width <= NARROW * self.theta()),
+        };
+        Ok(RowState { decided, half_width, enough })
+    }
 }
 
 /// Of one target by itself.
-fn own_half_width(values: &[BlockValue], looks: &[u32]) -> Result<f64, AnalysisError> {
-    let logs: Vec<f64> = by_block(values)?.into_values().collect();
-    let boundary = boundary_of(logs.len() as u32, looks, 0);
-    let level = boundary.map_or(LEVEL, |boundary| 1.0 - boundary.nominal(1.0 - LEVEL));
+fn own_half_width(sample: &Sample) -> Result<f64, AnalysisError> {
+    let logs = by_block(&sample.values)?;
+    let last = logs.keys().next_back().copied().unwrap_or(0);
+    let logs: Vec<f64> = logs.into_values().collect();
+    let level = 1.0 - Analysis::of(&sample.analyses, last, 1).nominal(1.0 - LEVEL);
     let interval = Difference::of_blocks(&logs).filter(|_| logs.len() >= FEWEST_JUDGED).and_then(|d| d.interval(level));
     Ok(interval.map_or(f64::INFINITY, |interval| interval.exp().relative_half_width()))
 }
 
 #[cfg(test)]
 mod tests {
+    use fsb_model::Better;
+    use fsb_model::stop::Analyses;
+
     use super::*;
+    use crate::block_value::BlockValue;
 
     fn target(center: f64, spread: f64, blocks: u32, phase: u32) -> Vec<BlockValue> {
         let wave = |block: u32| libm::sin(f64::from(block * (2 * phase + 3)));
@@ -96,7 +88,8 @@ mod tests {
     }
 
     fn state(samples: &[Vec<BlockValue>], precision: Option<f64>) -> RowState {
-        row_state(samples, &[6, 9, 12], Better::Higher, 0.03, precision).unwrap()
+        let analyses = Analyses { after: vec![6, 9, 12], last_block: 6, ended_by_results: true };
+        Ranking::of_run(samples, &analyses, Better::Higher, 0.03).unwrap().state(precision, 0).unwrap()
     }
 
     #[test]

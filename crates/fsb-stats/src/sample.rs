@@ -1,5 +1,7 @@
 //! What is ranked: the values of targets.
 
+use fsb_model::stop::Analyses;
+
 use crate::block_value::BlockValue;
 
 /// The values of one target or set, each of one block of one run.
@@ -7,8 +9,8 @@ use crate::block_value::BlockValue;
 pub(crate) struct Sample {
     /// Samples with the same number here took turns in the same blocks of the same runs; others are independent.
     pub shares_blocks: Option<usize>,
-    /// After how many blocks results were examined, as planned before the first one.
-    pub looks: Vec<u32>,
+    /// The interim analyses of the run.
+    pub analyses: Analyses,
     /// The values. A block has one number over all runs.
     pub values: Vec<BlockValue>,
     /// The run of each value.
@@ -17,8 +19,8 @@ pub(crate) struct Sample {
 
 impl Sample {
     /// The values of one target in the blocks of one run.
-    pub fn of_blocks(values: Vec<BlockValue>, looks: &[u32]) -> Sample {
-        Sample { shares_blocks: Some(0), looks: looks.to_vec(), runs: vec![0; values.len()], values }
+    pub fn of_blocks(values: Vec<BlockValue>, analyses: &Analyses) -> Sample {
+        Sample { shares_blocks: Some(0), analyses: analyses.clone(), runs: vec![0; values.len()], values }
     }
 
     /// One value for each of several runs.
@@ -29,6 +31,13 @@ impl Sample {
     /// The same without its values.
     pub fn emptied(&self) -> Sample {
         Sample { values: Vec::new(), runs: Vec::new(), ..self.clone() }
+    }
+
+    /// The same without the values of blocks after this one.
+    pub fn up_to(&self, block: u32) -> Sample {
+        let kept = |(value, _): &(&BlockValue, &u32)| value.block <= block;
+        let (values, runs) = self.values.iter().zip(&self.runs).filter(kept).unzip();
+        Sample { values, runs, ..self.clone() }
     }
 
     /// Whether the two took turns.

@@ -9,6 +9,7 @@ use crate::LEVEL;
 use crate::error::AnalysisError;
 use crate::runs::{RunContrast, Terms};
 use crate::sample::Sample;
+use crate::sequential::Analysis;
 
 /// Compares by block: d = ln(candidate / baseline) in every common block, exp(d̄ ± t·s/√n).
 ///
@@ -20,7 +21,8 @@ pub fn paired(
     better: Better,
     theta: f64,
 ) -> Result<Option<Comparison>, AnalysisError> {
-    Ok(Difference::paired(baseline, candidate)?.map(|difference| difference.judged(LEVEL, None, better, theta)))
+    Ok(Difference::paired(baseline, candidate)?
+        .map(|difference| difference.judged(LEVEL, &Analysis::Only, better, theta)))
 }
 
 /// Compares two independent samples of runs on logarithms by Welch's method; `None` where a side is empty.
@@ -32,7 +34,7 @@ pub fn welch(
 ) -> Result<Option<Comparison>, AnalysisError> {
     let runs = |values: &[f64]| Sample::of_runs((0..).zip(values).map(|(run, v)| BlockValue::new(run, *v)).collect());
     let contrast = RunContrast::of(&runs(baseline), &runs(candidate))?;
-    Ok(contrast.map(|contrast| contrast.difference(&Terms::default()).judged(LEVEL, None, better, theta)))
+    Ok(contrast.map(|contrast| contrast.difference(&Terms::default()).judged(LEVEL, &Analysis::Only, better, theta)))
 }
 
 #[cfg(test)]

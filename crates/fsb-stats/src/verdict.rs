@@ -63,6 +63,11 @@ impl Verdict {
         }
     }
 
+    /// The same of an interval of the ratio.
+    pub(crate) fn of_ratio(ratio: Interval, theta: f64, better: Better) -> Verdict {
+        Verdict::of(Interval { lo: libm::log(ratio.lo), hi: libm::log(ratio.hi) }, theta, better)
+    }
+
     /// The same finding with the roles of baseline and candidate exchanged.
     pub fn inverse(self) -> Verdict {
         match self {
@@ -101,9 +106,14 @@ impl Verdict {
         matches!(self, Verdict::PerhapsFaster | Verdict::PerhapsSlower)
     }
 
-    /// The same direction without the confirmation by the page; other verdicts stay.
-    pub(crate) fn unconfirmed(self) -> Verdict {
+    /// The verdict after the page: it confirms that the difference is larger than θ, that there is a difference, or neither. Other
+    /// verdicts stay.
+    pub(crate) fn confirmed(self, beyond_theta: bool, differs: bool) -> Verdict {
         match self {
+            Verdict::Faster if beyond_theta => Verdict::Faster,
+            Verdict::Slower if beyond_theta => Verdict::Slower,
+            Verdict::Faster | Verdict::ProbablyFaster if differs => Verdict::ProbablyFaster,
+            Verdict::Slower | Verdict::ProbablySlower if differs => Verdict::ProbablySlower,
             Verdict::Faster | Verdict::ProbablyFaster => Verdict::PerhapsFaster,
             Verdict::Slower | Verdict::ProbablySlower => Verdict::PerhapsSlower,
             other => other,

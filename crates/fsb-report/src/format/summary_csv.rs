@@ -56,14 +56,14 @@ mod tests {
 
     #[test]
     fn a_run_has_one_line_per_case_and_target() {
-        let (record, trials) = sample::run(&["ext4", "xfs", "tmpfs"], 6);
+        let (record, trials) = sample::run(&["ext4", "xfs", "tmpfs"], 12);
         let summary = Summary::of_run(&record, &trials);
         let lines = read(&Report::of_run(&summary, &trials));
         assert_eq!(lines.len(), 3 * summary.rows.len());
         let (row, line) = (&summary.rows[0], &lines[1]);
         let against = row.cells[1].against.as_ref().expect("a comparison");
         assert_eq!((&*line["label"], &*line["target"], &*line["baseline"]), (&*row.workload, "xfs", "ext4"));
-        assert_eq!((&*line["unit"], &*line["better"], &*line["n"]), ("bytes_per_second", "higher", "6"));
+        assert_eq!((&*line["unit"], &*line["better"], &*line["n"]), ("bytes_per_second", "higher", "12"));
         assert_eq!(line["ratio"], against.ratio.to_string());
         assert_eq!(line["change_percent"], ((against.ratio - 1.0) * 100.0).to_string());
         assert_eq!((line["level"].clone(), &*line["verdict"]), (against.level.to_string(), against.verdict.name()));

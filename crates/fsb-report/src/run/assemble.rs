@@ -35,8 +35,8 @@ impl Summary {
     /// The same of trials without what no report tells.
     pub fn of_shown(record: &RunRecord, trials: &[ShownTrial]) -> Summary {
         let targets = facts::targets(record);
-        let rows = rows::rows(record, trials);
-        let overall = rows::overall(&rows, &targets, record.plan.theta);
+        let (rows, correlation) = rows::rows(record, trials);
+        let overall = rows::overall(&rows, &targets, correlation, record.plan.theta);
         let blocks = facts::blocks(trials);
         let scaling = scaling::curves(&rows, &targets, trials, record.plan.theta);
         let mut summary = Summary {
@@ -53,6 +53,7 @@ impl Summary {
             left_out: left_out(record, &rows),
             rows,
             overall,
+            correlation,
             blocks,
             advice: None,
             facts: facts::facts(record, trials, blocks),

@@ -130,7 +130,7 @@ pub(super) fn compare(rows: &mut [Workload], record: &RunRecord) {
         for (target, cell) in row.cells.iter().enumerate().filter(|(target, _)| is_ranked(0) && is_ranked(*target)) {
             for found in &cell.secondary {
                 let Some((samples, better)) = samples(row, target, found) else { continue };
-                let Ok(ranking) = Ranking::at_look(&samples, &record.looks, better, record.plan.theta) else {
+                let Ok(ranking) = Ranking::of_run(&samples, &record.analyses(), better, record.plan.theta) else {
                     continue;
                 };
                 places.push(Place { row: number, target, metric: found.metric.clone() });
@@ -156,7 +156,8 @@ pub(super) fn is_compared(metric: &str) -> bool {
 /// value is zero.
 fn samples(row: &Workload, target: usize, found: &Secondary) -> Option<([Vec<BlockValue>; 2], Better)> {
     // Both rates of a trial are of one part of the medium, which cancels out.
-    let without_part = |points: &[BlockValue]| points.iter().map(|point| BlockValue { part: None, ..*point }).collect();
+    let without_part =
+        |points: &[BlockValue]| points.iter().map(|point| BlockValue { part: None, within: None, ..*point }).collect();
     let (samples, better): ([Vec<BlockValue>; 2], Better) = match found.metric.as_str() {
         CPU | SPACE if target > 0 => {
             ([row.cells[0].beside(&found.metric)?.points.clone(), found.points.clone()], Better::Lower)
@@ -273,10 +274,10 @@ mod tests {
     #[test]
     fn deferred_work_is_told_with_its_interval_where_it_is_significant() {
         let steady = line_of(|block| 0.9 - 0.002 * f64::from(block % 3)).unwrap();
-        assert_eq!(steady, "Including deferred work: xfs -10 % [-10 -10] at write 1M, durable.");
+        assert_eq!(steady, "Including deferred work: xfs -10 % [-11 -9] at write 1M, durable.");
         let on_parts =
             line_of_run(sample::side_by_side(&["ext4", "xfs"], 6), |block| 0.9 - 0.002 * f64::from(block % 3));
-        assert_eq!(on_parts.unwrap(), "Including deferred work: xfs -10 % [-10 -10] at write 1M, durable.");
+        assert_eq!(on_parts.unwrap(), "Including deferred work: xfs -10 % [-11 -10] at write 1M, durable.");
         assert_eq!(line_of(|block| if block == 3 { 0.3 } else { 0.99 }), None, "one block alone is not significant");
         assert_eq!(line_of(|block| 0.98 - 0.002 * f64::from(block % 3)), None, "less than matters");
     }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use fsb_model::run::Placement;
 use fsb_model::units::{show_bytes, show_duration};
 use fsb_model::{Repetition, RunRecord, TargetKind};
-use fsb_stats::{FEWEST_JUDGED, Outcome, blocks_to_scale};
+use fsb_stats::{Comparison, FEWEST_JUDGED, Outcome, blocks_to_scale};
 
 use super::shown::{self, ShownTrial};
-use super::summary::{Summary, TargetSummary};
+use super::summary::{Summary, TargetSummary, Workload};
 use super::{device, risks, unjudged};
 use crate::record_text::{placement_reason_text, stop_reason_text};
 use crate::show::{counted, scale};
@@ -133,8 +133,11 @@ pub(super) fn advice(summary: &Summary, record: &RunRecord, seconds: Option<f64>
         let fewest = FEWEST_JUDGED as u32;
         return Some(format!("--blocks {fewest} or more gives verdicts{}", about(fewest).unwrap_or_default()));
     }
-    let undecided = summary.rows.iter().filter(|row| matches!(row.ranking.outcome, Outcome::Undecided(_))).count();
-    let blocks = blocks_to_scale(summary.blocks as usize, 0.5).filter(|_| undecided > 0)?;
+    let is_undecided = |row: &&Workload| matches!(row.ranking.outcome, Outcome::Undecided(_));
+    let mut pairs = summary.rows.iter().filter(is_undecided).flat_map(|row| &row.ranking.pairs);
+    let judged = pairs.find(|pair| pair.adjusted_p.is_some())?;
+    let Comparison { n, level, nominal_level, .. } = judged.comparison;
+    let blocks = blocks_to_scale(n, nominal_level.unwrap_or(level), level, 0.5)?;
     Some(format!("--blocks {blocks} would halve the intervals{}", about(blocks).unwrap_or_default()))
 }
 

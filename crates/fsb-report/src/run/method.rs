@@ -18,7 +18,7 @@ pub(super) fn paragraphs(summary: &Summary, record: &RunRecord) -> Vec<Paragraph
         paragraphs.insert(0, unjudged::method(summary, why));
     }
     if summary.compares() {
-        paragraphs.extend([pairs(summary), verdict(summary)]);
+        paragraphs.extend([pairs(summary), page(summary), verdict(summary)]);
         paragraphs.extend(rounds(summary));
     }
     if summary.compares() && summary.targets.len() > 2 {
@@ -63,10 +63,12 @@ fn looks(record: &RunRecord) -> Option<Paragraph> {
     (planned.len() > 1).then(|| Paragraph {
         title: "Interim analyses",
         text: format!(
-            "Interim analyses were planned before the first block, after {} blocks; a workload may end at one of them. All \
-             intervals of ratios have the one level at which they hold at all interim analyses together with 95 %, \
-             however the run ends.",
-            listed(&planned)
+            "Interim analyses were planned before the first block, after {} blocks. A workload ends at one of them if it is \
+             decided and its intervals are no wider than ±{}. Intervals of an interim analysis have 8 % of the level, and those \
+             of the last one what is left, such that all analyses together hold with 95 %. The last one counts as such if \
+             the budget or a number of blocks ended the run; if results or a signal did, it is an interim one.",
+            listed(&planned),
+            percent(2.0 * record.plan.theta)
         ),
     })
 }
@@ -120,6 +122,22 @@ fn pairs(summary: &Summary) -> Paragraph {
     }
 }
 
+/// The paragraph on what the workloads tell of each other.
+fn page(summary: &Summary) -> Paragraph {
+    let correlation = summary.correlation.map_or_else(String::new, |correlation| {
+        format!(" The estimate of this run is {:+.2} ± {:.2}.", correlation.estimate, correlation.error)
+    });
+    Paragraph {
+        title: "What workloads tell of each other",
+        text: format!(
+            "A few blocks tell little of a variance, so variances are moderated by those of the other workloads (empirical \
+             Bayes, Smyth 2004), with the variance within blocks as covariate. Neighbouring blocks may be alike: the correlation \
+             of their residuals is pooled over all pairs of targets, combined with what is usual (0.13 ± 0.1), and makes \
+             standard errors larger by √((1 + ρ)/(1 − ρ)).{correlation}"
+        ),
+    }
+}
+
 fn verdict(summary: &Summary) -> Paragraph {
     let (theta, largest) = (percent(summary.theta), percent(Resolution::LARGEST));
     Paragraph {
@@ -128,8 +146,8 @@ fn verdict(summary: &Summary) -> Paragraph {
             "The verdict derives from the interval and the page; the smallest difference that matters here is {theta}. Faster \
              or slower: the whole interval is beyond {theta}. Equivalent: it is within {theta}. Probably faster \
              or slower: it excludes equality but reaches inside {theta}, so that only the direction is significant. Perhaps faster or slower (†): it excludes equality, but Holm's procedure over all pairs of all workloads \
-             does not confirm the difference. Else inconclusive. Winners and \
-             letters use faster and slower alone. A workload without a winner has the largest ratio that the \
+             does not confirm the difference. Faster and slower need the same confirmation that the ratio is beyond {theta}. Else \
+             inconclusive. Equivalence is a statement on one workload. Winners and letters use faster and slower alone. A workload without a winner has the largest ratio that the \
              intervals between the contenders leave possible; beyond {largest} it is undecided. Fewer than {FEWEST_JUDGED} \
              blocks in common are not judged."
         ),
@@ -139,8 +157,7 @@ fn verdict(summary: &Summary) -> Paragraph {
 fn many() -> Paragraph {
     Paragraph {
         title: "More than two targets",
-        text: "All pairs of a workload are compared, and their intervals have the levels of Holm's step-down \
-               procedure, so in a row of equal targets at most one row in twenty shows any difference. Letters are \
+        text: "All pairs of a workload are compared, and their intervals hold together with 95 % (Bonferroni). Letters are \
                Piepho's compact display (insert and absorb), a for the best: targets that share a letter are not \
                significantly different by more than matters."
             .to_owned(),
@@ -151,9 +168,9 @@ fn all_workloads() -> Paragraph {
     Paragraph {
         title: "All workloads together",
         text: "The geometric mean of the ratios of speed, every workload with the same weight; times enter upside \
-               down. Its interval is taken over blocks: each block gives one mean over the workloads, and the paired \
-               t-interval over those means is printed. Workloads without a value on either side are left out and the \
-               number of those that remain is stated."
+               down. Each ratio comes from all blocks of its workload. The residuals of the workloads are summed for each block \
+               before they are squared (cluster-robust variance), so that workloads of one block do not count as independent. \
+               Workloads without a value on either side are left out and the number of those that remain is stated."
             .to_owned(),
     }
 }

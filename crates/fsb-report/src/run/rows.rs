@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use fsb_model::run::TargetRecord;
+use fsb_model::trial::squared_error_of_mean;
 use fsb_model::{Better, Metric, Outcome, Repetition, RunRecord, Target, Trial, Unit};
 use fsb_stats::{
-    BlockValue, Description, Estimate, FEWEST_JUDGED, LEVEL, Outcome as RowOutcome, Pair, Ranking, RoundLogs, RowState,
-    Weighted, describe, hold_over_page, row_state_on_page, scatter, t_interval,
+    BlockValue, Correlation, Description, Estimate, FEWEST_JUDGED, LEVEL, Outcome as RowOutcome, Pair, Ranking,
+    RoundLogs, RowState, Weighted, describe, hold_over_page, scatter, t_interval,
 };
 
 use super::course::Course;
@@ -16,12 +17,13 @@ use super::{costs, latency, risks, roles, stretches, withheld};
 use crate::mark;
 
 /// One row a cell of the plan, then one for every label that only the trials know.
-pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
+/// With the correlation of neighbouring blocks.
+pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> (Vec<Workload>, Option<Correlation>) {
     let cases = cases(record, trials);
     let mut rows: Vec<Workload> = cases.iter().map(|case| row(record, case)).collect();
     let barred = risks::barred(record);
     rows.iter_mut().for_each(|row| row.ranking.bar(barred.iter().copied()));
-    hold_over_page(rows.iter_mut().map(|row| &mut row.ranking));
+    let correlation = hold_over_page(rows.iter_mut().map(|row| &mut row.ranking));
     let of_run = withheld::of_run(record, trials);
     // A target alone is not judged.
     for (row, case) in rows.iter_mut().zip(&cases).filter(|_| record.plan.targets.len() > 1) {
@@ -41,7 +43,7 @@ pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
         }
         row.resolution = row.ranking.resolution();
     }
-    rows
+    (rows, correlation)
 }
 
 /// The trials that count of one case.
@@ -86,27 +88,23 @@ pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
         Repetition::Precision { half_width, .. } => Some(half_width),
         _ => None,
     };
-    let row = |case: Case<'_>| {
-        let (primary, cells) = cells(record, &case);
-        let samples = samples(record, &cells.iter().map(|(cell, _)| cell).collect::<Vec<_>>());
+    let row = |case: &Case<'_>| {
+        let (primary, cells) = cells(record, case);
+        rank(record, &cells.into_iter().map(|(cell, _)| cell).collect::<Vec<_>>(), primary.better)
+    };
+    let cases = cases(record, trials);
+    let mut rankings: Vec<Ranking> = cases.iter().map(row).collect();
+    let page = rankings.iter().map(|ranking| ranking.pairs.len()).sum();
+    hold_over_page(&mut rankings);
+    let nothing = RowState { decided: false, half_width: None, enough: false };
+    let now = |(case, ranking): (&Case<'_>, &Ranking)| {
+        let state = ranking.state(precision, page).unwrap_or(nothing);
         // What would not be judged is not decided.
         let spoilt = withheld::is_spoilt(record, case.label, &case.trials);
-        (case.label.to_owned(), primary.better, samples, spoilt)
-    };
-    let rows: Vec<(String, Better, Vec<Vec<BlockValue>>, bool)> = cases(record, trials).into_iter().map(row).collect();
-    let pairs = |samples: &[Vec<BlockValue>]| {
-        let present = samples.iter().filter(|values| !values.is_empty()).count();
-        present * present.saturating_sub(1) / 2
-    };
-    let page: usize = rows.iter().map(|(_, _, samples, _)| pairs(samples)).sum();
-    let nothing = RowState { decided: false, half_width: None, enough: false };
-    let now = |(workload, better, samples, spoilt): (String, Better, Vec<Vec<BlockValue>>, bool)| {
-        let state = row_state_on_page(&samples, &record.looks, better, record.plan.theta, precision, page);
-        let state = state.unwrap_or(nothing);
         let state = RowState { decided: state.decided && !spoilt, enough: state.enough && !spoilt, ..state };
-        RowNow { workload, state }
+        RowNow { workload: case.label.to_owned(), state }
     };
-    rows.into_iter().map(now).collect()
+    cases.iter().zip(&rankings).map(now).collect()
 }
 
 /// The metric that a row is compared by, and its cells with their rounds, one a target.
@@ -167,28 +165,26 @@ fn rank(record: &RunRecord, cells: &[Measured], better: Better) -> Ranking {
     let samples = samples(record, &cells.iter().collect::<Vec<_>>());
     // Cells hold only values that are finite and above zero, so the error cannot occur; if it did, an unranked row
     // is the honest answer.
-    Ranking::at_look(&samples, &record.looks, better, record.plan.theta)
+    Ranking::of_run(&samples, &record.analyses(), better, record.plan.theta)
         .unwrap_or_else(|_| Ranking::without_pairs(cells.len(), RowOutcome::Nothing))
 }
 
 /// Each target that may win against the reference over all workloads where both have values.
-pub(super) fn overall(rows: &[Workload], targets: &[TargetSummary], theta: f64) -> Vec<Option<Overall>> {
+pub(super) fn overall(
+    rows: &[Workload],
+    targets: &[TargetSummary],
+    correlation: Option<Correlation>,
+    theta: f64,
+) -> Vec<Option<Overall>> {
     let against = |candidate: usize| {
         let counts = |target: usize| targets[target].unjudged.is_none() && targets[target].may_win;
         if !counts(0) || !counts(candidate) {
             return None;
         }
-        let pairs: Vec<_> = rows
-            .iter()
-            .filter(|row| row.withheld.is_none())
-            .map(|row| (row.better, row.cells[0].values(), row.cells[candidate].values()))
-            .filter(|(_, baseline, candidate)| !baseline.is_empty() && !candidate.is_empty())
-            .collect();
-        let workloads: Vec<Weighted<'_>> = pairs
-            .iter()
-            .map(|(better, baseline, candidate)| Weighted { weight: 1.0, better: *better, baseline, candidate })
-            .collect();
-        let comparison = fsb_stats::overall(&workloads, theta).ok().flatten()?;
+        let has_both = |row: &&Workload| row.ranking.comparison(0, candidate).is_some();
+        let rows = rows.iter().filter(|row| row.withheld.is_none()).filter(has_both);
+        let workloads: Vec<Weighted<'_>> = rows.map(|row| Weighted { weight: 1.0, ranking: &row.ranking }).collect();
+        let comparison = fsb_stats::overall(&workloads, 0, candidate, correlation, theta).ok().flatten()?;
         (workloads.len() > 1).then_some(Overall { comparison, workloads: workloads.len() })
     };
     (0..targets.len()).map(|target| (target > 0).then(|| against(target)).flatten()).collect()
@@ -211,6 +207,7 @@ pub(super) fn cell(trials: &[&ShownTrial], primary: &Metric, target: Option<&Tar
                     value,
                     outlier: false,
                     part: trial.part,
+                    within: squared_error_of_mean(&trial.timed_ns.to_vec()),
                 });
             }
             Err(reason) => lost.push(Lost { block: trial.block, order: trial.order, reason }),
@@ -269,7 +266,7 @@ fn other_metrics(good: &[&ShownTrial], primary: &Metric) -> Vec<Secondary> {
 fn describe_metric(good: &[&ShownTrial], metric: &MetricKind) -> Option<Secondary> {
     let point = |trial: &&ShownTrial| {
         let value = trial.metric(&metric.name)?;
-        Some(BlockValue { block: trial.block, value, part: trial.part })
+        Some(BlockValue { part: trial.part, ..BlockValue::new(trial.block, value) })
     };
     let points: Vec<BlockValue> = good.iter().filter_map(point).collect();
     let values: Vec<f64> = points.iter().map(|point| point.value).collect();

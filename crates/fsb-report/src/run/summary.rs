@@ -5,7 +5,9 @@ use std::fmt;
 use fsb_model::run::Risk;
 use fsb_model::{Better, Unit};
 use fsb_stats::compare::Finding;
-use fsb_stats::{BlockValue, Comparison, Description, Estimate, Interval, NotStationary, Ranking, Resolution, Scatter};
+use fsb_stats::{
+    BlockValue, Comparison, Correlation, Description, Estimate, Interval, NotStationary, Ranking, Resolution, Scatter,
+};
 use serde::Serialize;
 
 use super::course::Course;
@@ -54,6 +56,9 @@ pub struct Summary {
     pub left_out: Vec<String>,
     /// All workloads together, by target; absent for the reference and where nothing can be said.
     pub overall: Vec<Option<Overall>>,
+    /// The correlation of neighbouring blocks, pooled over all workloads; absent where no blocks tell it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correlation: Option<Correlation>,
     /// Measured blocks that have trials.
     pub blocks: u32,
     /// What would settle the undecided rows.
@@ -210,8 +215,8 @@ pub struct Measured {
     pub estimate: Option<Estimate>,
     /// Compared with the reference; absent for the reference itself.
     pub against: Option<Comparison>,
-    /// Letters of the ranking; `?` behind them where the row has no winner and this target may be the fastest; `†` where
-    /// the difference from the reference is not confirmed.
+    /// Letters of the ranking; behind them `†` where the difference from the reference is not confirmed, or else `?` where the row has
+    /// no winner and this target may be the fastest.
     pub mark: String,
     /// Where the scatter of the ratio to the reference comes from; absent where there were no rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -266,6 +271,9 @@ pub struct TrialPoint {
     /// The part of the medium, where targets exchange parts; counted on over the segments of a resumed run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<u32>,
+    /// As in [`BlockValue::within`].
+    #[serde(skip)]
+    pub within: Option<f64>,
 }
 
 /// A trial without a value.
@@ -361,7 +369,8 @@ impl Workload {
 impl Measured {
     /// The values of its trials, as comparisons take them.
     pub(crate) fn values(&self) -> Vec<BlockValue> {
-        let value = |point: &TrialPoint| BlockValue { block: point.block, value: point.value, part: point.part };
+        let value =
+            |&TrialPoint { block, value, part, within, .. }: &TrialPoint| BlockValue { block, value, part, within };
         self.trials.iter().map(value).collect()
     }
 

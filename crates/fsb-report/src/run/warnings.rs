@@ -43,6 +43,7 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
     if summary.unjudged.is_none() {
         warnings.extend(noise(summary));
         warnings.extend(trends(summary));
+        warnings.extend(correlated(summary));
     }
     warnings.extend(not_stationary(summary));
     warnings.extend(stretches::unsteady_warning(summary));
@@ -79,6 +80,18 @@ fn unflushed(record: &RunRecord) -> Option<String> {
         "barriers=off: the kernel does not flush the device, so data that this run calls durable or synced would not survive a power failure"
             .to_owned()
     })
+}
+
+/// Neighbouring blocks that are more alike than usual.
+fn correlated(summary: &Summary) -> Option<String> {
+    let correlation = summary.correlation.filter(|correlation| correlation.is_remarkable())?;
+    Some(format!(
+        "neighbouring blocks are alike (correlation {:.2} ± {:.2}), as on a machine that changes slowly; intervals of ratios are {:.0} % \
+         wider for it",
+        correlation.estimate,
+        correlation.error,
+        100.0 * (correlation.inflation() - 1.0)
+    ))
 }
 
 /// Cells and targets without any value, a line for each reason.

@@ -3,6 +3,7 @@
 
 use fsb_model::metric::{self, MetricKind};
 use fsb_model::set::{Histogram, Point, Run, Series, Set};
+use fsb_model::stop::Analyses;
 use fsb_stats::compare::{Document, Request, compare};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -52,7 +53,7 @@ pub fn iozone(names: &[&str], runs: usize, operations: usize, largest: u64) -> V
             ..Run::default()
         };
         let runs = (1..=runs).map(|number| run(&mut random, number)).collect();
-        Set { name: (*name).to_owned(), pairing: None, looks: Vec::new(), runs }
+        Set { name: (*name).to_owned(), pairing: None, analyses: Analyses::default(), runs }
     };
     names.iter().enumerate().map(&mut set).collect()
 }
@@ -115,7 +116,7 @@ pub fn workloads(names: &[&str], blocks: u32) -> Vec<Set> {
     };
     let mut set = |(place, name): (usize, &&str)| {
         let runs = (1..=blocks).map(|block| block_run(place, block)).collect();
-        Set { name: (*name).to_owned(), pairing: Some("sample".to_owned()), looks: Vec::new(), runs }
+        Set { name: (*name).to_owned(), pairing: Some("sample".to_owned()), analyses: Analyses::default(), runs }
     };
     names.iter().enumerate().map(&mut set).collect()
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fsb_model::set::{GapReason, Histogram, Run, Series, Set};
+use fsb_model::stop::Analyses;
 use fsb_model::{Better, Unit};
 
 use super::key::{Key, Size};
@@ -26,8 +27,8 @@ pub struct Collected {
     pub name: String,
     /// As in [`Set::pairing`].
     pub pairing: Option<String>,
-    /// As in [`Set::looks`].
-    pub looks: Vec<u32>,
+    /// As in [`Set::analyses`].
+    pub analyses: Analyses,
     /// Whether it may lose synced data that other sets keep.
     pub has_risks: bool,
     /// Whether it may not win against sets that may.
@@ -36,6 +37,8 @@ pub struct Collected {
     pub(super) sessions: BTreeSet<String>,
     untold_sessions: bool,
     pub(super) runs: Vec<Facts>,
+    /// As in [`Run::within`], by workload and place of the run.
+    pub(super) within: HashMap<String, HashMap<u32, f64>>,
     /// In the order in which operations turned up.
     pub(super) columns: Vec<Column>,
     places: HashMap<Key, usize>,
@@ -223,7 +226,7 @@ impl Collected {
     /// A set that is held whole.
     pub fn of(set: &Set) -> Result<Collected, AnalysisError> {
         let mut collected = Collected::new(set.name.clone(), set.pairing.clone());
-        collected.looks.clone_from(&set.looks);
+        collected.analyses.clone_from(&set.analyses);
         set.runs.iter().try_for_each(|run| collected.push(run))?;
         Ok(collected)
     }
@@ -243,6 +246,9 @@ impl Collected {
         let file = self.files.add(&run.path);
         let of_run = if run.block.is_some() { file } else { number };
         self.runs.push(Facts { block: run.block, part: run.part, run: of_run, file });
+        for (workload, within) in &run.within {
+            self.within.entry(workload.clone()).or_default().insert(number, *within);
+        }
         self.untold_sessions |= run.sessions.is_empty();
         self.sessions.extend(run.sessions.iter().cloned());
         for series in &run.series {

@@ -18,6 +18,7 @@ use crate::comparison::Comparison;
 use crate::difference::Difference;
 use crate::ranking::Ranking;
 use crate::runs::RunContrast;
+use crate::sequential::Analysis;
 use crate::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, LEVEL, in_parallel};
 
 /// More rectangles of one operation than a reader takes in are left out.
@@ -368,7 +369,7 @@ impl Judge<'_> {
                 Some(contrast.difference(&self.frame.plain_terms(self.candidate)))
             }
         }?;
-        Some(difference.judged(self.frame.level(), None, self.field.table.better, theta))
+        Some(difference.judged(self.frame.level(), &Analysis::Only, self.field.table.better, theta))
     }
 
     /// The rectangle as a finding, if its runs tell the two apart.

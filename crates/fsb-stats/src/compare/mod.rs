@@ -17,7 +17,7 @@ use table::{Table, primary, tables};
 
 use crate::error::AnalysisError;
 use crate::in_parallel;
-use crate::page::hold_over_page;
+use crate::page::{confirm, hold_over_page};
 
 pub use collected::Collected;
 pub use document::*;
@@ -264,7 +264,8 @@ impl Document {
     /// twenty.
     pub fn hold_together(documents: &mut [Document]) {
         let operations = documents.iter_mut().flat_map(|document| &mut document.operations);
-        hold_over_page(operations.filter(|operation| operation.primary).map(|operation| &mut operation.ranking));
+        // Each document was moderated by itself: a run may be in several.
+        confirm(operations.filter(|operation| operation.primary).map(|operation| &mut operation.ranking).collect());
         for document in documents {
             let names: Vec<&str> = document.sets.iter().map(|set| set.name.as_str()).collect();
             let baseline = names.iter().position(|name| *name == document.baseline).unwrap_or_default();

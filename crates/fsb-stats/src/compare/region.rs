@@ -10,8 +10,9 @@ use crate::block_value::BlockValue;
 use crate::comparison::Comparison;
 use crate::error::AnalysisError;
 use crate::interval::exp;
+use crate::prior::Prior;
 use crate::ranking::{Pair, Ranking};
-use crate::runs::{Prior, RunContrast, Terms};
+use crate::runs::{RunContrast, Terms};
 use crate::sample::Sample;
 use crate::verdict::Verdict;
 use crate::{FEWEST_RUNS_JUDGED, LEVEL};
@@ -175,16 +176,27 @@ impl<'a> Frame<'a> {
         let facts = &self.sets[set].runs;
         let (values, runs) = logs
             .map(|(run, log)| {
-                let value = BlockValue { block: self.block(set, run), value: exp(log), part: facts[run].part };
+                let value = BlockValue { part: facts[run].part, ..BlockValue::new(self.block(set, run), exp(log)) };
                 (value, facts[run].run)
             })
             .unzip();
-        Sample { shares_blocks: self.pairing[set], looks: self.sets[set].looks.clone(), values, runs }
+        Sample { shares_blocks: self.pairing[set], analyses: self.sets[set].analyses.clone(), values, runs }
     }
 
     pub fn samples(&self, table: &Table, columns: &[usize]) -> Vec<Sample> {
         let means = Complete::of(table, columns).means(table);
-        means.into_iter().enumerate().map(|(set, means)| self.sample(set, means.into_iter())).collect()
+        let sample = |(set, means): (usize, Vec<(usize, f64)>)| {
+            let places: Vec<usize> = means.iter().map(|(run, _)| *run).collect();
+            let mut sample = self.sample(set, means.into_iter());
+            // Samples are of one workload; a mean over sizes has none.
+            let of_workload = table.key.workload.as_ref().filter(|_| table.primary && table.cells.len() == 1);
+            if let Some(within) = of_workload.and_then(|workload| self.sets[set].within.get(workload)) {
+                let of_values = sample.values.iter_mut().zip(places);
+                of_values.for_each(|(value, run)| value.within = within.get(&(run as u32)).copied());
+            }
+            sample
+        };
+        means.into_iter().enumerate().map(sample).collect()
     }
 
     /// Every pair of sets over a region.

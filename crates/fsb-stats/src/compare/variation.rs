@@ -9,7 +9,8 @@ use super::{OURS, Request};
 use crate::FEWEST_RUNS_JUDGED;
 use crate::distribution::chi_squared_quantile;
 use crate::error::AnalysisError;
-use crate::runs::{Between, BetweenSource, RunMeans, effective_cases};
+use crate::prior::effective_cases;
+use crate::runs::{Between, BetweenSource, RunMeans};
 
 /// The variation between runs of one plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

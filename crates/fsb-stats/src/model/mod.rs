@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use crate::block_value::by_block;
-use crate::difference::Difference;
+use crate::difference::{Difference, Residuals};
 use crate::error::AnalysisError;
 use crate::matrix::{Matrix, dot};
 use crate::sample::Sample;
@@ -25,6 +25,8 @@ const ROUNDING: f64 = 1e-12;
 struct Observation {
     part: usize,
     log: f64,
+    /// As in [`BlockValue::within`](crate::BlockValue::within).
+    within: Option<f64>,
     centred: Vec<f64>,
 }
 
@@ -57,7 +59,8 @@ impl Model {
             for value in &sample.values {
                 let next = parts.len();
                 let part = *parts.entry(value.part.unwrap_or_default()).or_insert(next);
-                let observation = Observation { part, log: logs[&value.block], centred: Vec::new() };
+                let observation =
+                    Observation { part, log: logs[&value.block], within: value.within, centred: Vec::new() };
                 blocks.entry(value.block).or_default().insert(target, observation);
             }
         }
@@ -106,7 +109,9 @@ impl Model {
         let (mut differences, mut residuals, mut largest) = (Vec::new(), Vec::new(), 0.0f64);
         // Of R's columns: the trace, from its parts.
         let (mut spread, mut fitted) = (Matrix::zero(columns), [0.0, 0.0]);
-        for block in self.blocks.values() {
+        let (mut designs, mut weighted) = (Vec::new(), Vec::new());
+        let mut within = Some(0.0);
+        for (number, block) in &self.blocks {
             let (Some(b), Some(c)) = (block.get(&baseline), block.get(&candidate)) else { continue };
             let mut design = vec![0.0; columns];
             design[candidate] += 1.0;
@@ -117,8 +122,11 @@ impl Model {
             fitted[0] -= dot(&weights, &b.centred);
             fitted[1] += dot(&weights, &c.centred);
             spread.add_square(&weights);
+            within = within.and_then(|sum: f64| Some(sum + b.within? + c.within?));
             differences.push(c.log - b.log);
-            residuals.push(c.log - b.log - dot(&design, &self.effects));
+            residuals.push((*number, c.log - b.log - dot(&design, &self.effects)));
+            designs.push(design);
+            weighted.push(weights);
             largest = largest.max(b.log.abs()).max(c.log.abs());
         }
         if differences.is_empty() {
@@ -135,14 +143,20 @@ impl Model {
             return Some(Difference::without_interval(mean, n));
         }
         let exact = |value: f64| if value.abs() <= ROUNDING * largest.max(1.0) { 0.0 } else { value };
-        let squares: f64 = residuals.iter().map(|residual| exact(*residual).powi(2)).sum();
+        residuals.iter_mut().for_each(|(_, residual)| *residual = exact(*residual));
+        let squares: f64 = residuals.iter().map(|(_, residual)| residual.powi(2)).sum();
         let variance = squares / degrees;
         let shares: Vec<f64> = self.shares.iter().map(|share| share.quadratic(&weights)).collect();
         let leverage = (shares.iter().sum::<f64>() / 2.0).max(shares[baseline]).max(shares[candidate]);
         let others = (0..self.targets).filter(|target| ![baseline, candidate].contains(target));
         let beyond = |target: usize| (self.noise[target] - variance / 2.0).max(0.0) * shares[target];
         let error = (variance * leverage + others.map(beyond).sum::<f64>()).sqrt();
-        Some(Difference::fitted(exact(dot(&contrast, &self.effects)), error, variance, degrees, n))
+        // If all targets vary alike with σ², residuals have the covariance (2δ − g'x) σ².
+        let covariance = |row: usize, column: usize| {
+            f64::from(u8::from(row == column)) - dot(&weighted[row], &designs[column]) / 2.0
+        };
+        let residuals = Residuals::new(residuals, within.map(|sum| sum / n as f64), &covariance);
+        Some(Difference::fitted(exact(dot(&contrast, &self.effects)), error, variance, degrees, n, residuals))
     }
 
     /// Whether the blocks tell it: not where two targets never exchanged their parts.

@@ -1,4 +1,5 @@
 use fsb_model::Better;
+use fsb_model::stop::Analyses;
 use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng as _;
@@ -7,17 +8,22 @@ use serde_json::Value;
 use super::*;
 use crate::block_value::BlockValue;
 use crate::comparison::Comparison;
+use crate::sequential::Analysis;
+
+fn on_part(block: u32, value: f64, part: u32) -> BlockValue {
+    BlockValue { part: Some(part), ..BlockValue::new(block, value) }
+}
 
 fn normal(random: &mut Pcg64) -> f64 {
     StandardNormal.sample(random)
 }
 
 fn samples(values: Vec<Vec<BlockValue>>) -> Vec<Sample> {
-    values.into_iter().map(|values| Sample::of_blocks(values, &[])).collect()
+    values.into_iter().map(|values| Sample::of_blocks(values, &Analyses::default())).collect()
 }
 
 fn compared(model: &Model, baseline: usize, candidate: usize) -> Option<Comparison> {
-    Some(model.difference(baseline, candidate)?.judged(0.95, None, Better::Higher, 0.03))
+    Some(model.difference(baseline, candidate)?.judged(0.95, &Analysis::Only, Better::Higher, 0.03))
 }
 
 /// Targets that rotate over as many parts; `missing` trials are left out.
@@ -41,7 +47,7 @@ impl Run<'_> {
                 let part = (target + block) % self.targets;
                 let log = lucks[block as usize - 1] + effect(part) + self.scatter[target as usize] * normal(random);
                 if !self.missing.contains(&(block, target)) {
-                    values[target as usize].push(BlockValue { block, value: libm::exp(log), part: Some(part) });
+                    values[target as usize].push(on_part(block, libm::exp(log), part));
                 }
             }
         }
@@ -103,7 +109,7 @@ fn the_fit_is_that_of_numpy() {
         for value in case["values"].as_array().unwrap() {
             let whole = |place: usize| value[place].as_u64().unwrap() as u32;
             let rate = value[3].as_f64().unwrap();
-            values[whole(1) as usize].push(BlockValue { block: whole(0), value: rate, part: Some(whole(2)) });
+            values[whole(1) as usize].push(on_part(whole(0), rate, whole(2)));
         }
         let model = Model::of(&samples(values), 0).unwrap().unwrap();
         for pair in case["pairs"].as_array().unwrap() {
@@ -120,8 +126,7 @@ fn the_fit_is_that_of_numpy() {
 
 #[test]
 fn targets_that_never_exchange_parts_tell_no_difference() {
-    let fixed =
-        |part: u32| (1..=8).map(|block| BlockValue { block, value: f64::from(block), part: Some(part) }).collect();
+    let fixed = |part: u32| (1..=8).map(|block| on_part(block, f64::from(block), part)).collect();
     let model = Model::of(&samples(vec![fixed(0), fixed(1)]), 0).unwrap().unwrap();
     let found = compared(&model, 0, 1).unwrap();
     assert_eq!((found.interval, found.p_value, found.n), (None, None, 8));
@@ -131,7 +136,7 @@ fn targets_that_never_exchange_parts_tell_no_difference() {
 fn equal_values_stay_exact() {
     let values = |factor: f64| {
         let value = |block: u32| factor * if block.is_multiple_of(2) { 1e8 } else { 3e8 };
-        (1..=9).map(|block| BlockValue { block, value: value(block), part: Some(block % 3) }).collect::<Vec<_>>()
+        (1..=9).map(|block| on_part(block, value(block), block % 3)).collect::<Vec<_>>()
     };
     let shifted =
         |by: u32| values(1.0).into_iter().map(|v| BlockValue { part: v.part.map(|p| (p + by) % 3), ..v }).collect();

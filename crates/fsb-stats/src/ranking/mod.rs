@@ -1,15 +1,14 @@
 //! All targets of one row: every pair, letters and an outcome, from one set of intervals.
 //!
-//! With more than two targets the intervals stand at Holm's levels (Holm 1979): the pairs are taken in the order of
-//! their p-values; of m pairs the i-th gets the level 1 − α/(m − i + 1), as long as its interval excludes 1; from the
-//! first that does not, the rest stay at that level. So an interval excludes 1 exactly where Holm's test rejects,
-//! and in rows of equal targets at most one in twenty shows any difference at all. Verdicts come from these
-//! intervals, letters and outcome from the verdicts: they cannot contradict each other.
+//! With more than two targets the intervals hold together, by Bonferroni's levels: of m pairs each has 1 − α/m. (Holm's levels are
+//! not simultaneous: once one is rejected, the others are shorter than all of them together allow.) Verdicts come from these
+//! intervals and from the corrections for the page ([`hold_over_page`](crate::hold_over_page)), letters and outcome from the
+//! verdicts: they cannot contradict each other.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use fsb_model::Better;
+use fsb_model::stop::Analyses;
 use serde::{Deserialize, Serialize};
 
 use crate::LEVEL;
@@ -21,7 +20,7 @@ use crate::letters::letters;
 use crate::model::Model;
 use crate::runs::Terms;
 use crate::sample::Sample;
-use crate::sequential::Boundary;
+use crate::sequential::{Analysis, ended_early};
 use crate::verdict::Verdict;
 
 /// Two targets of a row.
@@ -34,11 +33,18 @@ pub struct Pair {
     pub candidate: usize,
     /// How they compare.
     pub comparison: Comparison,
-    /// The p-value after Holm's adjustment over the pairs of the row; absent where not judged.
+    /// The p-value of equality after Holm's adjustment over the pairs of the row; absent where not judged.
     pub adjusted_p: Option<f64>,
-    /// The same over the pairs of all rows, once [`hold_over_page`](crate::hold_over_page) has seen them.
+    /// The p-value of a ratio of no more than θ, either way, at all analyses together; absent without an interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_theta: Option<f64>,
+    /// The p-value of equality after the adjustment over the pairs of all rows, once [`hold_over_page`](crate::hold_over_page)
+    /// has seen them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_p: Option<f64>,
+    /// The same for [`Pair::p_theta`]: what *faster* and *slower* need.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_p_theta: Option<f64>,
     /// The standard deviation of one block's difference of logarithms; absent where they are not paired or not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<f64>,
@@ -79,23 +85,50 @@ pub struct Ranking {
     /// Targets that are compared but may not win.
     #[serde(skip)]
     pub(crate) barred: BTreeSet<usize>,
+    /// The data that the pairs are judged by; absent in a ranking that was read from a file.
+    #[serde(skip)]
+    pub(crate) basis: Option<Basis>,
+}
+
+/// The data that the pairs of a row are judged by.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Basis {
+    /// One entry a target.
+    samples: Vec<Sample>,
+    /// Every pair, in the order of [`Ranking::pairs`].
+    pub fits: Vec<Fit>,
+    better: Better,
+    /// The smallest ratio that matters, less 1.
+    theta: f64,
+}
+
+/// A pair before it is judged.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Fit {
+    pub baseline: usize,
+    pub candidate: usize,
+    pub difference: Difference,
+    pub analysis: Analysis,
+    /// The run whose blocks both share; nothing where runs are compared.
+    pub run: Option<usize>,
+    /// The block of the interim analysis at which the pair ended before its run did.
+    pub ended: Option<u32>,
 }
 
 impl Ranking {
     /// Ranks targets by the trials of one workload, one entry a target, empty where it has none.
     pub fn of(samples: &[Vec<BlockValue>], better: Better, theta: f64) -> Result<Ranking, AnalysisError> {
-        Ranking::at_look(samples, &[], better, theta)
+        Ranking::of_run(samples, &Analyses::default(), better, theta)
     }
 
-    /// The same, where results are looked at after each of the numbers of blocks in `looks`, planned beforehand: the
-    /// intervals hold at all looks together. Without looks, or with one, the number of blocks was fixed.
-    pub fn at_look(
+    /// The same for a run with interim analyses: the intervals hold at all of them together.
+    pub fn of_run(
         samples: &[Vec<BlockValue>],
-        looks: &[u32],
+        analyses: &Analyses,
         better: Better,
         theta: f64,
     ) -> Result<Ranking, AnalysisError> {
-        let samples: Vec<Sample> = samples.iter().map(|values| Sample::of_blocks(values.clone(), looks)).collect();
+        let samples: Vec<Sample> = samples.iter().map(|values| Sample::of_blocks(values.clone(), analyses)).collect();
         Ranking::of_samples(&samples, &|_, _| Terms::default(), better, theta)
     }
 
@@ -107,12 +140,83 @@ impl Ranking {
         better: Better,
         theta: f64,
     ) -> Result<Ranking, AnalysisError> {
-        let pairs = compare_all(samples, terms, better, theta)?;
+        let fits = fit_all(samples, terms)?;
         let merits = samples.iter().map(|sample| merit(sample, better)).collect::<Result<_, AnalysisError>>()?;
-        let mut ranking =
-            Ranking { pairs, letters: Vec::new(), outcome: Outcome::Nothing, merits, barred: BTreeSet::new() };
+        let basis = Basis { samples: samples.to_vec(), fits, better, theta };
+        let mut ranking = Ranking { merits, basis: Some(basis), ..Ranking::without_pairs(0, Outcome::Nothing) };
+        ranking.judge(&|fit| fit.difference.clone());
         ranking.conclude();
         Ok(ranking)
+    }
+
+    /// Judges every pair of the row by what `moderated` makes of it, as if there were no other row.
+    pub(crate) fn judge(&mut self, moderated: &dyn Fn(&Fit) -> Difference) {
+        let Some(Basis { fits, better, theta, .. }) = &self.basis else { return };
+        let log_theta = libm::log1p(*theta);
+        let differences: Vec<Difference> = fits.iter().map(moderated).collect();
+        let judged = differences.iter().filter(|difference| difference.is_judged()).count();
+        let level = |difference: &Difference| match difference.is_judged() {
+            true => 1.0 - (1.0 - LEVEL) / judged as f64,
+            false => LEVEL,
+        };
+        let pair = |(fit, difference): (&Fit, &Difference)| Pair {
+            baseline: fit.baseline,
+            candidate: fit.candidate,
+            comparison: difference.judged(level(difference), &fit.analysis, *better, *theta),
+            adjusted_p: None,
+            p_theta: difference.p_value_beyond(log_theta).map(|p| fit.analysis.overall(p)),
+            page_p: None,
+            page_p_theta: None,
+            spread: fit.difference.spread().filter(|_| difference.is_judged()),
+        };
+        let described = |known: &Pair| {
+            let is_same = |fit: &Fit| (fit.baseline, fit.candidate) == (known.baseline, known.candidate);
+            !fits.iter().any(is_same)
+        };
+        let judged: Vec<Pair> = fits.iter().zip(&differences).map(pair).collect();
+        self.pairs.retain(described);
+        self.pairs.extend(judged);
+        self.pairs.sort_by_key(|pair| (pair.candidate, pair.baseline));
+        let p_values: Vec<(usize, f64)> = (0..).zip(&self.pairs).filter_map(judged_p_value).collect();
+        for (place, p) in holm(p_values) {
+            self.pairs[place].adjusted_p = Some(p);
+        }
+    }
+
+    /// The pairs that share the blocks of a run, with the values up to `block` alone.
+    pub(crate) fn fits_up_to(&self, block: u32) -> Vec<Fit> {
+        let samples = self.basis.iter().flat_map(|basis| &basis.samples).map(|sample| sample.up_to(block));
+        // The same values were fitted before.
+        let fits = fit_all(&samples.collect::<Vec<_>>(), &|_, _| Terms::default()).unwrap_or_default();
+        fits.into_iter().filter(|fit| fit.run.is_some()).collect()
+    }
+
+    /// The samples, one for each target.
+    pub(crate) fn samples(&self) -> &[Sample] {
+        self.basis.as_ref().map_or(&[], |basis| &basis.samples)
+    }
+
+    /// The smallest ratio that matters, less 1.
+    pub(crate) fn theta(&self) -> f64 {
+        self.basis.as_ref().map_or(0.0, |basis| basis.theta)
+    }
+
+    /// The direction that is good.
+    pub(crate) fn better(&self) -> Better {
+        self.basis.as_ref().map_or(Better::Higher, |basis| basis.better)
+    }
+
+    /// All pairs before they are judged.
+    pub(crate) fn fits(&self) -> &[Fit] {
+        self.basis.as_ref().map_or(&[], |basis| &basis.fits)
+    }
+
+    /// The verdict of an interval alone, before the page confirms it.
+    pub(crate) fn verdict_of_interval(&self, pair: &Pair) -> Verdict {
+        match pair.comparison.interval.zip(self.basis.as_ref()) {
+            Some((interval, basis)) => Verdict::of_ratio(interval, basis.theta, basis.better),
+            None => pair.comparison.verdict,
+        }
     }
 
     /// A row of so many targets without any comparison.
@@ -123,6 +227,7 @@ impl Ranking {
             outcome,
             merits: vec![None; targets],
             barred: BTreeSet::new(),
+            basis: None,
         }
     }
 
@@ -148,7 +253,7 @@ impl Ranking {
             (pair.comparison.verdict, pair.comparison.interval, pair.adjusted_p) = (Verdict::NotJudged, None, None);
         }
         self.letters.fill(None);
-        self.outcome = Outcome::NotJudged;
+        (self.outcome, self.basis) = (Outcome::NotJudged, None);
     }
 
     /// Letters and outcome from the verdicts on the pairs.
@@ -249,46 +354,13 @@ fn merit(sample: &Sample, better: Better) -> Result<Option<f64>, AnalysisError> 
     Ok((!logs.is_empty()).then_some(if better == Better::Higher { -mean } else { mean }))
 }
 
-/// The boundary for the interim analyses of the run that these samples share.
-fn boundary(samples: &[Sample], shared: usize) -> Option<Arc<Boundary>> {
-    let sharing = || samples.iter().filter(|sample| sample.shares_blocks == Some(shared));
-    let parts: BTreeSet<u32> = sharing().flat_map(|sample| &sample.values).filter_map(|value| value.part).collect();
-    let blocks = sharing().map(|sample| sample.values.len()).max().unwrap_or(0);
-    let looks = sharing().map(|sample| &*sample.looks).next().unwrap_or_default();
-    boundary_of(blocks as u32, looks, parts.len() as u32)
-}
-
-/// Blocks beyond the last look are one more. Of parts no more than two effects are a pair's: see the module `model`.
-pub(crate) fn boundary_of(blocks: u32, looks: &[u32], parts: u32) -> Option<Arc<Boundary>> {
-    let mut looks = looks.to_vec();
-    if looks.last().is_some_and(|last| blocks > *last) {
-        looks.push(blocks);
-    }
-    Boundary::of(&looks, 1 + parts.saturating_sub(1).min(2))
-}
-
-/// A pair before it is judged.
-struct Compared {
-    baseline: usize,
-    candidate: usize,
-    difference: Difference,
-    /// The cost of interim analyses, where it took part in some.
-    boundary: Option<Arc<Boundary>>,
-}
-
-/// All pairs, at Holm's levels.
-fn compare_all(
-    samples: &[Sample],
-    terms: &dyn Fn(usize, usize) -> Terms,
-    better: Better,
-    theta: f64,
-) -> Result<Vec<Pair>, AnalysisError> {
-    let (mut models, mut boundaries) = (BTreeMap::new(), BTreeMap::new());
+/// The pairs of samples whose difference has a value.
+fn fit_all(samples: &[Sample], terms: &dyn Fn(usize, usize) -> Terms) -> Result<Vec<Fit>, AnalysisError> {
+    let mut models = BTreeMap::new();
     for shared in samples.iter().filter_map(|sample| sample.shares_blocks).collect::<BTreeSet<_>>() {
         models.extend(Model::of(samples, shared)?.map(|model| (shared, model)));
-        boundaries.extend(boundary(samples, shared).map(|boundary| (shared, boundary)));
     }
-    let mut compared = Vec::new();
+    let mut fits = Vec::new();
     for candidate in 1..samples.len() {
         for baseline in 0..candidate {
             let (b, c): (&Sample, &Sample) = (&samples[baseline], &samples[candidate]);
@@ -297,62 +369,46 @@ fn compare_all(
                 Some(model) if b.has_parts() && c.has_parts() => model.difference(baseline, candidate),
                 _ => b.difference(c, &terms(baseline, candidate))?,
             };
-            let boundary = run.and_then(|shared| boundaries.get(&shared)).cloned();
-            compared.extend(difference.map(|difference| Compared { baseline, candidate, difference, boundary }));
+            let Some(difference) = difference else { continue };
+            let last = run.map(|shared| last_block(samples, shared));
+            let analysis = match last.zip(run) {
+                Some((last, shared)) => Analysis::of(&b.analyses, last, lost(samples, shared)),
+                None => Analysis::Only,
+            };
+            let ended = last.filter(|last| ended_early(&b.analyses, *last));
+            fits.push(Fit { baseline, candidate, difference, analysis, run, ended });
         }
     }
-    let mut steps: Vec<Option<Step>> = (0..compared.len()).map(|_| None).collect();
-    for step in holm(&compared) {
-        let index = step.index;
-        steps[index] = Some(step);
-    }
-    let pair = |(pair, step): (&Compared, &Option<Step>)| {
-        let level = step.as_ref().map_or(LEVEL, |step| step.level);
-        Pair {
-            baseline: pair.baseline,
-            candidate: pair.candidate,
-            comparison: pair.difference.judged(level, pair.boundary.as_deref(), better, theta),
-            adjusted_p: step.as_ref().map(|step| step.adjusted_p),
-            page_p: None,
-            spread: pair.difference.spread().filter(|_| step.is_some()),
-        }
-    };
-    Ok(compared.iter().zip(&steps).map(pair).collect())
+    Ok(fits)
 }
 
-struct Step {
-    index: usize,
-    level: f64,
-    adjusted_p: f64,
+/// The last block of a row in a run.
+fn last_block(samples: &[Sample], shared: usize) -> u32 {
+    let sharing = samples.iter().filter(|sample| sample.shares_blocks == Some(shared));
+    sharing.flat_map(|sample| &sample.values).map(|value| value.block).max().unwrap_or(0)
 }
 
-/// With interim analyses, every hypothesis of Holm's has the boundary of its own level (Maurer and Bretz 2013).
-fn holm(compared: &[Compared]) -> Vec<Step> {
-    let nominal =
-        |pair: &Compared, alpha: f64| pair.boundary.as_ref().map_or(alpha, |boundary| boundary.nominal(alpha));
-    let p_value = |pair: &Compared| {
-        let p = pair.difference.p_value().unwrap_or(1.0);
-        pair.boundary.as_ref().map_or(p, |boundary| boundary.overall(p))
-    };
-    let judged = compared.iter().enumerate().filter(|(_, pair)| pair.difference.is_judged());
-    let mut ordered: Vec<(f64, f64, usize, &Compared)> =
-        judged.map(|(index, pair)| (p_value(pair), pair.difference.p_value().unwrap_or(1.0), index, pair)).collect();
-    ordered.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
-    let mut remaining = ordered.len();
-    let mut rejecting = true;
+/// The degrees of freedom that the model of a pair takes. Of parts no more than two effects are a pair's: see the module `model`.
+fn lost(samples: &[Sample], shared: usize) -> u32 {
+    let sharing = samples.iter().filter(|sample| sample.shares_blocks == Some(shared));
+    let parts: BTreeSet<u32> = sharing.flat_map(|sample| &sample.values).filter_map(|value| value.part).collect();
+    1 + (parts.len() as u32).saturating_sub(1).min(2)
+}
+
+fn judged_p_value((place, pair): (usize, &Pair)) -> Option<(usize, f64)> {
+    Some((place, pair.comparison.p_value.filter(|_| pair.comparison.verdict != Verdict::NotJudged)?))
+}
+
+/// Holm's adjusted p-values (Holm 1979) of p-values with their places.
+pub(crate) fn holm<P>(mut p_values: Vec<(P, f64)>) -> Vec<(P, f64)> {
+    p_values.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let count = p_values.len();
     let mut largest: f64 = 0.0;
-    let mut steps = Vec::with_capacity(ordered.len());
-    for (place, (p, _, index, pair)) in ordered.iter().enumerate() {
-        if rejecting {
-            remaining = ordered.len() - place;
-        }
-        let level = 1.0 - (1.0 - LEVEL) / remaining as f64;
-        largest = largest.max(p * (ordered.len() - place) as f64).min(1.0);
-        let interval = pair.difference.interval(1.0 - nominal(pair, 1.0 - level));
-        rejecting = rejecting && interval.is_some_and(|i| i.lo > 0.0 || i.hi < 0.0);
-        steps.push(Step { index: *index, level, adjusted_p: largest });
+    for (place, (_, p)) in p_values.iter_mut().enumerate() {
+        largest = largest.max(*p * (count - place) as f64).min(1.0);
+        *p = largest;
     }
-    steps
+    p_values
 }
 
 #[cfg(test)]

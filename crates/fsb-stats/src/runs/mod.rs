@@ -6,7 +6,6 @@
 //! a side, sides without a common session) is added as a stated component ([`Between`]) or leaves the pair unjudged.
 
 mod power;
-mod prior;
 mod terms;
 
 use std::collections::BTreeMap;
@@ -16,9 +15,9 @@ use crate::block_value::{Method, by_block};
 use crate::description::mean_and_sd;
 use crate::difference::Difference;
 use crate::error::{AnalysisError, logarithm};
+use crate::prior::Prior;
 use crate::sample::Sample;
 pub use power::Power;
-pub(crate) use prior::{Prior, effective_cases};
 pub(crate) use terms::Terms;
 use terms::satterthwaite;
 pub use terms::{Between, BetweenSource, Unjudged};
@@ -147,7 +146,7 @@ impl RunContrast {
     }
 
     /// By side and run: its distance from the mean of the side.
-    fn residuals(&self) -> BTreeMap<(usize, u32), f64> {
+    pub(crate) fn residuals(&self) -> BTreeMap<(usize, u32), f64> {
         self.sides().enumerate().flat_map(|(place, side)| side.residuals(place)).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::prior::Prior;
+use crate::prior::Prior;
 
 /// The variation of one value, or of one ratio of two targets, between runs, known from other sources than the runs
 /// compared.

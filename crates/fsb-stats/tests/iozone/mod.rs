@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use fsb_model::set::{Point, Run, Series, Set};
+use fsb_model::stop::Analyses;
 use fsb_model::{Better, Unit};
 
 pub const OPERATIONS: [&str; 13] = [
@@ -31,7 +32,7 @@ pub fn runs(directory: &str) -> Vec<Run> {
 }
 
 pub fn set(name: &str, runs: Vec<Run>) -> Set {
-    Set { name: name.to_owned(), pairing: None, looks: Vec::new(), runs }
+    Set { name: name.to_owned(), pairing: None, analyses: Analyses::default(), runs }
 }
 
 fn run(text: &str) -> Run {

@@ -53,6 +53,7 @@ mod tests {
     use super::*;
     use fsb_model::metric::THROUGHPUT;
     use fsb_model::set::{Point, Run, Series, Set};
+    use fsb_model::stop::Analyses;
 
     fn set(name: &str, operations: &[&str]) -> Contents {
         let series = operations.iter().map(|operation| Series {
@@ -66,7 +67,8 @@ mod tests {
             gaps: Vec::new(),
         });
         let run = Run { tool: "iozone".to_owned(), series: series.collect(), ..Run::default() };
-        let set = Set { name: name.to_owned(), pairing: None, looks: Vec::new(), runs: vec![run.clone(), run] };
+        let set =
+            Set { name: name.to_owned(), pairing: None, analyses: Analyses::default(), runs: vec![run.clone(), run] };
         Contents::of(&Collected::of(&set).unwrap())
     }
 

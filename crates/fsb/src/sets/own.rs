@@ -179,6 +179,7 @@ impl OwnRun {
             part: part(trials),
             sessions: self.sessions(),
             series: self.trials.series(trials, workloads),
+            within: self.trials.within(trials, workloads),
             ..Run::default()
         }
     }
@@ -204,6 +205,7 @@ pub fn of_matrices(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Set> {
             block: Some(*block),
             part: part(trials),
             series: parts.series(trials, &workloads),
+            within: parts.within(trials, &workloads),
             ..Run::default()
         };
         let pairing = Some(record.name.clone());
@@ -211,7 +213,7 @@ pub fn of_matrices(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Set> {
         Set {
             name: mark::name(&target.name, risks),
             pairing,
-            looks: record.looks.clone(),
+            analyses: record.analyses(),
             runs: blocks.iter().map(run).collect(),
         }
     };
@@ -245,6 +247,14 @@ impl Trials {
         let mut trials: Vec<&OwnTrial> = last.into_values().collect();
         trials.sort_by_key(|trial| trial.line);
         trials
+    }
+
+    fn within(&self, trials: &[&OwnTrial], workloads: &Workloads) -> BTreeMap<String, f64> {
+        let of = |trial: &&OwnTrial| {
+            let place = workloads.place(&self.cells[trial.cell as usize]);
+            Some((place.workload.to_owned(), trial.within?))
+        };
+        trials.iter().filter_map(of).collect()
     }
 
     fn series(&self, trials: &[&OwnTrial], workloads: &Workloads) -> Vec<Series> {

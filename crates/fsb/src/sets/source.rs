@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use fsb_model::set::Histogram;
+use fsb_model::stop::Analyses;
 use fsb_stats::compare::Collected;
 
 use super::argument::Argument;
@@ -38,8 +39,8 @@ pub(super) fn own_sets(
     let typed = source.argument.text.display().to_string();
     let pairing: Vec<String> = source.runs.iter().map(|run| run.identity.display().to_string()).collect();
     let mut sets: Vec<(Wish, Collected)> = Vec::new();
-    // Of several runs each was looked at by itself.
-    let looks = if let [run] = &source.runs[..] { run.record.looks.clone() } else { Vec::new() };
+    // Of several runs each was analysed by itself.
+    let analyses = if let [run] = &source.runs[..] { run.record.analyses() } else { Analyses::default() };
     let set_directory = directory_of_set(&source.runs);
     let (mut first_block, mut first_part) = (0u32, 0u32);
     for run in &mut source.runs {
@@ -60,7 +61,7 @@ pub(super) fn own_sets(
                     }
                 };
                 let mut set = Collected::new(target.name.clone(), Some(pairing.join(" + ")));
-                set.looks.clone_from(&looks);
+                set.analyses.clone_from(&analyses);
                 sets.push((wish, set));
                 sets.len() - 1
             });

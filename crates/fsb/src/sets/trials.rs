@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fsb_model::metric::{self, Role};
-use fsb_model::trial::Phase;
+use fsb_model::trial::{Phase, squared_error_of_mean};
 use fsb_model::workload::Params;
 use fsb_model::{Better, Metric, Outcome, Unit};
 use fsb_report::run::{ShownTrial, writes};
@@ -33,6 +33,8 @@ pub(super) struct OwnTrial {
     pub(super) part: Option<u32>,
     /// The first metric, which targets are compared by, and latencies: places among [`Trials::metrics`], and values.
     pub(super) values: Box<[(u32, f64)]>,
+    /// As in [`BlockValue::within`](fsb_stats::BlockValue::within).
+    pub(super) within: Option<f64>,
 }
 
 /// What is done in a trial.
@@ -109,6 +111,15 @@ pub(super) struct Compared {
     interference: Vec<IgnoredAny>,
     #[serde(default)]
     part: Option<u32>,
+    #[serde(default)]
+    stretches: Times,
+}
+
+/// Of the samples, their times.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Times {
+    timed_ns: Vec<u64>,
 }
 
 /// Of what was seen, the limit of memory.
@@ -179,7 +190,8 @@ impl Trials {
         *all += 1;
         *spoilt += usize::from(!trial.interference.is_empty() || outcome == Outcome::Invalid);
         let line = u32::try_from(line).unwrap_or(u32::MAX);
-        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, part, values });
+        let within = squared_error_of_mean(&trial.stretches.timed_ns);
+        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, part, values, within });
     }
 
     /// Labels of cells most of whose trials were disturbed or invalid.
@@ -196,7 +208,8 @@ impl Trials {
         let (target, values) = (self.target(&what.target), self.values(&metrics));
         let ShownTrial { block, order, attempt, outcome, part, .. } = *trial;
         let line = u32::try_from(self.list.len() + 1).unwrap_or(u32::MAX);
-        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, part, values });
+        let within = squared_error_of_mean(&trial.timed_ns.to_vec());
+        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, part, values, within });
     }
 
     fn target(&mut self, name: &str) -> u32 {

@@ -256,7 +256,7 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
         "both stand in the report"
     );
     // Of several targets it is asked of their ratios.
-    let pair = ["run", "two.toml", "null,noise=0.1%", "null,noise=0.1%", "--seed", "7", "--precision", "10%"];
+    let pair = ["run", "two.toml", "null,noise=0.1%", "null,noise=0.1%", "--seed", "7", "--precision", "30%"];
     let two = fsb(scratch.path(), &[&pair[..], &["--one-at-a-time", "--out", "2", "-q"]].concat());
     expect_code(&two, 0);
     let reason = record(&scratch.path().join("2"))["stop_reason"].clone();

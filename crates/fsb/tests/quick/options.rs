@@ -10,8 +10,19 @@ fn theta_decides_which_difference_matters() {
     let scratch = scratch();
     fast_plan(scratch.path());
     let shown = |theta: &str, out: &str| {
-        let arguments =
-            ["run", "fast.toml", "null", "slow=null,slowdown=10%", "--seed", "42", "--blocks", "6", "-q", "--out", out];
+        let arguments = [
+            "run",
+            "fast.toml",
+            "null",
+            "slow=null,slowdown=10%",
+            "--seed",
+            "42",
+            "--blocks",
+            "16",
+            "-q",
+            "--out",
+            out,
+        ];
         let output = fsb(scratch.path(), &[&arguments[..], &["--theta", theta]].concat());
         expect_code(&output, 0);
         stdout(&output)

@@ -1,8 +1,9 @@
-//! Variances between runs, borrowed over the cases of a page (G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004).
+//! Variances borrowed over the cases of a page (G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004).
 //!
 //! The variances of all cases are taken for draws from a scaled F distribution: s² ~ s₀² F(d, d₀). Its scale s₀² and its
 //! degrees of freedom d₀ follow from the mean and the variance of the logarithms. A case's variance becomes
-//! (d₀ s₀² + d s²) / (d₀ + d) with d₀ + d degrees of freedom.
+//! (d₀ s₀² + d s²) / (d₀ + d) with d₀ + d degrees of freedom. [`Prior`] has one scale for variances between runs; [`Line`] lets
+//! the scale of variances between blocks follow from those within blocks, as limma's trend does.
 //!
 //! Smyth's cases are independent. Ours are measured in the same runs and share their luck, which makes their variances look
 //! alike and d₀ too large. So d₀ + d never exceeds d times the number of cases that are as good as independent.
@@ -70,6 +71,78 @@ impl Prior {
     }
 }
 
+/// A variance with what is known of it beforehand.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    pub variance: f64,
+    pub degrees: f64,
+    /// The variance that the samples within a block explain.
+    pub within: Option<f64>,
+}
+
+/// A prior whose scale may depend on the variance within blocks: ln s₀² = a + b ln w.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Line {
+    /// d₀.
+    degrees: f64,
+    /// The logarithm of s₀² at the mean of ln w.
+    intercept: f64,
+    slope: f64,
+    /// The mean of ln w.
+    center: f64,
+}
+
+impl Line {
+    /// Fits a line to the variances of a page, each of which counts as `share` of an independent one. `None` if there are too
+    /// few, or if none varies.
+    pub fn of(known: &[Known], share: f64) -> Option<Line> {
+        let follows = known.iter().all(|known| known.within.is_some());
+        let effects = if follows { 2.0 } else { 1.0 };
+        let independent = share * known.len() as f64;
+        if independent < FEWEST_VARIANCES as f64 + effects - 1.0 {
+            return None;
+        }
+        let mut sorted: Vec<f64> = known.iter().map(|known| known.variance).collect();
+        sorted.sort_by(f64::total_cmp);
+        let median = sorted[sorted.len() / 2];
+        if median <= 0.0 {
+            return None;
+        }
+        let log = |known: &Known| {
+            let half = known.degrees / 2.0;
+            libm::log(known.variance.max(SMALLEST_SHARE * median)) - digamma(half) + libm::log(half)
+        };
+        let n = known.len() as f64;
+        let mean = known.iter().map(log).sum::<f64>() / n;
+        let place = |known: &Known| libm::log(known.within.unwrap_or(1.0).max(f64::MIN_POSITIVE));
+        let center = known.iter().map(place).sum::<f64>() / n;
+        let squares = known.iter().map(|known| (place(known) - center).powi(2)).sum::<f64>();
+        let products = known.iter().map(|known| (place(known) - center) * (log(known) - mean)).sum::<f64>();
+        // More scatter within blocks never means less between them.
+        let slope = if squares > 0.0 { f64::max(products / squares, 0.0) } else { 0.0 };
+        let left = |known: &Known| log(known) - mean - slope * (place(known) - center);
+        // Variances that share a target scatter less than independent ones around what is fitted to them.
+        let spread = known.iter().map(|known| left(known).powi(2)).sum::<f64>() / (n * (1.0 - effects / independent));
+        // As if the spread were a standard error larger: of few cases it is known badly, and variances that are taken for more
+        // alike than they are make lucky cases significant.
+        let upper = spread * (1.0 + (2.0 / (independent - effects)).sqrt());
+        let excess = upper - known.iter().map(|known| trigamma(known.degrees / 2.0)).sum::<f64>() / n;
+        let mean_degrees = known.iter().map(|known| known.degrees).sum::<f64>() / n;
+        let half = if excess > 0.0 { inverse_trigamma(excess) } else { f64::INFINITY };
+        let scale = if half.is_finite() { digamma(half) - libm::log(half) } else { 0.0 };
+        // What all variances together tell of one scale.
+        let degrees = f64::min(2.0 * half * share, mean_degrees * (independent - effects));
+        Some(Line { degrees, intercept: mean + scale, slope, center })
+    }
+
+    /// A variance and its degrees of freedom with what the other cases of the page say.
+    pub fn posterior(&self, known: &Known) -> (f64, f64) {
+        let place = known.within.map_or(self.center, |within| libm::log(within.max(f64::MIN_POSITIVE)));
+        let variance = libm::exp(self.intercept + self.slope * (place - self.center));
+        Prior { degrees: self.degrees, variance }.posterior((known.variance, known.degrees))
+    }
+}
+
 /// Returns the number of independent cases that tell as much of the variance as these, whose runs share luck: m / (1 + (m − 1) ρ²), with the
 /// mean square of the correlation of two cases over their runs, less what chance gives it.
 ///
@@ -127,10 +200,9 @@ fn inverse_trigamma(value: f64) -> f64 {
 mod tests {
     use serde_json::Value;
 
-    use super::super::RunContrast;
     use super::*;
     use crate::block_value::BlockValue;
-    use crate::runs::Terms;
+    use crate::runs::{RunContrast, Terms};
     use crate::sample::Sample;
 
     fn numbers(value: &Value) -> Vec<f64> {
@@ -151,7 +223,7 @@ mod tests {
     /// `tests/oracle/runs.py` computes the same with NumPy and SciPy.
     #[test]
     fn priors_and_moderated_intervals_are_those_of_scipy() {
-        let oracle: Value = serde_json::from_str(include_str!("../../tests/oracle/runs.json")).unwrap();
+        let oracle: Value = serde_json::from_str(include_str!("../tests/oracle/runs.json")).unwrap();
         for page in oracle["pages"].as_array().unwrap() {
             let name = page["name"].as_str().unwrap();
             let cases: Vec<RunContrast> = page["cases"]
