@@ -290,7 +290,7 @@ impl Schedule<'_> {
             return Some(Ending::Settled);
         }
         let Some(last) = last else { return (made >= planned).then(|| all_made(self)) };
-        self.continue_to_next_analysis(made, planned, last);
+        self.fill_budget(made, planned, last);
         let planned = self.run.record.blocks_planned.unwrap_or(1);
         let hopeless = |trial: &Trial| matches!(trial.outcome, Outcome::Failed | Outcome::NotApplicable);
         let asked = matches!(self.run.record.plan.repetition, Repetition::Blocks { .. });
@@ -311,17 +311,19 @@ impl Schedule<'_> {
         (!self.holds_block(longest)).then_some(Ending::WouldBePassed)
     }
 
-    /// Plans the blocks up to the next interim analysis where all are made, some cells are settled, and the time that these left
-    /// holds the others.
-    fn continue_to_next_analysis(&mut self, made: u32, planned: u32, last: f64) {
+    /// Plans as many more whole rotations of the slices as the budget holds, at most up to the next interim analysis, once all planned
+    /// blocks are made. Cells that ended leave their time, and blocks may take less than expected. The clock alone decides, so that
+    /// the analysis after the last block is the final one.
+    fn fill_budget(&mut self, made: u32, planned: u32, last: f64) {
         let record = &self.run.record;
-        if made < planned || !record.looks.contains(&made) {
+        let Some(next) = record.looks.iter().find(|look| **look > made).copied().filter(|_| made >= planned) else {
             return;
-        }
-        let Some(next) = record.looks.iter().find(|look| **look > made).copied() else { return };
+        };
         let share = self.open_cells().len() as f64 / self.held_cells().len() as f64;
-        if last * share * f64::from(next - made) <= self.seconds_of_budget_left() {
-            self.run.record.blocks_planned = Some(next);
+        let rotation = placement::parts(record).max(1);
+        let held = (self.seconds_of_budget_left() / (last * share).max(1e-3)) as u32 / rotation * rotation;
+        if held > 0 {
+            self.run.record.blocks_planned = Some(next.min(made + held));
         }
     }
 
