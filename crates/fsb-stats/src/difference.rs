@@ -43,7 +43,8 @@ pub(crate) struct Residuals {
     /// The sum of products of neighbours that is expected of independent blocks, in variances of a difference: what the fit
     /// makes.
     pub by_fit: f64,
-    /// The derivative of that expectation with respect to the correlation of neighbouring blocks, at 0.
+    /// The derivative of that expectation with respect to the correlation of neighbouring blocks, at 0. For normal errors it is the
+    /// variance of the sum, too.
     pub slope: f64,
     /// The mean over blocks of the variance of a difference that the samples within the block explain; `None` unless all tell.
     pub within: Option<f64>,
@@ -219,9 +220,10 @@ impl Difference {
         if self.variance > 0.0 { self.error * self.error / self.variance } else { 1.0 / self.n as f64 }
     }
 
-    /// The variance of one block's difference.
+    /// The variance of one block's difference. Samples that do not scatter at all tell nothing of it.
     pub(crate) fn known(&self) -> Known {
-        Known { variance: self.variance, degrees: self.degrees, within: self.residuals.within }
+        let within = self.residuals.within.filter(|within| *within > 0.0);
+        Known { variance: self.variance, degrees: self.degrees, within }
     }
 
     pub(crate) fn is_judged(&self) -> bool {

@@ -10,7 +10,7 @@
 //! * [`Between`], [`Power`], [`Unjudged`]: comparisons between runs, of which one mean each is a value.
 //! * [`RowState`]: whether a row needs more blocks, at a planned interim analysis.
 //! * [`scatter`] and [`stationarity`]: what the rounds within blocks tell.
-//! * [`knee`]: where a curve over threads or requests under way stops to gain.
+//! * [`knee`]: the level of a curve over threads or requests under way beyond which no gain is shown.
 //! * [`overall`]: one ratio over many workloads.
 //! * [`blocks_to_scale`]: how much more work would narrow an interval.
 //!
@@ -60,7 +60,7 @@ pub use estimate::{Trend, trend};
 pub use interval::Interval;
 pub use knee::{Knee, knee};
 pub use overall::{Weighted, geometric_mean, overall};
-pub use page::{Correlation, hold_over_page};
+pub use page::{Correlation, hold_groups_over_page, hold_over_page};
 pub use planning::blocks_to_scale;
 pub use ranking::{Outcome, Pair, Ranking};
 pub use resolution::Resolution;

@@ -38,6 +38,17 @@ pub fn hold_over_page<'a>(rankings: impl IntoIterator<Item = &'a mut Ranking>) -
     correlation
 }
 
+/// The same of groups whose variances have nothing in common, as those of different metrics: corrected together.
+pub fn hold_groups_over_page<'a>(groups: impl IntoIterator<Item = &'a mut [Ranking]>) {
+    let mut all: Vec<&mut Ranking> = Vec::new();
+    for group in groups {
+        let mut group: Vec<&mut Ranking> = group.iter_mut().collect();
+        moderate(&mut group);
+        all.extend(group);
+    }
+    confirm(all);
+}
+
 /// Judges the pairs of each run with what all rows of the run tell.
 pub(crate) fn moderate(rankings: &mut [&mut Ranking]) -> Option<Correlation> {
     let mut contexts: BTreeMap<(usize, Option<u32>), Context> = BTreeMap::new();

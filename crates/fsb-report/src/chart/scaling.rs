@@ -41,7 +41,7 @@ fn chart(view: &View<'_>, curve: &Scaling, name: &str, place: usize) -> Option<C
         caption: match curve.by {
             By::Rate => format!("{}, 99th percentile by {by}, with 95 % intervals.", curve.what),
             By::Threads | By::Depth => format!(
-                "{} by {by}, with 95 % intervals. A vertical line marks where a curve stops to gain more than matters.",
+                "{} by {by}, with 95 % intervals. A vertical line marks the level beyond which no gain is shown.",
                 curve.what
             ),
         },

@@ -1,9 +1,11 @@
 //! What rows cost beside time, as far as the first screen tells it: which touch no device, and where processors are what
 //! differs.
 
+use std::collections::BTreeMap;
+
 use fsb_model::metric::WITH_DEFERRED;
 use fsb_model::{Better, RunRecord};
-use fsb_stats::{BlockValue, Comparison, Ranking, hold_over_page};
+use fsb_stats::{BlockValue, Comparison, Ranking, hold_groups_over_page};
 
 use super::summary::{Measured, Secondary, Summary, Workload};
 use crate::show::{Change, listed, some_rows, told_of_rows};
@@ -113,18 +115,17 @@ pub(super) const CPU: &str = "cpu_per_operation";
 /// Bytes that the files take.
 pub(super) const SPACE: &str = "space";
 
-/// A comparison of one metric of one row, and the cell that it belongs to.
-struct Place {
-    row: usize,
-    target: usize,
-    metric: String,
+/// The comparisons of one metric, each with its row and its target.
+#[derive(Default)]
+struct Compared {
+    places: Vec<(usize, usize)>,
+    rankings: Vec<Ranking>,
 }
 
 /// Compares costs with the reference's, and rates with deferred work with those without, all corrected together for
 /// their number.
 pub(super) fn compare(rows: &mut [Workload], record: &RunRecord) {
-    let mut places: Vec<Place> = Vec::new();
-    let mut rankings: Vec<Ranking> = Vec::new();
+    let mut compared: BTreeMap<String, Compared> = BTreeMap::new();
     let is_ranked = |target: usize| record.unjudged_target(&record.plan.targets[target]).is_none();
     for (number, row) in rows.iter().enumerate().filter(|(_, row)| row.withheld.is_none()) {
         for (target, cell) in row.cells.iter().enumerate().filter(|(target, _)| is_ranked(0) && is_ranked(*target)) {
@@ -133,16 +134,19 @@ pub(super) fn compare(rows: &mut [Workload], record: &RunRecord) {
                 let Ok(ranking) = Ranking::of_run(&samples, &record.analyses(), better, record.plan.theta) else {
                     continue;
                 };
-                places.push(Place { row: number, target, metric: found.metric.clone() });
-                rankings.push(ranking);
+                let compared = compared.entry(found.metric.clone()).or_default();
+                compared.places.push((number, target));
+                compared.rankings.push(ranking);
             }
         }
     }
-    hold_over_page(&mut rankings);
-    for (place, ranking) in places.iter().zip(&rankings) {
-        let secondary = &mut rows[place.row].cells[place.target].secondary;
-        if let Some(found) = secondary.iter_mut().find(|found| found.metric == place.metric) {
-            found.against = ranking.comparison(0, 1);
+    hold_groups_over_page(compared.values_mut().map(|compared| &mut compared.rankings[..]));
+    for (metric, Compared { places, rankings }) in &compared {
+        for ((row, target), ranking) in places.iter().zip(rankings) {
+            let secondary = &mut rows[*row].cells[*target].secondary;
+            if let Some(found) = secondary.iter_mut().find(|found| found.metric == *metric) {
+                found.against = ranking.comparison(0, 1);
+            }
         }
     }
 }
@@ -274,10 +278,10 @@ mod tests {
     #[test]
     fn deferred_work_is_told_with_its_interval_where_it_is_significant() {
         let steady = line_of(|block| 0.9 - 0.002 * f64::from(block % 3)).unwrap();
-        assert_eq!(steady, "Including deferred work: xfs -10 % [-11 -9] at write 1M, durable.");
+        assert_eq!(steady, "Including deferred work: xfs -10 % [-10 -10] at write 1M, durable.");
         let on_parts =
             line_of_run(sample::side_by_side(&["ext4", "xfs"], 6), |block| 0.9 - 0.002 * f64::from(block % 3));
-        assert_eq!(on_parts.unwrap(), "Including deferred work: xfs -10 % [-11 -10] at write 1M, durable.");
+        assert_eq!(on_parts.unwrap(), "Including deferred work: xfs -10 % [-10 -10] at write 1M, durable.");
         assert_eq!(line_of(|block| if block == 3 { 0.3 } else { 0.99 }), None, "one block alone is not significant");
         assert_eq!(line_of(|block| 0.98 - 0.002 * f64::from(block % 3)), None, "less than matters");
     }

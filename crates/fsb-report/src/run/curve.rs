@@ -18,7 +18,7 @@ pub struct Scaling {
     pub levels: Vec<u64>,
     /// The rows of the page, in the order of the levels.
     pub rows: Vec<usize>,
-    /// Where each target's curve stops to gain, in the order of targets; absent where too little is known.
+    /// The level of each target's curve beyond which no gain is shown, in the order of targets; absent where too little is known.
     pub knees: Vec<Option<Knee>>,
     /// Seconds below which the plan wants the 99th percentile to stay; of rates alone.
     #[serde(skip_serializing_if = "Option::is_none")]

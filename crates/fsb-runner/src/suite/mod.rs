@@ -148,7 +148,7 @@ pub static REGISTRY: &[Suite] = &[
     },
     Suite {
         name: "open-loop",
-        about: "Random reads and durable writes at fixed rates (open loop): the rate up to which p99 stays below 10 ms.",
+        about: "Random reads and durable writes at fixed rates (open loop): the rate up to which p99 is below 10 ms.",
         machine: None,
         text: include_str!("open-loop.toml"),
     },

@@ -315,14 +315,16 @@ fn published_configurations(screen: &mut Lines, view: &View<'_>, published: &Pub
 
 /// The metrics of the columns, and what the columns are called.
 const COLUMNS: [(&str, &str); 4] =
-    [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_p999", "p99.9"), ("latency_max", "longest")];
+    [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_p999", "p99.9"), (LONGEST, "longest")];
+/// The metric of the longest operation.
+const LONGEST: &str = "latency_max";
 
 /// Percentiles of each row in `width` columns (80 at least), means over the blocks with the half-widths of their 95 %
 /// intervals; nothing of a comparison, whose inputs may be of other tools.
 pub fn tails(report: &Report<'_>, width: usize) -> String {
     let Report::Run { summary, .. } = report else { return String::new() };
     let mut lines = vec![String::new()];
-    let timed = |row: &&Workload| row.cells.iter().any(|cell| cell.beside("latency_max").is_some());
+    let timed = |row: &&Workload| row.cells.iter().any(|cell| cell.beside(LONGEST).is_some());
     let rows: Vec<&Workload> = summary.rows.iter().filter(timed).collect();
     if rows.is_empty() {
         return "\nNo trial recorded the latencies of its operations.\n".to_owned();
@@ -333,14 +335,16 @@ pub fn tails(report: &Report<'_>, width: usize) -> String {
         lines.push(tail_line("", names, COLUMNS.map(|(_, title)| title.to_owned())));
         for (target, cell) in summary.targets.iter().zip(&row.cells) {
             if cell.estimate.is_some() {
-                let texts =
-                    COLUMNS.map(|(metric, _)| cell.beside(metric).map_or_else(|| "–".to_owned(), quantile_text));
+                let text = |found: &Secondary| {
+                    if found.metric == LONGEST { longest_text(found) } else { quantile_text(found) }
+                };
+                let texts = COLUMNS.map(|(metric, _)| cell.beside(metric).map_or_else(|| "–".to_owned(), text));
                 lines.push(tail_line(&target.name, names, texts));
             }
         }
     }
     let note = "Time of one operation: mean over the blocks, with the half-width of its 95 % interval; – where fewer than \
-                100 operations of a block lie beyond.";
+                100 operations of a block lie beyond. Longest: of all blocks; longer runs have longer ones.";
     paragraph(&mut lines, width.max(WIDTH), note, "  ", "  ");
     if rows.iter().any(|row| row.cells.iter().any(|cell| cell.scatter.is_some())) {
         let note = "Each short sample ends with a sync, so stalls of commits and checkpoints are outside it. The \
@@ -353,6 +357,11 @@ pub fn tails(report: &Report<'_>, width: usize) -> String {
 fn tail_line(name: &str, names: usize, texts: [String; 4]) -> String {
     let cells: String = texts.iter().map(|text| format!("  {text:>15}")).collect();
     format!("  {name:<names$}{cells}").trim_end().to_owned()
+}
+
+/// The largest value of all blocks. A mean of maxima would grow with the length of a block.
+fn longest_text(found: &Secondary) -> String {
+    found.unit.show(found.description.max)
 }
 
 fn quantile_text(found: &Secondary) -> String {
