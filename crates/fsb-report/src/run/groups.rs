@@ -67,8 +67,15 @@ mod tests {
 
     #[test]
     fn groups_hold_consecutive_blocks() {
-        let point =
-            |block: u32, value| TrialPoint { block, order: block, value, outlier: false, part: None, within: None };
+        let point = |block: u32, value| TrialPoint {
+            block,
+            order: block,
+            value,
+            outlier: false,
+            part: None,
+            within: None,
+            timed_ns: 0,
+        };
         let trials = [point(1, 3.0), point(2, 1.0), point(3, 9.0), point(5, 4.0), point(6, 8.0)];
         let groups = of(&trials, 3);
         assert_eq!(groups[&0], BlockGroup { blocks: (1, 3), n: 3, median: 3.0, min: 1.0, max: 9.0 });

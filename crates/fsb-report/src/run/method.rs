@@ -79,7 +79,9 @@ fn rounds(summary: &Summary) -> Option<Paragraph> {
         title: "Rounds and blocks",
         text: "The scatter of a ratio has two sources, printed as standard deviations: between rounds of a block, and \
                between blocks beyond what their rounds explain (method of moments, not below zero). More rounds \
-               reduce only the first. The rates of a cell are not stationary if the slopes over the rounds of its \
+               reduce only the first. The geometric mean over rounds gives the usual speed of a sample; the ratio of total times, \
+               printed where it differs by more than half of what matters, gives the time of all samples together, of which few \
+               that stall may be a large part. The rates of a cell are not stationary if the slopes over the rounds of its \
                blocks differ from zero (t-test, p < 0.005) by more than matters, or if they are of two kinds: the \
                means of the two differ by more than 25 % and by more than five times the scatter within them, and the \
                rarer kind has a tenth of the samples and occurs in a third of the blocks."

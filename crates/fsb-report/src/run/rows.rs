@@ -201,13 +201,15 @@ pub(super) fn cell(trials: &[&ShownTrial], primary: &Metric, target: Option<&Tar
         match value(trial, primary) {
             Ok(value) => {
                 valued.push((trial, value));
+                let times = trial.timed_ns.to_vec();
                 points.push(TrialPoint {
                     block: trial.block,
                     order: trial.order,
                     value,
                     outlier: false,
                     part: trial.part,
-                    within: squared_error_of_mean(&trial.timed_ns.to_vec()),
+                    within: squared_error_of_mean(&times),
+                    timed_ns: times.iter().sum(),
                 });
             }
             Err(reason) => lost.push(Lost { block: trial.block, order: trial.order, reason }),

@@ -1,13 +1,15 @@
 //! What the stretches of a cell's trials tell: where scatter comes from, and whether all are of one kind.
 
+use std::collections::HashMap;
+
 use fsb_model::metric::{BEFORE_STEADY, JOURNAL_TURNS, STEADY_DRIFT};
 use fsb_model::{Better, Metric, Unit};
-use fsb_stats::{NotStationary, RoundLogs, stationarity};
+use fsb_stats::{NotStationary, RoundLogs, Verdict, stationarity};
 
 use super::shown;
 use super::shown::ShownTrial;
 use super::summary::{Measured, Summary, Workload};
-use crate::show::{listed, percent, some_of, some_rows};
+use crate::show::{Change, listed, percent, some_of, some_rows, told_of_rows};
 
 /// The logarithms of the rates of all rounds, by block, on the scale of the trials' own values: a stretch is the same work
 /// every time, so that its time is all it takes.
@@ -54,6 +56,36 @@ pub(super) fn words(found: &NotStationary, unit: Unit, better: Better) -> String
             )
         }
     }
+}
+
+/// `By total time: xfs +38 % instead of +42 % at write 1M, durable.`: a geometric mean of samples hides few that take very long.
+pub(super) fn total_time_line(summary: &Summary) -> Option<String> {
+    let of_row = |row: &Workload| {
+        let cells = summary.targets.iter().zip(&row.cells).skip(1);
+        let named = cells.filter_map(|(target, cell)| {
+            let (total, usual) = total_time_ratio(row, cell, summary.theta)?;
+            Some(format!("{} {} instead of {}", target.label(), Change::between(total, None).text(), usual.text()))
+        });
+        let named: Vec<String> = named.collect();
+        (!named.is_empty()).then(|| (listed(&named), row.workload.clone()))
+    };
+    let rows: Vec<(String, String)> = summary.rows.iter().filter(|_| summary.compares()).filter_map(of_row).collect();
+    (!rows.is_empty()).then(|| format!("By total time: {}.", told_of_rows(&rows)))
+}
+
+/// The ratio of speeds by the total time of all samples in common blocks, and the ratio of geometric means, where the two differ by more
+/// than half of what matters. All samples of a cell do the same work.
+fn total_time_ratio(row: &Workload, cell: &Measured, theta: f64) -> Option<(f64, Change)> {
+    let against = cell.against.as_ref().filter(|against| against.verdict != Verdict::NotJudged)?;
+    let reference: HashMap<u32, u64> = row.cells[0].trials.iter().map(|point| (point.block, point.timed_ns)).collect();
+    let common = || cell.trials.iter().filter_map(|point| Some((point.timed_ns, *reference.get(&point.block)?)));
+    let total = |time: fn((u64, u64)) -> u64| common().map(time).sum::<u64>() as f64;
+    let (own, other) = (total(|(own, _)| own), total(|(_, other)| other));
+    if own == 0.0 || other == 0.0 || row.better != Better::Higher {
+        return None;
+    }
+    let ratio = other / own;
+    ((ratio / against.ratio).ln().abs() > theta.ln_1p() / 2.0).then(|| (ratio, Change::between(against.ratio, None)))
 }
 
 /// Some lines below the table, where there is something to tell.
@@ -107,4 +139,37 @@ fn sustained_rows(summary: &Summary, told: &dyn Fn(&Measured) -> Option<String>)
         (!cells.is_empty()).then(|| format!("{} at {}", listed(&cells), row.workload))
     };
     summary.rows.iter().filter_map(of_row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    /// A run side by side in which one sample of xfs in each block takes `longer` times as long as the others.
+    fn line(longer: u64) -> Option<String> {
+        let (record, mut trials) = sample::side_by_side(&["ext4", "xfs"], 12);
+        let first = record.cells[0].label.clone();
+        for trial in trials.iter_mut().filter(|trial| trial.workload == first) {
+            let times = &mut trial.stretches.timed_ns;
+            times.fill(1_000_000 + u64::from(trial.block));
+            if trial.target == "xfs" {
+                times[0] *= longer;
+            }
+            let mean = times.iter().map(|time| (*time as f64).ln()).sum::<f64>() / times.len() as f64;
+            trial.metrics[0].value = 1e15 / mean.exp();
+        }
+        total_time_line(&Summary::of_run(&record, &trials))
+    }
+
+    #[test]
+    fn stalls_that_a_geometric_mean_hides_are_printed() {
+        let at_first = |longer: u64| {
+            let line = line(longer).expect("the sample's other times do not fit its rates");
+            line.split("; ").find(|ratio| ratio.ends_with("at write 1M, durable")).map(str::to_owned)
+        };
+        let found = at_first(8).expect("a ratio");
+        assert!(found.starts_with("By total time: xfs -") && found.contains(" instead of -"), "{found}");
+        assert_eq!(at_first(1), None);
+    }
 }

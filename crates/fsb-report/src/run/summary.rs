@@ -274,6 +274,9 @@ pub struct TrialPoint {
     /// As in [`BlockValue::within`].
     #[serde(skip)]
     pub within: Option<f64>,
+    /// Nanoseconds of all its samples; 0 where it has none.
+    #[serde(skip)]
+    pub timed_ns: u64,
 }
 
 /// A trial without a value.

@@ -123,12 +123,16 @@ fn explanation(summary: &Summary, rows: &[Row<'_>]) -> Option<String> {
     baseline(summary, rows, &summary.reference_name(), marks).filter(|_| summary.compares())
 }
 
-/// `Change against ext4 with 95 % interval, in this run. * more than 3 % faster or slower.`; `None` if nothing is compared.
+/// `Change against ext4 with 95 % intervals for each row. * more than 3 % faster or slower.`; `None` if nothing is compared.
 fn baseline(summary: &Summary, rows: &[Row<'_>], name: &str, marks: Option<String>) -> Option<String> {
     let compared = || summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
     compared().next()?;
     let is_judged = compared().any(|comparison| comparison.verdict != Verdict::NotJudged);
-    let interval = if is_judged { " with 95 % interval, in this run" } else { "" };
+    let interval = match (is_judged, rows.len()) {
+        (false, _) => "",
+        (true, 1) => " with 95 % interval, in this run",
+        (true, _) => " with 95 % intervals for each row",
+    };
     let less = if rows.iter().any(|row| row.better == Better::Lower) { " Of times, less is better." } else { "" };
     let marks = marks.map(|marks| format!(" {marks}"));
     Some(format!("Change against {name}{interval}.{}{less}", marks.unwrap_or_default()))
@@ -140,6 +144,7 @@ fn notes(summary: &Summary) -> Vec<String> {
     let stopped = stopped.map(|stopped| format!("The run ended after {stopped}."));
     let earlier = summary.earlier.iter().map(|earlier| format!("{}.", capital(&earlier.line())));
     let mut notes = headline::resolution_lines(summary);
+    notes.extend(stretches::total_time_line(summary));
     notes.extend(costs::deferred_line(summary));
     notes.extend(stretches::sustained_lines(summary));
     notes.extend(costs::lines(summary));

@@ -26,5 +26,5 @@ fn nothing_is_said_of_what_is_not_there() {
     assert!(!text.contains("Change against"), "{text}");
     // A target that no block reached is not told with the list of all workloads.
     assert!(text.lines().any(|line| line.starts_with("- xfs: ") && !line.contains("write 1M")), "{text}");
-    assert!(shown(&(record, trials)).contains("Change against ext4 with 95 % interval, in this run."));
+    assert!(shown(&(record, trials)).contains("Change against ext4 with 95 % intervals for each row."));
 }
