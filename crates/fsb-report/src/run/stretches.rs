@@ -64,7 +64,8 @@ pub(super) fn total_time_line(summary: &Summary) -> Option<String> {
         let cells = summary.targets.iter().zip(&row.cells).skip(1);
         let named = cells.filter_map(|(target, cell)| {
             let (total, usual) = total_time_ratio(row, cell, summary.theta)?;
-            Some(format!("{} {} instead of {}", target.label(), Change::between(total, None).text(), usual.text()))
+            let (total, usual) = (Change::between(total, None).text(), Change::between(usual, None).text());
+            (total != usual).then(|| format!("{} {total} instead of {usual}", target.label()))
         });
         let named: Vec<String> = named.collect();
         (!named.is_empty()).then(|| (listed(&named), row.workload.clone()))
@@ -75,7 +76,7 @@ pub(super) fn total_time_line(summary: &Summary) -> Option<String> {
 
 /// The ratio of speeds by the total time of all samples in common blocks, and the ratio of geometric means, where the two differ by more
 /// than half of what matters. All samples of a cell do the same work.
-fn total_time_ratio(row: &Workload, cell: &Measured, theta: f64) -> Option<(f64, Change)> {
+fn total_time_ratio(row: &Workload, cell: &Measured, theta: f64) -> Option<(f64, f64)> {
     let against = cell.against.as_ref().filter(|against| against.verdict != Verdict::NotJudged)?;
     let reference: HashMap<u32, u64> = row.cells[0].trials.iter().map(|point| (point.block, point.timed_ns)).collect();
     let common = || cell.trials.iter().filter_map(|point| Some((point.timed_ns, *reference.get(&point.block)?)));
@@ -85,7 +86,7 @@ fn total_time_ratio(row: &Workload, cell: &Measured, theta: f64) -> Option<(f64,
         return None;
     }
     let ratio = other / own;
-    ((ratio / against.ratio).ln().abs() > theta.ln_1p() / 2.0).then(|| (ratio, Change::between(against.ratio, None)))
+    ((ratio / against.ratio).ln().abs() > theta.ln_1p() / 2.0).then_some((ratio, against.ratio))
 }
 
 /// Some lines below the table, where there is something to tell.
