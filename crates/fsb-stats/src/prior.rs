@@ -151,8 +151,7 @@ pub(crate) fn effective_cases(cases: &[BTreeMap<(usize, u32), f64>]) -> f64 {
     let (mut sum, mut pairs) = (0.0, 0.0);
     for (place, one) in cases.iter().enumerate() {
         for other in &cases[..place] {
-            let common: Vec<(usize, f64, f64)> =
-                one.iter().filter_map(|(run, a)| Some((run.0, *a, *other.get(run)?))).collect();
+            let common = common(one, other);
             let mut sides: Vec<usize> = common.iter().map(|(side, ..)| *side).collect();
             sides.dedup();
             let degrees = common.len() as f64 - sides.len() as f64;
@@ -171,6 +170,20 @@ pub(crate) fn effective_cases(cases: &[BTreeMap<(usize, u32), f64>]) -> f64 {
         return 1.0;
     }
     m / (1.0 + (m - 1.0) * f64::clamp(sum / pairs, 0.0, 1.0))
+}
+
+/// The side and both residuals of each run that two cases have in common. The cases are merged in the order of their runs: a page
+/// of thousands of cases has millions of pairs.
+fn common(one: &BTreeMap<(usize, u32), f64>, other: &BTreeMap<(usize, u32), f64>) -> Vec<(usize, f64, f64)> {
+    let mut others = other.iter().peekable();
+    let mut found = Vec::with_capacity(one.len());
+    for (run, a) in one {
+        while others.next_if(|(before, _)| *before < run).is_some() {}
+        if let Some((_, b)) = others.next_if(|(same, _)| *same == run) {
+            found.push((run.0, *a, *b));
+        }
+    }
+    found
 }
 
 /// The second derivative of ln Γ: by recurrence up to 10, then by its asymptotic series.

@@ -31,7 +31,7 @@ const RECORDED: [([f64; 2], [f64; 3], [f64; 3]); 12] = [
     ([0.295, -0.321], [0.023, 0.064, 0.031], [0.168, 0.099, 0.119]),
 ];
 
-/// What a page is drawn from.
+/// The distribution of the values of a page.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     targets: usize,
@@ -71,7 +71,7 @@ struct Seen {
     half_widths: Vec<f64>,
 }
 
-/// The analyses that a run of so many blocks plans.
+/// The analyses that a run of this number of blocks plans.
 fn planned(blocks: u32, rotation: u32) -> Vec<u32> {
     let at = |share: f64| ((f64::from(blocks) * share).ceil() as u32).next_multiple_of(rotation);
     let mut after: Vec<u32> = [at(0.5), at(0.75)].into_iter().filter(|at| *at >= 6 && *at < blocks).collect();
