@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Roots, block, poll_until};
@@ -92,7 +92,12 @@ pub fn attach(image: BorrowedFd<'_>, window: Window, mode: Mode, block_size: u32
         let is_new = !before.contains(&index);
         let device = match open_device(index) {
             Ok(device) => device,
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => continue,
+            // Another process took it, or its owner took it out of the kernel.
+            Err(error)
+                if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::ENOENT | libc::ENXIO | libc::ENODEV)) =>
+            {
+                continue;
+            }
             Err(error) => return Err(crate::error::attempt("open", &path(index), &error)),
         };
         let flags = LO_FLAGS_AUTOCLEAR | if mode == Mode::Direct { LO_FLAGS_DIRECT_IO } else { 0 };
@@ -122,7 +127,7 @@ fn existing(roots: &Roots) -> BTreeSet<u32> {
 }
 
 fn open_control() -> Result<OwnedFd, Refusal> {
-    let control = std::path::Path::new("/dev/loop-control");
+    let control = Path::new("/dev/loop-control");
     block::open(control, true, false).map_err(|error| crate::error::attempt("open", control, &error))
 }
 
@@ -170,7 +175,7 @@ pub struct Backing {
 
 /// What stands behind the loop device of that directory below /sys; absent where nothing is attached. The device is asked
 /// itself, for the path may be another file's by now; trees of tests have but the path.
-pub fn backing(directory: &std::path::Path) -> Option<Backing> {
+pub fn backing(directory: &Path) -> Option<Backing> {
     let path = PathBuf::from(super::read_trimmed(&directory.join("loop/backing_file"))?);
     let info = status(directory);
     let device = info.as_ref().filter(|info| info.rdevice != 0);
@@ -181,11 +186,11 @@ pub fn backing(directory: &std::path::Path) -> Option<Backing> {
     })
 }
 
-fn status(directory: &std::path::Path) -> Option<Info> {
+fn status(directory: &Path) -> Option<Info> {
     if !directory.starts_with(Roots::default().sys) {
         return None;
     }
-    let name = std::path::Path::new("/dev").join(directory.file_name()?);
+    let name = Path::new("/dev").join(directory.file_name()?);
     let device = super::pinned::Pinned::known(&name, block::number_in(directory)?).ok()?;
     // SAFETY: all its fields are numbers, for which zero is a value.
     let mut info: Info = unsafe { std::mem::zeroed() };
@@ -201,7 +206,10 @@ const DETACH: Duration = Duration::from_millis(500);
 ///
 /// A fresh one is the only way back from `discard_max_bytes` 0: since Linux 6.9 that also makes the discard
 /// granularity 0, which every later value fails against (EINVAL).
-pub fn renew(index: u32, again: bool) -> Result<(), Refusal> {
+///
+/// Returns the file that another process attached to the device meanwhile, where one did: the device is then its own and
+/// stays. `image` is the file that the caller had attached, where it is known.
+pub fn renew(index: u32, again: bool, image: Option<&Path>) -> Result<Option<PathBuf>, Refusal> {
     let control = open_control()?;
     let mut answer = 0;
     poll_until(DETACH, || {
@@ -210,7 +218,10 @@ pub fn renew(index: u32, again: bool) -> Result<(), Refusal> {
     });
     // ENODEV: it went already.
     if answer != 0 && answer != libc::ENODEV {
-        return Err(refused("LOOP_CTL_REMOVE", index, answer));
+        return match attached(&Roots::default(), index).filter(|now| image.is_some_and(|image| image != now)) {
+            Some(others) => Ok(Some(others)),
+            None => Err(refused("LOOP_CTL_REMOVE", index, answer)),
+        };
     }
     if again {
         answer = control_call(&control, LOOP_CTL_ADD, index);
@@ -219,7 +230,14 @@ pub fn renew(index: u32, again: bool) -> Result<(), Refusal> {
             return Err(refused("LOOP_CTL_ADD", index, answer));
         }
     }
-    Ok(())
+    Ok(None)
+}
+
+/// The path of the file that is attached to the device, whether the file was deleted since or not; absent where nothing is
+/// attached.
+pub fn attached(roots: &Roots, index: u32) -> Option<PathBuf> {
+    let shown = super::read_trimmed(&roots.sys.join(format!("block/loop{index}/loop/backing_file")))?;
+    Some(PathBuf::from(shown.strip_suffix(" (deleted)").unwrap_or(&shown)))
 }
 
 /// 0, or the error's number.

@@ -42,6 +42,9 @@ pub enum Action {
         index: u32,
         /// Put a fresh one in its place, because it was there before.
         again: bool,
+        /// What fsb attached to it: where something else is attached, another process has it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        image: Option<PathBuf>,
     },
     /// Stop an array of the kernel's md that fsb made.
     StopArray {
@@ -83,8 +86,8 @@ impl fmt::Display for Action {
         match self {
             Action::WriteFile { path, value } => write!(f, "write '{value}' back to {}", path.display()),
             Action::RemoveDirectory { path, .. } => write!(f, "remove {}", path.display()),
-            Action::RemoveLoop { index, again: true } => write!(f, "renew /dev/loop{index}"),
-            Action::RemoveLoop { index, again: false } => write!(f, "remove /dev/loop{index}"),
+            Action::RemoveLoop { index, again: true, .. } => write!(f, "renew /dev/loop{index}"),
+            Action::RemoveLoop { index, again: false, .. } => write!(f, "remove /dev/loop{index}"),
             Action::StopArray { number, .. } => write!(f, "stop the array /dev/md{number}"),
             Action::RemovePartition { major, minor, partition } => {
                 write!(f, "remove partition {} of {major}:{minor} from the kernel", partition.number)
@@ -120,7 +123,12 @@ impl Action {
         match self {
             Action::WriteFile { path, value } => restore(path, value, roots),
             Action::RemoveDirectory { path, uid } => remove_directory(path, *uid),
-            Action::RemoveLoop { index, again } => loopdev::renew(*index, *again).map(|()| self.to_string()),
+            Action::RemoveLoop { index, again, image } => {
+                loopdev::renew(*index, *again, image.as_deref()).map(|others| match others {
+                    Some(others) => format!("left /dev/loop{index} to who attached {}", others.display()),
+                    None => self.to_string(),
+                })
+            }
             Action::StopArray { number, members } => md::stop(*number, members),
             Action::RemovePartition { major, minor, partition } => {
                 blkpg::remove(DeviceNumber(*major, *minor), partition, roots)

@@ -190,8 +190,8 @@ fn an_entry_names_only_what_fsb_changes() {
         (Some("memory-limit"), cgroup(below("home/fsb-1"))),
         (None, cgroup(below("sys/fs/cgroup/system.slice"))),
         (None, cgroup(below("home/fsb-1"))),
-        (Some("swap"), Action::RemoveLoop { index: 0, again: false }),
-        (None, Action::RemoveLoop { index: u32::MAX, again: false }),
+        (Some("swap"), Action::RemoveLoop { index: 0, again: false, image: None }),
+        (None, Action::RemoveLoop { index: u32::MAX, again: false, image: None }),
         (Some("swap"), Action::StopArray { number: 0, members: Vec::new() }),
     ];
     for (control, action) in cases {

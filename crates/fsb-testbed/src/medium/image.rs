@@ -97,7 +97,7 @@ impl AttachedImage {
         let limit = queue.join("discard_max_bytes");
         let discards = read_trimmed(&limit).is_some_and(|text| text != "0");
         if is_new || !keep_discard {
-            let action = Action::RemoveLoop { index, again: !is_new };
+            let action = Action::RemoveLoop { index, again: !is_new, image: loopdev::attached(&roots, index) };
             attached.handle = Some(ledger.record(action)?);
         }
         attached.can_discard = discards && (keep_discard || std::fs::write(&limit, "0").is_err());

@@ -1,9 +1,10 @@
 //! A block device is refused for every reason there is, and used only when there is none.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use fsb_model::Warning;
+use fsb_sys::loopdev::{self, Window};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::{Kind, LocalTestbed, Setup, Testbed, TestbedError, medium};
 use rustix::fs::{Mode, OFlags};
@@ -25,6 +26,7 @@ tests! {
     consent_to_wipe_is_for_the_device_that_was_named,
     a_device_under_a_mounted_loop_device_is_refused,
     an_image_that_is_mounted_through_another_loop_device_is_refused,
+    a_loop_device_that_another_process_has_attached_meanwhile_is_left_to_it,
 }
 
 const SIZE: u64 = 32 << 20;
@@ -321,4 +323,25 @@ fn an_image_that_is_mounted_through_another_loop_device_is_refused() {
     let says = format!("{} is mounted at", name(Path::new(&one)));
     assert!(refusal.as_ref().unwrap_err().to_string().contains(&says), "{refusal:?}");
     free.unwrap();
+}
+
+fn a_loop_device_that_another_process_has_attached_meanwhile_is_left_to_it() {
+    let dir = directory();
+    let image = |name: &str| {
+        let path = dir.path().join(name);
+        let file = std::fs::File::create_new(&path).unwrap();
+        file.set_len(SIZE).unwrap();
+        (path, std::fs::File::options().read(true).write(true).open(dir.path().join(name)).unwrap())
+    };
+    let ((ours, _), (theirs, file)) = (image("ours"), image("theirs"));
+    let device = loopdev::attach(file.as_fd(), Window::WHOLE, loopdev::Mode::Buffered, 0).unwrap();
+    assert_eq!(loopdev::renew(device.index, true, Some(&ours)).unwrap(), Some(theirs.clone()));
+    std::fs::remove_file(&theirs).unwrap();
+    assert_eq!(loopdev::renew(device.index, true, Some(&ours)).unwrap(), Some(theirs.clone()));
+    // Its own, or of a ledger that does not say what was attached: in use is then a failure.
+    for image in [Some(theirs.as_path()), None] {
+        assert!(loopdev::renew(device.index, true, image).is_err());
+    }
+    drop(device.fd);
+    assert_eq!(loopdev::renew(device.index, !device.is_new, Some(&theirs)).unwrap(), None);
 }
