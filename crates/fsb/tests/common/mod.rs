@@ -160,6 +160,11 @@ pub fn scratch() -> TempDir {
     tempfile::Builder::new().prefix("fsb-test-").tempdir().expect("a temporary directory")
 }
 
+/// A temporary directory on tmpfs, where there is one: other tests' writes to the disk delay nothing there.
+pub fn in_memory() -> TempDir {
+    tempfile::Builder::new().prefix("fsb-test-").tempdir_in("/dev/shm").unwrap_or_else(|_| scratch())
+}
+
 /// A plan with few small workloads, written to `directory`.
 pub fn tiny_plan(directory: &Path) -> PathBuf {
     let path = directory.join("tiny.toml");

@@ -36,10 +36,6 @@ fn mutant(seed: u64, recorded: &[Content]) -> Vec<u8> {
     bytes
 }
 
-fn in_memory() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("fsb-test-").tempdir_in("/dev/shm").expect("a directory in memory")
-}
-
 #[test]
 fn mutated_traces_end_within_the_budget_and_stay_below_the_target() {
     needs!(root);

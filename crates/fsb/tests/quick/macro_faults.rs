@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::common::macro_faults::*;
-use crate::common::{JSON, Running, expect_code, expect_error, fails, fsb, scratch, stdout};
+use crate::common::{JSON, Running, expect_code, expect_error, fails, fsb, in_memory, scratch, stdout};
 
 #[test]
 fn what_needs_more_than_there_is_is_refused_beforehand_and_says_how_much() {
@@ -21,9 +21,9 @@ fn what_needs_more_than_there_is_is_refused_beforehand_and_says_how_much() {
 
 #[test]
 fn too_few_files_fail_one_trial() {
-    let directory = scratch();
+    let directory = in_memory();
     std::fs::create_dir(directory.path().join("target")).unwrap();
-    let few = "[[workload]]\nname = 'flow'\nlabel = 'few'\nflow = '''\nname = 'few'\n\
+    let few = "[[workload]]\nname = 'flow'\nlabel = 'few'\ndurability = 'none'\nflow = '''\nname = 'few'\n\
                [[fileset]]\nname = 'mails'\nfiles = 3\nsize = '1K'\n\
                [[thread]]\nname = 'reader'\nsteps = [ { op = 'delete', set = 'mails', iterations = 10 } ]\n'''\n";
     // Long enough for more than three deletions on the busiest machine.
@@ -35,14 +35,14 @@ fn too_few_files_fail_one_trial() {
     assert_eq!(std::fs::read_dir(directory.path().join("target")).unwrap().count(), 0);
 }
 
-/// Somebody deletes the mails of the mail server, and nobody else's files.
+/// Somebody deletes the files of the file server, and nobody else's.
 #[test]
 fn files_that_vanish_fail_one_trial() {
-    let directory = scratch();
+    let directory = in_memory();
     let target = directory.path().join("target");
     std::fs::create_dir(&target).unwrap();
-    let mail = "[[workload]]\nname = 'varmail'\nfiles = 300\n";
-    let plan = format!("targets = ['./target']\n{SHORT}stretch = '500ms'\n{mail}{OTHERS}");
+    let served = "[[workload]]\nname = 'fileserver'\nfiles = 300\nfile_size = '8K'\ndurability = 'none'\n";
+    let plan = format!("targets = ['./target']\n{SHORT}stretch = '500ms'\n{served}{OTHERS}");
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
     let running = Running::start(directory.path(), &["run", "plan.toml", "--out", "out"]);
     let over = AtomicBool::new(false);
@@ -58,9 +58,9 @@ fn files_that_vanish_fail_one_trial() {
         output
     });
     expect_code(&output, 4);
-    expect_one_failure(&directory.path().join("out"), "varmail", "");
+    expect_one_failure(&directory.path().join("out"), "fileserver", "");
     let failed = outcomes(&directory.path().join("out"));
-    let (_, _, why) = failed.iter().find(|(workload, ..)| workload.starts_with("varmail")).unwrap();
+    let (_, _, why) = failed.iter().find(|(workload, ..)| workload.starts_with("fileserver")).unwrap();
     assert!(why.contains("(ENOENT)") || why.contains("instead of"), "{why}");
     assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
 }
