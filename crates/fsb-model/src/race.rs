@@ -34,8 +34,6 @@ pub struct Candidate {
     /// What may be lost with it; absent where nothing is that the defaults keep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<String>,
-    /// The programs and options with which people make and mount it: a line each.
-    pub commands: Vec<String>,
 }
 
 /// A candidate that was not raced.

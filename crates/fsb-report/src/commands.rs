@@ -108,9 +108,18 @@ fn paragraph(record: &RunRecord, target: &Target, made: &TargetRecord, result: O
                 lines.comment(&format!("its file system was mounted with {}", made.mount_options.join(",")));
             }
         }
-        TargetKind::FileSystem(spec) if spec.fs == "null" => lines.comment("nothing to make: null only pretends"),
-        TargetKind::FileSystem(spec) if spec.fs == "tmpfs" => tmpfs(&mut lines, spec, made),
-        TargetKind::FileSystem(spec) => on_device(&mut lines, spec, made),
+        TargetKind::FileSystem(spec) => match Recipe::of(target, made) {
+            None => lines.comment("nothing to make: null only pretends"),
+            Some(recipe) => {
+                if spec.fs == "tmpfs" {
+                    tmpfs(&mut lines, spec, made, &recipe);
+                } else {
+                    on_device(&mut lines, spec, made, &recipe);
+                }
+                lines.comment("line for /etc/fstab:");
+                lines.line(&recipe.fstab);
+            }
+        },
     }
     lines.0
 }
@@ -137,23 +146,60 @@ fn fstab(source: &str, kind: &str, options: &[String], pass: u8) -> String {
     format!("{source} {POINT} {kind} {options} 0 {pass}")
 }
 
-fn tmpfs(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord) {
+/// What makes and mounts a target, without what only the measurement added.
+pub(crate) struct Recipe {
+    /// Makes the file system on [`DEVICE`]; absent where nothing is made, or where its program was not recorded.
+    make: Option<String>,
+    mount: String,
+    /// The line of /etc/fstab.
+    pub(crate) fstab: String,
+}
+
+impl Recipe {
+    /// Returns the recipe of a file system; `None` for a directory and for what is never mounted.
+    pub(crate) fn of(target: &Target, made: &TargetRecord) -> Option<Recipe> {
+        let TargetKind::FileSystem(spec) = &target.kind else { return None };
+        let (source, kind, pass) = match spec.fs.as_str() {
+            "null" => return None,
+            "tmpfs" => ("tmpfs", "tmpfs", 0),
+            "ntfs" => (DEVICE, "ntfs-3g", 0),
+            kind @ ("ext2" | "ext3" | "ext4" | "jfs" | "reiserfs" | "f2fs" | "minix" | "vfat" | "exfat") => {
+                (DEVICE, kind, 2)
+            }
+            kind => (DEVICE, kind, 0),
+        };
+        let program = made.mkfs_command.first().and_then(|path| Path::new(path).file_name()?.to_str());
+        let make = program.map(|program| {
+            let words: Vec<String> = std::iter::once(program.to_owned()).chain(spec.mkfs.iter().cloned()).collect();
+            command(&words, &[DEVICE])
+        });
+        Some(Recipe {
+            make,
+            mount: command(&with_options(kind, &spec.options), &[source, POINT]),
+            fstab: fstab(source, kind, &spec.options, pass),
+        })
+    }
+
+    /// The commands in their order.
+    pub(crate) fn commands(&self) -> Vec<String> {
+        self.make.iter().chain([&self.mount]).cloned().collect()
+    }
+}
+
+fn tmpfs(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, recipe: &Recipe) {
     let is_size = |option: &&String| option.starts_with("size=");
     if let (None, Some(size)) = (spec.options.iter().find(is_size), made.mount_options.iter().find(is_size)) {
         lines.comment(&format!("measured with {size}; without it, tmpfs may fill half of the memory"));
     }
-    lines.line(&command(&with_options("tmpfs", &spec.options), &["tmpfs", POINT]));
-    lines.comment("line for /etc/fstab:");
-    lines.line(&fstab("tmpfs", "tmpfs", &spec.options, 0));
+    lines.line(&recipe.mount);
 }
 
-fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord) {
+fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, recipe: &Recipe) {
     if let Some(members) = spec.medium.argument.as_ref().filter(|_| spec.medium.name == "raid0") {
         lines.comment(&format!("measured on a RAID-0 of {members}: {DEVICE} is the array"));
     }
-    let program = made.mkfs_command.first().and_then(|path| Path::new(path).file_name()?.to_str());
-    match program {
-        Some(program) => {
+    match &recipe.make {
+        Some(make) => {
             lines.comment(&format!("as measured: {}", command(&made.mkfs_command, &[])));
             let only = only_measured(spec, made);
             if !only.is_empty() {
@@ -162,22 +208,14 @@ fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord) {
                     "left out here: {words} (quiet, no discard, geometry of a large disk on a slice)"
                 ));
             }
-            let words: Vec<String> = std::iter::once(program.to_owned()).chain(spec.mkfs.iter().cloned()).collect();
-            lines.line(&command(&words, &[DEVICE]));
+            lines.line(make);
         }
         None => lines.comment("its mkfs command was not recorded"),
     }
-    let (kind, pass) = match spec.fs.as_str() {
-        "ntfs" => ("ntfs-3g", 0),
-        kind @ ("ext2" | "ext3" | "ext4" | "jfs" | "reiserfs" | "f2fs" | "minix" | "vfat" | "exfat") => (kind, 2),
-        kind => (kind, 0),
-    };
     if !made.mount_options.is_empty() {
         lines.comment(&format!("as measured: mounted with {}", made.mount_options.join(",")));
     }
-    lines.line(&command(&with_options(kind, &spec.options), &[DEVICE, POINT]));
-    lines.comment("line for /etc/fstab:");
-    lines.line(&fstab(DEVICE, kind, &spec.options, pass));
+    lines.line(&recipe.mount);
 }
 
 /// The arguments that fsb added to those of the plan.

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use fsb_codes::notice::{self, Notice};
+use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::{show_duration, show_rate};
-use fsb_model::{Outcome, RunRecord, Target, Trial, Warning};
+use fsb_model::{Outcome, RunRecord, StoppingRule, Target, Trial, Warning};
 use fsb_report::show::{counted, wrapped};
 use fsb_report::{Releases, Report, interference_text, stopping_rule_text, text, visible, warning_text};
 use fsb_runner::agent::OPERATIONS;
@@ -273,8 +274,15 @@ impl Observer for Progress {
             }
             Event::Planned { blocks, rule, expected } => {
                 self.planned = true;
+                // Where a budget is too small, a warning says so.
+                let few = match rule {
+                    StoppingRule::Blocks { blocks, .. } if *blocks < FEWEST_BLOCKS_JUDGED => {
+                        format!("; too few to judge, which takes {FEWEST_BLOCKS_JUDGED}")
+                    }
+                    _ => String::new(),
+                };
                 let blocks = counted(*blocks as usize, "block");
-                self.line(&format!("{blocks}, about {}", show_duration(*expected)));
+                self.line(&format!("{blocks}, about {}{few}", show_duration(*expected)));
                 let fields = [("rule", serde_json::to_value(rule).unwrap_or_default())];
                 self.notify(&notice::STOPPING_RULE, fields, &format!("stopping rule: {}", stopping_rule_text(rule)));
             }

@@ -9,6 +9,7 @@ use fsb_stats::Interval;
 use fsb_stats::race::Out;
 use serde::Serialize;
 
+use crate::commands::Recipe;
 use crate::mark;
 use crate::record_text::stop_reason_text;
 use crate::run::{ShownTrial, interference, risks};
@@ -73,8 +74,11 @@ pub struct Candidate {
     /// The reasons why it is unsafe: data that it reports as synced may be lost. Empty for a safe candidate.
     #[serde(rename = "unsafe", skip_serializing_if = "Vec::is_empty")]
     pub risks: Vec<Risk>,
-    /// With what it is made and mounted, a line each.
+    /// With what it is made and mounted, a line each; none where it was not.
     pub commands: Vec<String>,
+    /// Its line of /etc/fstab.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fstab: Option<String>,
     /// Why it was not raced to the end, where it has not lost.
     pub reason: Option<String>,
 }
@@ -132,16 +136,19 @@ impl Choice {
                 None if current.leader == Some(place) => State::Fastest,
                 None => State::NotToldApart,
             };
+            let target = &plan.targets[place];
+            let recipe = record.targets.get(&target.name).and_then(|made| Recipe::of(target, made));
             candidates.push(Candidate {
-                name: plan.targets[place].name.clone(),
+                name: target.name.clone(),
                 state,
                 ratio: if place == 0 && known.heats > 0 { Some(1.0) } else { known.ratio },
                 interval: known.interval,
                 heats: known.heats,
                 why: beside.why,
                 risk: beside.risk,
-                risks: risks::of(record, &plan.targets[place].name).to_vec(),
-                commands: beside.commands,
+                risks: risks::of(record, &target.name).to_vec(),
+                commands: recipe.as_ref().map(Recipe::commands).unwrap_or_default(),
+                fstab: recipe.map(|recipe| recipe.fstab),
                 reason: replay.without_loss.get(&place).or_else(|| replay.barred.get(&place)).cloned(),
             });
         }
@@ -155,6 +162,7 @@ impl Choice {
             risk: None,
             risks: Vec::new(),
             commands: Vec::new(),
+            fstab: None,
             reason: Some(refused.why.clone()),
         });
         candidates.extend(refused);

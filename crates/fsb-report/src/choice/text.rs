@@ -4,6 +4,7 @@ use super::{Candidate, Choice, State};
 use crate::mark;
 use crate::screen::{WIDTH, paragraph};
 use crate::show::{Change, counted, listed_or_counted, percent};
+use crate::visible;
 
 /// So many that are not told apart are named in the answer.
 const NAMED: usize = 6;
@@ -104,8 +105,9 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
 fn commands(lines: &mut Vec<String>, choice: &Choice) {
     let Some(leader) = leader(choice).filter(|leader| !leader.commands.is_empty()) else { return };
     lines.push(String::new());
-    lines.push("To format and mount it:".to_owned());
-    lines.extend(leader.commands.iter().map(|command| format!("  {command}")));
+    lines.push("To format and mount it, and its line of /etc/fstab:".to_owned());
+    let typed = leader.commands.iter().chain(&leader.fstab);
+    lines.extend(typed.map(|line| format!("  {}", visible::line(line))));
 }
 
 fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {

@@ -23,7 +23,12 @@ fn the_fastest_of_many_is_found_and_told_how_to_make() {
     expect_no_traces(&before);
     let text = stdout(&output);
     assert!(text.starts_with("ext4,lazytime is the fastest of "), "{text}");
-    assert!(text.contains("mount -t ext4 -o lazytime DEVICE DIRECTORY"), "{text}");
+    let typed = [
+        "  mkfs.ext4 /dev/YOUR-DEVICE",
+        "  mount -t ext4 -o lazytime /dev/YOUR-DEVICE /your/mountpoint",
+        "  /dev/YOUR-DEVICE /your/mountpoint ext4 lazytime 0 2",
+    ];
+    assert!(text.contains(&typed.join("\n")), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let choice = choice(&scratch.path().join("run"));
     assert_eq!((&choice["decided"], &choice["answer"][0]), (&true.into(), &"ext4,lazytime".into()));

@@ -1,10 +1,10 @@
 //! The first screen: the answer, the table, what it rests on.
 
-use fsb_model::metric::Better;
 use textwrap::core::display_width;
 
 use super::member::Format;
 use crate::compare;
+use crate::mark::NOT_STATIONARY;
 use crate::report::Report;
 use crate::run::published::{Published, PublishedLayout, PublishedRow};
 use crate::run::{Secondary, Workload};
@@ -27,19 +27,24 @@ const PROBLEMS: usize = 3;
 /// `notes` is true. Lines end without spaces; the last one with a newline.
 pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> String {
     let readable = report.readable();
-    let view = readable.view();
+    let mut view = readable.view();
+    let is_single = view.rows.len() == 1 && view.trust.is_some();
+    if is_single {
+        // The headline is the row's verdict in words.
+        let cells = view.rows.iter_mut().flat_map(|row| &mut row.cells);
+        cells.for_each(|cell| cell.mark.retain(|sign| sign == NOT_STATIONARY));
+    }
     let names = Names::of(view.names.iter().map(String::as_str));
     let mut screen = Lines::new(width, color);
     for condition in &view.conditions {
         screen.say(&format!("warning: {condition}"), "", "  ");
     }
     screen.say(&view.headline(), "", "");
-    let is_single = view.rows.len() == 1 && view.trust.is_some();
     if is_single {
         screen.compact();
     }
     table(&mut screen, &view, &names);
-    let of_one = is_single.then(|| legend_of_one(&view)).filter(|legend| !legend.is_empty());
+    let of_one = is_single.then(|| brief_legend(&view.rows, view.theta)).flatten();
     for note in of_one.iter().chain(view.legend.iter().filter(|_| !is_single)) {
         screen.say(note, "  ", "  ");
     }
@@ -63,18 +68,6 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
     screen.text()
 }
 
-/// The legend of a single case: its signs in a line.
-fn legend_of_one(view: &View<'_>) -> String {
-    let is_judged = view.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.verdict().is_some());
-    let is_less_better = view.rows.iter().any(|row| row.cells.len() > 1 && row.better == Better::Lower);
-    let parts = [
-        is_judged.then(|| "95 % interval.".to_owned()),
-        brief_legend(&view.rows, view.theta),
-        is_less_better.then(|| "Less is better.".to_owned()),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
-}
-
 /// Prints the end of a run's screen: what has no value, the most severe warning, the environment and the trust, a line each.
 fn conclusion(screen: &mut Lines, view: &View<'_>, trust: &TrustView, is_single: bool, notes: bool) {
     const NOTES: &str = "fsb report --notes";
@@ -95,6 +88,9 @@ fn conclusion(screen: &mut Lines, view: &View<'_>, trust: &TrustView, is_single:
         screen.line(&warning, &more);
     }
     let mut facts = view.facts.clone();
+    if is_single && view.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.verdict().is_some()) {
+        facts.insert(0, "95 % interval".to_owned());
+    }
     let is_plain = is_single && trust.is_high && view.advice.is_none();
     if is_plain {
         facts.push("trust: high".to_owned());

@@ -2,9 +2,9 @@
 //! itself.
 
 use fsb_model::race::{Candidate, Refused};
-use fsb_model::{FileSystemSpec, Target, TargetKind, shell};
+use fsb_model::{FileSystemSpec, Target, TargetKind};
 use fsb_testbed::doctor;
-use fsb_testbed::fs::{self, Choice, FileSystem, Home};
+use fsb_testbed::fs::{self, Choice, FileSystem};
 
 use crate::{code, exit};
 
@@ -71,7 +71,7 @@ fn of(argument: &str, risky: bool, only: bool) -> anyhow::Result<Vec<Raced>> {
     let is_bare = spec.options.is_empty() && spec.mkfs.is_empty();
     let why = if is_bare { "its defaults" } else { "as named" };
     let risk = fs::requested_risks(spec).into_iter().next().map(|risk| risk.loss);
-    let own = Raced { beside: beside(member, spec, why, risk), target: target.clone(), choice: None };
+    let own = Raced { beside: Candidate { why: why.to_owned(), risk }, target: target.clone(), choice: None };
     if !is_bare || only {
         return Ok(vec![own]);
     }
@@ -89,7 +89,7 @@ pub fn with(member: &'static dyn FileSystem, spec: &FileSystemSpec, choices: &[&
     }
     let risk = choices.iter().find_map(|choice| fs::risk_of_choice(member, choice));
     let why = choices.iter().map(|choice| choice.why).collect::<Vec<_>>().join("; ");
-    let beside = beside(member, &spec, &why, risk);
+    let beside = Candidate { why, risk };
     let kind = TargetKind::FileSystem(spec);
     let mut target = Target { name: String::new(), kind, controls: Default::default(), kernel: None, optional: false };
     // Its own text is the name, so that it can be typed again.
@@ -97,26 +97,6 @@ pub fn with(member: &'static dyn FileSystem, spec: &FileSystemSpec, choices: &[&
     let text = target.to_string();
     target.name = text.strip_prefix("x=").unwrap_or(&text).to_owned();
     Raced { target, beside, choice: if let [choice] = choices { Some(*choice) } else { None } }
-}
-
-fn beside(member: &dyn FileSystem, spec: &FileSystemSpec, why: &str, risk: Option<String>) -> Candidate {
-    Candidate { why: why.to_owned(), risk, commands: commands(member, spec) }
-}
-
-/// What people type: without what the measurement adds for itself.
-fn commands(member: &dyn FileSystem, spec: &FileSystemSpec) -> Vec<String> {
-    let options =
-        if spec.options.is_empty() { String::new() } else { format!("-o {} ", shell::word(&spec.options.join(","))) };
-    let mount = |source: &str| format!("mount -t {} {options}{source} DIRECTORY", member.name());
-    let made = member.tools().map(|tools| {
-        let words = std::iter::once(tools.mkfs).chain(spec.mkfs.iter().map(String::as_str)).chain(["DEVICE"]);
-        shell::line(words)
-    });
-    match member.home() {
-        Home::Device => made.into_iter().chain([mount("DEVICE")]).collect(),
-        Home::Memory => vec![mount(member.name())],
-        Home::Nowhere => Vec::new(),
-    }
 }
 
 #[cfg(test)]
@@ -164,12 +144,8 @@ mod tests {
     }
 
     #[test]
-    fn what_to_type_is_what_was_asked_for() {
+    fn only_the_targets_that_are_named_race_where_that_is_asked_for() {
         let named = ["ext4".to_owned(), "ext4,noatime".to_owned()];
-        assert_eq!(all(&named, false, true).unwrap().0.len(), 2, "exactly the targets that are named");
-        let (all, _) = all(&named[..1], false, false).unwrap();
-        let of = |name: &str| all.iter().find(|raced| raced.target.name == name).unwrap().beside.commands.clone();
-        assert_eq!(of("ext4,noatime"), ["mkfs.ext4 DEVICE", "mount -t ext4 -o noatime DEVICE DIRECTORY"]);
-        assert_eq!(of("ext4,mkfs=\"-I 512\"")[0], "mkfs.ext4 -I 512 DEVICE");
+        assert_eq!(all(&named, false, true).unwrap().0.len(), 2);
     }
 }
