@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use fsb_model::nearest;
+use fsb_compat::pokorny::KEYS;
+use fsb_model::{nearest, shell};
 
 use super::run::is_program;
 
@@ -142,7 +143,9 @@ pub(super) fn advice(error: &clap::Error, arguments: &[OsString], root: &clap::C
         }
         ErrorKind::UnknownArgument => {
             let typed = text(ContextKind::InvalidArg)?;
-            let own = on_argument(typed, &path).or_else(|| on_command_words(&path, arguments));
+            let own = on_argument(typed, &path)
+                .or_else(|| of_the_2023_tool(&path, arguments))
+                .or_else(|| on_command_words(&path, arguments));
             let near = text(ContextKind::SuggestedArg).map(|near| format!("did you mean '{near}'?"));
             Some(own.or(near).unwrap_or_else(more))
         }
@@ -234,6 +237,15 @@ fn on_argument(typed: &str, path: &[&str]) -> Option<String> {
     })
 }
 
+/// The command for the arguments of the 2023 tool, which has no subcommands: `fsb --output /srv --random 1`.
+fn of_the_2023_tool(path: &[&str], arguments: &[OsString]) -> Option<String> {
+    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
+    let option = words.first()?.strip_prefix("--")?;
+    let name = option.split('=').next().unwrap_or(option);
+    let is_own = path.len() == 1 && KEYS.iter().any(|key| key.name == name);
+    is_own.then(|| format!("the options of the 2023 tool belong to fsb micro: fsb micro {}", shell::line(words)))
+}
+
 /// Help on an option of a command that was written without `--` before it.
 fn on_command_words(path: &[&str], arguments: &[OsString]) -> Option<String> {
     let words = || arguments.iter().skip(2).filter_map(|word| word.to_str()).filter(|word| !is_file_system(word));
@@ -274,6 +286,10 @@ mod tests {
         };
         assert_eq!(advised("fsb trace shwo a").as_deref(), Some("did you mean 'fsb trace show'?"));
         assert_eq!(advised("fsb kernel install").as_deref(), Some("the commands of fsb kernel are list, fetch"));
+        assert_eq!(
+            advised("fsb --output /srv --random 1").as_deref(),
+            Some("the options of the 2023 tool belong to fsb micro: fsb micro --output /srv --random 1")
+        );
         assert_eq!(advised("fsb ext4 xfs").as_deref(), Some("a command comes first: fsb run ext4 xfs"));
         assert_eq!(advised("fsb doctor --quik").as_deref(), Some("did you mean '--quick'?"));
         assert_eq!(advised("fsb run ext4 --xyzzy").as_deref(), Some("'fsb run --help' lists the options"));

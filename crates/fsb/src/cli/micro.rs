@@ -70,7 +70,7 @@ impl Args for Arguments {
             .about(ABOUT)
             .long_about(format!("{ABOUT}\n\n{DETAILS}"))
             .arg(benchmark.help("Operation to measure").hide_short_help(true))
-            .override_usage("fsb micro create|read|write --output DIR [OPTIONS]")
+            .override_usage("fsb micro [create|read|write] [--output DIR] [OPTIONS]")
             .after_help(EXAMPLES);
         let command = KEYS.iter().fold(command, |command, key| {
             let mut arg =
@@ -142,6 +142,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         let text = "10 iterations or fewer run in one thread, as in the 2023 tool: raise --iterations";
         log.warn(&notice::ONE_THREAD, text)?;
     }
+    if options.output.is_none() {
+        let text = format!("no --output: measuring {}", std::env::temp_dir().display());
+        log.warn(&notice::DEFAULT_DIRECTORY, &text)?;
+    }
     let resolved = plan(&options)?;
     let turn = Turn::of(arguments.allow_concurrent);
     let verbosity = Verbosity { quiet: options.min_log_level > Level::Info, verbose: false };
@@ -167,16 +171,14 @@ fn options(arguments: &Arguments) -> anyhow::Result<Options> {
 }
 
 fn plan(options: &Options) -> anyhow::Result<Resolved> {
-    let workload = options.workload().map_err(|error| exit::failure(&code::INVALID_MICRO, error.to_string()))?;
-    let output = options.output.as_ref().ok_or_else(|| {
-        exit::advised(&code::MISSING, "no directory to measure", "name one: fsb micro create --output DIR")
-    })?;
-    // Absolute, for a directory is told from a file system by its first character.
-    let target = author::absolute(output)?;
+    // The 2023 tool works in the directory of temporary files by default, so that it does not fill the current one.
+    let output = options.output.clone().unwrap_or_else(std::env::temp_dir);
+    // An absolute path cannot be mistaken for a file system.
+    let target = author::absolute(&output)?;
     let typed = PlanFile {
         name: Some("micro".to_owned()),
         targets: vec![typed(&target.display().to_string())],
-        workloads: vec![workload],
+        workloads: vec![options.workload()],
         identity: options.identity.clone(),
         repetition: RepetitionFile { blocks: Some(1), ..RepetitionFile::default() },
         // The 2023 tool did not touch memory first: its convention is kept.

@@ -56,3 +56,24 @@ fn few_iterations_stay_in_one_thread_and_say_so() {
     expect_code(&output, 0);
     message(&output, "warning/one-thread");
 }
+
+/// Listing 6.6 of the thesis names no operation, and its tool has no subcommands.
+#[test]
+fn the_command_of_the_thesis_runs_and_a_directory_need_not_be_named() {
+    let scratch = scratch();
+    let thesis = ["--fileCount", "1", "--iterations", "3", "--blockSize", "4", "--blockCount", "64", "--random", "1"];
+    let asked = fsb_json(scratch.path(), &[&["--output", "."][..], &thesis].concat());
+    expect_code(&asked, 2);
+    let error = message(&asked, "arguments/unknown-option");
+    assert!(error["help"].as_str().unwrap().contains("fsb micro --output . --fileCount 1"), "{error}");
+    let output = fsb(scratch.path(), &[&["micro", "--output", "."][..], &thesis].concat());
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("mean"), "{}", stdout(&output));
+    let elsewhere = command(scratch.path(), &[&["micro", JSON, "--runCount", "2"][..], &thesis].concat())
+        .env("TMPDIR", scratch.path())
+        .output()
+        .unwrap();
+    expect_code(&elsewhere, 0);
+    message(&elsewhere, "warning/default-directory");
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+}

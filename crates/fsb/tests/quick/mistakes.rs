@@ -205,8 +205,7 @@ fn mistakes_of_list_are_answered() {
 #[test]
 fn mistakes_of_micro_are_answered() {
     let requests = [
-        ("micro", "micro/invalid-option"),
-        ("micro create", "arguments/missing"),
+        ("micro --blockCount", "arguments/missing"),
         ("micro create data", "arguments/unknown-option"),
         ("micro raed --output data", "micro/invalid-option"),
         ("micro read --output data --blockSize 4k", "micro/invalid-option"),
