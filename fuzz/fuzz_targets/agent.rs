@@ -13,7 +13,7 @@ use fsb_testbed::Setup;
 use libfuzzer_sys::fuzz_target;
 
 const SETUP: &str = r#"{"targets": [], "size": 1, "dir": "/", "wipe": [], "controls": {}, "identity": {}, "seed": 1}"#;
-/// A request built from its type, so that a new field is a compile error here.
+/// Builds a request from its type, so that a new field is a compile error here.
 fn request(method: Method) -> MeasureRequest {
     MeasureRequest {
         seats: vec![SeatTrial { seat: 0, trial_seed: 1 }],
@@ -47,7 +47,7 @@ fn rounds() -> Method {
 fuzz_target!(|bytes: &[u8]| {
     let (host, guest) = UnixStream::pair().expect("a pair of sockets");
     let bytes = &bytes[..bytes.len().min(64 << 10)];
-    // Only a guest that says hello is asked for more.
+    // The coordinator sends further requests only to a guest that has sent a hello.
     let hello = format!("{{\"hello\":{{\"version\":{VERSION}}}}}\n");
     let said = [hello.as_bytes(), bytes].concat();
     (&guest).write_all(&said).expect("the socket has room for it");

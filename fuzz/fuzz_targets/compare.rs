@@ -1,5 +1,5 @@
-//! Two files of any tools against each other: whatever was read is compared, and shown in a form. One of them at a time, and
-//! of short files: a page alone is megabytes of a script that never changes.
+//! Two files of any tools against each other: whatever was read is compared, and shown in a form. One form at a time,
+//! and short files, because a page alone is megabytes of a script that never changes.
 #![no_main]
 
 use fsb_stats::compare::{Request, compare};
@@ -8,10 +8,10 @@ use fsb_model::set::Set;
 use fsb_report::{FORMATS, Report};
 use libfuzzer_sys::fuzz_target;
 
-/// What stands between the two.
+/// The separator of the two files.
 const BETWEEN: &[u8] = b"\n=====\n";
 
-/// A file has at most so many bytes: a head of each tool and a few lines of values.
+/// The most bytes of a file: a head of each tool and a few lines of values.
 const LONGEST: usize = 4096;
 
 fuzz_target!(|bytes: &[u8]| {

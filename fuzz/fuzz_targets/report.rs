@@ -1,4 +1,4 @@
-//! What stands in a run directory is shown: any record and trials give every form of the report.
+//! Reports of run directories: any record and trials give every form of the report.
 #![no_main]
 
 use fsb_model::{RunRecord, Trial};

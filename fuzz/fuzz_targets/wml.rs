@@ -1,4 +1,4 @@
-//! filebench's workload language: any text is judged, and what comes out can be run.
+//! filebench's workload language: any text gives problems or flows that can run.
 #![no_main]
 
 use fsb_compat::filebench::wml;

@@ -1,8 +1,8 @@
-//! What the fuzzers of several readers share.
+//! Functions that the fuzzers of several readers share.
 
 use fsb_compat::TOOLS;
 
-/// Reads bytes as the output of a tool: whatever they are, a run that comes out has only values that can be compared.
+/// Reads bytes as the output of a tool. Checks that every run has only values that can be compared.
 pub fn read(name: &str, bytes: &[u8]) {
     let tool = TOOLS.iter().find(|tool| tool.name == name).expect("a tool of the registry");
     let _ = (tool.recognise)(bytes);

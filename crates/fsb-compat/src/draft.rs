@@ -1,4 +1,4 @@
-//! Runs while a reader fills them. What they may hold is bounded, so that no file fills the memory.
+//! Runs while a reader fills them. Their size is bounded, so that no file exhausts the memory.
 
 use std::collections::HashMap;
 use std::fmt::{Display, Write};
@@ -20,7 +20,7 @@ const MOST_SERIES: usize = 20_000;
 /// Runs kept of one file.
 const MOST_RUNS: usize = 10_000;
 
-/// How busy the processors were: a cost that IOzone and bonnie++ print as a percentage, stored as a fraction.
+/// Processor time divided by elapsed time: a cost that IOzone and bonnie++ print as a percentage, stored as a fraction.
 pub(crate) const CPU_UTILIZATION: MetricKind = MetricKind {
     name: "cpu_utilization",
     unit: Unit::Count,
@@ -47,14 +47,14 @@ pub(crate) struct Runs {
     values: usize,
 }
 
-/// What a series is called.
+/// The name of a series.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Name<'a> {
     pub workload: Option<&'a str>,
     pub operation: &'a str,
 }
 
-/// Where a value stands.
+/// The position of a value: its sizes and its line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Position {
     pub file_size: Option<u64>,
@@ -68,7 +68,7 @@ impl Draft {
         Draft { run, tool, index: HashMap::new(), key: String::new(), values: 0, unsaid: 0 }
     }
 
-    /// Says something about a line, or about the file.
+    /// Adds a remark about a line or about the whole file. Beyond `MOST_REMARKS`, remarks are only counted.
     pub fn remark(&mut self, line: impl Into<Option<u32>>, text: impl Display) {
         if self.run.warnings.len() < MOST_REMARKS {
             self.run.warnings.push(Remark { line: line.into(), text: text.to_string() });
@@ -77,17 +77,17 @@ impl Draft {
         }
     }
 
-    /// The same, once a run.
+    /// Adds a remark unless the run already has one with the same text.
     pub(crate) fn remark_once(&mut self, line: impl Into<Option<u32>>, text: &str) {
         if self.run.warnings.iter().all(|remark| remark.text != text) {
             self.remark(line, text);
         }
     }
 
-    /// The number of the series of an operation in a metric, made where there is none.
+    /// Returns the index of the series of an operation and metric. Creates the series if it does not exist.
     ///
     /// # Errors
-    /// Where a run holds more series than any tool prints.
+    /// Fails if a run holds more series than any tool prints.
     pub fn series(&mut self, name: Name, metric: &MetricKind, found_unit: &str) -> Result<usize, ReadError> {
         self.key.clear();
         let workload = name.workload.unwrap_or("\u{1}");
@@ -112,10 +112,11 @@ impl Draft {
         Ok(self.run.series.len() - 1)
     }
 
-    /// Puts a value into a series, or a gap where there is none; what nothing can have measured is left out and said.
+    /// Adds a value to a series, or a gap if the value is missing. Leaves out a value that no machine can have
+    /// measured, and adds a remark about it.
     ///
     /// # Errors
-    /// Where a run holds more values than any tool prints.
+    /// Fails if a run holds more values than any tool prints.
     pub fn put(&mut self, series: usize, place: Position, value: Result<f64, GapReason>) -> Result<(), ReadError> {
         self.values += 1;
         if self.values > MOST_VALUES {
@@ -136,15 +137,16 @@ impl Draft {
         Ok(())
     }
 
-    /// Whether anything was put in.
+    /// Returns whether [`Draft::put`] was called: for a value, even one that was left out, or for a gap.
     pub fn has_values(&self) -> bool {
         self.values > 0
     }
 
-    /// [`Draft::series`] and [`Draft::put`] in one, for tools that print few values: what stands there already is kept.
+    /// Combines [`Draft::series`] and [`Draft::put`], for tools that print few values. Keeps the first value at a
+    /// position.
     ///
     /// # Errors
-    /// As those.
+    /// As those two.
     pub fn add(
         &mut self,
         name: Name,
@@ -163,7 +165,7 @@ impl Draft {
         self.put(series, place, value)
     }
 
-    /// The run, if it holds anything.
+    /// Returns the run, or `None` if it holds nothing.
     pub fn finish(mut self) -> Option<Run> {
         self.run.series.retain(|series| !(series.points.is_empty() && series.gaps.is_empty()));
         if self.unsaid > 0 {
@@ -182,7 +184,7 @@ impl Runs {
     /// Keeps a run, if it holds anything.
     ///
     /// # Errors
-    /// Where a file holds more than any tool prints.
+    /// Fails if a file holds more than any tool prints.
     pub fn push(&mut self, draft: Draft) -> Result<(), ReadError> {
         self.values += draft.values;
         self.runs.extend(draft.finish());
@@ -195,15 +197,15 @@ impl Runs {
         Ok(())
     }
 
-    /// The first run, to say something about the file.
+    /// Returns the first run, for remarks about the whole file.
     pub fn first_mut(&mut self) -> Option<&mut Run> {
         self.runs.first_mut()
     }
 
-    /// The runs, in the order of the file.
+    /// Returns the runs, in the order of the file.
     ///
     /// # Errors
-    /// Where there are none: `why` says what is missing.
+    /// Fails if there are none. `why` says what is missing.
     pub fn finish(self, why: impl FnOnce() -> String) -> Result<Vec<Run>, ReadError> {
         if self.runs.is_empty() { Err(ReadError::refused(self.tool, why())) } else { Ok(self.runs) }
     }
@@ -214,17 +216,18 @@ fn too_much(tool: &'static str, most: usize, what: &str) -> ReadError {
     ReadError::refused(tool, why)
 }
 
-/// A rate, or a gap where the tool printed zero.
+/// Returns a rate, or a gap if the tool printed zero.
 pub(crate) fn rate(value: f64) -> Result<f64, GapReason> {
     if value == 0.0 { Err(GapReason::Zero) } else { Ok(value) }
 }
 
-/// A time, or a gap where it was shorter than the tool could tell.
+/// Returns a time, or a gap if the tool printed zero because the time was below its clock resolution.
 pub(crate) fn time(value: f64) -> Result<f64, GapReason> {
     if value == 0.0 { Err(GapReason::BelowClock) } else { Ok(value) }
 }
 
-/// Whether any machine can have measured that. Wrapped counters and numbers run together are many orders beyond.
+/// Returns whether a machine can have measured the value. Wrapped counters and numbers run together are larger by
+/// orders of magnitude.
 fn believable(unit: Unit, value: f64) -> bool {
     let most = match unit {
         Unit::BytesPerSecond => 1e15,

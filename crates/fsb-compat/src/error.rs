@@ -1,4 +1,4 @@
-//! Why a file could not be read.
+//! Errors of reading the output of a tool.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,32 +7,32 @@ use fsb_model::code::{self, Coded, ErrorCode};
 use fsb_model::error_codes;
 use serde_json::{Map, Value};
 
-/// Why a file could not be read, and what was tried.
+/// An error of reading the output of a tool: the file and the problem.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {problem}", name(.path.as_deref()))]
 pub struct ReadError {
-    /// The file; absent where a reader was given bytes.
+    /// The file; `None` if a reader was given bytes.
     pub path: Option<PathBuf>,
-    /// What is wrong with it.
+    /// The problem with the file.
     pub problem: Problem,
 }
 
-/// What is wrong with a file.
+/// A problem with a file.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The kernel said no.
+    /// The kernel returned an error.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// No byte.
+    /// The file has no bytes.
     #[error("it is empty")]
     Empty,
     /// Two bytes a character, as some shells of Windows write.
     #[error("it is UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8 FILE > NEW")]
     Utf16,
-    /// No reader knows it.
+    /// No reader recognizes it.
     #[error("no reader recognizes this {kind}, tried {tried}; {READERS}")]
     Unknown {
-        /// What it looks like: `text`, `binary data`.
+        /// The kind of content: `text`, `binary data`.
         kind: &'static str,
         /// The name of each tool.
         tried: String,
@@ -42,7 +42,7 @@ pub enum Problem {
     Refused {
         /// The tool.
         tool: &'static str,
-        /// What is missing, and what to do.
+        /// The reason, with a remedy where there is one.
         why: String,
     },
 }
@@ -51,12 +51,12 @@ pub enum Problem {
 const READERS: &str = "'fsb list tools' shows the output that each reads";
 
 impl ReadError {
-    /// A refusal by one tool.
+    /// Returns the error of a tool that refuses the file.
     pub(crate) fn refused(tool: &'static str, why: impl Into<String>) -> ReadError {
         Problem::Refused { tool, why: why.into() }.into()
     }
 
-    /// The same, about a file.
+    /// Adds the path of the file.
     pub(crate) fn of(self, path: &Path) -> ReadError {
         ReadError { path: Some(path.to_owned()), ..self }
     }

@@ -1,7 +1,7 @@
-//! Other tools: their options, scripts, results and reports. One folder a tool.
+//! Other tools: their options, scripts, results and reports. Each tool has a folder.
 //!
-//! [`TOOLS`] is the registry of those whose results can be read; [`read_file`] finds the one that made a file. What they
-//! share stands beside them: lines of bounded length, numbers with their locale, and the draft that a reader fills.
+//! [`TOOLS`] is the registry of the tools whose results can be read; [`read_file`] finds the tool that wrote a file.
+//! The readers share lines of bounded length, numbers with their locale, and the draft that a reader fills.
 //! `skeleton.rs` is a commented tool to copy.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -30,7 +30,7 @@ impl<'a> Lines<'a> {
         Lines { input, buffer: Vec::new(), number: 0 }
     }
 
-    /// The next line, or none at the end.
+    /// Returns the next line, or `None` at the end.
     pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
         if (&mut *self.input).take(LONGEST).read_until(b'\n', &mut self.buffer)? == 0 {
@@ -51,12 +51,12 @@ impl<'a> Lines<'a> {
 }
 
 impl Line<'_> {
-    /// The text without blanks at either end; what is no UTF-8 becomes a replacement character.
+    /// Returns the text without blanks at either end. Bytes that are not UTF-8 become replacement characters.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(self.bytes.trim_ascii())
     }
 
-    /// The start of it, for a message.
+    /// Returns the start of it, for a message.
     pub(crate) fn excerpt(&self) -> Excerpt<'_> {
         Excerpt(self.bytes.trim_ascii())
     }
@@ -79,7 +79,7 @@ impl fmt::Display for Excerpt<'_> {
 /// Characters of an excerpt.
 const EXCERPT: usize = 40;
 
-/// Whether a text holds another.
+/// Returns whether a text holds another.
 pub(crate) fn holds(text: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(text, part).is_some()
 }

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-/// A whole number: digits only, at most 2⁶⁴−1.
+/// Parses a whole number: digits only, at most 2⁶⁴−1.
 pub(crate) fn whole(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -13,7 +13,7 @@ pub(crate) fn whole(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// A number with a fraction, and whether a comma stood before it.
+/// A number with a fraction, and whether a comma precedes the fraction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Decimal {
     pub value: f64,
@@ -21,8 +21,8 @@ pub(crate) struct Decimal {
     pub comma: bool,
 }
 
-/// A number that its tool always prints with so many digits after the point. That makes a comma there certain: a
-/// separator of thousands would leave the number without its fraction.
+/// Parses a number that its tool always prints with a fixed number of digits after the point. That makes a comma there
+/// certain: a separator of thousands would leave the number without its fraction.
 pub(crate) fn fixed(text: &str, places: RangeInclusive<usize>) -> Option<Decimal> {
     let at = text.find(['.', ','])?;
     let (before, after) = (&text[..at], &text[at + 1..]);
@@ -35,7 +35,7 @@ pub(crate) fn fixed(text: &str, places: RangeInclusive<usize>) -> Option<Decimal
     Some(Decimal { value, comma })
 }
 
-/// The leading number of a text and what follows it.
+/// Splits a text into its leading number and the rest.
 pub(crate) fn split_unit(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ',')).unwrap_or(text.len());
     (&text[..end], text[end..].trim())

@@ -10,17 +10,17 @@ use crate::error::{Problem, ReadError};
 use crate::tool::Tool;
 use crate::{bonnie, filebench, fio, iozone, postmark};
 
-/// How much of a file decides which tool wrote it.
+/// Bytes at the start of a file that decide which tool wrote it.
 const HEAD: usize = 64 * 1024;
 
-/// Every tool. The first that recognises a file reads it.
+/// Every tool. The first that recognizes a file reads it.
 pub static TOOLS: &[Tool] = &[iozone::TOOL, fio::TOOL, bonnie::TOOL, postmark::TOOL, filebench::TOOL];
 
-/// Reads the results in a file, or in a pipe of the shell, whichever tool wrote them: one run for each execution that it
-/// holds, each with the path as given.
+/// Reads the results in a file, or in a pipe of the shell, of any known tool: one run for each execution in it, each
+/// with the path as given.
 ///
 /// # Errors
-/// [`ReadError`] names the file and what was tried.
+/// [`ReadError`] names the file and the tools that were tried.
 pub fn read_file(path: &Path) -> Result<Vec<Run>, ReadError> {
     let mut runs = read_path(path).map_err(|error| error.of(path))?;
     for run in &mut runs {
@@ -35,7 +35,7 @@ fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
     (&mut file).take(HEAD as u64).read_to_end(&mut head)?;
     let tool = recognise(&head)?;
     if head.len() < HEAD {
-        // It has been read already; asking the kernel again whether more has come would cost a call a file.
+        // It has been read already. Asking the kernel for more would cost another call per file.
         return (tool.read)(&mut Cursor::new(head));
     }
     // A sparse file of a terabyte would take its time before its end was found.
@@ -46,7 +46,7 @@ fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
     (tool.read)(&mut BufReader::with_capacity(HEAD, whole))
 }
 
-/// The tool that a file starting like this is from.
+/// Returns the tool that wrote a file with this start.
 fn recognise(head: &[u8]) -> Result<&'static Tool, Problem> {
     if head.is_empty() {
         return Err(Problem::Empty);

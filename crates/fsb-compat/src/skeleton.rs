@@ -1,7 +1,7 @@
-//! A tool to copy: it is compiled with the tests and walked by them, so what it shows is true.
+//! A tool to copy. The tests compile and run it, so it stays correct.
 //!
-//! Copy it to `NAME/mod.rs`, replace what it says, and add `mod NAME;` to `lib.rs` and the line in the registry to
-//! `tool.rs`. Real output goes to `tests/golden/NAME`; the tests beside it cut and damage whatever lies there.
+//! Copy it to `NAME/mod.rs`, replace its texts, and add `mod NAME;` to `lib.rs` and an entry to the registry in
+//! `registry.rs`. Real output goes to `tests/golden/NAME`; the tests beside it cut and damage every file there.
 
 use std::io::BufRead;
 
@@ -14,7 +14,7 @@ use crate::lines::Lines;
 use crate::number::fixed;
 use crate::tool::Tool;
 
-/// What the registry needs.
+/// The entry for the registry.
 pub(crate) const TOOL: Tool = Tool {
     name: "skeleton",
     about: "a tool that exists only to be copied",
@@ -37,11 +37,11 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
             draft.run.version = Some(version.to_owned());
         } else if let Some(printed) = text.strip_prefix("write ").and_then(|text| text.strip_suffix(" MB/s")) {
             let Some(number) = fixed(printed, 1..=1) else {
-                // A bad line is said, and the rest is read.
+                // A bad line gives a remark, and the reader continues.
                 draft.remark(line.number, format_args!("no rate, left out: '{}'", line.excerpt()));
                 continue;
             };
-            // Units are base units. What is zero, too fast or below the clock is a gap, never a number.
+            // Units are base units. A value that is zero, too fast or below the clock is a gap, never a number.
             let name = Name { workload: None, operation: "write" };
             let place = Position { line: line.number, ..Position::default() };
             draft.add(name, &THROUGHPUT, "MB/s", place, rate(number.value * 1e6))?;

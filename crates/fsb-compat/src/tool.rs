@@ -1,4 +1,4 @@
-//! What the registry knows of a tool.
+//! The registry entry of a tool.
 
 use std::io::BufRead;
 
@@ -12,13 +12,13 @@ pub struct Tool {
     pub name: &'static str,
     /// One line of help: which versions and modes.
     pub about: &'static str,
-    /// What [`Tool::recognise`] looks for, for the message when nobody finds anything.
+    /// The feature that [`Tool::recognise`] looks for, for the message if no tool recognizes the file.
     pub looks_for: &'static str,
     /// Whether a file that starts with these bytes (at most 64 KiB) is its output.
     pub recognise: fn(&[u8]) -> bool,
     /// Reads the results: one run for each execution that the input holds. Paths are left empty.
     ///
     /// # Errors
-    /// An input without a single result is refused, with what was missing.
+    /// Fails if the input has no result, and names the missing part.
     pub read: fn(&mut dyn BufRead) -> Result<Vec<Run>, ReadError>,
 }

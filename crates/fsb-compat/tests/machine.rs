@@ -13,7 +13,7 @@ use fsb_compat::postmark::{Settings, parse};
 
 use crate::ours::ours;
 
-/// The report of PostMark itself, in a directory of its own.
+/// Returns the report of PostMark itself, in a directory of its own.
 fn theirs(script: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("script"), format!("{script}run\nquit\n")).unwrap();
@@ -22,7 +22,7 @@ fn theirs(script: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Without what depends on time: seconds, and the rates in parentheses.
+/// Removes the parts that depend on time: seconds, and the rates in parentheses.
 fn counts(report: &str) -> Vec<String> {
     let start = report.find("Time:").unwrap_or(report.len());
     let lines = report[start..].lines().filter(|line| !line.contains("seconds"));

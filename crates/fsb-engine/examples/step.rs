@@ -16,7 +16,7 @@ struct Open;
 
 impl Gate for Open {
     fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
-        // One piece, one call: who reads a trace finds the start of the timed part by it.
+        // One piece and one call, so that the reader of a trace finds the start of the timed part.
         let line = format!("{ready:?}\n");
         eprint!("{line}");
         Ok(())

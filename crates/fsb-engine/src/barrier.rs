@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::futex::{self, Timespec};
 
-/// The time after which a waiting thread looks whether its wait is in vain.
+/// The interval at which a waiting thread checks whether its wait is in vain.
 const NAP: Duration = Duration::from_millis(50);
 
-/// The start of several workers: each answers when it is ready, and then all start, or none does. All zeros at first.
+/// The start of several workers. Each answers when it is ready, and then either all start or none does. Initially all
+/// zeros.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct StartBarrier {
@@ -24,7 +25,8 @@ pub(crate) struct StartBarrier {
     awake: AtomicU32,
 }
 
-/// Wait without sleeping: the start is near. To wake one thread after the other takes longer than to write a small file.
+/// Wait without sleeping, because the start is near. Waking one thread after another takes longer than writing a small
+/// file.
 const WAKE: u32 = 1;
 const RUN: u32 = 2;
 const ABORT: u32 = 3;
@@ -43,8 +45,8 @@ impl StartBarrier {
         reaches(&self.answered, count, in_vain) && self.failed.load(Ordering::Relaxed) == 0
     }
 
-    /// Starts `count` workers that are ready. Several are all awake before the first of them starts. Aborts if `in_vain`
-    /// says that a worker has ended. Returns the time of the start.
+    /// Starts `count` workers that are ready. If there are several, all are awake before the first one starts. Aborts
+    /// if `in_vain` reports that a worker has ended. Returns the time of the start.
     pub(crate) fn run(&self, count: u32, in_vain: impl FnMut() -> bool) -> Instant {
         if count > 1 {
             self.give(WAKE);
@@ -68,8 +70,8 @@ impl StartBarrier {
         wake(&self.signal);
     }
 
-    /// Waits for the start. Returns whether to run. A worker that nothing interrupts sleeps until the signal, so that it
-    /// disturbs no measurement of others.
+    /// Waits for the start. Returns whether to run. Without an interrupt flag, a worker sleeps until the signal, so
+    /// that it does not interfere with other measurements.
     pub(crate) fn wait(&self, interrupted: Option<&AtomicBool>) -> bool {
         let mut is_awake = false;
         while !interrupted.is_some_and(|interrupted| interrupted.load(Ordering::Relaxed)) {
@@ -89,7 +91,7 @@ impl StartBarrier {
     }
 }
 
-/// The place where workers meet between rounds.
+/// The barrier where workers meet between rounds.
 #[derive(Debug, Default)]
 pub(crate) struct RoundBarrier {
     arrived: AtomicU32,
@@ -98,7 +100,7 @@ pub(crate) struct RoundBarrier {
 }
 
 impl RoundBarrier {
-    /// Waits until `parties` workers have come. The last one does `last` while the others still wait.
+    /// Waits until `parties` workers have arrived. The last one runs `last` while the others still wait.
     pub(crate) fn wait(&self, parties: u32, last: impl FnOnce()) {
         let met = self.met.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == parties {
@@ -116,7 +118,7 @@ impl RoundBarrier {
     }
 }
 
-/// Waits until a number has reached `count`. Returns whether it did so before `in_vain`.
+/// Waits until a number has reached `count`. Returns whether it did so before `in_vain` returned true.
 fn reaches(number: &AtomicU32, count: u32, mut in_vain: impl FnMut() -> bool) -> bool {
     loop {
         let seen = number.load(Ordering::Acquire);
@@ -130,7 +132,7 @@ fn reaches(number: &AtomicU32, count: u32, mut in_vain: impl FnMut() -> bool) ->
     }
 }
 
-/// Sleeps while a number has the value `seen`, for at most `limit`. It may end early: callers look again.
+/// Sleeps while a number has the value `seen`, for at most `limit`. It may return early, so callers check again.
 fn sleep(number: &AtomicU32, seen: u32, limit: Option<Duration>) {
     let limit = limit.map(|limit| Timespec { tv_sec: 0, tv_nsec: limit.subsec_nanos().into() });
     let _ = futex::wait(number, futex::Flags::empty(), seen, limit.as_ref());
@@ -147,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns how many of the workers ran.
+    /// Returns the number of workers that ran.
     fn started(ready: &[bool]) -> usize {
         let (barrier, count) = (StartBarrier::default(), ready.len() as u32);
         thread::scope(|scope| {

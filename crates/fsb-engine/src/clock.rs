@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::hash::{Stream, hash, mix, unit};
 use crate::task::ClockSpec;
 
-/// What a timed stretch was spent on; the fake clock's times depend on it.
+/// The operation that a timed interval covers. The fake clock's times depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Read,
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Sync,
 }
 
-/// What makes the same call cheap or dear.
+/// Cache state and durability, which decide how long the fake clock lets a call take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Circumstances {
     pub(crate) cache: CacheState,
@@ -55,7 +55,7 @@ impl Clock {
         }
     }
 
-    /// Nanoseconds now; the fake clock stands still.
+    /// Returns the current time in nanoseconds. Reading the fake clock does not advance it.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         match self {
@@ -66,14 +66,14 @@ impl Clock {
         }
     }
 
-    /// Lets the fake clock stand at this moment at least: somebody slept until then. The real one goes by itself.
+    /// Advances the fake clock to at least `ns`, because a thread slept until then. The real clock advances by itself.
     pub(crate) fn pass_until(&mut self, ns: u64) {
         if let Clock::Fake(fake) = self {
             fake.now = fake.now.max(ns);
         }
     }
 
-    /// Nanoseconds now that a stretch of `kind` over `bytes` is done.
+    /// Returns the time in nanoseconds at the end of an operation of `kind` over `bytes`.
     #[inline]
     pub(crate) fn after(&mut self, kind: Kind, bytes: u64) -> u64 {
         match self {
@@ -91,7 +91,8 @@ fn monotonic_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What one reading of the clock costs, in nanoseconds: the best of some batches, for only interruptions add to it.
+/// Returns the cost of one clock reading in nanoseconds: the minimum over several batches, because interruptions only
+/// add to it.
 pub(crate) fn cost_ns(spec: ClockSpec) -> f64 {
     const BATCHES: u32 = 16;
     const READINGS: u32 = 256;
@@ -107,13 +108,13 @@ pub(crate) fn cost_ns(spec: ClockSpec) -> f64 {
     }
 }
 
-/// The real clock, and a thread that waits after each operation for a share of what the operation took: a target that
-/// is slower by a known amount, for calibration.
+/// The real clock on a thread that busy-waits after each operation for a share of the operation's time. It simulates a
+/// target that is slower by a known amount, for calibration.
 #[cfg(any(test, feature = "injected-slowdown"))]
 #[derive(Debug)]
 pub(crate) struct Slowed {
     share: f64,
-    /// The last reading, at which the operation under way began.
+    /// The last reading, at which the current operation began.
     read: std::cell::Cell<u64>,
 }
 
@@ -134,14 +135,14 @@ impl Slowed {
     }
 }
 
-/// A clock that makes its times up.
+/// A clock that computes its times from a hash.
 #[derive(Debug)]
 pub(crate) struct Fake {
     now: u64,
     key: u64,
     readings: u64,
     circumstances: Circumstances,
-    /// Slowdown times the luck of the trial.
+    /// The slowdown times the random factor of the trial.
     factor: f64,
 }
 

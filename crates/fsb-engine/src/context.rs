@@ -1,4 +1,4 @@
-//! Where and with what a step is done.
+//! The context of a step: directory, seed, data, operations, clock and backend.
 
 use std::path::PathBuf;
 
@@ -9,41 +9,41 @@ use crate::hash::mix;
 use crate::progress::Progress;
 use crate::task::{ClockSpec, Task};
 
-/// How much of a preparation is done: that of many units brings all of them onto the device at once.
+/// The phases of a preparation. A preparation of many units syncs all of them at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Preparing {
     All,
-    /// Files are made, and not waited for.
+    /// Creates the files without waiting for the device.
     Files,
-    /// What is on the device is read once, so that access times are settled.
+    /// Reads the files once, after they are on the device, so that access times no longer change.
     Settling,
 }
 
-/// A [`Task`] without the workload: what every job must know.
+/// A [`Task`] without the workload: everything that every job needs.
 #[derive(Clone)]
 pub struct Context {
-    /// An existing directory in which the worker may do as it likes.
+    /// An existing directory whose content the worker may change freely.
     pub root: PathBuf,
     /// Decides every byte of data and every order of visits.
     pub seed: u64,
-    /// How much of the data compression and deduplication save.
+    /// The shares of the data that compression and deduplication save.
     pub(crate) mixture: Mixture,
     /// Operations in this repetition.
     pub operations: u64,
-    /// Which repetition, from 0.
+    /// The index of the repetition, from 0.
     pub repetition: u32,
     /// Stop after the operation at which this number of seconds has passed.
     pub until_seconds: Option<f64>,
     /// Drop the files' data from the page cache before the clock starts.
     pub evict: bool,
     pub clock: ClockSpec,
-    /// The unit that this is, where each has files of its own.
+    /// The index of this unit, where each unit has files of its own.
     pub(crate) unit: Option<u32>,
-    /// How much of the preparation is done now.
+    /// The phase of the preparation that runs now.
     pub(crate) preparing: Preparing,
-    /// How far the step has come, for the thread that reports it.
+    /// The progress of the step, for the thread that reports it.
     pub(crate) progress: Progress,
-    /// Instead of the job's.
+    /// Replaces the job's backend.
     pub(crate) backend: Option<&'static dyn Backend>,
 }
 
@@ -67,22 +67,22 @@ impl Context {
         })
     }
 
-    /// The same for one unit, whose files and data are its own.
+    /// Returns the context of one unit, which has its own directory and seed.
     pub(crate) fn of_unit(&self, unit: u32) -> Context {
         Context { unit: Some(unit), seed: mix(self.seed ^ mix(u64::from(unit))), ..self.clone() }
     }
 
-    /// What the bytes of its files are.
+    /// Returns the source of the bytes of its files.
     pub(crate) fn data(&self) -> DataSource {
         DataSource { seed: self.seed, mixture: self.mixture }
     }
 
-    /// The directory that holds all files of all units: the only thing ever made in the root.
+    /// Returns the directory that holds all files of all units. A job creates nothing else in the root.
     pub(crate) fn all_sets(&self) -> PathBuf {
         self.root.join("fsb-set")
     }
 
-    /// The directory that holds all files of a job, or of its unit.
+    /// Returns the directory that holds all files of a job, or of its unit.
     pub(crate) fn set(&self) -> PathBuf {
         match self.unit {
             Some(unit) => self.all_sets().join(format!("unit{unit:04}")),
@@ -90,7 +90,7 @@ impl Context {
         }
     }
 
-    /// The task's backend, or else the job's.
+    /// Returns the task's backend, or `own`, the job's, if the task names none.
     pub(crate) fn backend(&self, own: &'static dyn Backend) -> &'static dyn Backend {
         self.backend.unwrap_or(own)
     }

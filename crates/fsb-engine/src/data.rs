@@ -1,5 +1,5 @@
-//! What files are filled with: bytes that no file system can compress, deduplicate or leave out, unless a plan asks for
-//! data of another [`Mixture`].
+//! The content of files: bytes that no file system can compress, deduplicate or omit, unless a plan asks for data of
+//! another [`Mixture`].
 //!
 //! The byte at an address is a function of the seed and the address alone, whatever the record size, the order and the
 //! thread. Addresses number all bytes of a file set. A pool of random bytes repeats every [`PERIOD`] bytes, further
@@ -7,9 +7,9 @@
 //! own, so no two sectors of a set are alike. In the timed loop a record therefore costs one store each 512 bytes and
 //! no copying: the kernel reads straight from the pool, which is small enough to stay in the processor's cache.
 //!
-//! Of compressible data each sector begins with random bytes and ends in a run of one byte. Duplicates are blocks of 4 KiB
-//! that have the numbers of the pool instead of their own: all duplicates with the same place in the pool are alike, and
-//! further apart than compression looks.
+//! Each sector of compressible data begins with random bytes and ends in a run of one byte. Duplicates are blocks of 4
+//! KiB that carry the numbers of the pool instead of their own. All duplicates at the same place in the pool are equal,
+//! and they are further apart than compression looks.
 
 mod mixture;
 
@@ -21,13 +21,13 @@ pub(crate) use crate::memory::{Memory, PAGE};
 /// Btrfs compresses at most 128 KiB at once, zstd with windows no larger.
 const PERIOD: usize = 512 << 10;
 const SECTOR: usize = 512;
-/// Bytes of a sector that are its own.
+/// Bytes at the start of a sector that are unique to it.
 const STAMP: usize = 8;
-/// What is a duplicate is decided by blocks of this size, the smallest that file systems share.
+/// The unit of duplication: the smallest block that file systems share.
 const BLOCK: usize = 4096;
 const SECTORS_A_BLOCK: u64 = (BLOCK / SECTOR) as u64;
 
-/// What decides every byte of a file set.
+/// The parameters that decide every byte of a file set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DataSource {
     pub(crate) seed: u64,
@@ -68,12 +68,12 @@ impl Data {
         Data { pool, stamps: Stamps { seed, duplicates: mixture.duplicates() } }
     }
 
-    /// All memory that windows lie in.
+    /// Returns all memory that windows are in.
     pub(crate) fn whole(&mut self) -> &mut [u8] {
         self.pool.as_mut()
     }
 
-    /// The bytes from `address` on. They stay right until the next call.
+    /// Returns the bytes from `address` on. They are valid until the next call.
     #[inline]
     pub(crate) fn window(&mut self, address: u64, length: usize) -> &mut [u8] {
         let begin = address as usize % PERIOD;
@@ -83,8 +83,8 @@ impl Data {
         &mut sectors[lead..lead + length]
     }
 
-    /// The number of the window from `address` on among those of its length, where windows of that length share no
-    /// sector: two with different numbers may be in use at once.
+    /// Returns the number of the window from `address` on among those of its length, if windows of that length share no
+    /// sector. Two windows with different numbers may be in use at once.
     #[inline]
     pub(crate) fn place(address: u64, length: usize) -> Option<usize> {
         let begin = address as usize % PERIOD;
@@ -92,15 +92,15 @@ impl Data {
         (apart && begin.is_multiple_of(length)).then(|| begin / length)
     }
 
-    /// How many numbers [`Data::place`] gives to windows of this length.
+    /// Returns the number of different values of [`Data::place`] for windows of this length.
     pub(crate) fn places(length: usize) -> usize {
         PERIOD / length.max(1)
     }
 
-    /// Where the first byte stands that differs.
+    /// Returns the index of the first byte that differs, or `None` if all are equal.
     #[inline]
     pub(crate) fn difference(expected: &[u8], found: &[u8]) -> Option<usize> {
-        // Whole records are compared at the speed of memory; the place is looked for only where it matters.
+        // Comparing whole slices is fast. The byte-wise search runs only after a mismatch.
         if expected == found {
             None
         } else {
@@ -108,8 +108,8 @@ impl Data {
         }
     }
 
-    /// Puts the bytes from `address` on into memory of somebody's own, and returns the address for the next call:
-    /// memory that `holds` bytes whose place in the pool is the same needs new stamps only.
+    /// Copies the bytes from `address` on into the caller's memory, and returns the address for the next call. If
+    /// memory already `holds` bytes at the same place in the pool, only the stamps are renewed.
     #[inline]
     pub(crate) fn fill(&self, memory: &mut [u8], address: u64, holds: Option<u64>) -> u64 {
         let begin = address as usize % PERIOD;
@@ -134,12 +134,12 @@ impl Data {
 #[derive(Debug)]
 struct Stamps {
     seed: u64,
-    /// Of 2³² blocks so many are duplicates.
+    /// The number of duplicates in 2³² blocks.
     duplicates: u64,
 }
 
 impl Stamps {
-    /// Replaces the first bytes of sectors by numbers of their own; the last sector may be cut short.
+    /// Replaces the first bytes of sectors by the sectors' own numbers. The last sector may be cut short.
     #[inline]
     fn stamp(&self, first: u64, memory: &mut [u8]) {
         let mut sectors = memory.chunks_exact_mut(SECTOR);
@@ -153,7 +153,7 @@ impl Stamps {
         rest[..covered].copy_from_slice(&self.number(number)[..covered]);
     }
 
-    /// What a sector begins with.
+    /// Returns the first bytes of a sector.
     #[inline]
     fn number(&self, sector: u64) -> [u8; STAMP] {
         if self.duplicates > 0 && mix(self.seed ^ mix(sector / SECTORS_A_BLOCK)) >> 32 < self.duplicates {

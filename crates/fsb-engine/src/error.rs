@@ -1,4 +1,4 @@
-//! What can go wrong: a request that makes no sense, and a call that the system refuses.
+//! The errors of the engine: invalid workload parameters and refused system calls.
 
 use std::fmt::Display;
 use std::io;
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("workload {workload}: {message}")]
 pub struct ParamError {
-    /// The workload as it was named.
+    /// The name of the workload in the request.
     pub workload: String,
-    /// The parameter at fault, where it is one.
+    /// The invalid parameter, if it is one.
     pub key: Option<String>,
-    /// What is wrong with it, and what would be right.
+    /// The fault, and the accepted values.
     pub message: String,
 }
 
@@ -26,11 +26,12 @@ pub struct ParamError {
 pub struct EngineError {
     /// The whole sentence: `write to /mnt/f0001: No space left on device (ENOSPC)`.
     pub message: String,
-    /// The kernel's error number, where the kernel refused.
+    /// The kernel's error number, if a system call failed.
     pub errno: Option<i32>,
     /// The file or directory concerned.
     pub path: Option<PathBuf>,
-    /// The file system cannot do it at all: not its failure, and no number of it either.
+    /// Whether the file system does not support the operation at all. Such a result counts neither as a failure nor as
+    /// a measurement.
     #[serde(default)]
     pub inapplicable: bool,
 }

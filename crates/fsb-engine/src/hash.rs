@@ -3,24 +3,24 @@
 //! Steps of a trial run in different processes with different numbers of threads, so no generator may carry state from
 //! one item to the next: whatever belongs to item *i* is `hash(seed, stream, i)`.
 
-/// What a stream of random numbers is for. Streams of one seed are independent.
+/// The purpose of a stream of random numbers. Streams of one seed are independent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stream {
     /// The bytes that files are filled with.
     Data = 1,
     /// The order in which items are visited.
     Order = 2,
-    /// The fake clock's luck of a whole trial.
+    /// The fake clock's random factor of a whole trial.
     FakeTrial = 3,
-    /// The fake clock's luck of one call.
+    /// The fake clock's random factor of one call.
     FakeCall = 4,
-    /// Which operations of a mix are reads.
+    /// The choice between reads and writes in a mix.
     Mix = 5,
-    /// Which files a mail server's transactions are about.
+    /// The files of a mail server's transactions.
     Pool = 6,
-    /// The sizes of files, the widths of directories, and which files are there, of the sets of a flow.
+    /// File sizes, directory widths and the initial files of the sets of a flow.
     Flow = 7,
-    /// What the threads of a flow draw: places, sizes of appends, files.
+    /// The random choices of a flow's threads: places, sizes of appends, files.
     Draw = 8,
 }
 

@@ -12,11 +12,11 @@ use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
-/// One hour in nanoseconds; what takes longer is recorded as one hour.
+/// One hour in nanoseconds. A longer duration is recorded as one hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 const DIGITS: u8 = 2;
 
-/// The fewest values that must lie beyond a percentile for it to be believed.
+/// The fewest values beyond a percentile for it to be reported.
 const FEWEST_BEYOND: f64 = 100.0;
 
 /// A text that holds no histogram.
@@ -28,27 +28,28 @@ pub(crate) fn empty() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("the bounds are constants, and valid ones")
 }
 
-/// An empty histogram for the hot loop: its memory was touched.
+/// Returns an empty histogram for the hot loop, with all its memory touched.
 pub(crate) fn touched() -> Histogram<u64> {
     let mut histogram = empty();
-    // Writes every counter, or their pages would be faulted in against the clock.
+    // Writes every counter. Otherwise page faults would happen while the clock runs.
     histogram.reset();
     histogram
 }
 
-/// The histogram as text: V2, deflated, base64.
+/// Returns the histogram as text: V2, deflated, base64.
 pub fn encode(histogram: &Histogram<u64>) -> String {
     encode_foreign(histogram).expect("nobody lives to count what the format cannot hold")
 }
 
-/// The same of a histogram that somebody else wrote; absent where one of its counts is beyond the format's 2^63.
+/// Encodes a histogram that another program wrote. Returns `None` if one of its counts is above the format's limit of
+/// 2^63.
 pub fn encode_foreign(histogram: &Histogram<u64>) -> Option<String> {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new().serialize(histogram, &mut bytes).ok()?;
     Some(STANDARD.encode(bytes))
 }
 
-/// The histogram in a text of [`encode`], or of any other HdrHistogram library (V2, deflated or not).
+/// Decodes a text of [`encode`], or of any other HdrHistogram library (V2, deflated or not).
 pub fn decode(text: &str) -> Result<Histogram<u64>, HistogramError> {
     let bytes = STANDARD.decode(text).map_err(|error| HistogramError(error.to_string()))?;
     let bytes = inflated(bytes)?;
@@ -78,7 +79,7 @@ fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, HistogramError> {
     Ok(plain)
 }
 
-/// All values of all histograms in one.
+/// Merges all values of all histograms into one.
 pub fn merge<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<String, HistogramError> {
     let mut sum = empty();
     for text in texts {
@@ -87,8 +88,8 @@ pub fn merge<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<String, His
     Ok(encode(&sum))
 }
 
-/// Seconds within which the share `q` of all operations finished; `None` where fewer than 100 values lie beyond it, for
-/// such a percentile is the luck of a few calls, and where the text is no histogram.
+/// Returns the seconds within which the share `q` of all operations finished. Returns `None` if fewer than 100 values
+/// are beyond it, because a few calls decide such a percentile by chance, or if the text holds no histogram.
 pub fn quantile(text: &str, q: f64) -> Option<f64> {
     let histogram = decode(text).ok()?;
     let beyond = (1.0 - q) * histogram.len() as f64;
@@ -97,17 +98,17 @@ pub fn quantile(text: &str, q: f64) -> Option<f64> {
     ((0.0..=1.0).contains(&q) && enough).then(|| histogram.value_at_quantile(q) as f64 * 1e-9)
 }
 
-/// Mean seconds of one operation; `None` of an empty histogram.
+/// Returns the mean seconds of one operation, or `None` for an empty histogram.
 pub fn mean(text: &str) -> Option<f64> {
     decode(text).ok().filter(|histogram| !histogram.is_empty()).map(|histogram| histogram.mean() * 1e-9)
 }
 
-/// Seconds of the longest operation; `None` of an empty histogram.
+/// Returns the seconds of the longest operation, or `None` for an empty histogram.
 pub fn longest(text: &str) -> Option<f64> {
     decode(text).ok().filter(|histogram| !histogram.is_empty()).map(|histogram| histogram.max() as f64 * 1e-9)
 }
 
-/// Number of values.
+/// Returns the number of values.
 pub fn count(text: &str) -> Option<u64> {
     decode(text).ok().map(|histogram| histogram.len())
 }

@@ -1,4 +1,4 @@
-//! Memory that data is moved to and from.
+//! Memory buffers for file data.
 
 use std::alloc::{self, Layout};
 use std::ptr;
@@ -11,19 +11,19 @@ use crate::EngineError;
 
 /// The granularity of memory, and the strictest alignment that direct I/O asks for.
 pub(crate) const PAGE: usize = 4096;
-/// What the processor translates in one go, on the machines where it matters.
+/// The size of a huge page, on the machines where huge pages matter.
 const HUGE: usize = 2 << 20;
 
-/// Memory that starts on a page and was touched, so that no first use of it falls into a timed stretch.
+/// Page-aligned memory that was touched, so that its first page faults are not timed.
 ///
-/// It is a mapping of its own, in huge pages where it is large and the kernel has some: how memory that was used before
-/// is scattered over small pages would differ from run to run, and with it the speed at which the kernel copies.
+/// It is a separate mapping, in huge pages where it is large and the kernel has some. Reused memory is scattered over
+/// small pages differently in each run, and that changes the speed at which the kernel copies.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// What is mapped.
+    /// The start of the mapping.
     map: *mut u8,
     mapped: usize,
-    /// Where it begins on a boundary.
+    /// The first aligned address in the mapping.
     start: *mut u8,
     length: usize,
 }
@@ -68,13 +68,13 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new`, and nobody points into it any more. Unmapping the whole of a mapping
-        // that exists cannot fail.
+        // SAFETY: the mapping was made by `new`, and no pointer into it is left. Unmapping a whole existing mapping
+        // cannot fail.
         let _ = unsafe { munmap(self.map.cast(), self.mapped) };
     }
 }
 
-/// Refuses to keep `whole` bytes in memory where fewer are left; `what` takes them.
+/// Refuses to keep `whole` bytes in memory if fewer are available. `what` names the consumer in the message.
 pub(crate) fn check_room(what: &str, whole: u64) -> Result<(), EngineError> {
     match available().filter(|available| *available < whole) {
         None => Ok(()),
@@ -89,7 +89,7 @@ pub(crate) fn check_room(what: &str, whole: u64) -> Result<(), EngineError> {
     }
 }
 
-/// Bytes that programs may still take; `None` where the kernel does not tell.
+/// Returns the bytes that programs may still allocate, or `None` if the kernel does not report them.
 fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

@@ -1,4 +1,4 @@
-//! Which thread visits which item when.
+//! The order in which threads visit items.
 //!
 //! Items (blocks of data, files, directories) are numbered 0..n. Each thread owns a contiguous share of the places in
 //! the order and passes over it as often as its number of operations asks for, so whatever the number of threads a pass
@@ -22,8 +22,8 @@ pub(crate) struct Share {
     pub(crate) operations: u64,
 }
 
-/// The share of thread `rank` of `threads`. The first threads get one more where it does not divide, of places as of
-/// operations, so `operations` below `items` never overruns anybody's places.
+/// Returns the share of thread `rank` of `threads`. If a number does not divide evenly, the first threads get one more,
+/// of places as of operations. So `operations` below `items` never exceed the places of a thread.
 pub(crate) fn share(items: u64, operations: u64, rank: u32, threads: u32) -> Share {
     let (rank, threads) = (u64::from(rank), u64::from(threads));
     let part = |whole: u64| whole / threads + u64::from(rank < whole % threads);
@@ -33,7 +33,7 @@ pub(crate) fn share(items: u64, operations: u64, rank: u32, threads: u32) -> Sha
     Share { first, length, operations: passes * length + part(rest) }
 }
 
-/// Blocks from one visit to the next where the order is strided and nothing else is said: IOzone's.
+/// The default distance of visits in strided order, in blocks: the same as IOzone's.
 pub(crate) const STRIDE: u64 = 17;
 
 /// The items that one thread visits, in order.
@@ -44,14 +44,14 @@ pub(crate) struct Visits {
     place: u64,
     pass: u64,
     order: Order,
-    /// The item that this thread's numbers count from.
+    /// The offset that is added to each item of this thread.
     base: u64,
     /// Stop once at the end of each pass.
     rests: bool,
     resting: bool,
 }
 
-/// Which item is at a place.
+/// The mapping from places to items.
 #[derive(Debug, Clone)]
 enum Order {
     Forward,
@@ -61,7 +61,7 @@ enum Order {
         seed: u64,
         permutation: Permutation,
     },
-    /// The others go over the thread's own places, for elsewhere they would meet other threads.
+    /// This order and those below run over the thread's own places, because elsewhere they would meet other threads.
     Backward,
     Strided {
         stride: u64,
@@ -87,14 +87,14 @@ impl Visits {
         Visits { share, place: 0, pass: 0, order, base: 0, rests: false, resting: false }
     }
 
-    /// Only the items of one part of the whole, in an order of its own: for processes, which share nothing.
+    /// Returns the visits of one share of the items, in an order of its own. For processes, which share nothing.
     pub(crate) fn of_part(share: Share, access: Access, seed: u64, repetition: u32) -> Visits {
         let own = Share { first: 0, ..share };
         let base = share.first;
         Visits { base, ..Visits::new(share.length, own, access, seed.wrapping_add(base), repetition) }
     }
 
-    /// Takes another stride, where the order is strided.
+    /// Sets the stride, if the order is strided.
     pub(crate) fn with_stride(mut self, blocks: u64) -> Visits {
         if let Order::Strided { stride, .. } = &mut self.order {
             *stride = blocks.max(1);
@@ -102,7 +102,7 @@ impl Visits {
         self
     }
 
-    /// Says "no more" once at the end of each pass, and goes on when it is asked again.
+    /// Makes the iterator return `None` once at the end of each pass. The next call starts the next pass.
     pub(crate) fn resting(mut self) -> Visits {
         self.rests = true;
         self
@@ -118,7 +118,7 @@ impl Visits {
         if self.place == self.share.length { self.pass + 1 } else { self.pass }
     }
 
-    /// At the end of a pass: whether to go on with the next one. Out of line, for it happens once a pass.
+    /// Ends a pass. Returns whether to start the next one. Not inlined, because it runs once a pass.
     #[cold]
     fn turn(&mut self) -> bool {
         self.resting = self.rests && !self.resting;

@@ -1,8 +1,9 @@
-//! Processes that start together: what [`crate::threads`] does with threads, for workers that share nothing but files.
+//! Processes that start together. They do the same as [`crate::threads`] does with threads, for workers that share only
+//! files.
 //!
-//! Each is forked from the worker, prepares and reports that it is ready. When all are, the start signal is given, and
-//! each reports in the end what it recorded. Messages go through a pipe a process, so that a process that dies is
-//! noticed at once; the others are ended then, for they may wait for it.
+//! Each process is forked from the worker, prepares, and reports that it is ready. When all are ready, the worker gives
+//! the start signal. At the end each process reports its recording. Each process has its own pipe for messages, so the
+//! worker notices at once when one dies. It then kills the others, because they may wait for the dead one.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -34,7 +35,7 @@ struct Shared {
     failed: AtomicBool,
 }
 
-/// What a process reports, one line of JSON each.
+/// A message from a process: one line of JSON.
 #[derive(Serialize, Deserialize)]
 enum ProcessMessage {
     Ready,
@@ -50,7 +51,7 @@ enum ProcessMessage {
     Failed(EngineError),
 }
 
-/// Runs the job in processes. Reports that the job does not put into words stay with them.
+/// Runs the job in processes. A report that the job does not encode is discarded with its process.
 pub(crate) fn run<C: ThreadJob>(
     job: &C,
     context: &Context,
@@ -86,7 +87,7 @@ pub(crate) fn run<C: ThreadJob>(
     Ok(outcome.simulate_usage(context.clock))
 }
 
-/// The main function of one process: its last message.
+/// Runs as the main function of one process and returns its last message.
 fn process_main<C: ThreadJob>(
     job: &C,
     context: &Context,
@@ -140,12 +141,13 @@ impl Children {
     /// Kills all processes.
     pub(crate) fn kill(&self) {
         for pid in &self.0 {
-            // One that has ended is a zombie until it is waited for: no other process can have its number.
+            // A process that has ended is a zombie until its parent waits for it, so no other process can have its
+            // number.
             let _ = rustix::process::kill_process(*pid, Signal::KILL);
         }
     }
 
-    /// Whether one of the processes has ended.
+    /// Returns whether one of the processes has ended.
     fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.0.iter().any(|pid| !matches!(rustix::process::waitid(WaitId::Pid(*pid), options), Ok(None)))
@@ -167,7 +169,7 @@ struct Member {
     messages: BufReader<File>,
 }
 
-/// Forks a process that does `work` and ends.
+/// Forks a process that runs `work` and ends.
 fn fork(
     children: &mut Children,
     work: impl FnOnce(&mut File) -> Result<ProcessMessage, EngineError>,
@@ -188,12 +190,12 @@ fn fork(
     }
 }
 
-/// Returns the last message of each process. When one fails the others are killed: they may wait for it.
+/// Returns the last message of each process. If one fails, the others are killed, because they may wait for it.
 fn receive_all(children: &Children, members: Vec<Member>) -> Vec<Result<ProcessMessage, EngineError>> {
     let failed = AtomicBool::new(false);
     let receive = |mut member: Member| {
         let output = member.receive();
-        // Only what happened first is the reason.
+        // Only the first failure is the reason.
         if output.is_err() && !failed.swap(true, Ordering::AcqRel) {
             children.kill();
             return Some(output);
@@ -217,16 +219,17 @@ fn receive_all(children: &Children, members: Vec<Member>) -> Vec<Result<ProcessM
     })
 }
 
-/// The end of a forked process.
+/// Runs a forked process to its end.
 fn child_main(output: OwnedFd, work: impl FnOnce(&mut File) -> Result<ProcessMessage, EngineError>) -> ! {
     let mut output = File::from(output);
-    // Refused nowhere; and without it a worker that is killed would leave this process behind.
+    // No kernel refuses this. Without it this process would outlive a worker that is killed.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let last = panic::catch_unwind(AssertUnwindSafe(|| work(&mut output)))
         .unwrap_or_else(|_| Err(EngineError::new("a process panicked")))
         .unwrap_or_else(ProcessMessage::Failed);
     send(&mut output, &last);
-    // SAFETY: ends the process; what the parent's exit would do (flush its output, run its handlers) is not for it.
+    // SAFETY: it ends the process. The parent's exit actions (flushing its output, running its handlers) are not for
+    // the child.
     unsafe { libc::_exit(0) }
 }
 

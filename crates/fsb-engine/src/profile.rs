@@ -1,4 +1,4 @@
-//! What the runner must know of a job before it starts it.
+//! The properties of a job that the runner needs before it starts it.
 
 use std::path::PathBuf;
 
@@ -9,81 +9,83 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::CALLS;
 
-/// How the state before the first repetition is restored before the next one.
+/// The way in which the state before the first repetition is restored before the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Renewal {
-    /// A repetition leaves the state as it found it.
+    /// A repetition leaves the state unchanged.
     Never,
-    /// The files stay; the cache must be cold again.
+    /// The files stay, but the cache must be cold again.
     Remount,
     /// Cleanup and prepare.
     Recreate,
-    /// The worker restores it itself after each pass over the data, outside the clock.
+    /// The worker restores the state after each pass over the data, outside the clock.
     Inside,
 }
 
-/// What the runner must know of a job.
+/// The properties of a job that the runner needs.
 #[derive(Debug, Clone)]
 pub struct Profile {
     /// The name in tables: `read 1M, cold`.
     pub label: String,
-    /// What is done to a file: write, read, append, create, stat, …
+    /// The operation on a file: write, read, append, create, stat, …
     pub operation: &'static str,
     /// Files in the set.
     pub files: u64,
-    /// Bytes of each file when it is whole.
+    /// Bytes of each complete file.
     pub file_size: u64,
-    /// Bytes that one operation moves; 0 where none are.
+    /// Bytes that one operation moves, or 0 if it moves none.
     pub record_size: u64,
     /// Threads, resolved: never 0.
     pub threads: u32,
-    /// Processes, each with files of its own and one thread; 1 where the worker does everything itself.
+    /// Processes, each with its own files and one thread, or 1 if the worker does everything itself.
     pub processes: u32,
-    /// One of a matrix of sizes, from which a budget may choose.
+    /// Whether the job belongs to a matrix of sizes, from which a budget may choose.
     pub matrix: bool,
-    /// How calls reach the kernel: a member of the registry of backends.
+    /// The name of the backend in the registry.
     pub backend: String,
-    /// When data must be on the device.
+    /// The time by which data must be on the device.
     pub durability: Durability,
-    /// What the page cache must hold when the clock starts.
+    /// The required content of the page cache when the clock starts.
     pub cache: CacheState,
     /// The metric that targets are compared by.
     pub primary: &'static MetricKind,
-    /// How the state before the first repetition is restored.
+    /// The way in which the state before the first repetition is restored.
     pub renewal: Renewal,
     /// Operations in one whole pass over the data.
     pub operations: u64,
-    /// A repetition may do fewer operations than [`Profile::operations`].
+    /// Whether a repetition may do fewer operations than [`Profile::operations`].
     pub divisible: bool,
-    /// A repetition may do more operations, passing over the data again.
+    /// Whether a repetition may do more operations, passing over the data again.
     pub repeats_in_place: bool,
-    /// The timed part waits for the device: calibration must then cover seconds, not tenths.
+    /// Whether the timed work waits for the device. Calibration must then cover seconds, not tenths.
     pub reaches_device: bool,
-    /// Cold means cold inodes and directories, which POSIX_FADV_DONTNEED cannot bring about.
+    /// Whether cold means cold inodes and directories. POSIX_FADV_DONTNEED does not evict those.
     pub metadata_only: bool,
     /// Bytes needed on the target at the peak.
     pub space: u64,
     /// Files and directories needed on the target at the peak.
     pub inodes: u64,
-    /// Bytes that the device must read for each operation of a cold repetition, for it to be believed.
+    /// Bytes that the device must read for each operation of a cold repetition. The validity check rejects a result
+    /// below it.
     pub cold_bytes_per_operation: u64,
-    /// All bytes that it moves are written by it.
+    /// Whether the job writes all the bytes that it moves.
     pub only_writes: bool,
-    /// The share of its bytes that reach a device however well the file system compresses them: 1 unless the plan asks for
-    /// data that compression or deduplication save.
+    /// The share of its bytes that reach a device however well the file system compresses them. It is 1 unless the plan
+    /// asks for data that compression or deduplication save.
     pub device_share: f64,
-    /// Operations a second that are started, whatever became of those before; absent where each waits for the one before.
+    /// Operations started per second, whether or not the earlier ones have finished. `None` if each operation waits for
+    /// the previous one.
     pub rate: Option<u64>,
-    /// Operations that a trial has at least, or its metric says nothing.
+    /// The fewest operations of a trial for which its metric is meaningful.
     pub fewest: u64,
-    /// What programs of the user need; absent where the worker does everything itself.
+    /// The requirements of user programs, or `None` if the worker does everything itself.
     pub program: Option<ProgramNeeds>,
 }
 
 impl Profile {
-    /// One indivisible operation that leaves its files behind. It moves no data and does not wait for the device.
-    /// A workload replaces the fields that differ.
+    /// Returns the profile of one indivisible operation that leaves its files behind, moves no data and does not wait
+    /// for the device. A workload replaces the fields that differ.
     pub(crate) fn base(operation: &'static str, primary: &'static MetricKind, label: String) -> Profile {
         Profile {
             label,
@@ -116,17 +118,17 @@ impl Profile {
     }
 }
 
-/// What programs of the user need, and what is known of them.
+/// The requirements of user programs, and the numbers that they print.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProgramNeeds {
-    /// Directories beside the target that they may write into.
+    /// Directories besides the target that they may write to.
     pub writable: Vec<PathBuf>,
-    /// Whether they share the network of the machine.
+    /// Whether they share the machine's network.
     pub network: bool,
     /// Limits of these programs.
     pub limits: ProgramLimits,
-    /// Seconds that each may take.
+    /// The time limit of each program, in seconds.
     pub longest: f64,
-    /// Numbers that the command prints, with their direction. The first one is what targets are compared by.
+    /// Numbers that the command prints, with their direction. Targets are compared by the first one.
     pub printed: Vec<(String, Better)>,
 }

@@ -1,9 +1,11 @@
-//! Where the workers of one measurement wait for each other and add up what they did: threads, or forked processes.
+//! The meeting point of the workers of one measurement, which are threads or forked processes. Workers wait here for
+//! each other and add up their results.
 //!
-//! A round is one timed stretch of all workers. Each worker stores there when it began and ended and how many bytes it
-//! has moved so far; the first one that is through adds up what all have shown at that moment, which is the figure that
-//! IOzone's manual calls stonewalled: what they did while all of them worked. Where rounds follow each other the
-//! workers meet before and after each, outside the clock, and the last one to come settles the round.
+//! A round is one sample that all workers take together. Each worker stores when it began and ended and how many bytes
+//! it has moved so far. The first worker that finishes adds up the bytes that all workers show at that moment. This is
+//! the figure that IOzone's manual calls stonewalled: the work done while all workers were active. If several rounds
+//! follow each other, the workers meet before and after each one, outside the clock, and the last one to arrive adds up
+//! the round.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -12,24 +14,24 @@ use crate::barrier::RoundBarrier;
 use crate::shared_memory::SharedMemory;
 use crate::task::Stonewall;
 
-/// More workers than this have no slot.
+/// The maximum number of workers, which is the number of slots.
 pub(crate) const MOST_WORKERS: usize = 1024;
 
 /// The rendezvous of one measurement.
 pub(crate) struct Rendezvous {
     workers: u32,
-    /// The clock is a fake one: what others have shown at a moment of real time means nothing.
+    /// Whether the clock is a fake one. The progress of others at a moment of real time then means nothing.
     fake: bool,
     common: SharedMemory<SharedRounds>,
 }
 
-/// What is in the shared memory.
+/// The content of the shared memory.
 struct SharedRounds {
     barrier: RoundBarrier,
     slots: [WorkerSlot; MOST_WORKERS],
-    /// A worker has finished this round.
+    /// Whether a worker has finished this round.
     through: AtomicBool,
-    /// What all had moved then, since the beginning.
+    /// The bytes that all workers had moved at that moment, since the beginning.
     shown: AtomicU64,
     /// Whether there is another round.
     more: AtomicBool,
@@ -39,11 +41,11 @@ struct SharedRounds {
     wall_ns: AtomicU64,
 }
 
-/// One worker's slot, on cache lines of its own.
+/// One worker's slot, on separate cache lines.
 #[repr(align(128))]
 #[derive(Default)]
 struct WorkerSlot {
-    /// Bytes moved since the beginning; changes while the clock runs.
+    /// Bytes moved since the beginning. It changes while the clock runs.
     progress: AtomicU64,
     /// Progress when the round began.
     before: AtomicU64,
@@ -53,14 +55,14 @@ struct WorkerSlot {
     state: AtomicU32,
 }
 
-/// How a worker ended a round.
+/// The state of a worker at the end of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RoundState {
-    /// It has done all that it was asked for.
+    /// It has finished all its work.
     Done = 0,
-    /// It has something left to do.
+    /// It has work left.
     More = 1,
-    /// Its time is up, or it has failed: nobody goes on.
+    /// Its time is up or it has failed, so no worker continues.
     Over = 2,
 }
 
@@ -79,7 +81,7 @@ impl Rendezvous {
         Ok(Rendezvous { workers, fake, common: SharedMemory::new(round)? })
     }
 
-    /// Where a worker shows its progress.
+    /// Returns the counter in which a worker shows its progress.
     pub(crate) fn progress(&self, rank: u32) -> &AtomicU64 {
         &self.common.slots[rank as usize].progress
     }
@@ -89,20 +91,20 @@ impl Rendezvous {
         self.common.barrier.wait(self.workers, || {});
     }
 
-    /// A worker has finished its round, which lasted from `start` to `stop`.
+    /// Stores the result of a worker's round, which lasted from `start` to `stop`.
     pub(crate) fn finish(&self, rank: u32, (start, stop): (u64, u64), state: RoundState) {
         let slot = &self.common.slots[rank as usize];
         slot.start.store(start, Ordering::Relaxed);
         slot.stop.store(stop, Ordering::Relaxed);
         slot.state.store(state as u32, Ordering::Relaxed);
-        // A worker that had nothing to do in this round is no measure for the others.
+        // A worker that had no work in this round must not end the stonewalled interval.
         if self.workers > 1 && slot.moved() > 0 && !self.common.through.swap(true, Ordering::AcqRel) {
             let shown = self.slots().iter().map(|slot| slot.progress.load(Ordering::Relaxed)).sum();
             self.common.shown.store(shown, Ordering::Release);
         }
     }
 
-    /// Meets the others after a round; whether there is another one.
+    /// Waits for the others after a round. Returns whether there is another one.
     pub(crate) fn end_round(&self) -> bool {
         self.common.barrier.wait(self.workers, || self.add_up());
         self.common.more.load(Ordering::Acquire)
@@ -132,17 +134,17 @@ impl Rendezvous {
         }
     }
 
-    /// Bytes that all workers moved in the round that was not settled yet.
+    /// Returns the bytes that all workers moved in the current round, before it is added up.
     pub(crate) fn moved(&self) -> u64 {
         self.slots().iter().map(WorkerSlot::moved).sum()
     }
 
-    /// Nanoseconds of all settled rounds, each from the first start to the last stop.
+    /// Returns the nanoseconds of all rounds that are added up, each from the first start to the last stop.
     pub(crate) fn timed_ns(&self) -> u64 {
         self.common.timed.load(Ordering::Acquire)
     }
 
-    /// What was done while all worked; nothing where one worked alone.
+    /// Returns the work done while all workers were active, or `None` for a single worker.
     pub(crate) fn stonewall(&self) -> Option<Stonewall> {
         let [bytes, timed_ns] = [&self.common.wall_bytes, &self.common.wall_ns].map(|sum| sum.load(Ordering::Acquire));
         (self.workers > 1).then_some(Stonewall { bytes, timed_ns })
@@ -167,7 +169,7 @@ impl WorkerSlot {
         self.progress.load(Ordering::Relaxed) - self.before.load(Ordering::Relaxed)
     }
 
-    /// Bytes moved in this round until a moment, as if all of them had taken equally long.
+    /// Returns the bytes moved in this round until `moment`, assuming a constant rate.
     fn moved_until(&self, moment: u64) -> u64 {
         let (start, stop) = (self.start(), self.stop());
         let share = moment.saturating_sub(start) as f64 / stop.saturating_sub(start).max(1) as f64;

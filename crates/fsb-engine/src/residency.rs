@@ -1,4 +1,4 @@
-//! What of a file lies in the page cache.
+//! The number of bytes of a file in the page cache.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -6,10 +6,10 @@ use std::ptr;
 
 use rustix::param::page_size;
 
-/// Bytes of a file that are mapped at once.
+/// Bytes of a file that one mapping covers.
 const MAPPED: u64 = 1 << 30;
 
-/// Bytes of one file that the page cache holds, by mincore.
+/// Returns the bytes of a file that the page cache holds, according to mincore. Returns `None` if a call fails.
 pub(crate) fn resident_bytes(file: &File, size: u64) -> Option<u64> {
     let mut resident = 0;
     let page = page_size() as u64;
@@ -28,7 +28,7 @@ pub(crate) fn resident_bytes(file: &File, size: u64) -> Option<u64> {
     Some(resident)
 }
 
-/// One flag a page, in `pages`.
+/// Writes one flag per page to `pages` and returns them. Returns `None` if a call fails.
 fn pages_in_core<'p>(file: &File, offset: u64, length: usize, pages: &'p mut [u8]) -> Option<&'p [u8]> {
     let count = length.div_ceil(page_size());
     let pages = pages.get_mut(..count)?;

@@ -1,4 +1,4 @@
-//! Memory that processes share.
+//! Memory shared by processes.
 
 use std::ffi::c_void;
 use std::mem;
@@ -11,8 +11,8 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::EngineError;
 
-/// A value in shared memory: the same one after a fork, in parent and children, or in all processes that map one file. It
-/// is not dropped, so it should hold nothing but atomics.
+/// A value in shared memory. Parent and children see the same value after a fork, as do all processes that map one
+/// file. It is never dropped, so it should hold only atomics.
 #[derive(Debug)]
 pub(crate) struct SharedMemory<T> {
     value: NonNull<T>,
@@ -25,7 +25,7 @@ impl<T> SharedMemory<T> {
         // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory.
         let map = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), mem::size_of::<T>().max(1), protection, flags) };
         let value_at = mapped(map)?;
-        // SAFETY: the mapping is as large as a value, starts on a page, and nobody else knows it yet.
+        // SAFETY: the mapping is as large as a value, starts on a page, and no other thread has its address yet.
         unsafe { value_at.write(value) };
         Ok(SharedMemory { value: value_at })
     }
@@ -51,20 +51,21 @@ impl<T> Deref for SharedMemory<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: it holds a value since it was made, stays mapped until it is dropped, and is never handed out mutably.
+        // SAFETY: the memory holds a value from its creation on, stays mapped until it is dropped, and is never handed
+        // out mutably.
         unsafe { self.value.as_ref() }
     }
 }
 
 impl<T> Drop for SharedMemory<T> {
     fn drop(&mut self) {
-        // SAFETY: this is a mapping of that size, and no reference outlives `self`.
-        // That it cannot be unmapped would only cost memory.
+        // SAFETY: this is a mapping of that size, and no reference outlives `self`. A failure to unmap it would only
+        // waste memory.
         let _ = unsafe { rustix::mm::munmap(self.value.as_ptr().cast(), mem::size_of::<T>().max(1)) };
     }
 }
 
-// SAFETY: it gives out shared references only, so it may be where a shared reference may be.
+// SAFETY: the type gives out shared references only, so it may be sent wherever a shared reference may be.
 unsafe impl<T: Sync> Send for SharedMemory<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for SharedMemory<T> {}

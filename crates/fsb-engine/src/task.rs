@@ -1,4 +1,4 @@
-//! What a worker is asked and what it answers: the data of the protocol, all of it plain.
+//! The protocol between the agent and a worker: requests and answers as plain data.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use crate::EngineError;
 use crate::backend::Direct;
 use crate::progress::Live;
 
-/// What sizes and thread counts may refer to.
+/// The quantities that sizes and thread counts in expressions refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sizing {
-    /// Bytes of the image, or of what may be used of a directory: `size` in expressions.
+    /// Bytes of the image, or of the usable space of a directory: `size` in expressions.
     pub size: u64,
-    /// Hardware threads: what `threads = 0` means.
+    /// Hardware threads: the meaning of `threads = 0`.
     pub cpus: u32,
 }
 
@@ -25,36 +25,36 @@ pub struct Sizing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Make the files that the work needs.
+    /// Creates the files that the work needs.
     Prepare,
-    /// Do the work against the clock.
+    /// Does the work against the clock.
     Measure,
-    /// Remove every file.
+    /// Removes every file.
     Cleanup,
 }
 
-/// Which clock times the calls.
+/// The clock that times the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockSpec {
     Monotonic,
-    /// Made-up, plausible times that depend on the seed alone, for runs that must repeat to the last digit.
+    /// Computed, plausible times that depend on the seed alone, for runs that must repeat to the last digit.
     Fake {
-        /// One a trial.
+        /// The seed of the trial.
         seed: u64,
-        /// Factor on every time: 1.1 is a tenth slower.
+        /// A factor on every time: 1.1 is a tenth slower.
         slowdown: f64,
-        /// Standard deviation of trials, relative: 0.05 for 5 %.
+        /// The relative standard deviation of trials: 0.05 for 5 %.
         noise: f64,
-        /// Which stretch of the trial: the calls of each take times of their own.
+        /// The number of the sample within the trial. The calls of each sample take different times.
         #[serde(default)]
         stretch: u64,
     },
-    /// CLOCK_MONOTONIC, on which every operation takes longer by a share of its time: for calibration, in builds made
-    /// for nothing else.
+    /// CLOCK_MONOTONIC, with every operation prolonged by a share of its time. For calibration, in builds made only for
+    /// that.
     #[cfg(any(test, feature = "injected-slowdown"))]
     Slowed {
-        /// 0.05 for 5 %.
+        /// The share: 0.05 for 5 %.
         share: f64,
     },
 }
@@ -64,30 +64,30 @@ pub enum ClockSpec {
 pub struct Task {
     pub step: Step,
     pub workload: WorkloadSpec,
-    /// What its sizes refer to.
+    /// The quantities that its sizes refer to.
     pub sizing: Sizing,
-    /// An existing directory in which the worker may do as it likes.
+    /// An existing directory whose content the worker may change freely.
     pub root: PathBuf,
     /// Decides every byte of data and every order of visits.
     pub seed: u64,
     /// Operations in this repetition.
     pub operations: u64,
-    /// Which repetition, from 0: random orders differ between repetitions.
+    /// The index of the repetition, from 0. Random orders differ between repetitions.
     pub repetition: u32,
-    /// Stop after the operation at which this number of seconds has passed; only divisible jobs heed it.
+    /// Stop after the operation at which this number of seconds has passed. Only divisible jobs heed it.
     pub until_seconds: Option<f64>,
     /// Drop the files' data from the page cache before the clock starts (cold without a remount).
     pub evict: bool,
     /// Use this backend instead of the workload's.
     pub backend: Option<String>,
     pub clock: ClockSpec,
-    /// The units to prepare or to measure, where each has files of its own; the workload is then that of one unit.
+    /// The units to prepare or to measure, where each has files of its own. The workload is then that of one unit.
     /// Cleanup removes all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<Units>,
 }
 
-/// Units that follow each other.
+/// A range of consecutive units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Units {
     pub first: u32,
@@ -95,8 +95,8 @@ pub struct Units {
 }
 
 impl Task {
-    /// A step of a first repetition on the kernel's clock, as the workload itself has it: all of it, with nothing
-    /// evicted.
+    /// Returns a step of a first repetition on the kernel's clock, without a time limit, eviction, another backend or
+    /// units.
     pub fn plain(step: Step, workload: WorkloadSpec, sizing: Sizing, root: &Path, seed: u64, operations: u64) -> Task {
         Task {
             step,
@@ -115,107 +115,108 @@ impl Task {
     }
 }
 
-/// A measure step is ready to start.
+/// The message of a measure step that is ready to start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
-    /// Bytes of the examined files that the page cache holds; absent where data is not what the job reads, or where the
-    /// kernel does not say.
+    /// Bytes of the examined files that the page cache holds. Absent if the job does not read data, or if the kernel
+    /// does not report it.
     pub resident_bytes: Option<u64>,
     /// Bytes of the examined files: all of them up to 16, else a sample of 16.
     pub file_bytes: u64,
-    /// What was found out about direct I/O; absent where data does not go past the page cache.
+    /// The properties of direct I/O that the backend found. Absent if the data uses the page cache.
     #[serde(default)]
     pub direct: Option<Direct>,
 }
 
-/// An amount and the time that it took: a rate that repetitions can be added up to.
+/// An amount and the time that it took. Repetitions add up to one rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
-    /// Bytes, or operations, as the metric says.
+    /// Bytes or operations, depending on the metric.
     pub amount: u64,
     /// Nanoseconds.
     pub timed_ns: u64,
 }
 
-/// What a measure step found.
+/// The result of a measure step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// One a thread.
+    /// One entry per thread.
     pub workers: Vec<WorkerSpan>,
-    /// From the first start to the last stop; of the 2023 micro-benchmarks the sum of the timed stretches.
+    /// From the first start to the last stop. For the 2023 micro-benchmarks the sum of the samples.
     pub timed_ns: u64,
     /// Operations finished.
     pub operations: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// What all workers had done when the first one was through; only where there are several.
+    /// The work of all workers at the moment when the first one finished. Absent for a single worker.
     #[serde(default)]
     pub stonewall: Option<Stonewall>,
-    /// Latency histograms by operation, HdrHistogram V2 deflate in base64, nanoseconds.
+    /// Latency histograms by operation: nanoseconds, HdrHistogram V2 deflate in base64.
     pub latency: BTreeMap<String, String>,
     /// CPU seconds of this process in user mode between go and stop.
     pub user_seconds: f64,
     /// CPU seconds of this process in the kernel between go and stop.
     pub system_seconds: f64,
-    /// As [`Ready::resident_bytes`], after the work.
+    /// Like [`Ready::resident_bytes`], after the work.
     pub resident_after: Option<u64>,
-    /// As [`Ready::file_bytes`], after the work: new files have grown.
+    /// Like [`Ready::file_bytes`], after the work, because new files have grown.
     #[serde(default)]
     pub file_bytes_after: u64,
-    /// What one reading of the clock costs.
+    /// The cost of one clock reading.
     pub clock_cost_ns: f64,
-    /// Seconds an iteration, one a cycle; only of the 2023 micro-benchmarks.
+    /// Seconds per iteration, one value per cycle. Only for the 2023 micro-benchmarks.
     pub samples: Vec<f64>,
-    /// Rates beside the one that targets are compared by, by the name of their metric.
+    /// Rates besides the one that targets are compared by, by the name of their metric.
     #[serde(default)]
     pub rates: BTreeMap<String, Rate>,
-    /// What was done, counted, where that is more than operations.
+    /// Further counts by name, where operations are not the only count.
     #[serde(default)]
     pub counts: BTreeMap<String, u64>,
-    /// What happened when; absent where it was over in less than a fifth of a second.
+    /// The timeline of the measurement. Absent if it was shorter than a fifth of a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
     /// Numbers that a command printed, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub printed: BTreeMap<String, f64>,
-    /// The end of what a command printed.
+    /// The last part of a command's output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// Bytes of memory that the largest process of a command had.
+    /// Bytes of memory of the largest process of a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,
 }
 
-/// What all workers did while all of them worked.
+/// The work of all workers while all of them were active.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stonewall {
     /// Bytes moved by all of them.
     pub bytes: u64,
-    /// From the first start until the first one was through, in nanoseconds.
+    /// Nanoseconds from the first start until the first worker finished.
     pub timed_ns: u64,
 }
 
-/// Where a measure step waits for its start.
+/// The point where a measure step waits for its start signal.
 pub trait Gate {
-    /// Everything is ready; returns when the clock may start. An error ends the step.
+    /// Reports that everything is ready. Returns when the clock may start. An error ends the step.
     fn ready(&mut self, ready: Ready) -> Result<(), EngineError>;
 
-    /// How far the step has come, now and then.
+    /// Receives a progress report of the step from time to time.
     fn tell(&mut self, _live: Live) {}
 }
 
-/// How a step ended well.
+/// The result of a successful step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepReport {
-    /// Prepared, or cleaned up.
+    /// The step prepared or cleaned up.
     Done,
-    /// Measured: once, or unit by unit where each has files of its own.
+    /// The measurements: one, or one per unit where each unit has files of its own.
     Measured(Vec<Measurement>),
 }
 
 impl StepReport {
-    /// What a job that was measured at once found; absent where nothing was measured, or unit by unit.
+    /// Returns the measurement of a job that was measured as one. Returns `None` if nothing was measured, or if the
+    /// units were measured one by one.
     pub fn whole(self) -> Option<Measurement> {
         match self {
             StepReport::Measured(measured) => <[Measurement; 1]>::try_from(measured).ok().map(|[measured]| measured),

@@ -1,4 +1,4 @@
-//! What one thread records while the clock runs.
+//! The recorder of one thread while the clock runs.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,20 +10,20 @@ use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
 use crate::clock::{Clock, Kind};
 use crate::{latency, usage};
 
-/// One thread's clock, histogram and counters. Everything is reserved when it is made.
+/// One thread's clock, histogram and counters. All memory is reserved at construction.
 #[derive(Debug)]
 pub(crate) struct ThreadRecorder<'t> {
     pub(crate) rank: u32,
     clock: Clock,
     histogram: Histogram<u64>,
-    /// Durations of the syncs that end what is timed.
+    /// Durations of the syncs at the end of a sample.
     syncs: Histogram<u64>,
     bins: Bins,
     started: Option<u64>,
-    /// When the stretch that is timed now began.
+    /// The start of the current sample.
     stretch: u64,
     running: bool,
-    /// Nanoseconds of the stretches that have ended.
+    /// Nanoseconds of the samples that have ended.
     timed: u64,
     last: u64,
     operations: u64,
@@ -31,10 +31,10 @@ pub(crate) struct ThreadRecorder<'t> {
     /// Nanoseconds after the start at which to stop.
     limit: u64,
     deadline: u64,
-    /// CPU seconds, in user mode and in the kernel, of what was done while the clock stood still.
+    /// CPU seconds, in user mode and in the kernel, of work while the clock was stopped.
     untimed: [f64; 2],
     failed: &'t AtomicBool,
-    /// Where others may look how many bytes were moved.
+    /// A counter of moved bytes that other threads may read.
     progress: Option<&'t AtomicU64>,
 }
 
@@ -43,14 +43,15 @@ pub(crate) struct Recording {
     pub(crate) span: WorkerSpan,
     /// Durations of its operations.
     pub(crate) histogram: Histogram<u64>,
-    /// Durations of the syncs that ended what was timed.
+    /// Durations of the syncs at the end of samples.
     pub(crate) syncs: Histogram<u64>,
-    /// Its course; absent where it was short, or its times are made up.
+    /// The timeline. Absent if the trial was short or its clock is fake.
     pub(crate) timeline: Option<Timeline>,
 }
 
 impl<'t> ThreadRecorder<'t> {
-    /// `failed` tells that another thread has failed, and that it is no use to go on. `progress` is shown to others.
+    /// Creates a recorder. `failed` is set when another thread has failed, and then this thread stops. Other threads
+    /// read `progress`.
     pub(crate) fn new(
         rank: u32,
         clock: Clock,
@@ -80,7 +81,7 @@ impl<'t> ThreadRecorder<'t> {
         }
     }
 
-    /// Starts the clock, or starts it again after something that belongs to no operation.
+    /// Starts the clock, or restarts it after work that belongs to no operation.
     pub(crate) fn start(&mut self) {
         self.last = self.clock.now();
         self.bins.start(self.last);
@@ -93,7 +94,7 @@ impl<'t> ThreadRecorder<'t> {
         }
     }
 
-    /// Runs what is no part of the work while the clock stands still: its CPU time is not counted.
+    /// Runs work that is not measured, while the clock is stopped. Its CPU time is not counted.
     pub(crate) fn untimed<T>(&mut self, act: impl FnOnce() -> T) -> T {
         let before = usage::of_thread();
         let result = act();
@@ -104,12 +105,12 @@ impl<'t> ThreadRecorder<'t> {
         result
     }
 
-    /// CPU seconds of what was done while the clock stood still.
+    /// Returns the CPU seconds of work while the clock was stopped.
     pub(crate) fn untimed_usage(&self) -> [f64; 2] {
         self.untimed
     }
 
-    /// Ends the stretch that [`ThreadRecorder::start`] began: when it began.
+    /// Ends the sample that [`ThreadRecorder::start`] began. Returns the start of the sample.
     pub(crate) fn pause(&mut self) -> u64 {
         if self.running {
             self.timed += self.last - self.stretch;
@@ -118,7 +119,7 @@ impl<'t> ThreadRecorder<'t> {
         self.stretch
     }
 
-    /// An operation is done and the next one begins; returns whether it should.
+    /// Ends an operation and begins the next one. Returns whether to continue.
     #[inline]
     pub(crate) fn lap(&mut self, kind: Kind, bytes: u64) -> bool {
         let started = self.last;
@@ -126,13 +127,13 @@ impl<'t> ThreadRecorder<'t> {
         self.complete(started, bytes)
     }
 
-    /// Reads the clock after a stretch of this kind.
+    /// Reads the clock after an operation of this kind.
     #[inline]
     pub(crate) fn tick(&mut self, kind: Kind, bytes: u64) {
         self.last = self.clock.after(kind, bytes);
     }
 
-    /// Brings what was done onto the device, inside the clock: no operation of its own, but its duration is recorded.
+    /// Runs a sync inside the clock. It does not count as an operation, but its duration is recorded.
     pub(crate) fn sync<E>(&mut self, bytes: u64, act: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         // The thread may have waited for others since it read the clock.
         let begun = self.clock.now().max(self.last);
@@ -161,37 +162,38 @@ impl<'t> ThreadRecorder<'t> {
         self.last >= self.deadline || self.failed()
     }
 
-    /// Whether the time is up by the clock itself: for threads that wait and read it no other way.
+    /// Returns whether the time is up, by a new reading of the clock. For threads that wait and read it no other way.
     pub(crate) fn is_late(&self) -> bool {
         self.started.is_some() && self.clock.now() >= self.deadline
     }
 
-    /// What the clock says, without reading it for an operation.
+    /// Returns the current time without counting a reading for an operation.
     pub(crate) fn now(&self) -> u64 {
         self.clock.now()
     }
 
-    /// Whether the clock makes its times up.
+    /// Returns whether the clock is the fake one.
     pub(crate) fn is_simulated(&self) -> bool {
         matches!(self.clock, Clock::Fake(_))
     }
 
-    /// Waits until the clock shows this time; the fake one shows it at once. What is late already does not wait.
+    /// Waits until the clock shows this time. The fake clock advances to it at once. If the time has passed, returns at
+    /// once.
     pub(crate) fn wait_until(&mut self, ns: u64) {
         self.clock.pass_until(ns);
         while self.clock.now() < ns {
             let time = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
-            // Woken by a signal the thread looks again.
+            // If a signal wakes the thread, it checks the time again.
             let _ = clock_nanosleep_absolute(ClockId::Monotonic, &time);
         }
     }
 
-    /// Somebody slept until then.
+    /// Advances the fake clock to `ns`, because a thread slept until then.
     pub(crate) fn pass_until(&mut self, ns: u64) {
         self.clock.pass_until(ns);
     }
 
-    /// When the clock was last read.
+    /// Returns the last clock reading.
     #[inline]
     pub(crate) fn last(&self) -> u64 {
         self.last
@@ -208,7 +210,7 @@ impl<'t> ThreadRecorder<'t> {
         self.bytes
     }
 
-    /// Forgets what was recorded so far: it was warm-up.
+    /// Discards all records so far, which were warm-up.
     pub(crate) fn forget(&mut self) {
         self.histogram.reset();
         self.syncs.reset();
@@ -234,31 +236,31 @@ impl<'t> ThreadRecorder<'t> {
     }
 }
 
-/// Nanoseconds of a bin, as long as they suffice.
+/// The initial length of a bin in nanoseconds.
 const BIN_NS: u64 = 20_000_000;
-/// Bins that there are: 20 s.
+/// The number of bins: 20 s at the initial length.
 const MOST: usize = 1024;
-/// A trial of fewer bins has no course.
+/// The fewest bins of a timeline. A shorter trial has none.
 const FEWEST: usize = 10;
 
 /// The bins of one thread.
 ///
-/// Everything is reserved and touched before the clock. A trial that fills the bins gets longer ones: two become one, so
-/// that a trial of any length keeps between half and all of them.
+/// All memory is reserved and touched before the clock starts. If a trial fills the bins, pairs of bins are merged and
+/// the length doubles, so that a trial of any length keeps between half and all of the bins.
 #[derive(Debug)]
 pub(crate) struct Bins {
     bins: Box<[Bin]>,
     /// Nanoseconds of a bin.
     width: u64,
-    /// Bins before the first one since the clock's zero.
+    /// The number of the first bin, counted from the clock's zero.
     first: u64,
-    /// The bin that is filled now, and when it ends.
+    /// The current bin, and its end.
     at: usize,
     end: u64,
-    /// When what is counted in it began.
+    /// The start of the time that is not yet counted in the bin.
     since: u64,
     began: bool,
-    /// The result: reserved, for a worker's thread allocates nothing once the clock has started.
+    /// The result. It is reserved because a worker's thread allocates nothing once the clock has started.
     rates: Vec<Option<u64>>,
     longest_us: Vec<u64>,
 }
@@ -267,16 +269,16 @@ pub(crate) struct Bins {
 struct Bin {
     operations: u64,
     longest_ns: u64,
-    /// Nanoseconds within it that were measured.
+    /// Nanoseconds of the bin that were measured.
     timed: u64,
 }
 
 const EMPTY: Bin = Bin { operations: 0, longest_ns: 0, timed: 0 };
 
 impl Bins {
-    /// Empty bins whose memory was touched.
+    /// Returns empty bins whose memory was touched.
     pub(crate) fn new() -> Bins {
-        // Zeros alone would be pages that do not exist yet.
+        // Zeroed memory alone would not be backed by pages yet.
         let bins = vec![Bin { operations: u64::MAX, ..EMPTY }; MOST].into_boxed_slice();
         let (rates, longest_us) = (Vec::with_capacity(MOST), Vec::with_capacity(MOST));
         let mut bins =
@@ -285,13 +287,13 @@ impl Bins {
         bins
     }
 
-    /// Forgets everything.
+    /// Discards everything.
     pub(crate) fn clear(&mut self) {
         self.bins.fill(EMPTY);
         (self.width, self.at, self.end, self.began) = (BIN_NS, 0, u64::MAX, false);
     }
 
-    /// The clock starts, or starts again.
+    /// Starts or restarts the clock.
     pub(crate) fn start(&mut self, now: u64) {
         if !self.began {
             self.began = true;
@@ -304,7 +306,7 @@ impl Bins {
         self.since = now;
     }
 
-    /// An operation that took `nanoseconds` ended.
+    /// Records the end of an operation that took `nanoseconds`.
     #[inline]
     pub(crate) fn record(&mut self, now: u64, nanoseconds: u64) {
         if now >= self.end {
@@ -317,7 +319,7 @@ impl Bins {
         self.since = now;
     }
 
-    /// The clock runs on into another bin.
+    /// Counts measured time up to the bin that contains `now`.
     #[cold]
     fn pass(&mut self, now: u64) {
         while now >= self.end {
@@ -327,7 +329,7 @@ impl Bins {
         }
     }
 
-    /// Goes to the bin of this time.
+    /// Makes the bin that contains `now` the current one.
     fn move_to(&mut self, now: u64) {
         let mut place = now / self.width - self.first;
         while place as usize >= MOST {
@@ -338,7 +340,7 @@ impl Bins {
         self.end = (self.first + place + 1) * self.width;
     }
 
-    /// Two bins become one. They begin at whole numbers of their length.
+    /// Merges pairs of bins. Each bin begins at a multiple of its length.
     fn halve(&mut self) {
         let odd = (self.first % 2) as usize;
         for at in 0..MOST {
@@ -354,13 +356,13 @@ impl Bins {
         self.end = (self.first + self.at as u64 + 1) * self.width;
     }
 
-    /// The content of the bins; nothing of a short trial.
+    /// Returns the timeline, or `None` for a short trial.
     pub(crate) fn finish(mut self) -> Option<Timeline> {
         let bins = &self.bins[..=self.at];
         if !self.began || bins.len() < FEWEST {
             return None;
         }
-        // Of the few microseconds of a last bin no rate is known.
+        // A bin of which less than half was measured has no rate.
         let known = |bin: &Bin| bin.timed * 2 >= self.width;
         let rate = |bin: &Bin| known(bin).then(|| (bin.operations as f64 * 1e9 / bin.timed as f64).round() as u64);
         self.rates.extend(bins.iter().map(rate));

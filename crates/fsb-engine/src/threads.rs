@@ -1,8 +1,8 @@
 //! Threads that start together.
 //!
-//! All threads are spawned and have prepared before the step says that it is ready: files are open, memory is reserved
-//! and touched. Then they sleep until the start signal. From then on nothing is shared but one flag that says that
-//! somebody failed, and, where a sync ends the timed stretch, a counter that tells the first thread when all are done.
+//! All threads are spawned and prepared before the step reports that it is ready: files are open, memory is reserved
+//! and touched. Then the threads sleep until the start signal. From then on they share only a flag that is set when a
+//! thread fails, and, where a sync ends the sample, a counter from which the first thread learns that all are done.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -24,53 +24,53 @@ use crate::task::{ClockSpec, Gate, Measurement, Ready};
 use crate::thread_recorder::{Recording, ThreadRecorder};
 use crate::{EngineError, clock, latency, progress, usage};
 
-/// The name of the syncs that end what is timed, among operations.
+/// The name, among operations, of the syncs at the end of a sample.
 const SYNC: &str = "sync-at-end";
 
-/// What a job's threads do.
+/// The work of a job's threads.
 pub(crate) trait ThreadJob: Sync {
-    /// What one thread works with. It never leaves its thread.
+    /// The state of one thread. It never leaves its thread.
     type ThreadState;
 
-    /// What one thread returns beside its recorder.
+    /// The result of one thread besides its recorder.
     type Report: Send;
 
-    /// Makes the state; called in the thread itself, before the clock.
+    /// Creates the state. Called in the thread itself, before the clock starts.
     fn init(&self, rank: u32) -> Result<Self::ThreadState, EngineError>;
 
-    /// Does the thread's share against the clock: calls [`ThreadRecorder::start`] first, then
-    /// [`ThreadRecorder::lap`] after each operation.
+    /// Does the thread's share against the clock: calls [`ThreadRecorder::start`] first, then [`ThreadRecorder::lap`]
+    /// after each operation.
     fn run(&self, state: &mut Self::ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError>;
 
-    /// A counter that others may read: how many bytes the thread has moved.
+    /// Returns a counter of the bytes that the thread has moved, for other threads to read.
     fn progress(&self, _rank: u32) -> Option<&AtomicU64> {
         None
     }
 
-    /// How far all threads have come: asked by an idle thread while they run.
+    /// Returns the progress of all threads. An idle thread asks for it while they run.
     fn live_progress(&self) -> Option<Live> {
         None
     }
 
-    /// Its report, once it is done.
+    /// Returns the thread's report, once it is done.
     fn report(&self, state: Self::ThreadState) -> Self::Report;
 
-    /// The report as text, where a process shall bring it to its parent.
+    /// Encodes the report as text, if a process must send it to its parent.
     fn encode_report(&self, _report: Self::Report) -> Option<String> {
         None
     }
 
-    /// Reads the report that a process sent.
+    /// Decodes the report that a process sent.
     fn decode_report(&self, _text: &str) -> Result<Option<Self::Report>, EngineError> {
         Ok(None)
     }
 
-    /// Whether [`ThreadJob::sync_at_end`] has anything to do.
+    /// Returns whether [`ThreadJob::sync_at_end`] has anything to do.
     fn syncs_at_end(&self) -> bool {
         false
     }
 
-    /// Ends the timed stretch, by a sync: called in the first thread when all threads are done, with the bytes of all.
+    /// Ends the sample with a sync. Called in the first thread when all threads are done, with the bytes of all.
     fn sync_at_end(
         &self,
         _state: &mut Self::ThreadState,
@@ -81,7 +81,7 @@ pub(crate) trait ThreadJob: Sync {
     }
 }
 
-/// What the threads returned.
+/// The results of the threads.
 pub(crate) struct Outcome<R> {
     pub(crate) spans: Vec<WorkerSpan>,
     pub(crate) histogram: Histogram<u64>,
@@ -94,7 +94,7 @@ pub(crate) struct Outcome<R> {
 }
 
 impl<R> Outcome<R> {
-    /// An outcome that nobody has added to yet.
+    /// Returns an outcome without any recording.
     pub(crate) fn new(clock_cost_ns: f64) -> Outcome<R> {
         let (spans, reports) = (Vec::new(), Vec::new());
         Outcome {
@@ -109,7 +109,7 @@ impl<R> Outcome<R> {
         }
     }
 
-    /// Adds what a thread recorded.
+    /// Adds the recording of a thread.
     pub(crate) fn add(&mut self, recording: Recording) {
         let Recording { span, histogram, syncs, timeline } = recording;
         self.spans.push(span);
@@ -122,7 +122,7 @@ impl<R> Outcome<R> {
         }
     }
 
-    /// On a fake clock real CPU time would be the only number that differs from run to run.
+    /// Replaces CPU times if the clock is fake. They would be the only numbers that differ from run to run.
     pub(crate) fn simulate_usage(mut self, clock: ClockSpec) -> Outcome<R> {
         if let ClockSpec::Fake { .. } = clock {
             let busy: u64 = self.spans.iter().map(|span| span.stop_ns - span.start_ns).sum();
@@ -132,7 +132,7 @@ impl<R> Outcome<R> {
         self
     }
 
-    /// As the answer to the task.
+    /// Returns the outcome as the answer to the task.
     pub(crate) fn measurement(&self, operation: &str) -> Measurement {
         let first = self.spans.iter().filter(|span| span.operations > 0).map(|span| span.start_ns).min();
         let last = self.spans.iter().map(|span| span.stop_ns).max();
@@ -163,8 +163,8 @@ impl<R> Outcome<R> {
     }
 }
 
-/// Runs the job: starts its threads, waits at the gate, lets them run, collects what they recorded. Where it is
-/// `helped`, threads that are none of ours make its calls.
+/// Runs the job: starts its threads, waits at the gate, lets them run, and collects their recordings. If the job is
+/// `helped`, threads of the C library make its calls, so the descriptor table stays shared.
 pub(crate) fn run<C: ThreadJob>(
     job: &C,
     context: &Context,
@@ -218,7 +218,7 @@ pub(crate) fn run<C: ThreadJob>(
     for result in results {
         let Some(recorded) = result? else { continue };
         for mode in [0, 1] {
-            // The thread that ends last has seen all of it.
+            // The thread that ends last has seen the CPU time of all.
             used[mode] = used[mode].max(recorded.usage[mode] - before[mode]);
             untimed[mode] += recorded.untimed[mode];
         }
@@ -229,10 +229,10 @@ pub(crate) fn run<C: ThreadJob>(
     Ok(outcome.simulate_usage(context.clock))
 }
 
-/// Reports now and then how far the job has come, until it is done. The threads that work take no part in it.
+/// Reports the job's progress at intervals until it is done. The working threads take no part in it.
 fn tell<C: ThreadJob>(job: &C, gate: &mut dyn Gate, done: impl Fn() -> bool) {
     let (mut slept, nap) = (Duration::ZERO, Duration::from_millis(10));
-    // A job without live progress is waited for without looking.
+    // Without live progress the loop ends at once and the caller just joins the threads.
     while job.live_progress().is_some() && !done() {
         thread::sleep(nap);
         slept += nap;
@@ -246,10 +246,10 @@ fn tell<C: ThreadJob>(job: &C, gate: &mut dyn Gate, done: impl Fn() -> bool) {
 struct Recorded<R> {
     recording: Recording,
     report: R,
-    /// CPU seconds of the process when the thread was done: before its files are closed and its memory is freed, which
-    /// is no part of the work.
+    /// CPU seconds of the process when the thread was done. Closing its files and freeing its memory come later and are
+    /// not counted.
     usage: [f64; 2],
-    /// CPU seconds of what the thread did while its clock stood still.
+    /// CPU seconds of the thread while its clock was stopped.
     untimed: [f64; 2],
 }
 
@@ -269,7 +269,7 @@ fn thread_main<C: ThreadJob>(
     if !shared.start.wait(None) {
         return Ok(None);
     }
-    // Tells the others at the end, however it ends: a panic must not leave the first thread waiting.
+    // Counts this thread as done, however it ends. A panic must not leave the first thread waiting.
     let done_guard = DoneGuard { shared, rank: recorder.rank };
     let mut result = job.run(&mut state, &mut recorder);
     if result.is_err() {
@@ -288,11 +288,13 @@ fn thread_main<C: ThreadJob>(
     Ok(Some(Recorded { recording: recorder.finish(), report: job.report(state), usage, untimed }))
 }
 
-/// Gives this thread a descriptor table of its own. In a shared one each call that takes a descriptor counts the file's
-/// users up and down, two atomic operations that a program of one thread is spared, and that threads would fight over.
+/// Gives this thread its own descriptor table. In a shared one each call that takes a descriptor changes the file's
+/// user count twice. A single-threaded program is spared these two atomic operations, and several threads would contend
+/// for them.
 fn own_descriptor_table() {
-    // SAFETY: descriptors that exist stay valid in the copy under their numbers. Those that this thread opens from here
-    // on never leave it: the state of a thread stays in it. Where it is refused, work is a little slower and as right.
+    // SAFETY: existing descriptors stay valid in the copy under their numbers. Those that this thread opens from here
+    // on never leave it, because the state of a thread stays in it. If the kernel refuses, the work is a little slower
+    // and still correct.
     unsafe { libc::unshare(libc::CLONE_FILES) };
 }
 
@@ -303,9 +305,9 @@ pub(crate) struct ThreadSync {
     pub(crate) failed: AtomicBool,
     /// Threads that have not finished their work.
     working: AtomicU32,
-    /// The work of the finished threads.
+    /// Bytes moved by the threads that have finished.
     pub(crate) bytes: AtomicU64,
-    /// The first thread, which waits for the others where a sync ends the timed stretch.
+    /// The first thread, which waits for the others if a sync ends the sample.
     pub(crate) first: OnceLock<Thread>,
 }
 
@@ -327,7 +329,7 @@ impl ThreadSync {
     }
 }
 
-/// Reports, when dropped, whether a thread is ready: also when it is not because of a panic.
+/// Reports, when dropped, whether a thread is ready, also after a panic.
 pub(crate) struct ReadyGuard<'s> {
     pub(crate) shared: &'s ThreadSync,
     pub(crate) ready: bool,
@@ -366,7 +368,7 @@ mod tests {
     use crate::workload::testing::{SIZING, task};
     use crate::{Step, Task, workload};
 
-    /// What each thread is told to do.
+    /// The behaviour of a thread in the test.
     #[derive(Clone, Copy, PartialEq)]
     enum Fate {
         Works,
@@ -392,7 +394,7 @@ mod tests {
             if self.0[*state as usize] == Fate::Fails {
                 return Err(EngineError::new("broken"));
             }
-            // Endless but for the failure of another thread, where there is one.
+            // With a failing thread, the others run until they see the failure.
             let laps = if self.0.contains(&Fate::Fails) { u64::MAX } else { 10 };
             (0..laps).take_while(|_| recorder.lap(Kind::Read, 1)).for_each(drop);
             Ok(())

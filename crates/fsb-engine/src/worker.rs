@@ -1,4 +1,4 @@
-//! Doing one step.
+//! Execution of one step.
 
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::task::{Gate, Measurement, Ready, Step, StepReport, Task, Units};
 use crate::workload::Job;
 use crate::{EngineError, fileset, workload};
 
-/// Does one step. The gate is asked by measure steps only.
+/// Performs one step. Only measure steps ask the gate.
 pub fn perform(task: &Task, gate: &mut dyn Gate) -> Result<StepReport, EngineError> {
     let job = workload::parse(&task.workload, &task.sizing).map_err(|error| EngineError::new(error.to_string()))?;
     let context = Context::new(task)?;
@@ -30,12 +30,12 @@ pub fn perform(task: &Task, gate: &mut dyn Gate) -> Result<StepReport, EngineErr
     }
 }
 
-/// Makes the files that the work needs, unless the backend touches none.
+/// Creates the files that the work needs, unless the backend touches none.
 pub(crate) fn prepare(job: &dyn Job, context: &Context) -> Result<(), EngineError> {
     if touches_files(job, context) { job.prepare(context) } else { Ok(()) }
 }
 
-/// Makes the files of all units, each in a directory of its own, and brings all of them onto the device together.
+/// Creates the files of all units, each in its own directory, and syncs all of them together.
 fn prepare_units(job: &dyn Job, context: &Context, units: Units) -> Result<(), EngineError> {
     if !touches_files(job, context) {
         return Ok(());
@@ -53,14 +53,14 @@ fn prepare_units(job: &dyn Job, context: &Context, units: Units) -> Result<(), E
     fileset::sync(&all)
 }
 
-/// Measures units one after another. The gate is asked for the first one: between them nobody waits.
+/// Measures units one after another. It asks the gate only before the first one and does not wait between units.
 fn measure_units(
     job: &dyn Job,
     context: &Context,
     units: Units,
     gate: &mut dyn Gate,
 ) -> Result<Vec<Measurement>, EngineError> {
-    /// Open for all that come after the first.
+    /// A gate that is open for all units after the first one.
     struct Open<'g>(&'g mut dyn Gate, bool);
     impl Gate for Open<'_> {
         fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
@@ -84,13 +84,13 @@ fn touches_files(job: &dyn Job, context: &Context) -> bool {
     context.backend(job.backend()).capabilities().real
 }
 
-/// Does a step that is not measured, and tells now and then how far it has come.
+/// Runs a step that is not measured, and reports its progress at intervals.
 fn told(
     context: &Context,
     gate: &mut dyn Gate,
     step: impl FnOnce() -> Result<(), EngineError> + Send,
 ) -> Result<(), EngineError> {
-    /// Wakes the thread that waits for the step, however it ends.
+    /// Wakes the thread that waits for the step, however the step ends.
     struct Ends<'e>(&'e AtomicBool, Thread);
     impl Drop for Ends<'_> {
         fn drop(&mut self) {
@@ -112,7 +112,7 @@ fn told(
             let _ends = ends;
             take(step)
         });
-        // Where no thread can be made the step is done without a word about its progress.
+        // If no thread can be started, the step runs without progress reports.
         let Ok(work) = work else { return take(step) };
         while !ended.load(Ordering::Acquire) {
             thread::park_timeout(progress::EVERY);

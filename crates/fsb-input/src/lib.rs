@@ -1,9 +1,9 @@
-//! Files that somebody else wrote, read within bounds.
+//! Reads user-supplied files within bounds.
 //!
-//! Whatever `fsb` is given to read may be a device that never ends, a pipe that nobody writes to, or a sparse file of an
-//! exabyte. Everything of that kind is opened here: regular files only (links to them are fine), without waiting, and
-//! with a limit on bytes and on the length of a line; and with the rights of whoever asked root. All errors are
-//! [`io::Error`]s whose text stands after `cannot read FILE: `.
+//! A user-supplied file may be a device that never ends, a pipe without a writer, or a sparse file of an exabyte. This
+//! crate opens all such files: regular files only (links to them are fine), without blocking, with a limit on bytes and
+//! on the length of a line. Under sudo, it uses the privileges of the invoking user. All errors are [`io::Error`]s
+//! whose text follows `cannot read FILE: `.
 //!
 //! [`remove_tree`] removes the directories that programs of the user leave, whatever their depth and permissions.
 #![forbid(unsafe_code)]
@@ -22,11 +22,11 @@ pub use open::{open, open_or_pipe};
 pub use rights::{Act, open_by, with_own_rights};
 pub use tree::remove_tree;
 
-/// The longest line of a journal, and the longest message of an agent. A trial on a recorded tree of a million files,
-/// whose shape stands in its parameters, takes some 20 MB; any other one a few kilobytes.
+/// The longest line of a journal, and the longest message of an agent. A trial on a recorded tree of a million files
+/// takes some 20 MB, because its parameters contain the shape of the tree. Any other trial takes a few kilobytes.
 pub const LONGEST_LINE: u64 = 64 << 20;
 
-/// Plans, scripts and workloads of people: more than this is none.
+/// The largest plan, script or workload file.
 pub const LARGEST_SCRIPT: u64 = 16 << 20;
 
 /// The record of a run: the order of 10,000 blocks takes some 50 MB.
@@ -38,17 +38,17 @@ pub const LARGEST_RESULT: u64 = 1 << 30;
 /// Kernels, and modules with their debug information.
 pub const LARGEST_BINARY: u64 = 4 << 30;
 
-/// The whole of a regular file of at most `most` bytes.
+/// Reads the whole of a regular file of at most `most` bytes.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_open(open(path)?, most)
 }
 
-/// The whole of a regular file of at most `most` bytes, which must be text.
+/// Reads the whole of a regular file of at most `most` bytes, which must be text.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     text(read(path, most)?)
 }
 
-/// Like [`read_text`], and a pipe that the shell made is read to its end, too.
+/// Like [`read_text`], but also reads a pipe of the shell to its end.
 pub fn read_text_or_pipe(path: &Path, most: u64) -> io::Result<String> {
     text(read_open(open_or_pipe(path)?, most)?)
 }
@@ -67,7 +67,7 @@ fn read_open(file: File, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads at most so many bytes; one more is an error, not an end, so that nothing is cut in silence.
+/// Reads at most a given number of bytes. One more byte is an error, not an end, so that no file is truncated silently.
 #[derive(Debug)]
 pub struct Bounded<R> {
     inner: R,
@@ -76,7 +76,7 @@ pub struct Bounded<R> {
 }
 
 impl<R> Bounded<R> {
-    /// At most `most` bytes of `inner`.
+    /// Reads at most `most` bytes of `inner`.
     pub fn new(inner: R, most: u64) -> Bounded<R> {
         Bounded { inner, most, left: most }
     }
@@ -88,14 +88,14 @@ impl<R: Read> Read for Bounded<R> {
             return if self.inner.read(&mut [0])? == 0 { Ok(0) } else { Err(too_large(self.most)) };
         }
         let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        // No reader returns more than it was given room for; one that did must not wrap the count.
+        // No reader returns more than it had room for. One that did must not wrap the count.
         let length = self.inner.read(&mut buffer[..most])?;
         self.left = self.left.saturating_sub(length as u64);
         Ok(length)
     }
 }
 
-/// What is said of a file that is larger than what it is read as can be.
+/// Returns the error for a file that is larger than its limit.
 pub fn too_large(most: u64) -> io::Error {
     let message = format!("it is larger than {} MiB, the most that is read", most >> 20);
     io::Error::new(io::ErrorKind::FileTooLarge, message)

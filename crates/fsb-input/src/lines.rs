@@ -22,17 +22,17 @@ pub struct Line<'a> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Lines of at most `most` bytes.
+    /// Returns the lines of `inner`, of at most `most` bytes each.
     pub fn new(input: R, most: u64) -> Lines<R> {
         Lines { input, most, buffer: Vec::new(), number: 0 }
     }
 
-    /// The number of the line that was read last, or that could not be read.
+    /// Returns the number of the line that was read last, or that could not be read.
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// The next line, or none at the end. A longer one is an error of the kind `FileTooLarge`.
+    /// Returns the next line, or `None` at the end. A longer line is an error of the kind `FileTooLarge`.
     pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
         self.number += 1;
         self.buffer.clear();

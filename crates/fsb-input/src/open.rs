@@ -1,4 +1,4 @@
-//! Opening without waiting, and only what ends.
+//! Opens files without blocking, and only files that end.
 
 use std::fs::{File, FileType, Metadata};
 use std::io;
@@ -17,11 +17,11 @@ pub fn open(path: &Path) -> io::Result<File> {
     open_as(path, |_, kind| kind.is_file())
 }
 
-/// Opens a regular file, or a pipe without a name: `<(command)`, and `/dev/stdin` behind a `|`. A named pipe is refused:
-/// opening one waits for whoever may never come.
+/// Opens a regular file, or a pipe without a name: `<(command)`, and `/dev/stdin` behind a `|`. A named pipe is
+/// refused, because opening one waits for a writer that may never come.
 pub fn open_or_pipe(path: &Path) -> io::Result<File> {
     let file = open_as(path, |file, kind| match file {
-        // Before it is open nobody can tell which kind of pipe it is, and opening does not wait.
+        // Before the open, the kind of a pipe is unknown, and the open does not block.
         None => kind.is_file() || kind.is_fifo(),
         Some(file) => kind.is_file() || (kind.is_fifo() && is_unnamed(file)),
     })?;
@@ -45,13 +45,13 @@ fn open_as(path: &Path, is_wanted: impl Fn(Option<&File>, FileType) -> bool) -> 
         Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
     };
     let file = if is_descriptor(path) { look_and_open()? } else { rights::open(look_and_open)? };
-    // Between the two, another file may have come in its place.
+    // Another file may have replaced it between the two calls.
     check(&file.metadata()?, |kind| is_wanted(Some(&file), kind))?;
     Ok(file)
 }
 
-/// Whether that is a descriptor of this process. Whoever started it has opened it already, and may have been root: the
-/// pipes of `sudo sh -c 'command | fsb compare a=/dev/stdin'` are.
+/// Returns whether the path names a descriptor of this process. The parent has opened it already, perhaps as root, like
+/// the pipe of `sudo sh -c 'command | fsb compare a=/dev/stdin'`.
 fn is_descriptor(path: &Path) -> bool {
     let numbered = ["/dev/fd/", "/proc/self/fd/"].iter().find_map(|place| path.to_str()?.strip_prefix(place));
     path == Path::new("/dev/stdin") || numbered.is_some_and(|number| number.parse::<u32>().is_ok())
@@ -119,7 +119,7 @@ mod tests {
         let mut file = open_or_pipe(&path).unwrap();
         let writing = std::thread::spawn(move || {
             let mut writer = writer;
-            // Reading waits for what comes late.
+            // The reader waits for late data.
             std::thread::sleep(std::time::Duration::from_millis(20));
             writer.write_all(b"results").unwrap();
         });

@@ -1,15 +1,15 @@
-//! With whose rights files are opened.
+//! The privileges that files are opened with.
 //!
-//! Root may read everything, and often reads for somebody who may not: what a message quotes of a file must not be of one
-//! that this user could not open. This crate knows no users; the program says once how work is done with the rights of
-//! whoever asked for it.
+//! Root may read everything, and often reads for a user who may not. A message must not quote a file that this user
+//! cannot open. This crate does not know users: the program sets once how to work with the privileges of the invoking
+//! user.
 
 use std::cell::Cell;
 use std::io;
 use std::sync::OnceLock;
 
-/// Does a piece of work with the rights of whoever asked root, and says who that is; with this process's own where nobody
-/// did.
+/// Runs a piece of work with the privileges of the invoking user, and returns that user's id. Without an invoking user,
+/// runs it with this process's own privileges and returns `None`.
 pub type Act = fn(&mut dyn FnMut()) -> io::Result<Option<u32>>;
 
 static ASKER: OnceLock<Act> = OnceLock::new();
@@ -18,14 +18,15 @@ thread_local! {
     static OWN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From now on all files are opened by `act`. The first call counts.
+/// Makes `act` open all files from now on. Only the first call has an effect.
 pub fn open_by(act: Act) {
     let _ = ASKER.set(act);
 }
 
-/// Does `work` with this process's own rights: it opens what the program itself made or found, and nobody named.
+/// Runs `work` with this process's own privileges. It opens files that the program itself created or found, not
+/// user-supplied ones.
 pub fn with_own_rights<T>(work: impl FnOnce() -> T) -> T {
-    /// Sets the flag back, however the work ends.
+    /// Restores the flag, however the work ends.
     struct Before(bool);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -36,7 +37,7 @@ pub fn with_own_rights<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Opens something with the rights of whoever asked for it.
+/// Opens something with the privileges of the invoking user.
 pub(crate) fn open<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let Some(act) = ASKER.get().filter(|_| !OWN.get()) else { return open() };
     let mut opened = None;

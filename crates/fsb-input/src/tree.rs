@@ -26,14 +26,14 @@ struct Level {
 
 /// Removes the directory `root` and everything below it.
 ///
-/// The depth is limited neither by the length of a path nor by the number of open files: at most four descriptors are open,
-/// and every name is relative to its directory. Symbolic links are removed and never followed. Directories of the calling
-/// user that lack permissions get them first.
+/// The depth is limited neither by the length of a path nor by the number of open files: at most four descriptors are
+/// open, and every name is relative to its directory. Symbolic links are removed and never followed. Directories of the
+/// calling user that lack permissions get them first.
 ///
 /// # Errors
 ///
-/// The first error of the kernel, or [`ErrorKind::Other`] if the tree is changed meanwhile; what was removed until then
-/// stays removed.
+/// The first error of the kernel, or [`ErrorKind::Other`] if the tree changes meanwhile. Files that were removed until
+/// then stay removed.
 pub fn remove_tree(root: &Path) -> io::Result<()> {
     let name = root.file_name().ok_or(ErrorKind::InvalidInput)?;
     let above = root.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -124,7 +124,7 @@ fn empty(directory: &OwnedFd) -> io::Result<Vec<CString>> {
     Ok(below)
 }
 
-/// Some file systems do not report the type in the directory itself.
+/// Returns whether an entry is a directory. Some file systems do not report the type in the directory itself.
 fn is_directory(directory: &OwnedFd, name: &CStr, reported: FileType) -> io::Result<bool> {
     if reported != FileType::Unknown {
         return Ok(reported == FileType::Directory);

@@ -1,4 +1,4 @@
-//! What the kernel answers, in words: its sentence with the error's name, for those who search for it.
+//! Texts of kernel errors: the system's message with the name of the error, which users can search for.
 
 use std::io;
 
@@ -6,7 +6,7 @@ macro_rules! names {
     ($($name:ident)*) => { &[$((libc::$name, stringify!($name))),*] };
 }
 
-/// The errors that file systems and devices answer with; others are shown by number.
+/// The errors that file systems and devices return. Other errors keep their number.
 static NAMES: &[(i32, &str)] = names! {
     EPERM ENOENT EINTR EIO ENXIO E2BIG EBADF EAGAIN ENOMEM EACCES EFAULT EBUSY EEXIST EXDEV ENODEV ENOTDIR EISDIR EINVAL
     ENFILE EMFILE ENOTTY ETXTBSY EFBIG ENOSPC ESPIPE EROFS EMLINK ERANGE EDEADLK ENAMETOOLONG ENOLCK ENOSYS ENOTEMPTY
@@ -14,7 +14,8 @@ static NAMES: &[(i32, &str)] = names! {
     ECONNREFUSED EHOSTDOWN EHOSTUNREACH EALREADY EINPROGRESS ESTALE EUCLEAN EREMOTEIO EDQUOT ENOMEDIUM ECANCELED
 };
 
-/// `No space left on device (ENOSPC)`.
+/// Returns the system's message with the name of the error: `No space left on device (ENOSPC)`. An error that has no
+/// name here is shown with its number.
 pub fn describe(number: i32) -> String {
     let text = io::Error::from_raw_os_error(number).to_string();
     // The standard library appends its own "(os error 28)"; people know the name better than the number.
@@ -38,7 +39,7 @@ pub fn name_in(message: &str) -> Option<&'static str> {
     named.or_else(numbered)
 }
 
-/// The same for an error of the standard library, which may not come from the kernel.
+/// Describes an error of the standard library. An error that is not from the kernel keeps its own message.
 pub fn describe_io(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), describe)
 }
@@ -46,8 +47,8 @@ pub fn describe_io(error: &io::Error) -> String {
 /// The command that allows more processes and threads.
 pub const MORE_PROCESSES: &str = "allow more processes and threads: ulimit -u, and pids.max of the cgroup";
 
-/// The command that raises the limit on open files, if that limit is the cause that a message names. Whatever else could not
-/// be opened is not to blame then: this advice replaces the advice about it.
+/// Returns the command that raises the limit on open files, or `None` if that limit is not the cause that `message`
+/// names. This advice replaces the advice about the file that could not be opened, because that file is not the cause.
 pub fn advice_on_limits(message: &str) -> Option<&'static str> {
     let names = |name: &str, number: i32| {
         message.contains(&format!("({name})")) || message.contains(&format!("(os error {number})"))
@@ -58,7 +59,8 @@ pub fn advice_on_limits(message: &str) -> Option<&'static str> {
     names("ENFILE", libc::ENFILE).then_some("raise the machine's limit on open files: sysctl fs.file-max")
 }
 
-/// [`describe_io`] of a thread or process that was not made, with the command that allows more of them.
+/// Describes the error of a thread or process that could not be created, with the command that allows more of them if
+/// their number is limited.
 pub fn describe_spawn(error: &io::Error) -> String {
     let described = describe_io(error);
     match error.raw_os_error() {

@@ -1,6 +1,7 @@
-//! The error that tells a user what failed, what was tried and what to do next. It crosses the agents' protocol.
+//! The error that tells a user what failed, which operation was tried and how to continue. It crosses the agents'
+//! protocol.
 //!
-//! `fsb-testbed` and `fsb-vm` have it under names of their own, so that it is seen where an error is from.
+//! `fsb-testbed` and `fsb-vm` have it under names of their own, which show the origin of an error.
 
 use std::fmt;
 
@@ -47,32 +48,33 @@ error_codes! {
     CONTROL_CONFLICT = "control/conflict", code::REQUEST, "Two controls exclude each other.", "Remove one of the controls.";
 }
 
-/// Whose fault it is, and so how the program ends.
+/// The party at fault, which decides the exit code of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// The request is wrong (exit code 2).
     Request,
-    /// The machine cannot: a tool, a kernel, a privilege or space is missing (exit code 3).
+    /// The machine lacks a tool, a kernel, a privilege or space (exit code 3).
     Machine,
     /// One target or trial failed; the others go on (exit code 4).
     Trial,
 }
 
-/// What failed, what was tried, what to do next. Parts that say nothing are empty.
+/// An error with the operation that was tried and advice to the user. Empty parts are not shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub struct Error {
-    /// Whose fault it is.
+    /// The party at fault.
     pub kind: Kind,
     /// The name of the [`ErrorCode`]; empty for the general code of the kind.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub code: String,
-    /// The subject of the error, for programs: `path`, `option`, `program`. Boxed, because every result carries the error.
+    /// The subject of the error, for programs: `path`, `option`, `program`. Boxed, because every result carries the
+    /// error.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fields: Box<Map<String, Value>>,
-    /// What failed.
+    /// The failure.
     pub what: String,
-    /// What was tried, with the answer.
+    /// The operation that was tried, and its error.
     #[serde(default)]
     pub tried: String,
     /// Advice to the user, unless a limit on open files is the cause.
@@ -105,22 +107,22 @@ impl Error {
         }
     }
 
-    /// A wrong request.
+    /// Returns the error of a wrong request.
     pub fn request(what: impl Into<String>) -> Self {
         Error::new(Kind::Request, what)
     }
 
-    /// Something that the machine cannot do.
+    /// Returns the error of a request that the machine cannot carry out.
     pub fn machine(what: impl Into<String>) -> Self {
         Error::new(Kind::Machine, what)
     }
 
-    /// Something that spoils one target or trial.
+    /// Returns the error of one target or trial.
     pub fn trial(what: impl Into<String>) -> Self {
         Error::new(Kind::Trial, what)
     }
 
-    /// The same with a code, which decides the exit code as well.
+    /// Sets the code, which also decides the exit code.
     pub fn coded(mut self, code: &'static ErrorCode) -> Self {
         code.name.clone_into(&mut self.code);
         self.kind = match code.exit {
@@ -131,19 +133,19 @@ impl Error {
         self
     }
 
-    /// The same with a field for programs.
+    /// Adds a field for programs.
     pub fn field(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.fields.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The same with what was tried.
+    /// Sets the operation that was tried, and its error.
     pub fn tried(mut self, tried: impl Into<String>) -> Self {
         self.tried = tried.into();
         self
     }
 
-    /// The same with what the user can do.
+    /// Sets the advice to the user.
     pub fn advice(mut self, advice: impl Into<String>) -> Self {
         self.advice = advice.into();
         self

@@ -1,9 +1,9 @@
-//! The little arithmetic in which suites say sizes: `size/8`, `min(10000, size/64K)`.
+//! The arithmetic of sizes in suites: `size/8`, `min(10000, size/64K)`.
 //!
-//! `size` is the size of the image. Whole numbers, `*` and `/` from left to right, `min` and `max`; nothing else, so
-//! that a suite stays a table and not a program.
+//! `size` is the size of the image. The language has whole numbers, `*` and `/` from left to right, `min` and `max`. It
+//! has nothing else, so that a suite stays a table and not a program.
 
-/// Why an expression has no value.
+/// The error of an expression that has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not a size: write a number such as 4K, or an expression such as size/8 or min(10000, size/64K)")]
 pub struct ExpressionError {
@@ -11,7 +11,7 @@ pub struct ExpressionError {
     pub text: String,
 }
 
-/// The value of `text` where the image has `size` bytes.
+/// Evaluates `text` for an image of `size` bytes.
 pub fn evaluate(text: &str, size: u64) -> Result<u64, ExpressionError> {
     let mut parser = Parser { rest: text, size };
     let value = parser.product(0);
@@ -26,7 +26,7 @@ struct Parser<'a> {
     size: u64,
 }
 
-/// Deeper nesting than this is garbage, and must not end the stack.
+/// The deepest nesting. The parser rejects deeper input, which could overflow the stack.
 const DEPTH: u32 = 16;
 
 impl Parser<'_> {

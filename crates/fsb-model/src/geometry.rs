@@ -89,8 +89,9 @@ impl GeometryDifference {
 }
 
 impl Geometry {
-    /// Returns the differences of this geometry from `expected`. Quantities that one of them lacks are not compared. Ratios of inodes
-    /// are compared with a tolerance of 10 %, because mkfs rounds the number of inodes up to whole blocks in each group.
+    /// Returns the differences of this geometry from `expected`. Quantities that one of them lacks are not compared.
+    /// Ratios of inodes are compared with a tolerance of 10 %, because mkfs rounds the number of inodes up to whole
+    /// blocks in each group.
     pub fn differences(&self, expected: &Geometry) -> Vec<GeometryDifference> {
         let quantities = [
             (Dimension::BlockSize, self.block_size, expected.block_size),

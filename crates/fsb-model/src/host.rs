@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Facts about the machine when the run started. Every field is what the kernel said, or absent where it said nothing.
+/// Facts about the machine when the run started. Every field holds the kernel's own value, and is absent if the kernel
+/// reports none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -37,65 +38,66 @@ pub struct HostManifest {
     pub mitigations: BTreeMap<String, String>,
     /// The clock source in use.
     pub clock_source: Option<String>,
-    /// The hypervisor, where there is one: a name, or `yes` where it does not say.
+    /// The hypervisor, if there is one: its name, or `yes` if it does not report a name.
     pub hypervisor: Option<String>,
-    /// The container manager, where there is one.
+    /// The container manager, if there is one.
     pub container: Option<String>,
-    /// Memory and CPU limits of our cgroup, as the files say them, by file.
+    /// Memory and CPU limits of the program's cgroup, by file, as the files hold them.
     pub cgroup_limits: BTreeMap<String, String>,
     /// `vm.dirty_*` and relatives.
     pub sysctls: BTreeMap<String, String>,
     /// This program's version.
     pub fsb_version: String,
-    /// The commit it was built from, where known.
+    /// The commit it was built from, if known.
     pub fsb_commit: Option<String>,
 }
 
-/// Which block device a name led to. Names are links and may lead elsewhere a moment later; numbers are given again.
+/// The block device that a name led to. A name is a link, which may lead elsewhere a moment later, and the kernel
+/// reuses numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DeviceId {
     /// Major number.
     pub major: u32,
     /// Minor number.
     pub minor: u32,
-    /// The kernel's count of disks: another one when the number was given to another disk, or a loop device to another
-    /// file. Absent before Linux 5.15.
+    /// The kernel's sequence number of the disk. It changes when the kernel gives the device number to another disk, or
+    /// a loop device another file. Absent before Linux 5.15.
     pub sequence: Option<u64>,
 }
 
-/// What a raw device did, one request at a time, past the page cache.
+/// The rates of a raw device with one request at a time, past the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceRates {
-    /// Bytes a second, read in 1 MiB one after the other.
+    /// Bytes per second of sequential reads of 1 MiB.
     pub read: f64,
-    /// Bytes a second, written in 1 MiB one after the other, not flushed.
+    /// Bytes per second of sequential writes of 1 MiB that are not flushed.
     pub write: f64,
-    /// Reads of 4 KiB a second, anywhere.
+    /// Random reads of 4 KiB per second.
     pub random_reads: f64,
-    /// Writes of 4 KiB a second, anywhere, each flushed.
+    /// Random writes of 4 KiB per second, each of them flushed.
     pub flushed_writes: f64,
 }
 
-/// A block device and what it stands on.
+/// A block device, with the devices beneath it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DeviceManifest {
     /// Kernel name: `sda1`, `loop3`.
     pub name: String,
-    /// Model and serial number, where the device tells them.
+    /// Model and serial number, if the device reports them.
     pub model: Option<String>,
-    /// Serial number or WWID: what a resume compares.
+    /// Serial number or WWID, which a resume compares.
     pub serial: Option<String>,
     /// Bytes.
     pub size_bytes: u64,
     /// First sector of a partition, in 512-byte sectors.
     pub partition_start: Option<u64>,
-    /// Files of its `queue` directory that bear on speed, by name.
+    /// Files of its `queue` directory that affect speed, by name.
     pub queue: BTreeMap<String, String>,
     /// The file system that holds a loop image: `ext4 on /dev/vda`.
     pub backing: Option<String>,
-    /// Devices beneath (the partition's disk, members, what holds the loop image).
+    /// Devices beneath: the partition's disk, the members, the device that holds the loop image.
     pub beneath: Vec<DeviceManifest>,
 }

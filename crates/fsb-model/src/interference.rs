@@ -55,8 +55,8 @@ impl Interference {
         }
     }
 
-    /// Replaces the words of trial schema versions 1 and 2 by the interference that they describe. Returns words that are
-    /// not known unchanged.
+    /// Replaces the words of trial schema versions 1 and 2 by the interference that they describe. Returns words that
+    /// are not known unchanged.
     #[must_use]
     pub fn upgraded(self) -> Interference {
         let Interference::Text(text) = &self else { return self };

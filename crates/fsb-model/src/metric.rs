@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units;
 
-/// Which way is good.
+/// The direction in which the metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -15,7 +15,7 @@ pub enum Better {
     Lower,
 }
 
-/// Base units only; people's units are made when a number is shown.
+/// A base unit. [`Unit::show`] converts values to units for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -33,7 +33,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The name used in JSON and CSV.
+    /// Returns the name in JSON and CSV.
     pub fn name(self) -> &'static str {
         match self {
             Unit::BytesPerSecond => "bytes_per_second",
@@ -44,7 +44,7 @@ impl Unit {
         }
     }
 
-    /// The value as people read it: `412 MiB/s`, `61.3 kop/s`, `12.0 ms`.
+    /// Returns the value as people read it: `412 MiB/s`, `61.3 kop/s`, `12.0 ms`.
     pub fn show(self, value: f64) -> String {
         match self {
             Unit::BytesPerSecond => format!("{}/s", units::show_bytes(value)),
@@ -56,14 +56,14 @@ impl Unit {
     }
 }
 
-/// What kind of thing a metric is: decides where it is listed.
+/// The role of a metric, which decides where it is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The speed that targets are compared by.
     Rate,
     /// A percentile or mean of the time of one operation.
     Latency,
-    /// What it cost beside time.
+    /// A cost besides time.
     Cost,
 }
 
@@ -74,9 +74,9 @@ pub struct MetricKind {
     pub name: &'static str,
     /// Its unit.
     pub unit: Unit,
-    /// Which way is good.
+    /// The direction in which the metric improves.
     pub better: Better,
-    /// Where it belongs.
+    /// Its role.
     pub role: Role,
     /// One line for `fsb list metrics`.
     pub about: &'static str,
@@ -150,7 +150,8 @@ metrics! {
     DEVICE_FLUSHES_PER_OPERATION = "device_flushes_per_operation", Count, Lower, Cost, "Cache flushes the device served, an operation.";
 }
 
-/// How the name of a rate ends that goes on until the target is at rest, after that of the same rate inside the clock.
+/// The suffix of the name of a rate that includes deferred work, up to the time when the target is idle. Before it is
+/// the name of the same rate inside the clock.
 pub const WITH_DEFERRED: &str = "_with_deferred";
 
 /// A measured value.
@@ -163,18 +164,18 @@ pub struct Metric {
     pub value: f64,
     /// The unit.
     pub unit: Unit,
-    /// Which way is good.
+    /// The direction in which the metric improves.
     pub better: Better,
 }
 
 impl MetricKind {
-    /// A value of this kind.
+    /// Returns a value of this kind.
     pub fn of(&self, value: f64) -> Metric {
         Metric { name: self.name.to_owned(), value, unit: self.unit, better: self.better }
     }
 }
 
-/// The registered kind of that name.
+/// Returns the registered kind of that name, or `None`.
 pub fn find(name: &str) -> Option<&'static MetricKind> {
     REGISTRY.iter().find(|kind| kind.name == name)
 }

@@ -1,6 +1,6 @@
-//! "Did you mean": the known name nearest to one that is not known.
+//! "Did you mean": finds the known name nearest to an unknown one.
 
-/// The known name that is closest to `name`, if one is close enough to be meant.
+/// Returns the known name that is closest to `name`, or `None` if none is close enough.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = name.to_lowercase();
     known
@@ -21,7 +21,7 @@ fn version_distance(a: &str, b: &str) -> u32 {
     digits.map_or(u32::MAX, |(a, b)| a.abs_diff(b))
 }
 
-/// `unknown WHAT 'name'` with the nearest known name, or all known names where none is near.
+/// Returns `unknown WHAT 'name'` with the nearest known name, or with all known names if none is near.
 pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     let shown = shortened(name);
     match nearest(name, known.clone()) {
@@ -36,10 +36,10 @@ pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a s
     }
 }
 
-/// Letters of what somebody wrote that a message repeats.
+/// The most characters of user input that a message repeats.
 const LONGEST: usize = 40;
 
-/// What somebody wrote, as a message repeats it: its beginning, where it is long.
+/// Returns user input as a message repeats it: long input is cut to its beginning.
 pub fn shortened(text: &str) -> std::borrow::Cow<'_, str> {
     match text.char_indices().nth(LONGEST) {
         None => text.into(),

@@ -1,4 +1,4 @@
-//! Where a plan is carried out: on this machine, or in a virtual machine with a kernel of its own.
+//! The place where a plan runs: this machine, or a virtual machine with its own kernel.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
-/// Where targets are made and measured.
+/// The place where targets are made and measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -22,7 +22,7 @@ impl Place {
     /// All places, the default first.
     pub const ALL: [Place; 2] = [Place::Host, Place::Vm];
 
-    /// Its name in plans and after `--in`.
+    /// Returns the name in plans and after `--in`.
     pub fn name(self) -> &'static str {
         match self {
             Place::Host => "host",
@@ -30,38 +30,37 @@ impl Place {
         }
     }
 
-    /// Whether it is this machine.
     pub(crate) fn is_host(&self) -> bool {
         *self == Place::Host
     }
 }
 
-/// A virtual machine as it is asked for.
+/// The requested size of a virtual machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VmSize {
-    /// Bytes of memory, all of them backed before the kernel starts.
+    /// Bytes of memory. All of it is backed before the kernel starts.
     pub memory: Bytes,
     /// Virtual processors.
     pub cpus: u32,
 }
 
-/// The virtual machine that a run was made in.
+/// The virtual machine in which a run was made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct VmRecord {
-    /// What QEMU says of its version.
+    /// The version that QEMU prints.
     pub qemu: String,
-    /// `kvm`, or `tcg` where processors are emulated.
+    /// `kvm`, or `tcg` if processors are emulated.
     pub accelerator: String,
-    /// How that was found out.
+    /// The evidence for the accelerator.
     pub acceleration: String,
     /// Bytes of memory.
     pub memory_bytes: u64,
     /// Virtual processors.
     pub cpus: u32,
-    /// `uname -r` of the machine around it.
+    /// `uname -r` of the host.
     pub host_kernel: String,
     /// The kernels that were booted, by their release.
     pub kernels: BTreeMap<String, VmKernel>,
@@ -72,12 +71,12 @@ pub struct VmRecord {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct VmKernel {
-    /// Its image on the machine around.
+    /// Its image on the host.
     pub image: String,
-    /// The name of its initramfs, which is a hash of what that holds.
+    /// The name of its initramfs, which is a hash of the content.
     pub initramfs: String,
-    /// The first 128 bits of the image's SHA-256, in hexadecimal digits. (Empty in records that are older.)
+    /// The first 128 bits of the image's SHA-256, in hexadecimal digits. Empty in older records.
     pub image_hash: String,
-    /// Those of the modules in the initramfs, by name.
+    /// The same hashes of the modules in the initramfs, by name.
     pub module_hashes: BTreeMap<String, String>,
 }

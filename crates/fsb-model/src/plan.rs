@@ -12,18 +12,19 @@ use crate::target::Target;
 use crate::units::Bytes;
 use crate::workload::WorkloadSpec;
 
-/// Fewer blocks than this are described, not judged.
+/// The fewest blocks that are judged. Fewer are only described.
 pub const FEWEST_BLOCKS_JUDGED: u32 = 5;
-/// More blocks than this are not made by `--budget` alone.
+/// The most blocks that `--budget` alone makes.
 pub const MOST_BLOCKS: u32 = 30;
-/// More blocks than this cannot be asked for.
+/// The most blocks that can be requested.
 pub const BLOCK_LIMIT: u32 = 10_000;
 
-/// Seconds that work lasts at least which is held until a journal was written: two commits of those that commit every five.
+/// The shortest duration, in seconds, of work that continues until a journal was written: two commits of journals that
+/// commit every five seconds.
 pub const SUSTAINED: f64 = 10.0;
 
-/// Seconds that the timed part of a visit should last where something reaches the device: the first tenths of a second
-/// of durable writes run at half speed.
+/// The duration, in seconds, of a sample of a sequential trial that reaches the device. The first tenths of a second of
+/// durable writes run at half speed.
 pub const VISIT: f64 = 2.0;
 
 fn full_scale() -> f64 {
@@ -34,12 +35,12 @@ fn is_full_scale(scale: &f64) -> bool {
     *scale == 1.0
 }
 
-/// How many blocks a run makes.
+/// The number of blocks that a run makes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Repetition {
-    /// As many blocks as fit the time, at most [`MOST_BLOCKS`].
+    /// As many blocks as the time allows, at most [`MOST_BLOCKS`].
     Budget {
         /// Seconds for the whole run.
         seconds: f64,
@@ -48,7 +49,7 @@ pub enum Repetition {
     Blocks {
         /// The number of measured blocks.
         blocks: u32,
-        /// Seconds for the whole run; absent without a bound.
+        /// Seconds for the whole run; absent for no limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seconds: Option<f64>,
     },
@@ -62,7 +63,7 @@ pub enum Repetition {
 }
 
 impl Repetition {
-    /// The time the run may take, where it is limited.
+    /// Returns the time that the run may take, or `None` if it is not limited.
     pub fn budget(&self) -> Option<Duration> {
         match *self {
             Repetition::Budget { seconds } | Repetition::Precision { seconds, .. } => {
@@ -73,32 +74,31 @@ impl Repetition {
     }
 }
 
-/// Everything that decides what a run does, resolved: nothing here depends on defaults any more.
+/// Everything that decides what a run does. All defaults are resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
     /// The name of the suite, or of the plan file.
     pub name: String,
-    /// What is compared, first the one that others are compared with.
+    /// The targets. The first one is the baseline.
     pub targets: Vec<Target>,
-    /// What is done.
+    /// The workloads.
     pub workloads: Vec<WorkloadSpec>,
-    /// Controls that were asked for, by name.
+    /// The requested controls, by name.
     #[serde(default)]
     pub controls: BTreeMap<String, String>,
-    /// How often.
+    /// The number of blocks.
     pub repetition: Repetition,
-    /// Seconds that a timed stretch should last: of a second or more, everything is measured in visits instead of in
-    /// rounds. Absent where that is not said: [`VISIT`] for visits where something reaches the device, and shorter ones
-    /// for rounds.
+    /// Seconds that a sample should last. From 1 second on, everything is measured in sequential trials instead of
+    /// rounds. If absent, it is [`VISIT`] for sequential trials that reach the device, and shorter for rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stretch: Option<f64>,
-    /// Decides the order of everything and every byte of data.
+    /// The seed, which decides the order of everything and every byte of data.
     pub seed: u64,
     /// Targets take turns on the whole medium, though they could be measured side by side.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_at_a_time: bool,
-    /// One of the targets is to be chosen; absent where all are compared.
+    /// The race that chooses one of the targets; absent if all are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub race: Option<Race>,
     /// Targets that weaken durability may win against targets that do not.
@@ -110,46 +110,49 @@ pub struct Plan {
     pub mkfs_defaults: bool,
     /// Size of the image that a medium is made of; suites scale with it.
     pub size: Bytes,
-    /// What sizes of files, the image and the memory limit were multiplied with; they stand here as they are then.
+    /// The factor that sizes of files, the image and the memory limit were multiplied with. The plan holds the
+    /// products.
     #[serde(default = "full_scale", skip_serializing_if = "is_full_scale")]
     pub scale: f64,
-    /// Where images live.
+    /// The directory of images.
     pub dir: PathBuf,
     /// The smallest ratio that matters, 0.03 for 3 %.
     pub theta: f64,
-    /// Block devices whose content the user gave up.
+    /// Block devices whose content the user allowed to be destroyed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wipe: Vec<PathBuf>,
-    /// Whom the workers run as.
+    /// The user that the workers run as.
     #[serde(default)]
     pub identity: Identity,
-    /// Where it is carried out.
+    /// The place where the plan runs.
     #[serde(default, rename = "in", skip_serializing_if = "Place::is_host")]
     pub place: Place,
-    /// Kernels of the virtual machine, as they were named; the machine's own or the newest where there is none.
+    /// Kernels of the virtual machine, as the user named them. If empty, it is the machine's own kernel or the newest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<String>,
-    /// The virtual machine, where there is one.
+    /// The virtual machine, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<VmSize>,
-    /// What commands see as their root in the virtual machine, read-only: a directory of this one. Absent where none runs.
+    /// A directory of this machine that commands in the virtual machine see as their root, read-only. Absent if no
+    /// command runs there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
 }
 
 impl Plan {
-    /// Targets of a block: all of them, or as many as a heat of a race has places.
+    /// Returns the number of targets in a block: all of them, or as many as a race round has slots.
     pub fn at_once(&self) -> usize {
         let places = self.race.as_ref().map_or(usize::MAX, |race| race.places as usize);
         self.targets.len().min(places)
     }
 
-    /// Seconds that a timed stretch of a workload was asked to last, by itself or by the plan.
+    /// Returns the seconds that the workload, or else the plan, asks a sample to last.
     pub fn stretch_of(&self, workload: &WorkloadSpec) -> Option<f64> {
         self.held(workload).or_else(|| workload.stretch.map(|stretch| stretch.0)).or(self.stretch)
     }
 
-    /// Seconds that a workload lasts at least which is held until a journal was written.
+    /// Returns the least seconds of a workload that continues until a journal was written, or `None` for other
+    /// workloads.
     pub fn held(&self, workload: &WorkloadSpec) -> Option<f64> {
         workload.sustain.map(|_| workload.stretch.map_or(SUSTAINED, |stretch| stretch.0))
     }

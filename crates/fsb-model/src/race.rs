@@ -1,37 +1,38 @@
-//! A race: many targets of which one is to be chosen, measured in heats of a few.
+//! A race: it chooses one of many targets, and measures a few of them in each round.
 
 use serde::{Deserialize, Serialize};
 
-/// What makes a plan a race. Its targets are the candidates, the first one the reference that is in every heat.
+/// The parameters of a race. The plan's targets are the candidates. The first one is the baseline, which is in every
+/// race round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Race {
-    /// Targets of a heat at most, the reference included: so many are ready at once.
+    /// The most targets of a race round, the baseline included. All of them are ready at the same time.
     pub places: u32,
     /// The probability with which the answer may be worse than the best by more than the plan's θ.
     pub error: f64,
-    /// What the targets are, in their order.
+    /// Descriptions of the targets, in their order.
     pub candidates: Vec<Candidate>,
-    /// Candidates that were not raced, and why: what this kernel or the tools refuse.
+    /// Candidates that this kernel or the tools refuse, with the reasons. They are not raced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refused>,
-    /// Heats of a first stage that are fixed beforehand, by the places of their targets in the plan: what options contribute
-    /// is told from these alone.
+    /// Race rounds of the first stage, which are fixed beforehand, as places of their targets in the plan. The effects
+    /// of options are estimated from these rounds alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_stage: Vec<Vec<u32>>,
-    /// The options whose effects are asked for.
+    /// The options whose effects are estimated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub factors: Vec<Factor>,
 }
 
-/// A candidate beside its target.
+/// The description of a candidate, besides its target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Candidate {
-    /// Why it may be faster, or what it is.
+    /// The reason why it may be faster, or a description.
     pub why: String,
-    /// What may be lost with it; absent where nothing is that the defaults keep.
+    /// The data that may be lost with it; absent if it keeps all data that the defaults keep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<String>,
 }
@@ -42,18 +43,18 @@ pub struct Candidate {
 pub struct Refused {
     /// The target's name.
     pub name: String,
-    /// What refused it, and why.
+    /// The tool or kernel that refused it, and the reason.
     pub why: String,
 }
 
-/// An option whose effect is asked for.
+/// An option whose effect is estimated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Factor {
-    /// As it is written behind the file system's name.
+    /// The option as it is written after the file system's name.
     pub option: String,
     /// Places in the plan of the targets that have it, among those of the first stage.
     pub with: Vec<u32>,
-    /// Of those that do not.
+    /// Places of the targets of the first stage that do not have it.
     pub without: Vec<u32>,
 }

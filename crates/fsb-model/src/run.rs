@@ -30,65 +30,66 @@ pub struct RunRecord {
     pub plan: Plan,
     /// The plan's cells, in the plan's order.
     pub cells: Vec<Cell>,
-    /// How much each cell does in a trial, by label; empty until warm-up fixed it.
+    /// The amount of work of each cell in a trial, by label; empty until warm-up fixes it.
     #[serde(default)]
     pub amounts: BTreeMap<String, Amount>,
-    /// How many blocks the run set out to make; absent until warm-up fixed it.
+    /// The number of planned blocks; absent until warm-up fixes it.
     #[serde(default)]
     pub blocks_planned: Option<u32>,
-    /// The rule by which the run ends; absent until warm-up fixed it.
+    /// The rule by which the run ends; absent until warm-up fixes it.
     #[serde(default)]
     pub stopping_rule: Option<StoppingRule>,
-    /// Whether targets are measured side by side; absent in records of versions that had no parts.
+    /// Whether targets are measured side by side; absent in records of versions without slices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
-    /// How each cell that is measured in rounds is, by label; empty until warm-up fixed it. Other cells are measured in
-    /// visits, each as its amount says.
+    /// The rounds of each cell that is measured in rounds, by label; empty until warm-up fixes them. Other cells are
+    /// measured in sequential trials, each with its amount.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rounds: BTreeMap<String, Rounds>,
-    /// Of cells that are measured in rounds, by label, the parameters that a unit has otherwise than the whole: a unit's own file
-    /// is smaller than the workload's. Two runs did the same work where their units are the same.
+    /// For each cell that is measured in rounds, by label: the parameters of a unit that differ from those of the whole
+    /// workload, because a unit's own file is smaller. Two runs did the same work if their units are the same.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub units: BTreeMap<String, Params>,
-    /// After how many blocks results are looked at, fixed before the first one: a cell may end at a look. Empty where
-    /// the number of blocks was fixed beforehand.
+    /// The numbers of blocks after which results are analysed, fixed before the first block. A cell may end at an
+    /// interim analysis. Empty if the number of blocks is fixed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<u32>,
     /// The order of each block begun.
     #[serde(default)]
     pub order: Vec<BlockOrder>,
-    /// One entry a start or resume.
+    /// One entry per start or resume.
     #[serde(default)]
     pub segments: Vec<Segment>,
     /// The machine.
     #[serde(default)]
     pub host: HostManifest,
-    /// What the media were, by their text.
+    /// The media, by their text.
     #[serde(default)]
     pub media: BTreeMap<String, MediumRecord>,
-    /// What the raw devices beneath did just before they were formatted, by block and target.
+    /// The rates of the raw devices beneath, measured just before they were formatted, by block and target.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices_probed: BTreeMap<u32, BTreeMap<String, DeviceRates>>,
-    /// The geometry that the plan's mkfs commands give a disk of [`LARGE_DISK`](crate::geometry::LARGE_DISK) bytes, by target; a target is missing
-    /// where it is unknown.
+    /// The geometry that the plan's mkfs commands give a disk of [`LARGE_DISK`](crate::geometry::LARGE_DISK) bytes, by
+    /// target; a target is missing where it is unknown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub large_disk: BTreeMap<String, Geometry>,
-    /// What the targets turned out to be, by name.
+    /// The targets as they were made, by name.
     #[serde(default)]
     pub targets: BTreeMap<String, TargetRecord>,
-    /// What the controls of the run did, by name; those of visits stand with the targets.
+    /// The effects of the controls of the run, by name. Those of a target's controls are in its record.
     #[serde(default)]
     pub controls: BTreeMap<String, ControlRecord>,
-    /// The memory that was touched before the first block; absent where none had to be.
+    /// The memory that was touched before the first block; absent if none was touched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryTouched>,
-    /// Labels of the cells that allocate memory while they are measured, so that memory that was not touched affects them.
+    /// Labels of the cells that allocate memory while they are measured, so that memory that was not touched affects
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory_cells: Vec<String>,
     /// Conditions that the reader must know.
     #[serde(default)]
     pub warnings: Vec<Warning>,
-    /// The virtual machine that it was made in; absent where it was made on the machine itself.
+    /// The virtual machine in which it was made; absent if it was made on the machine itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<VmRecord>,
     /// Processors were emulated, which inflates CPU cost against I/O: a functional run, whose numbers judge nothing.
@@ -97,7 +98,8 @@ pub struct RunRecord {
     /// The reason why no more blocks were made; absent until the run is complete.
     #[serde(default, alias = "finished")]
     pub stop_reason: Option<StopReason>,
-    /// Which devices the plan's names led to when this process resolved them, once. Not stored: numbers last for a boot.
+    /// The devices that the plan's names led to when this process resolved them, once. They are not stored, because
+    /// device numbers are valid for one boot.
     #[serde(skip)]
     pub devices: BTreeMap<PathBuf, DeviceId>,
     /// Fields of newer minor versions, kept as found.
@@ -105,7 +107,7 @@ pub struct RunRecord {
     pub extra: Map<String, Value>,
 }
 
-/// In which order a block visited targets and cells.
+/// The order in which a block measured targets and cells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockOrder {
@@ -115,28 +117,28 @@ pub struct BlockOrder {
     pub targets: Vec<String>,
     /// Labels of cells, the same for all targets of the block.
     pub cells: Vec<String>,
-    /// Which part of the medium each target has, in the order of `targets`; empty where each has the whole.
+    /// The slice of the medium that each target has, in the order of `targets`; empty if each has the whole medium.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<u32>,
 }
 
 impl BlockOrder {
-    /// The part that a target has; absent where it has the whole.
+    /// Returns the slice of a target, or `None` if it has the whole medium.
     pub fn part_of(&self, target: &str) -> Option<u32> {
         self.parts.get(self.targets.iter().position(|name| name == target)?).copied()
     }
 }
 
-/// Where the targets of a block are.
+/// The placement of the targets of a block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
-    /// All at once, each on its part of the medium, or in its directory.
+    /// All at once, each on its slice of the medium or in its directory.
     SideBySide {
-        /// Equal parts that targets rotate over; 0 where the targets are directories or nothing is real.
+        /// Equal slices that targets rotate over; 0 if the targets have no medium to divide.
         parts: u32,
-        /// Bytes of a part; of the image where there are none.
+        /// Bytes of a slice, or of the image if there are no slices.
         part_bytes: u64,
     },
     /// One after the other, each on the whole medium.
@@ -188,7 +190,7 @@ pub enum PlacementReason {
 }
 
 impl Placement {
-    /// How many parts the medium is divided into, and their bytes; absent where targets have the whole.
+    /// Returns the number of slices of the medium and their bytes, or `None` if targets have the whole medium.
     pub fn divided(&self) -> Option<(u32, u64)> {
         match *self {
             Placement::SideBySide { parts, part_bytes } if parts > 1 => Some((parts, part_bytes)),
@@ -197,15 +199,15 @@ impl Placement {
     }
 }
 
-/// How a cell is measured in a block: fixed after warm-up, the same for all targets.
+/// The rounds of a cell in a block: fixed after warm-up, the same for all targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rounds {
     /// Rounds that count.
     pub rounds: u32,
-    /// Units of a stretch.
+    /// Units of a sample.
     pub units: u32,
-    /// Whether one more round comes first that does not count.
+    /// Whether one more round, which does not count, comes first.
     #[serde(default = "leads_in", skip_serializing_if = "is_leading_in")]
     pub lead_in: bool,
 }
@@ -218,7 +220,7 @@ fn is_leading_in(lead_in: &bool) -> bool {
     *lead_in
 }
 
-/// A stretch of a run without interruption.
+/// A part of a run without interruption.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Segment {
@@ -230,7 +232,7 @@ pub struct Segment {
     pub fsb_version: String,
     /// RFC 3339 in UTC.
     pub started: String,
-    /// RFC 3339 in UTC; absent where it was killed.
+    /// RFC 3339 in UTC; absent if the run was killed.
     #[serde(default)]
     pub ended: Option<String>,
 }
@@ -240,20 +242,20 @@ pub struct Segment {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MediumRecord {
-    /// The block device, and what it stands on.
+    /// The block device, with the devices beneath it.
     pub device: DeviceManifest,
-    /// Whether the loop device bypasses the host's page cache; absent where it is no loop device.
+    /// Whether the loop device bypasses the host's page cache; absent for other devices.
     pub direct: Option<bool>,
     /// Bytes written over it before the first block, and how.
     pub filled: Option<String>,
-    /// In few words, for the line under the table: `loop 2 GiB, direct`.
+    /// A short description for the line under the table: `loop 2 GiB, direct`.
     pub summary: String,
-    /// Why targets on it are not judged: `members of raid0:loop+loop share one disk`.
+    /// The reason why targets on it are not judged: `members of raid0:loop+loop share one disk`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unjudged: Option<String>,
 }
 
-/// Memory that a virtual machine's hypervisor was made to back before anything was measured.
+/// Memory that was touched before the first trial, so that the hypervisor of a virtual machine backs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryTouched {
@@ -267,19 +269,19 @@ pub struct MemoryTouched {
 }
 
 impl MemoryTouched {
-    /// Memory that stays backed once it is touched.
+    /// Returns a record of memory that stays backed once it is touched.
     pub fn of(needed: u64, touched: u64) -> MemoryTouched {
         MemoryTouched { needed, touched, reported: false }
     }
 
-    /// Whether all that the run may need was touched, and stays backed.
+    /// Returns whether all memory that the run may need was touched, and stays backed.
     pub fn is_complete(self) -> bool {
         self.touched >= self.needed && !self.reported
     }
 }
 
 impl RunRecord {
-    /// The interim analyses of this run and how it ended.
+    /// Returns the interim analyses of this run and how it ended.
     pub fn analyses(&self) -> Analyses {
         let last_block = self.order.iter().map(|order| order.block).max().unwrap_or(0);
         // Without planned analyses, a run that is to reach a precision is analysed after each block.
@@ -291,13 +293,13 @@ impl RunRecord {
         }
     }
 
-    /// The memory that was touched, where it was too little for this cell: its first use of a page may then wait for the
-    /// hypervisor.
+    /// Returns the memory that was touched, if it was too little for this cell: its first use of a page may then wait
+    /// for the hypervisor.
     pub fn memory_lacking(&self, label: &str) -> Option<MemoryTouched> {
         self.memory.filter(|memory| !memory.is_complete() && self.memory_cells.iter().any(|cell| cell == label))
     }
 
-    /// Why this run gives numbers but no ranks, verdicts or findings; absent where it gives them.
+    /// Returns the reason why this run gives numbers but no ranks, verdicts or findings, or `None` if it gives them.
     pub fn unjudged(&self) -> Option<String> {
         if self.emulated {
             return Some("emulated: a functional run".to_owned());
@@ -307,7 +309,8 @@ impl RunRecord {
         targets?.into_iter().next()
     }
 
-    /// Why this target is not ranked beside others: its medium is none that a file system could be judged on.
+    /// Returns the reason why this target is not ranked beside others, which is that its medium cannot show the speed
+    /// of a file system. Returns `None` if it is ranked.
     pub fn unjudged_target(&self, target: &Target) -> Option<String> {
         let medium = target.file_system()?.medium.to_string();
         self.media.get(&medium)?.unjudged.clone()
@@ -330,25 +333,26 @@ pub struct TargetRecord {
     /// The geometry of the file system that was made; absent where its tools do not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub geometry: Option<Geometry>,
-    /// The reasons why synced data may be lost or damaged in a crash that the file system's defaults survive; empty for a safe target.
+    /// The reasons why synced data may be lost or damaged in a crash that the file system's defaults survive; empty for
+    /// a safe target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub risks: Vec<Risk>,
-    /// Mount options that were asked for.
+    /// The requested mount options.
     pub requested_options: Vec<String>,
     /// Mount options in effect, from mountinfo.
     pub mount_options: Vec<String>,
-    /// The driver that served it, where it is not the one named: `ext4` for ext2.
+    /// The driver that served it, if it is not the one named: `ext4` for ext2.
     pub driver: Option<String>,
     /// The medium's text.
     pub medium: Option<String>,
-    /// What a reader should know: `directory: no remount`.
+    /// Facts for the reader: `directory: no remount`.
     pub notes: Vec<String>,
-    /// Why nothing could be measured on it.
+    /// The reason why nothing could be measured on it.
     pub failed: Option<String>,
-    /// Why this machine cannot make it, where the plan expects that some cannot.
+    /// The reason why this machine cannot make it, if the plan marks it as optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
-    /// What the controls of its visits did, by name.
+    /// The effects of its controls, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub controls: BTreeMap<String, ControlRecord>,
     /// Release of the kernel that it was measured on, in a virtual machine.
@@ -366,14 +370,14 @@ pub struct Risk {
     pub loss: String,
 }
 
-/// What a control was asked to do and did.
+/// The requested and the observed value of a control.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ControlRecord {
-    /// What was asked.
+    /// The requested value.
     pub requested: String,
-    /// What was seen.
+    /// The observed value.
     pub observed: String,
     /// Whether it took effect.
     pub effective: bool,

@@ -1,7 +1,7 @@
-//! Sets: trials that belong together, ours or imported from another tool.
+//! Sets: trials that belong together, of fsb or imported from another tool.
 //!
-//! A [`Set`] holds [`Run`]s: one execution of a foreign tool, or one block of a run of ours. A run holds
-//! [`Series`], one a column of a foreign table, and every value of a series knows the line that it came from.
+//! A [`Set`] holds [`Run`]s: one execution of a foreign tool, or one block of a run of fsb. A run holds [`Series`], one
+//! per column of a foreign table. Every value of a series records its line in the file.
 
 use std::collections::BTreeMap;
 
@@ -10,77 +10,77 @@ use serde::{Deserialize, Serialize};
 use crate::metric::{Better, Unit};
 use crate::stop::Analyses;
 
-/// Trials that belong together: five runs of one tool on one file system, or one target of one of our runs.
+/// Trials that belong together: five runs of one tool on one file system, or one target of one run of fsb.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Set {
     /// The name in tables, unique in a comparison.
     pub name: String,
-    /// Sets with the same pairing are compared block by block: they took turns in one run of ours.
+    /// Sets with the same pairing are compared block by block, because they took turns in one run of fsb.
     pub pairing: Option<String>,
-    /// The interim analyses of the run that it is of.
+    /// The interim analyses of its run.
     #[serde(default)]
     pub analyses: Analyses,
-    /// In the order of the files, or of the blocks.
+    /// The runs, in the order of the files or of the blocks.
     pub runs: Vec<Run>,
 }
 
-/// One execution of a tool, or one block of a run of ours. Blocks with the same path are of one run.
+/// One execution of a tool, or one block of a run of fsb. Blocks with the same path are of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// The tool in lower case: `iozone`, `fio`, `bonnie++`, `postmark`, `filebench`, `fsb`.
     pub tool: String,
     /// Its version as printed, without decoration: `3.471`.
     pub version: Option<String>,
-    /// The command line that made it, where the tool records it.
+    /// The command line that made it, if the tool records it.
     pub command: Option<String>,
     /// The file that it was read from, as given.
     pub path: String,
-    /// The block, for runs of ours.
+    /// The block, for runs of fsb.
     pub block: Option<u32>,
-    /// The part of the medium that the target had in that block, where targets exchange parts.
+    /// The slice of the medium that the target had in that block, if targets exchange slices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<u32>,
-    /// The sessions (boot and UTC day) that it was made in; empty where nothing tells. Runs of one session share the state of
+    /// The sessions (boot and UTC day) in which it was made; empty if unknown. Runs of one session share the state of
     /// the machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<String>,
-    /// The resolution of the tool's clock in seconds, where it says so: shorter times are quantised.
+    /// The resolution of the tool's clock in seconds, if the tool reports it. Shorter times are quantised.
     pub clock_resolution: Option<f64>,
     /// The values.
     pub series: Vec<Series>,
-    /// By workload, the squared standard error of the logarithm of its rate, from the samples of the block; a workload with one
-    /// sample is missing.
+    /// By workload, the squared standard error of the logarithm of its rate, from the samples of the block; a workload
+    /// with one sample is missing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub within: BTreeMap<String, f64>,
-    /// Latencies as counts a time.
+    /// Latencies as counts per duration.
     pub histograms: Vec<Histogram>,
-    /// What was wrong with the file without making it useless.
+    /// Problems of the file that do not make it useless.
     pub warnings: Vec<Remark>,
 }
 
 /// The values of one operation in one metric: a column of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// What makes it another thing than the same operation elsewhere: fio's job, our cell. Absent where a tool has no
-    /// such name.
+    /// The name that distinguishes it from the same operation elsewhere: fio's job, fsb's cell. Absent if the tool has
+    /// no such name.
     pub workload: Option<String>,
-    /// What is done to a file: `write`, `random_read`, `create`.
+    /// The operation on a file: `write`, `random_read`, `create`.
     pub operation: String,
-    /// The metric, one of [`crate::metric::REGISTRY`] where it fits.
+    /// The metric: one of [`crate::metric::REGISTRY`] if one fits.
     pub metric: String,
     /// The unit that values are stored in.
     pub unit: Unit,
-    /// Which way is good.
+    /// The direction in which the metric improves.
     pub better: Better,
     /// The unit that values were found in, as the tool writes it: `kB/s`.
     pub found_unit: String,
     /// The values.
     pub points: Vec<Point>,
-    /// Places where the tool printed something that is no value.
+    /// Places where the tool printed no value.
     pub gaps: Vec<Gap>,
 }
 
-/// One value and where it stood.
+/// One value and its place in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Bytes of the file; absent where the tool has no such parameter.
@@ -93,7 +93,7 @@ pub struct Point {
     pub line: u32,
 }
 
-/// A place without a value, and why.
+/// A place without a value, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// Bytes of the file.
@@ -102,11 +102,11 @@ pub struct Gap {
     pub record_size: Option<u64>,
     /// The line of the file, from 1.
     pub line: u32,
-    /// Why there is no value.
+    /// The reason.
     pub why: GapReason,
 }
 
-/// Why a tool printed no value.
+/// The reason why a tool printed no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GapReason {
@@ -129,17 +129,17 @@ pub struct Histogram {
     pub bins: Vec<(u64, u64)>,
 }
 
-/// Something to say about a file.
+/// A remark about a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remark {
-    /// The line, from 1, where it concerns one.
+    /// The line, from 1, if the remark is about one.
     pub line: Option<u32>,
-    /// What was found and what was made of it.
+    /// The finding, and how the import treated it.
     pub text: String,
 }
 
 impl GapReason {
-    /// In words.
+    /// Returns the reason in words.
     pub fn words(self) -> &'static str {
         match self {
             GapReason::BelowClock => "below the clock's resolution",

@@ -1,18 +1,19 @@
 //! The shape of a tree of files: its directories and the sizes of its files, without names and contents.
 //!
-//! Written as text it fits a plan and a record of a run: directories stand in an order in which parents come first, each
-//! as `parent:size,size`, separated by `;`. The first one is the tree itself and has no parent: `-:100,200;0:;1:4096`.
+//! Its text form fits a plan and the record of a run. Parents come before their children. Each directory is written as
+//! `parent:size,size`, and `;` separates directories. The first one is the tree itself and has no parent:
+//! `-:100,200;0:;1:4096`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// More files and directories than this are refused: a record must stay readable.
+/// The most files and directories. Larger shapes are refused, so that a record stays readable.
 pub const MOST_ENTRIES: usize = 1_000_000;
 
 /// A directory of a tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directory {
-    /// The number of the directory that it lies in; of no meaning to the first one.
+    /// The number of the parent directory; without meaning for the first one.
     pub parent: usize,
     /// Bytes of each of its files.
     pub files: Vec<u64>,
@@ -24,7 +25,7 @@ pub struct Shape {
     directories: Vec<Directory>,
 }
 
-/// A text that is no shape.
+/// The error of a text that is not a shape.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}; a shape is written as '-:100,200;0:;1:4096'")]
 pub struct ShapeError(String);
@@ -36,27 +37,27 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// All directories, the tree itself first.
+    /// Returns all directories, the tree itself first.
     pub fn directories(&self) -> &[Directory] {
         &self.directories
     }
 
-    /// Adds a directory to one that is there: its number.
+    /// Adds a directory to an existing one and returns its number.
     ///
     /// # Panics
     ///
-    /// Where there is no directory `parent`.
+    /// Panics if the directory `parent` does not exist.
     pub fn add_directory(&mut self, parent: usize) -> usize {
         assert!(parent < self.directories.len(), "directory {parent} is there");
         self.directories.push(Directory { parent, files: Vec::new() });
         self.directories.len() - 1
     }
 
-    /// Adds a file of `size` bytes to a directory that is there.
+    /// Adds a file of `size` bytes to an existing directory.
     ///
     /// # Panics
     ///
-    /// Where there is no such directory.
+    /// Panics if the directory does not exist.
     pub fn add_file(&mut self, directory: usize, size: u64) {
         self.directories[directory].files.push(size);
     }
@@ -70,27 +71,27 @@ impl Shape {
         }
     }
 
-    /// Bytes of all files.
+    /// Returns the bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.sizes().fold(0, u64::saturating_add)
     }
 
-    /// The number of files.
+    /// Returns the number of files.
     pub fn files(&self) -> u64 {
         self.directories.iter().map(|directory| directory.files.len() as u64).sum()
     }
 
-    /// Files and directories, without the tree itself.
+    /// Returns the number of files and directories, without the tree itself.
     pub fn entries(&self) -> u64 {
         self.files() + self.directories.len() as u64 - 1
     }
 
-    /// The sizes of all files, directory by directory.
+    /// Returns the sizes of all files, directory by directory.
     pub fn sizes(&self) -> impl Iterator<Item = u64> {
         self.directories.iter().flat_map(|directory| directory.files.iter().copied())
     }
 
-    /// The same tree with files of other sizes.
+    /// Returns the same tree with files of other sizes.
     pub fn with_sizes(mut self, change: impl Fn(u64) -> u64) -> Shape {
         for size in self.directories.iter_mut().flat_map(|directory| &mut directory.files) {
             *size = change(*size);

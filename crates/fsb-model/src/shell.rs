@@ -1,10 +1,10 @@
-//! Words as a shell takes them back.
+//! Quotes words so that a shell reads them back.
 
-/// A word, in quotes only where it needs them.
+/// Returns a word, in quotes only if it needs them.
 ///
-/// Unlike [`shlex::try_quote`] it leaves `=`, `,`, `:`, `%` and `@` alone: they mean something only at the beginning of
-/// a command, where no word of ours stands, and options such as `barrier=0` read better bare. A word with a zero byte is
-/// none that a program was ever given; it is shown as it is.
+/// Unlike [`shlex::try_quote`] it does not quote `=`, `,`, `:`, `%` and `@`. They have a meaning only at the beginning
+/// of a command, where fsb puts no such word, and options such as `barrier=0` are easier to read without quotes. A word
+/// with a zero byte cannot be an argument of a program, and is returned unchanged.
 pub fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=,.@/+:%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -13,7 +13,7 @@ pub fn word(text: &str) -> String {
     shlex::try_quote(text).map_or_else(|_| text.to_owned(), |quoted| quoted.into_owned())
 }
 
-/// Words with a blank between them.
+/// Joins words with blanks.
 pub fn line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(word).collect::<Vec<_>>().join(" ")
 }

@@ -73,8 +73,8 @@ pub enum StoppingRule {
 }
 
 impl StoppingRule {
-    /// Returns the rule by which a run of this number of targets ends, once the number of blocks is planned. `analyses` are the
-    /// numbers of blocks after which results are analysed.
+    /// Returns the rule by which a run of this number of targets ends, once the number of blocks is planned. `analyses`
+    /// are the numbers of blocks after which results are analysed.
     pub fn of(repetition: Repetition, targets: usize, planned: u32, analyses: &[u32]) -> StoppingRule {
         if !analyses.is_empty() {
             return StoppingRule::InterimAnalyses {
@@ -107,7 +107,8 @@ impl StoppingRule {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WidestInterval {
-    /// The relative half-width of its 95 % interval: 0.02 for ±2 %. Absent where there are too few values for an interval.
+    /// The relative half-width of its 95 % interval: 0.02 for ±2 %. Absent where there are too few values for an
+    /// interval.
     pub half_width: Option<f64>,
     /// The label of the workload: `read 1M, cold`.
     pub workload: String,
@@ -140,8 +141,8 @@ pub enum StopReason {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         most: bool,
     },
-    /// All planned blocks were made, and some workloads did not end at an interim analysis: they are not decided, or their
-    /// intervals are wide.
+    /// All planned blocks were made, and some workloads did not end at an interim analysis: they are not decided, or
+    /// their intervals are wide.
     Undecided {
         /// Blocks that were made.
         blocks: u32,
@@ -220,7 +221,7 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// Whether a number of blocks or a budget ended the run, which know nothing of its results.
+    /// Returns whether a number of blocks or a budget ended the run, independently of its results.
     pub fn is_planned(&self) -> bool {
         match self {
             StopReason::Requested { .. }
@@ -240,7 +241,8 @@ impl StopReason {
     }
 }
 
-/// The interim analyses of a run and how it ended, as far as intervals depend on them. The default is a fixed number of blocks.
+/// The interim analyses of a run and how it ended, as far as intervals depend on them. The default is a fixed number of
+/// blocks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Analyses {
     /// The numbers of blocks after which results are analysed, planned before the first block; empty for none.

@@ -1,35 +1,37 @@
-//! Work that is held until it is steady: what it wrote first has been written home, and what it writes now is paid now.
+//! Work that continues until it is steady: the file system has written back the first writes, and new writes pay their
+//! full cost.
 
 use serde::{Deserialize, Serialize};
 
 use crate::timeline::{DeviceSample, Timeline};
 
-/// The journal is written so often until the steady part begins, of four times in all.
+/// The share of the requested journal writes before the steady part begins: one of four.
 const LED_IN: f64 = 0.25;
 
-/// What a visit showed that was held until its journal had been written so often.
+/// The result of a sequential trial that continued until its journal had been written a requested number of times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sustained {
-    /// How often the journal was to be written.
+    /// The requested number of times that the journal is written.
     pub asked: f64,
-    /// How often it was; absent where nothing tells.
+    /// The number of times that it was written; absent if unknown.
     pub turns: Option<f64>,
-    /// Seconds that the visit lasted.
+    /// Seconds that the trial lasted.
     pub seconds: f64,
-    /// Seconds of it before the steady part.
+    /// Seconds before the steady part.
     pub lead_in: f64,
-    /// Operations a second before; absent where nothing was before.
+    /// Operations per second before the steady part; absent if nothing precedes it.
     pub first_rate: Option<f64>,
-    /// Operations a second of the steady part.
+    /// Operations per second of the steady part.
     pub rate: f64,
-    /// The rate of the steady part's later half over that of its first one, less 1.
+    /// The rate of the later half of the steady part over that of its first half, less 1.
     pub drift: f64,
 }
 
 impl Sustained {
-    /// What `timeline` shows beside what the device and the journal did meanwhile. Without a journal to count, or where it was
-    /// not written often enough, the steady part is the later half. `None` where nothing is known of that.
+    /// Returns the result that `timeline` shows, given the samples of the device and its journal. Without a journal to
+    /// count, or if it was not written often enough, the steady part is the later half. Returns `None` if the rate of a
+    /// half of the steady part is unknown.
     pub fn of(asked: f64, timeline: &Timeline, samples: &[DeviceSample]) -> Option<Sustained> {
         let bins = timeline.len() as u64;
         let (start, end) = (timeline.start_ns, timeline.start_ns + bins * timeline.bin_ns);

@@ -1,8 +1,8 @@
-//! What happened when within a trial: rates and the longest operations over time.
+//! The timeline of a trial: rates and the longest operations over time.
 
 use serde::{Deserialize, Serialize};
 
-/// Rates and longest operations of one stretch of a trial, bin by bin. All lists are of one length.
+/// Rates and longest operations of one sample, bin by bin. All lists have the same length.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Timeline {
@@ -10,17 +10,17 @@ pub struct Timeline {
     pub start_ns: u64,
     /// Nanoseconds of a bin.
     pub bin_ns: u64,
-    /// Operations a second that finished in each bin, by the time within it that was measured; absent where the clock stood
-    /// still for more than half of it.
+    /// Operations per second that finished in each bin, over the measured time within it; absent if the clock was
+    /// stopped for more than half of the bin.
     pub rates: Vec<Option<u64>>,
-    /// Microseconds of the longest operation that finished in each bin; 0 where none did.
+    /// Microseconds of the longest operation that finished in each bin; 0 if none did.
     pub longest_us: Vec<u64>,
-    /// What the target's device did in each bin; absent where it was not seen.
+    /// The activity of the target's device in each bin; absent if it was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceBins>,
 }
 
-/// What a device did, bin by bin.
+/// The activity of a device, bin by bin.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceBins {
@@ -32,7 +32,7 @@ pub struct DeviceBins {
     pub flushes: Vec<u64>,
 }
 
-/// What a device had done by a time.
+/// The counters of a device at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DeviceSample {
     /// CLOCK_MONOTONIC.
@@ -43,22 +43,22 @@ pub struct DeviceSample {
     pub written: u64,
     /// Flushes served.
     pub flushes: u64,
-    /// How often the journal of the file system on it had been written; absent where nothing tells.
+    /// The number of times that the journal of its file system had been written; absent if unknown.
     pub journal_turns: Option<f64>,
 }
 
 impl Timeline {
-    /// How many bins there are.
+    /// Returns the number of bins.
     pub fn len(&self) -> usize {
         self.rates.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no bins.
     pub fn is_empty(&self) -> bool {
         self.rates.is_empty()
     }
 
-    /// Whether its lists are of one length and its bins have one, as what was recorded has.
+    /// Returns whether all lists have the same length and bins have a duration, as in every recorded timeline.
     pub fn is_sound(&self) -> bool {
         let bins = self.len();
         let of_device = |device: &DeviceBins| {
@@ -67,14 +67,14 @@ impl Timeline {
         self.bin_ns > 0 && self.longest_us.len() == bins && self.device.as_ref().is_none_or(of_device)
     }
 
-    /// The mean rate of bins from `first` to before `end`, where any is known.
+    /// Returns the mean rate of the bins from `first` to before `end`, or `None` if no rate is known.
     pub fn mean_rate(&self, first: u64, end: u64) -> Option<f64> {
         let known: Vec<u64> = self.rates.get(first as usize..end as usize)?.iter().flatten().copied().collect();
         (!known.is_empty()).then(|| known.iter().sum::<u64>() as f64 / known.len() as f64)
     }
 
-    /// Takes in what another worker did at the same time: rates add up, and the longest operation is that of either. Bins are
-    /// as long as the longer ones of the two.
+    /// Merges the timeline of another worker of the same time: rates add up, and the longest operation is that of
+    /// either. The bins get the longer of the two durations.
     pub fn join(&mut self, mut other: Timeline) {
         while self.bin_ns < other.bin_ns {
             self.halve();
@@ -108,9 +108,9 @@ impl Timeline {
         }
     }
 
-    /// Two bins become one.
+    /// Merges each pair of bins into one.
     fn halve(&mut self) {
-        // Bins begin at whole numbers of their length.
+        // Bins begin at multiples of their duration.
         if (self.start_ns / self.bin_ns) % 2 == 1 {
             self.rates.insert(0, None);
             self.longest_us.insert(0, 0);
@@ -125,7 +125,8 @@ impl Timeline {
         self.bin_ns *= 2;
     }
 
-    /// Adds what the device did meanwhile, by samples in the order of time: between two of them it is taken as even.
+    /// Adds the activity of the device, from samples in the order of time. It is assumed to be even between two
+    /// samples.
     pub fn observe(&mut self, samples: &[DeviceSample]) {
         let ([first, .., _], false) = (samples, self.is_empty()) else { return };
         let counters = |sample: &DeviceSample| {
@@ -145,7 +146,7 @@ impl Timeline {
         };
         let edges: Vec<[f64; 3]> = (0..=self.len() as u64).map(|bin| at(self.start_ns + bin * self.bin_ns)).collect();
         let list = |which: usize, scale: f64| -> Vec<u64> {
-            // Sums stay whole: what is rounded off a bin goes to the next one.
+            // Sums stay exact: the rounding error of a bin goes into the next one.
             let whole = |edge: &[f64; 3]| (edge[which] / scale).round() as u64;
             edges.windows(2).map(|pair| whole(&pair[1]).saturating_sub(whole(&pair[0]))).collect()
         };

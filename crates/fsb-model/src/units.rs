@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A number of bytes. Written as `4096`, `4K`, `1M`, `2GiB`: binary units, in either case. `GB` and its like are refused,
-/// because they are decimal to some and binary to others.
+/// A number of bytes. Written as `4096`, `4K`, `1M`, `2GiB`: binary units, in either case. `GB` and its like are
+/// refused, because they are decimal to some and binary to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
-/// Why a text is no quantity.
+/// The error of a text that is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// Not a size at all.

@@ -136,7 +136,7 @@ pub enum Warning {
         /// Seconds that would be enough.
         needed_seconds: f64,
     },
-    /// A target, or the testbed, could not be taken down in the regular way.
+    /// A target, or the testbed, could not be torn down in the regular way.
     NotTakenDown {
         /// The name of the target; absent for the testbed as a whole.
         target: Option<String>,
@@ -197,8 +197,8 @@ const UNBACKED_1: &str = "unreliable: ";
 const DIFFERENT_MEDIA_1: &str = "the targets are on different media";
 
 impl Warning {
-    /// Replaces a sentence of schema version 1 by the condition that it describes, if that condition changes a verdict or
-    /// the level of trust. Returns every other warning unchanged.
+    /// Replaces a sentence of schema version 1 by the condition that it describes, if that condition changes a verdict
+    /// or the level of trust. Returns every other warning unchanged.
     #[must_use]
     pub fn upgraded(self) -> Warning {
         let Warning::Text(text) = self else { return self };

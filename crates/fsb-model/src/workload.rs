@@ -1,4 +1,4 @@
-//! What a plan says about a workload, and the words that all workloads share.
+//! The description of a workload in a plan, and the terms that all workloads share.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::units::Seconds;
 
-/// Parameters by name. Only the member of the registry that they are for reads them, and it refuses unknown ones.
+/// Parameters by name. Only the member of the registry that they are for reads them, and it refuses unknown names.
 pub type Params = BTreeMap<String, Value>;
 
 /// A workload as a plan names it: a member of the registry and its parameters.
@@ -16,12 +16,12 @@ pub type Params = BTreeMap<String, Value>;
 pub struct WorkloadSpec {
     /// Its name in the registry of workloads.
     pub name: String,
-    /// How long a timed stretch of it should last, where that is another time than its plan's: of a second or more, it is
-    /// measured in visits.
+    /// The duration of its samples, if it differs from the plan's. From 1 second on, the workload is measured in
+    /// sequential trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stretch: Option<Seconds>,
-    /// It goes on until the target's journal was written so often, and the rate from then on counts when it was written for
-    /// the first time: its steady state.
+    /// The number of times that the target's journal is written before the workload ends. Only the rate in the steady
+    /// state counts, which begins when a quarter of these writes is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustain: Option<f64>,
     /// Its parameters.
@@ -30,7 +30,7 @@ pub struct WorkloadSpec {
 }
 
 impl WorkloadSpec {
-    /// A workload whose stretches last as long as its plan says.
+    /// Returns a workload whose samples last as long as its plan says.
     pub fn new(name: impl Into<String>, params: Params) -> WorkloadSpec {
         WorkloadSpec { name: name.into(), stretch: None, sustain: None, params }
     }
@@ -49,7 +49,7 @@ pub struct ProgramLimits {
 }
 
 impl ProgramLimits {
-    /// Open files that a process has until it raises its own limit, as on a machine as it is delivered.
+    /// Open files that a process may have until it raises its own limit: the default of Linux distributions.
     pub const SOFT_FILES: u64 = 1024;
 }
 
@@ -61,7 +61,8 @@ impl Default for ProgramLimits {
     }
 }
 
-/// When data must be on the device. It is part of a cell's name, for the three differ by factors of 10 to 100.
+/// The time at which data must be on the device. It is part of a cell's name, because the three differ by factors of 10
+/// to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
@@ -74,30 +75,30 @@ pub enum Durability {
     Each,
 }
 
-/// What the page cache holds of the workload's files when the clock starts.
+/// The content of the page cache, of the workload's files, when the clock starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheState {
-    /// Whatever the preparation left there: for workloads that make their data themselves.
+    /// The state after the preparation, for workloads that make their data themselves.
     #[default]
     Any,
-    /// Nothing: proved by device reads and residency.
+    /// Nothing; checked by device reads and residency.
     Cold,
-    /// Everything: proved by residency before and after, and the absence of device reads.
+    /// Everything; checked by residency before and after, and by the absence of device reads.
     Warm,
-    /// Nothing, and the files do not fit the memory that may cache them: proved by what the device moved and by what is
-    /// left in memory.
+    /// Nothing, and the files do not fit the memory that may cache them; checked by the bytes that the device moved and
+    /// by the bytes left in memory.
     Out,
 }
 
 impl CacheState {
-    /// Whether nothing may lie in memory when the clock starts.
+    /// Returns whether nothing may be in memory when the clock starts.
     pub fn begins_cold(self) -> bool {
         matches!(self, CacheState::Cold | CacheState::Out)
     }
 }
 
-/// In which order data is visited.
+/// The order in which data is accessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
@@ -108,7 +109,7 @@ pub enum Access {
     Random,
     /// From the last block to the first.
     Backward,
-    /// Every n-th block, then every n-th from the second on, until each was visited once.
+    /// Every n-th block, then every n-th from the second on, until each block was accessed once.
     Strided,
     /// One block again and again.
     Same,
@@ -119,7 +120,7 @@ macro_rules! names {
         impl $type {
             /// All values, in the order in which help lists them.
             pub const ALL: &[$type] = &[$($type::$variant),*];
-            /// The word in plans, records and tables.
+            /// Returns the word in plans, records and tables.
             pub fn name(self) -> &'static str {
                 match self { $($type::$variant => $name),* }
             }
@@ -132,27 +133,27 @@ names!(Access {
     Sequential = "sequential", Random = "random", Backward = "backward", Strided = "strided", Same = "same"
 });
 
-/// How much work one trial of a cell does: fixed by calibration before block 1, the same for all targets.
+/// The amount of work of one trial of a cell: fixed by calibration before block 1, the same for all targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Amount {
-    /// How often the state is restored and the clock started again; the timed stretches are summed.
+    /// The number of times that the state is restored and the clock started again. The times of all samples are summed.
     pub repetitions: u32,
     /// Operations in one repetition.
     pub operations: u64,
-    /// Milliseconds after which a repetition ends, however much was done by then; absent where it ends with its operations.
+    /// Milliseconds after which a repetition ends, regardless of the work done; absent if it ends with its operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<u64>,
 }
 
 impl Amount {
-    /// So many operations, so often.
+    /// Returns an amount of `operations` operations in each of `repetitions` repetitions.
     pub fn of(repetitions: u32, operations: u64) -> Amount {
         Amount { repetitions, operations, until_ms: None }
     }
 }
 
-/// One target's share of a plan: one workload with resolved parameters.
+/// A workload of a plan, with resolved parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {

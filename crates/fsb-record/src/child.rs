@@ -1,4 +1,4 @@
-//! The process that becomes the program: it gives itself the filter and waits to be watched first.
+//! The process that becomes the program: it stops until the recorder traces it, then installs the filter.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -12,22 +12,22 @@ use rustix::thread::CpuSet;
 
 use crate::{rounds, syscalls};
 
-/// The hidden argument that makes the binary play this part.
+/// The hidden argument that makes the binary run as this child.
 pub const CHILD_ARGUMENT: &str = "__record-child";
 
-/// What stops, or what the child is for, as the first argument.
+/// The values of the first argument: the calls that stop, or the purpose of the child.
 const ALL: &str = "all";
 const SOME: &str = "some";
 const MEASURED: &str = "measured";
 const SOME_MEASURED: &str = "some-measured";
 
-/// Starts one, stopped, which becomes that program. All calls on files stop, or only those that must.
+/// Starts a stopped child that becomes that program. All calls on files stop, or only those that must.
 pub(crate) fn start(program: &[OsString], all: bool) -> io::Result<Child> {
     let mut command = Command::new("/proc/self/exe");
     spawn(command.args([CHILD_ARGUMENT, if all { ALL } else { SOME }]).args(program))
 }
 
-/// Starts one, stopped, which makes calls on files in that directory and leaves there how long they took.
+/// Starts a stopped child that makes calls on files in that directory and stores there how long they took.
 pub(crate) fn start_measured(directory: &Path, all: bool) -> io::Result<Child> {
     let part = if all { MEASURED } else { SOME_MEASURED };
     spawn(Command::new("/proc/self/exe").args([CHILD_ARGUMENT, part]).arg(directory))
@@ -39,13 +39,14 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// The recorder keeps to the last of its processors from now on; what it starts meanwhile may use all. A stop costs twice as
-/// much where the two run on different processors, so that what was measured would be another cost than the program's.
+/// Binds the recorder to the last of its processors from now on. A process that it starts may use all of them. A stop
+/// costs twice as much if the two run on different processors, and then the measured cost would differ from the
+/// program's.
 fn stay_on_one_processor<T>(start: impl FnOnce() -> T) -> T {
-    /// Those that this process may use, as it was started.
+    /// The processors that this process could use when it was started.
     static ALL: OnceLock<Option<CpuSet>> = OnceLock::new();
     let all = ALL.get_or_init(|| rustix::thread::sched_getaffinity(None).ok());
-    // Where that is not possible, costs are less sure.
+    // If that is not possible, costs are less certain.
     let set = |processors: &CpuSet| {
         let _ = rustix::thread::sched_setaffinity(None, processors);
     };
@@ -59,10 +60,10 @@ fn stay_on_one_processor<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// Plays the part; returns only what went wrong, or that the calls to be measured are done.
+/// Runs as the child. Returns only an error, or after the calls to be measured.
 ///
 /// # Errors
-/// There is no such program, or the kernel refuses the filter.
+/// Fails if the program does not exist, or if the kernel refuses the filter.
 pub fn child_main(arguments: &[OsString]) -> io::Result<()> {
     let watched = |all: bool| {
         trace::stop_self();
@@ -81,7 +82,7 @@ pub fn child_main(arguments: &[OsString]) -> io::Result<()> {
     }
 }
 
-/// What the child was to become, for a message.
+/// Returns the program that the child was to become, for a message.
 pub fn program_of(arguments: &[OsString]) -> &OsStr {
     arguments.get(1).map_or(OsStr::new("a program"), OsString::as_os_str)
 }

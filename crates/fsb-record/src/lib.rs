@@ -1,9 +1,9 @@
 //! Records the file calls of a program, or of one that runs already.
 //!
-//! A program that is started here stops at file calls only, by a seccomp filter, and everything else runs at its own speed. One
-//! that runs already stops at every call. While it stands at the beginning of a call the files can be looked at: what is
-//! written down of them is what the call will find. With the rights for eBPF, calls that only read, write or sync what is
-//! open do not stop either: the kernel writes them down.
+//! A program that is started here stops only at file calls, by a seccomp filter, and otherwise runs at its own speed. A
+//! program that already runs stops at every call. The recorder can examine the files while the program is stopped at
+//! the beginning of a call, so it records the state that the call will find. With the rights for eBPF, calls that only
+//! read, write or sync open files do not stop either: the kernel records them.
 #![forbid(unsafe_code)]
 
 mod child;

@@ -1,4 +1,4 @@
-//! What lies in the memory of a traced process.
+//! Reads the memory of a traced process.
 
 use fsb_sys::trace::read_memory;
 
@@ -6,7 +6,7 @@ const PAGE: u64 = 4096;
 /// The longest path that the kernel takes.
 const LONGEST: usize = 4096;
 
-/// A text that ends with a zero byte.
+/// Reads a text that ends with a zero byte.
 pub fn text(task: i32, mut address: u64) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     let mut piece = [0; 256];
@@ -24,7 +24,7 @@ pub fn text(task: i32, mut address: u64) -> Option<Vec<u8>> {
     None
 }
 
-/// Numbers of eight bytes.
+/// Reads numbers of eight bytes.
 pub fn numbers<const N: usize>(task: i32, address: u64) -> Option<[u64; N]> {
     let mut bytes = vec![0; N * 8];
     let read = read_memory(task, address, &mut bytes).ok()?;
@@ -35,7 +35,7 @@ pub fn numbers<const N: usize>(task: i32, address: u64) -> Option<[u64; N]> {
     (read == N * 8).then_some(found)
 }
 
-/// The bytes of all pieces of a list.
+/// Returns the bytes of all pieces of a list.
 pub fn length_of_pieces(task: i32, address: u64, count: u64) -> u64 {
     let count = count.min(1024) as usize;
     let mut bytes = vec![0; count * 16];

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::syscalls;
 
-/// A process and all that it made, the oldest first.
+/// Returns a process and all that it created, the oldest first.
 pub(crate) fn with_children(process: i32) -> Vec<i32> {
     let mut all = vec![process];
     let mut at = 0;
@@ -26,7 +26,7 @@ pub(crate) fn with_children(process: i32) -> Vec<i32> {
     all
 }
 
-/// Its threads, itself included.
+/// Returns its threads, itself included.
 pub(crate) fn threads(process: i32) -> Vec<i32> {
     let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let mut threads: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
@@ -71,7 +71,7 @@ pub(crate) fn has_ring(process: i32) -> bool {
     entries.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|to| to.as_os_str() == "anon_inode:[io_uring]")
 }
 
-/// Where it works.
+/// Returns its working directory.
 pub(crate) fn directory(process: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/cwd")).ok()
 }
@@ -85,7 +85,7 @@ pub(crate) struct OpenFile {
     pub(crate) place: u64,
 }
 
-/// The regular files and directories that it has open.
+/// Returns the regular files and directories that it has open.
 pub(crate) fn open_files(process: i32) -> Vec<OpenFile> {
     let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let open = entries.filter_map(|entry| {

@@ -22,34 +22,34 @@ pub enum Subject {
     Process(i32),
 }
 
-/// How calls are seen.
+/// The method that observes calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// By eBPF where that is possible, else by ptrace.
     Best,
-    /// Each stops.
+    /// Each call stops.
     Ptrace,
-    /// Those that only read, write or sync what is open do not stop; the kernel writes them down. The others stop, for
-    /// what files were before is looked at before they are used.
+    /// Calls that only read, write or sync open files do not stop; the kernel records them. The others stop, because
+    /// the recorder examines files before they are used.
     Ebpf,
 }
 
-/// What is recorded, and where.
+/// The subject and the settings of a recording.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub subject: Subject,
-    /// Only what lies below this directory; a real path.
+    /// Only files below this directory are recorded; a real path.
     pub root: PathBuf,
     pub method: Method,
     /// The program gets the descriptors above 2 that this process was started with.
     pub passes_descriptors: bool,
 }
 
-/// Records into a trace that begins with that header. Stops are cheaper, and alike, if the caller keeps processors that wait
-/// from falling asleep.
+/// Records into a trace that begins with `header`. Stops are cheaper and vary less if the calling code keeps idle
+/// processors from falling asleep.
 ///
 /// # Errors
-/// The program cannot be traced, or the trace cannot be written.
+/// Fails if the program cannot be traced, or the trace cannot be written.
 pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result<Outcome, RecordError> {
     if matches!(request.subject, Subject::Program(_)) {
         keep_to_ourselves(request)?;
@@ -57,7 +57,7 @@ pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result
     let (cost, watch) = measure(|| watch(request))?;
     let by_ebpf = watch.is_some();
     header.by = if by_ebpf { "ebpf and ptrace" } else { "ptrace" }.to_owned();
-    // Where not all calls stop, what stopping costs is taken off those that do at once.
+    // If not all calls stop, the tracer subtracts the cost of a stop from each call that stops.
     header.overhead = if by_ebpf { Overhead::default() } else { cost.stop };
     let mut tracer = Tracer::new(&request.root, &header, out, cost, watch)?;
     trace::catch_ends();
@@ -69,8 +69,8 @@ pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result
     tracer.finish()
 }
 
-/// Drops what the program must not inherit. The recorder drops it as well, because the program may trace a recorder of its own
-/// user.
+/// Drops resources that the program must not inherit. The recorder drops them as well, because the program may trace a
+/// recorder of its own user.
 fn keep_to_ourselves(request: &Request) -> Result<(), RecordError> {
     let kept = |what| move |source| RecordError::Kept { what, source };
     trace::leave_keyring_of_others().map_err(kept("another user's session keyring"))?;
@@ -80,10 +80,10 @@ fn keep_to_ourselves(request: &Request) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// Milliseconds after which what the kernel wrote down is taken out at the latest.
+/// The most milliseconds until the tracer takes the events that the kernel recorded.
 const LOOK_EVERY_MS: u32 = 5;
 
-/// Opens a watch where calls are to be seen by it, and begins to look what came.
+/// Opens a watch if the method needs one, and starts the timer after which its events are taken.
 fn watch(request: &Request) -> Result<Option<Watch>, RecordError> {
     let watch = open(request)?;
     if watch.is_some() {
@@ -95,7 +95,7 @@ fn watch(request: &Request) -> Result<Option<Watch>, RecordError> {
 fn open(request: &Request) -> Result<Option<Watch>, RecordError> {
     let process = matches!(request.subject, Subject::Process(_));
     match request.method {
-        // Nothing can be said to a process that runs already about which of its calls stop.
+        // The recorder cannot choose which calls of a running process stop.
         Method::Ebpf if process => {
             Err(RecordError::NoEbpf(io::Error::other("eBPF cannot attach to a running process")))
         }
@@ -105,11 +105,11 @@ fn open(request: &Request) -> Result<Option<Watch>, RecordError> {
     }
 }
 
-/// Measures the cost of recording on this machine. Returns it with the watch of `open`, if that gives one. It is opened after calls were timed
-/// alone, for it costs all calls of the machine something.
+/// Measures the cost of recording on this machine. Returns it with the watch of `open`, if that gives one. The watch is
+/// opened after the calls were timed alone, because it slows down all calls of the machine.
 ///
-/// The same calls on small files are made untraced and recorded, and both are timed. Calls that do nothing would tell too
-/// little: between two stops of a real program its data, ours and the kernel's take turns in the same caches.
+/// The same calls on small files are made untraced and recorded, and both are timed. Calls that do nothing would show
+/// too little: between two stops of a real program its data, ours and the kernel's alternate in the same caches.
 pub(crate) fn measure(
     open: impl FnOnce() -> Result<Option<Watch>, RecordError>,
 ) -> Result<(Cost, Option<Watch>), RecordError> {
@@ -123,7 +123,7 @@ pub(crate) fn measure(
     Ok((cost, watch))
 }
 
-/// A child's calls alone and recorded, and what the tracer counted meanwhile.
+/// Returns the times of a child's calls alone and recorded, and the counts of the tracer meanwhile.
 fn recorded(watch: Option<Watch>) -> Result<([Took; 2], Counts, Option<Watch>), RecordError> {
     let directory = tempfile::Builder::new().prefix("fsb-record-").tempdir().map_err(RecordError::Refused)?;
     let root = fs::canonicalize(directory.path()).map_err(RecordError::Refused)?;

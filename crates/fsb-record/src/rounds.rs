@@ -1,5 +1,5 @@
-//! Calls on small files that are made alone and recorded, to see what recording costs: some that stop among others, and
-//! some that never do.
+//! Calls on small files that are made alone and recorded, to measure the cost of recording. Some stop among others, and
+//! some never do.
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -10,25 +10,26 @@ use std::time::Instant;
 
 /// Rounds that are timed, some seven calls each.
 const ROUNDS: usize = 300;
-/// Where the times are left, in the directory that the calls are about.
+/// The file with the times, in the directory that the calls are about.
 pub(crate) const TIMES: &str = "times";
-/// Bytes that a round looks at between its calls.
+/// Bytes of memory that a round reads between its calls.
 const LOOKED_AT: usize = 128 << 10;
 
-/// Reads that do not stop: so many that they are taken out of the ring meanwhile, which is a good part of what they cost.
+/// Reads that do not stop. There are enough of them that the tracer empties the ring meanwhile, which is a large part
+/// of their cost.
 const READS: usize = 10_000;
-/// Batches of them, of which the median counts.
+/// Batches of reads. The median batch counts.
 const BATCHES: usize = 9;
 
-/// What was timed, in nanoseconds.
+/// The measured times, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Took {
     pub(crate) rounds_ns: u64,
-    /// One read; 0 where that was not tried, for reads stop.
+    /// One read; 0 if reads stop and were not timed.
     pub(crate) read_ns: u64,
 }
 
-/// The child's part: `watched` lets the parent begin to trace.
+/// Runs as the child. `watched` lets the parent begin to trace.
 pub(crate) fn be_measured(
     directory: &Path,
     reads_stop: bool,
@@ -41,7 +42,7 @@ pub(crate) fn be_measured(
     fs::write(directory.join(TIMES), format!("{} {} {} {}", alone.0, alone.1, traced.0, traced.1))
 }
 
-/// What the child left there: alone, and recorded.
+/// Reads the times that the child stored there: alone, and recorded.
 pub(crate) fn took(directory: &Path) -> Option<[Took; 2]> {
     let text = fs::read_to_string(directory.join(TIMES)).ok()?;
     let numbers: Vec<u64> = text.split_whitespace().filter_map(|time| time.parse().ok()).collect();
@@ -50,7 +51,7 @@ pub(crate) fn took(directory: &Path) -> Option<[Took; 2]> {
     Some([took(alone, alone_read), took(traced, traced_read)])
 }
 
-/// Nanoseconds of a read.
+/// Returns the nanoseconds of a read.
 fn reads(directory: &Path) -> io::Result<u64> {
     let file = File::open(directory.join("file"))?;
     let (mut buffer, mut batches) = ([0; 512], [0; BATCHES]);
@@ -65,7 +66,7 @@ fn reads(directory: &Path) -> io::Result<u64> {
     Ok(batches[BATCHES / 2])
 }
 
-/// Nanoseconds.
+/// Returns the nanoseconds of all rounds.
 fn rounds(directory: &Path) -> io::Result<u64> {
     let path = directory.join("file");
     let (mut buffer, data) = ([0; 512], vec![1u8; LOOKED_AT]);

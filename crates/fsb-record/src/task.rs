@@ -1,11 +1,11 @@
-//! What is under way in a traced task.
+//! The state of a traced task.
 
 use fsb_sys::trace;
 use fsb_trace::{Begun, Unseen};
 
 use crate::memory;
 
-/// A call that has begun and is waited for.
+/// A call that has begun, and whose end the tracer waits for.
 #[derive(Debug)]
 pub(crate) enum Pending {
     /// A call on files.
@@ -18,7 +18,7 @@ pub(crate) enum Pending {
     Wait,
     /// Another working directory: a descriptor, or a path.
     Directory(i32, Option<Vec<u8>>),
-    /// Descriptors are closed, or will be by exec, as flags say.
+    /// Descriptors are closed, or will be by exec, depending on the flags.
     CloseRange(i32, i32, u32),
     /// The descriptor is closed by exec, or not.
     CloseOnExec(i32, bool),
@@ -34,8 +34,8 @@ const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
 
 /// A call that makes a task.
 ///
-/// CLONE_UNTRACED is cleared during the call, as rr does. Otherwise the kernel would not report the new task, and every call that
-/// the filter stops would fail with ENOSYS because no tracer is attached.
+/// The tracer clears CLONE_UNTRACED during the call, as rr does. Otherwise the kernel would not report the new task,
+/// and every call that the filter stops would fail with ENOSYS because no tracer is attached.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Making {
     /// The flags as the program passed them.
@@ -47,7 +47,8 @@ pub(crate) struct Making {
 }
 
 impl Making {
-    /// Reads the flags at the entry of the call and clears CLONE_UNTRACED. A failure shows at the exit: no task was reported.
+    /// Reads the flags at the entry of the call and clears CLONE_UNTRACED. A failure shows at the exit: no task was
+    /// reported.
     pub(crate) fn begin(task: i32, flags: u64, place: Option<u64>) -> Making {
         let flags = place.and_then(|at| memory::numbers::<1>(task, at)).map_or(flags, |[flags]| flags);
         let making = Making { flags, place, seen: false };
@@ -86,7 +87,7 @@ pub(crate) struct Task {
     pub(crate) pending: Option<Pending>,
     /// When the call began.
     pub(crate) start_ns: u64,
-    /// What recording took since the last call that was written down.
+    /// The time that recording took since the last recorded call.
     pub(crate) lost_ns: u64,
     /// The lane that woke it last, and when, within the call that it makes.
     pub(crate) woken: Option<(u32, u64)>,

@@ -1,4 +1,4 @@
-//! The files themselves, looked at while the program that is about to use them stands still.
+//! The files themselves, examined while the program that is about to use them is stopped.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -12,9 +12,9 @@ use rustix::fs::SeekFrom;
 
 /// Directories whose real paths are remembered.
 const REMEMBERED: usize = 4096;
-/// A file of more pieces than these is taken as whole.
+/// A file of more pieces than these is treated as one without holes.
 const MOST_PIECES: usize = 65_536;
-/// A directory of more entries than these is recorded by what is used of it.
+/// In a directory of more entries than these, only the used entries are recorded.
 const MOST_ENTRIES: usize = 100_000;
 
 /// This machine's files.
@@ -24,7 +24,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Names of directories may mean others now.
+    /// Forgets real paths, because names of directories may mean others now.
     pub fn forget(&mut self) {
         self.directories.clear();
     }
@@ -78,7 +78,7 @@ impl World for Live {
             let id = (found.nlink() > 1).then(|| (found.dev(), found.ino()));
             Before::File { size, data, id }
         } else {
-            // Sockets and pipes are nothing that a replay needs.
+            // A replay needs no sockets and pipes.
             Before::Absent
         }
     }
@@ -89,7 +89,7 @@ impl World for Live {
     }
 }
 
-/// Where a file holds data.
+/// Returns the ranges of a file that hold data. Returns `None` if it has no holes or too many pieces.
 fn pieces(path: &Path, size: u64) -> Option<Vec<(u64, u64)>> {
     let file = File::open(path).ok()?;
     let (mut pieces, mut at) = (Vec::new(), 0);

@@ -1,7 +1,8 @@
 //! The commands that make and mount the targets of a run on a device of the reader: `mkfs`, `mount` and the line of
 //! /etc/fstab.
 //!
-//! Everything comes from the record of the run. Arguments that only a benchmark needs are left out and named in a comment.
+//! Everything comes from the record of the run. Arguments that only a benchmark needs are omitted and named in a
+//! comment.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A candidate beside the baseline, as the interval of their ratio judges it.
+//! The comparison of a candidate with the baseline, judged by the interval of their ratio.
 
 use fsb_model::Better;
 use fsb_stats::compare::{GridAgainst, RunLevel};
@@ -6,37 +6,39 @@ use fsb_stats::{Comparison, Interval, Verdict};
 
 use crate::show::Change;
 
-/// Candidate over baseline.
+/// The ratio of a candidate to the baseline, with its interval and verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Judged {
     pub(crate) ratio: f64,
     pub(crate) interval: Option<Interval>,
-    /// What the interval says.
+    /// The verdict that follows from the interval.
     pub(crate) verdict: Verdict,
 }
 
 impl Judged {
-    /// A target of a run.
+    /// Returns the comparison of a target of a run.
     pub(crate) fn of_target(found: &Comparison) -> Judged {
         Judged { ratio: found.ratio, interval: found.interval, verdict: found.verdict }
     }
 
-    /// A set, from its runs.
+    /// Returns the comparison of a set, from its runs.
     pub(crate) fn of_runs(found: &RunLevel) -> Judged {
         Judged { ratio: found.ratio, interval: found.ci95.map(interval), verdict: found.verdict }
     }
 
-    /// A set, from the cells of a grid that its runs have in common with the baseline's.
+    /// Returns the comparison of a set, from the cells of a grid that its runs have in common with those of the
+    /// baseline.
     pub(crate) fn of_grid(found: &GridAgainst) -> Option<Judged> {
         Some(Judged { ratio: found.ratio?, interval: found.ci95.map(interval), verdict: found.verdict })
     }
 
-    /// The change as people read it; without the interval where nothing is judged.
+    /// Returns the change as people read it, without the interval if nothing is judged.
     pub(crate) fn change(&self) -> Change {
         Change::between(self.ratio, self.judged_interval())
     }
 
-    /// The ratio of speeds and its interval, of times upside down; where nothing is judged a point.
+    /// Returns the ratio of speeds and its interval. Ratios of times are inverted. If nothing is judged, the interval
+    /// is a point.
     pub(crate) fn speed(&self, better: Better) -> (f64, Interval) {
         let Interval { lo, hi } = self.judged_interval().unwrap_or(Interval { lo: self.ratio, hi: self.ratio });
         match better {

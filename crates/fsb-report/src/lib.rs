@@ -1,4 +1,4 @@
-//! What a run found, assembled once and shown in many forms.
+//! Assembles the results of a run or of a comparison once, and renders them in many formats.
 //!
 //! ```text
 //! record, trials ─▶ run::Summary ─┐
@@ -6,10 +6,10 @@
 //! compare::Document of analysis ──┘
 //! ```
 //!
-//! A [`run::Summary`] holds everything that is ever said of a run: estimates, ratios with intervals, verdicts, letters,
-//! latencies, costs, warnings, the environment and the method; a comparison of sets is the document of
-//! [`fsb_stats::compare`]. A [`Report`] is either, and the members of [`FORMATS`] lay it out. Nothing here reads a
-//! file or prints.
+//! A [`run::Summary`] holds everything that a report shows of a run: estimates, ratios with intervals, verdicts,
+//! letters, latencies, costs, warnings, the environment and the method. A comparison of sets is the document of
+//! [`fsb_stats::compare`]. A [`Report`] is either, and the members of [`FORMATS`] lay it out. This crate neither reads
+//! files nor prints.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 

@@ -18,8 +18,8 @@ pub(crate) const NOT_STATIONARY: char = '~';
 /// Marks the name of a target that may lose synced data.
 pub const UNSAFE: &str = " (unsafe)";
 
-/// The mark of a value: its letters, then `†` if its difference from the baseline is not confirmed, or else `?` if it may be the best
-/// of a row without a winner.
+/// Returns the mark of a value: its letters, then `†` if its difference from the baseline is not confirmed, or else `?`
+/// if it may be the best of a row without a winner.
 pub(crate) fn of_value(outcome: &Outcome, place: usize, letters: Option<&str>, against: Option<Verdict>) -> String {
     let mut mark = letters.unwrap_or_default().to_owned();
     if against.is_some_and(Verdict::is_unconfirmed) {
@@ -30,7 +30,7 @@ pub(crate) fn of_value(outcome: &Outcome, place: usize, letters: Option<&str>, a
     mark
 }
 
-/// The mark of a change where there are two targets, which need no letters: one of the four signs.
+/// Returns the mark of a change between two targets, which need no letters: one of the four signs.
 pub(crate) fn of_change(verdict: Verdict) -> String {
     let mark = match verdict {
         Verdict::Faster | Verdict::Slower => DIFFERENT,
@@ -42,8 +42,8 @@ pub(crate) fn of_change(verdict: Verdict) -> String {
     mark.to_string()
 }
 
-/// Explains the letters and signs that occur among marks; `covered` is what the correction of [`UNCONFIRMED`] covers, which
-/// a screen has no room for.
+/// Explains the letters and signs that occur among marks. `covered` names the comparisons that the correction of
+/// [`UNCONFIRMED`] covers; a screen has no room for it.
 pub(crate) fn legend(marks: &[&str], theta: f64, covered: Option<&str>) -> Vec<String> {
     let theta = percent(theta);
     let occurs = |sign: char| marks.iter().any(|mark| mark.contains(sign));
@@ -64,12 +64,12 @@ pub(crate) fn legend(marks: &[&str], theta: f64, covered: Option<&str>) -> Vec<S
     letters.into_iter().chain(signs).collect()
 }
 
-/// A target's name as every output shows it.
+/// Returns a target's name as every output shows it.
 pub fn name(name: &str, risks: &[Risk]) -> String {
     if risks.is_empty() { name.to_owned() } else { format!("{name}{UNSAFE}") }
 }
 
-/// A target's name with the possible loss: `ext4,barrier=0 (unsafe: a power failure may lose synced data)`.
+/// Returns a target's name with the possible loss: `ext4,barrier=0 (unsafe: a power failure may lose synced data)`.
 pub(crate) fn name_with_loss(name: &str, risks: &[Risk]) -> String {
     if risks.is_empty() { name.to_owned() } else { format!("{name} (unsafe: {})", losses(risks)) }
 }

@@ -1,18 +1,18 @@
 //! Kernels short enough for a table.
 //!
 //! Several kernels give targets names such as `ext4%6.12.117+deb12-amd64`, which are identities: JSON, CSV and the
-//! journal keep them. What people read says as much of a release as tells the kernels at hand apart, and the whole of
-//! it once.
+//! journal keep them. Text for people contains the part of a release that distinguishes the kernels of the run, and
+//! each release once in full.
 
-/// The releases that names carry behind `%`, and what is shown of each.
+/// The releases that names carry behind `%`, with their short forms.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Releases {
-    /// Full and shown, the longest first: one may begin like another.
+    /// Full and short forms, the longest first, because one may be the beginning of another.
     pairs: Vec<(String, String)>,
 }
 
 impl Releases {
-    /// Of all names that stand beside each other.
+    /// Returns the releases of all names that occur together.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Releases {
         let mut full: Vec<&str> = Vec::new();
         for release in names.into_iter().flat_map(releases_in) {
@@ -27,12 +27,12 @@ impl Releases {
         Releases { pairs }
     }
 
-    /// Whether nothing becomes shorter.
+    /// Returns whether no release becomes shorter.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
 
-    /// A name, or a text with names in it, with every release as it is shown.
+    /// Returns a name, or a text with names in it, with the short form of every release.
     pub fn shorten(&self, text: &str) -> String {
         let mut result = String::with_capacity(text.len());
         let mut rest = text;
@@ -50,7 +50,7 @@ impl Releases {
         result + rest
     }
 
-    /// The facts of a run or comparison with the whole of each release: beside the kernels where they stand already,
+    /// Adds each release in full to the facts of a run or comparison: to the fact on kernels if it names all of them,
     /// else at the end.
     pub(crate) fn explain(&self, facts: &mut Vec<String>) {
         let mut pairs: Vec<&(String, String)> = self.pairs.iter().collect();
@@ -79,7 +79,7 @@ impl Releases {
     }
 }
 
-/// Every `%RELEASE` of a name.
+/// Returns every `%RELEASE` of a name.
 fn releases_in(name: &str) -> impl Iterator<Item = &str> {
     name.split('%').skip(1).filter_map(|behind| {
         let release = &behind[..behind.find(|c: char| !is_of_release(c)).unwrap_or(behind.len())];
@@ -92,7 +92,7 @@ fn is_of_release(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_.+~".contains(c)
 }
 
-/// The fewest leading parts, two at least, that no other release begins with.
+/// Returns the fewest leading parts, at least two, that no other release begins with.
 fn shortest<'a>(release: &'a str, all: &[&str]) -> &'a str {
     let ends = release.char_indices().filter(|(_, c)| "-_.+~".contains(*c)).map(|(at, _)| at).skip(1);
     let begins = |other: &str, part: &str| {

@@ -1,4 +1,4 @@
-//! What a report is made of: a run, or a comparison.
+//! The input of the formats: a run or a comparison.
 
 use std::borrow::Cow;
 
@@ -10,20 +10,20 @@ use crate::view::View;
 use fsb_model::Trial;
 use fsb_stats::compare::Document;
 
-/// What the formats show.
+/// A run or a comparison, as the formats show it.
 #[expect(clippy::large_enum_variant, reason = "there is one report at a time")]
 #[derive(Debug, Clone)]
 pub enum Report<'a> {
     /// A run with its trials.
     Run {
-        /// What it found.
+        /// The results of the run.
         summary: Cow<'a, Summary>,
-        /// What that rests on.
+        /// The trials that the results rest on.
         trials: Cow<'a, [ShownTrial]>,
     },
     /// A comparison of sets.
     Comparison {
-        /// What it found.
+        /// The results of the comparison.
         document: Cow<'a, Document>,
         /// The operation, or the workload, that is shown size by size; absent for the overview of all.
         detail: Option<&'a str>,
@@ -31,22 +31,22 @@ pub enum Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Of a run.
+    /// Returns the report of a run.
     pub fn of_run(summary: &'a Summary, trials: &'a [Trial]) -> Report<'a> {
         Report::Run { summary: Cow::Borrowed(summary), trials: Cow::Owned(ShownTrial::all(trials)) }
     }
 
-    /// Of a run whose trials were read for a report alone.
+    /// Returns the report of a run whose trials were read for a report alone.
     pub fn of_shown(summary: &'a Summary, trials: &'a [ShownTrial]) -> Report<'a> {
         Report::Run { summary: Cow::Borrowed(summary), trials: Cow::Borrowed(trials) }
     }
 
-    /// Of a comparison; of one operation in detail, where one is named.
+    /// Returns the report of a comparison, or of one operation in detail if `detail` names one.
     pub fn of_comparison(document: &'a Document, detail: Option<&'a str>) -> Report<'a> {
         Report::Comparison { document: Cow::Borrowed(document), detail }
     }
 
-    /// The same for people: with kernels as tables show them.
+    /// Returns the report for people, with the kernel names that tables show.
     pub(crate) fn readable(&self) -> Readable<'_> {
         let (report, releases) = match self {
             Report::Run { summary, trials } => {
@@ -62,14 +62,14 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A report with short names of kernels, and what they are short for.
+/// A report with shortened kernel names, and the names in full.
 pub(crate) struct Readable<'a> {
     report: Report<'a>,
     releases: Releases,
 }
 
 impl Readable<'_> {
-    /// What is shown in every form that people read.
+    /// Returns the view that every format for people shows.
     pub(crate) fn view(&self) -> View<'_> {
         let mut view = match &self.report {
             Report::Run { summary, .. } => run::view::of(summary),
@@ -79,7 +79,7 @@ impl Readable<'_> {
         view
     }
 
-    /// What the overview of a page says in words of its own.
+    /// Returns the opening of the overview, which differs between a run and a comparison.
     pub(crate) fn opening(&self, view: &View<'_>) -> Opening {
         match &self.report {
             Report::Run { summary, .. } => run::sections::opening(summary),
@@ -87,7 +87,7 @@ impl Readable<'_> {
         }
     }
 
-    /// What a page shows between its overview and the method.
+    /// Returns the sections of a page between its overview and the method.
     pub(crate) fn sections<'a>(&'a self, view: &'a View<'a>) -> Box<dyn Iterator<Item = Section> + 'a> {
         match &self.report {
             Report::Run { summary, .. } => Box::new(run::sections::of(summary, view)),
@@ -97,7 +97,7 @@ impl Readable<'_> {
         }
     }
 
-    /// The trials that a page holds for programs.
+    /// Returns the trials that a page holds for programs. Returns `None` for a comparison.
     pub(crate) fn trials(&self) -> Option<&[ShownTrial]> {
         match &self.report {
             Report::Run { trials, .. } => Some(trials),

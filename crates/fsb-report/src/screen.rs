@@ -1,8 +1,8 @@
 //! Text for terminals: paragraphs, and columns side by side within a width.
 //!
-//! If the table is wider than the screen, labels are abbreviated; columns that still do not fit follow in further groups,
-//! each beside the first column, the baseline; then labels wrap. Every text that becomes a line here shows what it hides
-//! ([`crate::visible`]).
+//! If the table is wider than the screen, labels are abbreviated. Columns that still do not fit follow in further
+//! groups, each beside the baseline, the first column. Then labels wrap. [`crate::visible`] writes out the hidden
+//! characters of every text.
 
 use std::borrow::Cow;
 
@@ -21,11 +21,11 @@ pub const WIDTH: usize = 80;
 const LABEL: usize = 16;
 /// Labels up to this width are not wrapped to get another column beside them.
 const WHOLE_LABEL: usize = 26;
-/// Between columns.
+/// The space between columns.
 const COLUMN_GAP: usize = 2;
 
-/// A paragraph in lines that fit, without spaces at their ends. Numbers keep their units; only a word wider than a line
-/// is broken.
+/// Appends a paragraph in lines that fit, without spaces at their ends. Numbers keep their units; only a word wider
+/// than a line is broken.
 pub(crate) fn paragraph(lines: &mut Vec<String>, width: usize, text: &str, first: &str, rest: &str) {
     let options = Options::new(width).initial_indent(first).subsequent_indent(rest);
     lines.extend(
@@ -33,7 +33,8 @@ pub(crate) fn paragraph(lines: &mut Vec<String>, width: usize, text: &str, first
     );
 }
 
-/// Labels down, columns across, in as many groups as it takes; an empty line before each.
+/// Returns tables with one row per label, in as many groups of columns as the width requires; an empty line precedes
+/// each.
 pub(crate) fn tables(labels: &[&str], columns: &[Column], width: usize, color: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if !labels.is_empty() {
@@ -81,7 +82,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     line.trim_end_matches([',', ';', ':']).to_owned() + "…"
 }
 
-/// The reference with as many of the others as fit beside it.
+/// Returns the baseline with as many of the others as fit beside it, in groups.
 fn groups<'a>(labels: &[Cow<'_, str>], columns: &'a [Column], is_narrow: bool, width: usize) -> Vec<Vec<&'a Column>> {
     let Some((reference, others)) = columns.split_first() else { return Vec::new() };
     let widest = widest(labels);
@@ -103,7 +104,7 @@ fn groups<'a>(labels: &[Cow<'_, str>], columns: &'a [Column], is_narrow: bool, w
     if groups.is_empty() { vec![vec![reference]] } else { groups }
 }
 
-/// One group as lines: labels take what the columns leave.
+/// Returns one group as lines. Labels take the space that the columns leave.
 fn table(labels: &[Cow<'_, str>], group: &[&Column], is_narrow: bool, width: usize, color: bool) -> Vec<String> {
     let layouts: Vec<&Layout> = group.iter().map(|column| column.layout(is_narrow)).collect();
     let taken: usize = layouts.iter().map(|layout| COLUMN_GAP + layout.width).sum();
@@ -136,8 +137,8 @@ fn painted(text: &str, paint: Option<Color>, color: bool) -> Cell {
     }
 }
 
-/// Replacements, in order. The result stays readable without a legend: `randread` and `randwrite` are fio's words, and an
-/// fsync follows each operation that is durable on its own.
+/// Replacements, in order. The result stays readable without a legend: `randread` and `randwrite` are fio's words, and
+/// an fsync follows each operation that is durable on its own.
 const SHORT: [(&str, &str); 4] =
     [("random read", "randread"), ("random write", "randwrite"), (", durable each", ", fsync"), ("4K files", "4K")];
 
@@ -179,12 +180,12 @@ pub(crate) enum Part {
     Change(Change, String),
     /// A value and its mark.
     Value(String, String),
-    /// The reason why there is no value.
+    /// The reason for a missing value.
     Words(String),
 }
 
 impl Column {
-    /// Cells with their colours, under a title.
+    /// Returns a column of cells with their colours, under a title.
     pub(crate) fn new(title: &str, cells: Vec<(Part, Option<Color>)>) -> Column {
         let (parts, paint): (Vec<Part>, Vec<Option<Color>>) = cells.into_iter().unzip();
         let title = visible::line(title).into_owned();
@@ -300,16 +301,16 @@ impl Names {
         self.shown.get(place).map_or("", String::as_str)
     }
 
-    /// As a table shows the name.
+    /// Returns the name as a table shows it.
     pub(crate) fn short(&self, name: &str) -> Option<&str> {
         let name = visible::line(name);
         self.full.iter().position(|full| *full == name).map(|place| self.shown(place))
     }
 
-    /// A line with those names as a table shows them that were shortened.
+    /// Replaces names in a line by the shortened names of the table.
     pub(crate) fn shorten(&self, line: &str) -> String {
         let mut pairs: Vec<_> = self.full.iter().zip(&self.shown).filter(|(full, shown)| full != shown).collect();
-        // One may be the beginning of another.
+        // One name may be the beginning of another.
         pairs.sort_by_key(|(full, _)| std::cmp::Reverse(full.len()));
         pairs.into_iter().fold(line.to_owned(), |line, (full, shown)| line.replace(full.as_str(), shown))
     }
@@ -321,7 +322,7 @@ impl Names {
     }
 }
 
-/// The beginning, where the whole is wider than `width`.
+/// Returns the beginning of a name that is wider than `width`, with a sign for the omission.
 fn cut_name(name: &str, width: usize) -> String {
     if display_width(name) <= width {
         return name.to_owned();
@@ -337,7 +338,8 @@ fn cut_name(name: &str, width: usize) -> String {
     short
 }
 
-/// The first word, and as few others as tell the name from those that begin alike; the longest are cut first.
+/// Returns the first word, and as few others as distinguish the name from those that begin alike. The longest words are
+/// cut first.
 fn difference(name: &str, alike: &[&str]) -> String {
     if display_width(name) <= NAME {
         return name.to_owned();
@@ -367,12 +369,12 @@ fn difference(name: &str, alike: &[&str]) -> String {
     }
 }
 
-/// The words of options and media.
+/// Splits a name into the words of options and media.
 fn words(name: &str) -> Vec<&str> {
     name.split(|c: char| ",@%=/ \"".contains(c)).filter(|word| !word.is_empty()).collect()
 }
 
-/// With a number behind where the name is taken, by one before it or by the name of one that follows.
+/// Adds a number to a name that another one before it has, or one after it.
 fn numbered(name: String, before: &[String], behind: &[String]) -> String {
     let taken = |name: &String| before.contains(name);
     if !(taken(&name) || name.contains(GAP) && behind.contains(&name)) {

@@ -6,8 +6,8 @@ use crate::run::{Measured, Summary, Workload};
 use crate::screen::{Column, Part, WIDTH, paragraph, tables};
 use crate::show::{Change, counted};
 
-/// A table in `width` columns (80 at least): for the baseline the mean value of each case, for other targets the mean change
-/// against it, each with the standard deviation between runs. Every run counts once.
+/// Returns a table in `width` columns (80 at least): for the baseline the mean value of each case, for other targets
+/// the mean change against it, each with the standard deviation between runs. Every run counts once.
 pub fn screen(runs: &[Summary], width: usize) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let width = width.max(WIDTH);

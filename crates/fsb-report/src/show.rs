@@ -10,7 +10,7 @@ pub fn counted(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }
 
-/// `ext4`, `ext4 and xfs`, `ext4, xfs and btrfs`.
+/// Joins items: `ext4`, `ext4 and xfs`, `ext4, xfs and btrfs`.
 pub fn listed<S: AsRef<str>>(items: &[S]) -> String {
     match items {
         [] => String::new(),
@@ -22,13 +22,13 @@ pub fn listed<S: AsRef<str>>(items: &[S]) -> String {
     }
 }
 
-/// As [`listed`], or how many there are where a headline would be nothing but their names.
+/// Lists the items like [`listed`], or only counts them if a headline would consist of their names.
 pub fn listed_or_counted<S: AsRef<str>>(items: &[S], noun: &str) -> String {
     const MOST: usize = 5;
     if items.len() <= MOST { listed(items) } else { counted(items.len(), noun) }
 }
 
-/// The first few items and how many more there are, so that a line stays a line.
+/// Returns the first few items and the number of the others, so that the text fits a line.
 pub fn some_of(items: &[String], most: usize) -> String {
     if items.len() <= most {
         return items.join("; ");
@@ -36,13 +36,13 @@ pub fn some_of(items: &[String], most: usize) -> String {
     format!("{}; and {} more", items[..most].join("; "), items.len() - most)
 }
 
-/// Rows as a line below the table names them: all of a suite that people read row by row, a part of a longer one.
+/// Lists rows for a line below the table, at most twelve of them.
 pub(crate) fn some_rows(rows: &[String]) -> String {
     some_of(rows, 12)
 }
 
-/// What is told of rows, each with its row; what is told of more than two alike is told once: `xfs +13 % at 6 workloads, such as
-/// create 4K files, durable; btrfs +5 % at append 4K`.
+/// Lists statements with their rows. A statement that more than two rows share is printed once: `xfs +13 % at 6
+/// workloads, such as create 4K files, durable; btrfs +5 % at append 4K`.
 pub(crate) fn told_of_rows(told: &[(String, String)]) -> String {
     let alike = |what: &str| told.iter().filter(|(other, _)| other == what).count();
     let first = |at: usize, what: &str| !told[..at].iter().any(|(other, _)| other == what);
@@ -53,25 +53,25 @@ pub(crate) fn told_of_rows(told: &[(String, String)]) -> String {
     some_rows(&lines.collect::<Vec<_>>())
 }
 
-/// A share as a percentage without needless digits: `3 %`, `2.5 %`.
+/// Formats a share as a percentage without needless digits: `3 %`, `2.5 %`.
 pub fn percent(share: f64) -> String {
     let value = (share * 1e4).round() / 100.0;
     format!("{value} %")
 }
 
-/// `1/8` where it is one over a whole number.
+/// Formats a scale as `1/8` if it is one over a whole number.
 pub(crate) fn scale(scale: f64) -> String {
     let below = 1.0 / scale;
     if below > 1.0 && (below - below.round()).abs() < 1e-9 { format!("1/{below:.0}") } else { format!("{scale}") }
 }
 
-/// With a capital letter first.
+/// Returns the text with a capital letter first.
 pub(crate) fn capital(text: &str) -> String {
     let mut rest = text.chars();
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
-/// What stands where a target would, had this machine one.
+/// The text in place of a target that this machine cannot make.
 pub(crate) const NOT_HERE: &str = "not available here";
 
 /// A change as people read it, in parts, so that a table can align them.
@@ -83,7 +83,7 @@ pub struct Change {
     pub ends: Option<(String, String)>,
 }
 
-/// How a ratio is written: as a percentage up to tenfold, as a factor beyond.
+/// The notation of a ratio: a percentage up to tenfold, a factor beyond.
 #[derive(Clone, Copy)]
 enum RatioScale {
     Percent(usize),
@@ -92,12 +92,12 @@ enum RatioScale {
 }
 
 impl Change {
-    /// The change that a comparison found; without the interval where it is not judged.
+    /// Returns the change that a comparison found, without the interval if it is not judged.
     pub fn of(comparison: &Comparison) -> Change {
         Change::between(comparison.ratio, comparison.interval.filter(|_| comparison.verdict != Verdict::NotJudged))
     }
 
-    /// A ratio as a change, with the ends of its interval where there is one.
+    /// Returns a ratio as a change, with the ends of its interval if there is one.
     pub fn between(ratio: f64, interval: Option<Interval>) -> Change {
         let scale = RatioScale::of(ratio, interval);
         let center = match scale {
@@ -144,7 +144,7 @@ impl RatioScale {
     }
 }
 
-/// A sign on nothing is noise in a value; at the end of an interval it says on which side of equality it lies.
+/// Removes the sign of a zero. The end of an interval keeps it, because it shows the side of equality.
 fn unsigned_zero(text: String) -> String {
     if text.bytes().any(|b| (b'1'..=b'9').contains(&b)) { text } else { text[1..].to_owned() }
 }
@@ -157,7 +157,7 @@ fn factor(value: f64) -> String {
     }
 }
 
-/// A minus is not a hyphen. Only where a number follows: names keep their hyphens.
+/// Replaces hyphens before numbers by minus signs. Names keep their hyphens.
 pub fn minus(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -170,13 +170,13 @@ pub fn minus(text: &str) -> String {
     result
 }
 
-/// The same text with numbers bound to what follows or precedes them, so that no line ends between `95` and `%`.
+/// Binds numbers to the word or sign beside them, so that no line ends between `95` and `%`.
 pub fn bound(text: &str) -> String {
     let mut result = text.to_owned();
     for sign in [" %", " KiB", " MiB", " GiB", " TiB"] {
         result = result.replace(sign, &sign.replace(' ', "\u{a0}"));
     }
-    // Of units that are words or begin one, only behind a number and before no letter.
+    // Units that are words, or that words begin with, are bound only behind a number and before no letter.
     for unit in ["min", "ms", "µs", "s", "h"] {
         let sign = format!(" {unit}");
         let mut bound = String::with_capacity(result.len());
@@ -197,8 +197,8 @@ pub fn bound(text: &str) -> String {
     result
 }
 
-/// A term and what is said of it, in lines of `width` columns at most where that leaves room for words; those that
-/// follow the first begin below the words.
+/// Returns a term with its description in lines of at most `width` columns, if that leaves room for words. Lines after
+/// the first are indented to the description.
 pub fn entry(term: &str, text: &str, width: usize) -> String {
     let (term, text) = (&*visible::line(term), &*visible::line(text));
     let indent = " ".repeat(textwrap::core::display_width(term));
@@ -208,8 +208,8 @@ pub fn entry(term: &str, text: &str, width: usize) -> String {
     filled(text, width, term, &indent)
 }
 
-/// Lines of a message, each in as many of `width` columns as it takes. What begins with spaces was laid out already: it
-/// stays as it is.
+/// Wraps the lines of a message to `width` columns. Lines that begin with spaces are laid out already and stay
+/// unchanged.
 pub fn wrapped(text: &str, width: usize) -> String {
     let line = |line: &str| match line.starts_with(' ') {
         true => line.to_owned(),
@@ -218,7 +218,7 @@ pub fn wrapped(text: &str, width: usize) -> String {
     visible::lines(text).split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Neither a word nor a command in quotation marks is broken: they are copied from here.
+/// Fills lines without breaking a word or a short command in quotation marks, because users copy them.
 fn filled(text: &str, width: usize, first: &str, rest: &str) -> String {
     let options = textwrap::Options::new(width)
         .initial_indent(first)
@@ -228,7 +228,7 @@ fn filled(text: &str, width: usize, first: &str, rest: &str) -> String {
     textwrap::fill(&whole_commands(&bound(text), width / 2), options).replace('\u{a0}', " ")
 }
 
-/// With the words of each command between quotation marks bound to each other, where it is no longer than `longest`.
+/// Binds the words of each command between quotation marks to each other, if it has at most `longest` bytes.
 fn whole_commands(text: &str, longest: usize) -> String {
     let mut result = String::with_capacity(text.len());
     for (index, part) in text.split('\'').enumerate() {
@@ -241,7 +241,7 @@ fn whole_commands(text: &str, longest: usize) -> String {
     result
 }
 
-/// Words are not squeezed into fewer columns than this.
+/// The smallest number of columns that words are wrapped to.
 const NARROWEST: usize = 24;
 
 /// Whole numbers with thin groups of three: `144 738`.

@@ -1,17 +1,17 @@
-//! How many rows each name wins, in a sentence.
+//! A sentence on the number of rows that each name wins.
 
 use fsb_stats::{Outcome, Resolution};
 
 use crate::show::{counted, listed, percent};
 
-/// What a tally says of its rows.
+/// The words of a tally.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TallyWords {
-    /// What a winner is: `fastest`; between two, `faster`.
+    /// The word for a winner: `fastest`, or `faster` between two.
     pub(crate) best: &'static str,
-    /// What is counted: `workload`.
+    /// The word for a row: `workload`.
     pub(crate) row: &'static str,
-    /// Where a row without a contest has its values: `on one target only`.
+    /// The words for a row without a contest: `on one target only`.
     pub(crate) alone: &'static str,
     /// The smallest ratio that matters, 0.03 for 3 %: targets of a tie are equal within it.
     pub(crate) theta: f64,
@@ -21,7 +21,7 @@ pub(crate) struct TallyWords {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Told<'a> {
     pub(crate) outcome: &'a Outcome,
-    /// How large a difference could still be, where that is told.
+    /// The size of the difference that remains possible, if the tally states it.
     pub(crate) resolution: Option<Resolution>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn tally(names: &[&str], outcomes: &[Told<'_>], words: TallyWords) ->
     }
 }
 
-/// Winners with their number of rows, most first; in the given order where equal.
+/// Returns the winners with their number of rows, most first and in the given order if equal.
 fn winners<'a>(names: &[&'a str], outcomes: &[Told<'_>]) -> Vec<(&'a str, usize)> {
     let wins = |place: usize| {
         outcomes.iter().filter(|row| matches!(row.outcome, Outcome::Winner(winner) if *winner == place)).count()
@@ -53,10 +53,10 @@ fn winners<'a>(names: &[&'a str], outcomes: &[Told<'_>]) -> Vec<(&'a str, usize)
     winners
 }
 
-/// A larger change than this that remains possible is no answer in a headline; the row itself says how large it is.
+/// A headline states a possible change only up to this size. A row states a larger one itself.
 const TOLD: f64 = 0.1;
 
-/// Ties, undecided rows, and rows that are no contest.
+/// Returns phrases on ties, undecided rows, and rows without a contest.
 fn rest(outcomes: &[Told<'_>], words: TallyWords) -> Vec<String> {
     let count = |wanted: fn(&Outcome) -> bool| outcomes.iter().filter(|row| wanted(row.outcome)).count();
     let ties = count(|outcome| matches!(outcome, Outcome::Tie(_)));
@@ -74,8 +74,8 @@ fn rest(outcomes: &[Told<'_>], words: TallyWords) -> Vec<String> {
     phrases.into_iter().filter(|(n, _)| *n > 0).map(|(_, phrase)| phrase).collect()
 }
 
-/// Returns the number of undecided rows, and a phrase: `7 undecided (4 of them differ by at most 10 %)`. One row of which
-/// little is known must not speak for those of which much is.
+/// Returns the number of undecided rows, and a phrase: `7 undecided (4 of them differ by at most 10 %)`. The bound
+/// covers only rows with a small possible difference.
 fn undecided(outcomes: &[Told<'_>]) -> (usize, String) {
     let open: Vec<&Told<'_>> = outcomes.iter().filter(|row| matches!(row.outcome, Outcome::Undecided(_))).collect();
     let changes = open.iter().filter_map(|row| row.resolution).map(Resolution::change);
@@ -92,7 +92,7 @@ fn undecided(outcomes: &[Told<'_>]) -> (usize, String) {
     (all, format!("{all} undecided ({who}{differ} by at most {largest})"))
 }
 
-/// A bound as people read it, rounded away from nothing: `6 %`, `0.8 %`.
+/// Formats a bound, rounded up in size: `6 %`, `0.8 %`.
 pub(crate) fn bound(change: f64) -> String {
     let percent = change * 100.0 - 1e-9;
     let rounded = if percent <= 1.0 { (percent * 10.0).ceil() / 10.0 } else { percent.ceil() };
@@ -100,7 +100,8 @@ pub(crate) fn bound(change: f64) -> String {
     format!("{} %", if rounded > 0.0 { rounded } else { 0.0 })
 }
 
-/// `equal within 1 %`, `no difference larger than 6 %`, `a difference of no more than 8 %`, `undecided`.
+/// Describes a resolution: `equal within 1 %`, `no difference larger than 6 %`, `a difference of no more than 8 %`,
+/// `undecided`.
 pub(crate) fn resolution_text(resolution: Resolution) -> String {
     match resolution {
         Resolution::EqualWithin(change) => format!("equal within {}", bound(change)),

@@ -1,8 +1,8 @@
-//! What is shown of a run or of a comparison, assembled once.
+//! The view of a run or of a comparison, assembled once for all formats.
 //!
-//! A renderer decides where things stand and how they look, never what they are: whatever appears in two forms is
-//! computed before. Targets and sets are columns, workloads and operations are rows; the column that the others are
-//! compared with, the baseline, stands first.
+//! A renderer chooses position and style only; content that occurs in two formats is computed before. Targets and sets
+//! are columns, workloads and operations are rows. The baseline, the column that the others are compared with, is
+//! first.
 
 use fsb_model::Better;
 use fsb_stats::compare::Finding;
@@ -20,9 +20,9 @@ use crate::show::{capital, counted};
 /// A run or a comparison, ready to be shown.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
-    /// What columns and rows are called.
+    /// The words for columns and rows.
     pub(crate) words: Words,
-    /// What is shown: the run, or the sets.
+    /// The title: the name of the run, or those of the sets.
     pub(crate) title: String,
     /// The answer, in one sentence.
     pub(crate) answer: String,
@@ -33,37 +33,37 @@ pub(crate) struct View<'a> {
     pub(crate) rows: Vec<Row<'a>>,
     /// The smallest ratio that matters, 0.03 for 3 %.
     pub(crate) theta: f64,
-    /// Why there are numbers but no ranks, verdicts or findings.
+    /// The reason why there are numbers but no ranks, verdicts or findings.
     pub(crate) unjudged: Option<&'a str>,
-    /// What the signs of the table mean, for a screen, which shows short names.
+    /// An explanation of the table's signs for a screen, which shows short names.
     pub(crate) legend: Vec<String>,
     /// The same in a sentence, with names in full.
     pub(crate) explanation: Option<String>,
     /// Whether there are further tables, size by size and run by run: [`View::details`].
     pub(crate) in_detail: bool,
-    /// Regions of sizes where columns differ, the widest first; absent where none were looked for.
+    /// Regions of sizes in which columns differ, the widest first. `None` if the analysis did not look for any.
     pub(crate) findings: Option<Vec<&'a Finding>>,
-    /// Rows that are curves over threads or requests under way.
+    /// Rows that are curves over threads, requests under way or rates.
     pub(crate) scaling: Vec<&'a Scaling>,
-    /// Published values, where the run was made to stand beside them.
+    /// Published values, if the run was made to be compared with them.
     pub(crate) published: Option<&'a Published>,
-    /// What was shown, in a line, part by part.
+    /// The facts of the run or of the sets, for one line.
     pub(crate) facts: Vec<String>,
     /// Findings that do not change the answer, a sentence each: deferred work, costs, resolution, the earlier run.
     pub(crate) notes: Vec<String>,
-    /// What would settle the undecided rows.
+    /// Advice on deciding the undecided rows.
     pub(crate) advice: Option<&'a str>,
-    /// What has no value, with its reason.
+    /// Targets, cells and trials without a value, with the reasons.
     pub(crate) problems: &'a [String],
     /// Conditions in which the runs differ: shown before any number.
     pub(crate) conditions: Vec<String>,
     /// The trust in the numbers. `None` for comparisons and for runs without a value.
     pub(crate) trust: Option<TrustView>,
-    /// What the reader must know.
+    /// The warnings.
     pub(crate) warnings: &'a [String],
     /// The number of warnings, from the first, that may change the meaning of the answer. The trust covers the others.
     pub(crate) urgent: usize,
-    /// How the numbers were made.
+    /// The methods behind the numbers.
     pub(crate) method: Vec<Paragraph>,
     /// The number of blocks of which a page shows the median: 1 if it shows every trial.
     pub(crate) group_size: u32,
@@ -79,14 +79,14 @@ pub(crate) struct TrustView {
     pub(crate) help: Option<String>,
 }
 
-/// What columns and rows are called in a run, and in a comparison.
+/// The words for columns and rows, in a run and in a comparison.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Words {
     /// `target` or `set`.
     pub(crate) column: &'static str,
     /// `workload` or `operation`.
     pub(crate) row: &'static str,
-    /// How many findings a screen tells, and where the others are.
+    /// The number of findings that a screen shows; `elsewhere` names the place of the others.
     pub(crate) told: usize,
     pub(crate) elsewhere: &'static str,
 }
@@ -94,22 +94,22 @@ pub(crate) struct Words {
 /// One workload, or one operation.
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
-    /// As it is named in tables.
+    /// Its name in tables.
     pub(crate) label: String,
-    /// What the data support, in a sentence.
+    /// The conclusion that the data support, in a sentence.
     pub(crate) sentence: String,
     pub(crate) better: Better,
-    /// What can be said about the row as a whole.
+    /// The outcome of the row as a whole.
     pub(crate) outcome: Outcome,
-    /// One a column.
+    /// One cell per column.
     pub(crate) cells: Vec<CellView>,
-    /// Whether another row has the total of which this one is a part. A screen shows it on demand.
+    /// Whether it is a part of a total in another row. A screen shows it on demand.
     pub(crate) is_part: bool,
-    /// What charts and further tables are made of.
+    /// The data for charts and further tables.
     pub(crate) data: RowData<'a>,
 }
 
-/// What stands behind a row.
+/// The data behind a row.
 #[derive(Debug)]
 pub(crate) enum RowData<'a> {
     /// A workload of a run.
@@ -121,29 +121,29 @@ pub(crate) enum RowData<'a> {
 /// One column in one row.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CellView {
-    /// The value with its unit, where there is one.
+    /// The value with its unit, if there is one.
     pub(crate) value: Option<String>,
-    /// The ends of its interval, where it has one.
+    /// The ends of its interval, if it has one.
     pub(crate) interval: Option<[String; 2]>,
-    /// Half of that as a share of the value, where no column stands beside it.
+    /// Half the width of the interval as a share of the value, if the view has no other column.
     pub(crate) half_width: Option<f64>,
-    /// Against the baseline.
+    /// The comparison with the baseline.
     pub(crate) judged: Option<Judged>,
     /// Letters, and the marks of [`crate::mark`].
     pub(crate) mark: String,
-    /// Why there is no value: `failed`.
+    /// The reason for a missing value: `failed`.
     pub(crate) absence: &'static str,
-    /// It has values but is not ranked beside others.
+    /// Whether it has values but is not ranked beside others.
     pub(crate) unranked: bool,
 }
 
-/// A table beside the first one: sizes or runs down.
+/// A table in addition to the first one, with one row per size or per run.
 #[derive(Debug)]
 pub(crate) struct Detail {
     pub(crate) title: String,
-    /// What the lines differ in: `file size`.
+    /// The size by which the lines differ: `file size`.
     pub(crate) varies: &'static str,
-    /// Heads of the columns, where they are not the names.
+    /// Heads of the columns, if they are not the names.
     pub(crate) heads: Option<Vec<String>>,
     pub(crate) lines: Vec<DetailLine>,
 }
@@ -153,24 +153,24 @@ pub(crate) struct Detail {
 pub(crate) struct DetailLine {
     /// The size.
     pub(crate) head: String,
-    /// The column of the view that the line is about, where its cells are not one a column.
+    /// The column of the view that the line is about, if its cells are not one per column.
     pub(crate) column: Option<usize>,
     pub(crate) cells: Vec<CellView>,
 }
 
 impl View<'_> {
-    /// The name of the column that the others are compared with.
+    /// Returns the name of the column that the others are compared with.
     pub(crate) fn baseline(&self) -> &str {
         self.names.first().map_or("", String::as_str)
     }
 
-    /// The one remedy that is printed beside the trust. `None` if nothing is judged, whatever is done.
+    /// Returns the one remedy that is printed beside the trust. Returns `None` if nothing is judged in any case.
     pub(crate) fn remedy(&self) -> Option<&str> {
         let of_trust = || self.trust.as_ref()?.help.as_deref();
         self.advice.or_else(of_trust).filter(|_| self.unjudged.is_none())
     }
 
-    /// Both answers, as a screen begins.
+    /// Returns both answers, as a screen begins.
     pub(crate) fn headline(&self) -> String {
         match &self.overall {
             Some(overall) => format!("{} {overall}", self.answer),
@@ -178,12 +178,12 @@ impl View<'_> {
         }
     }
 
-    /// Whether all rows are times, so that charts show changes of time, as the table does.
+    /// Returns whether all rows are times, so that charts show changes of time, as the table does.
     fn is_in_time(&self) -> bool {
         self.rows.iter().all(|row| row.better == Better::Lower)
     }
 
-    /// The title of the axis on which charts show changes: `change of speed against ext4 (right is faster)`.
+    /// Returns the title of the axis on which charts show changes: `change of speed against ext4 (right is faster)`.
     pub(crate) fn axis_of_changes(&self, baseline: &str) -> String {
         let is_mixed = !self.is_in_time() && self.rows.iter().any(|row| row.better == Better::Lower);
         match (self.is_in_time(), is_mixed) {
@@ -193,20 +193,20 @@ impl View<'_> {
         }
     }
 
-    /// A ratio and its interval on that axis.
+    /// Returns a ratio and its interval on that axis.
     pub(crate) fn on_axis_of_changes(&self, row: &Row<'_>, judged: &Judged) -> (f64, Interval) {
-        // As it is, where larger means more of what the axis shows.
+        // On an axis of time, the ratio is not inverted.
         judged.speed(if self.is_in_time() { Better::Higher } else { row.better })
     }
 
-    /// Whether columns are set against each other at all: there are several, and nothing forbids it.
+    /// Returns whether columns are compared at all: there are several, and nothing forbids it.
     pub(crate) fn compares(&self) -> bool {
         self.names.len() > 1 && self.unjudged.is_none()
     }
 }
 
 impl<'a> Row<'a> {
-    /// The workload of a run that the row is about.
+    /// Returns the workload of a run that the row is about.
     pub(crate) fn workload(&self) -> Option<&'a Workload> {
         match &self.data {
             RowData::Workload(workload) => Some(workload),
@@ -214,7 +214,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The operation of sets that the row is about.
+    /// Returns the operation of sets that the row is about.
     pub(crate) fn operation(&self) -> Option<&OperationRow<'a>> {
         match &self.data {
             RowData::Workload(_) => None,
@@ -246,7 +246,7 @@ fn explained(texts: Vec<String>) -> Option<String> {
 }
 
 impl CellView {
-    /// The verdict, where the cell is judged.
+    /// Returns the verdict, if the cell is judged.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         self.judged.map(|judged| judged.verdict).filter(|verdict| *verdict != Verdict::NotJudged)
     }

@@ -1,17 +1,17 @@
 //! Characters that act on a terminal or hide from its reader, written out.
 //!
 //! Names, paths and messages come from files, kernels and other programs. An escape sequence among them would move the
-//! cursor or rename the window, a bidirectional override would turn what follows it around, and what has no width makes
-//! two names look alike. Whatever a person is to read goes through here; what programs read keeps every character.
+//! cursor or rename the window, a bidirectional override would reverse the text after it, and characters without width
+//! make two names look alike. All text for people passes through this module; text for programs keeps every character.
 
 use std::borrow::Cow;
 
-/// The text as part of one line: what hides stands there as an escape, a line break as `\n`.
+/// Returns the text as part of one line: hidden characters as escapes, a line break as `\n`.
 pub fn line(text: &str) -> Cow<'_, str> {
     shown(text, is_hidden)
 }
 
-/// The same of a text that may have several lines: line breaks and tabs stay.
+/// Returns the text in the same way, but keeps its line breaks and tabs.
 pub fn lines(text: &str) -> Cow<'_, str> {
     shown(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
 }
@@ -30,8 +30,9 @@ fn shown(text: &str, hides: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(result)
 }
 
-/// Whether a character is a control, separates lines, changes the direction of writing, or takes no place of its own:
-/// Unicode's categories Cc, Zl and Zp and its property `Default_Ignorable_Code_Point`, with annotations between lines.
+/// Returns whether a character is a control, separates lines, changes the direction of writing, or takes no place of
+/// its own: Unicode's categories Cc, Zl and Zp and its property `Default_Ignorable_Code_Point`, with annotations
+/// between lines.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

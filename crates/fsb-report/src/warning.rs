@@ -130,7 +130,7 @@ fn duration(seconds: f64) -> String {
     show_duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
-/// Returns the `--budget` that would hold and judge everything that the budget left out; `None` if nothing was left out.
+/// Returns the `--budget` that would hold and judge everything that the budget left out, or `None` if that is nothing.
 pub(crate) fn sufficient_budget(warnings: &[Warning]) -> Option<String> {
     let needed = |warning: &Warning| match warning {
         Warning::LeftOut { needed_seconds, .. }

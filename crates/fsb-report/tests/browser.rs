@@ -1,7 +1,7 @@
 //! The report in a real browser, headless: charts drawn, numbers right, no error, no request.
 //!
-//! The page's Content-Security-Policy forbids every request, and the browser reports what it refused on the console:
-//! a silent console is the proof that nothing was asked for.
+//! The page's Content-Security-Policy forbids every request, and the browser reports each refused one on the console.
+//! An empty console proves that the page requested nothing.
 
 #[macro_use]
 extern crate fsb_testkit;
@@ -25,7 +25,7 @@ fn browser() -> Result<PathBuf, String> {
     found.ok_or_else(|| "chromium (Debian package chromium)".to_owned())
 }
 
-/// The document after its scripts ran, and what stood on the console.
+/// Returns the document after its scripts ran, and the messages on the console.
 fn open(browser: &Path, dir: &Path, page: &Path, size: &str) -> (String, Vec<String>) {
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"])
@@ -45,7 +45,7 @@ fn open(browser: &Path, dir: &Path, page: &Path, size: &str) -> (String, Vec<Str
     (String::from_utf8_lossy(&output.stdout).into_owned(), console)
 }
 
-/// What the browser says about the speed of drawing in software.
+/// Returns whether a message is the browser's advice on the speed of drawing in software.
 fn is_advice(line: &str) -> bool {
     line.contains("GL Driver Message (OpenGL, Performance") || line.contains("willReadFrequently")
 }
@@ -87,8 +87,8 @@ fn a_browser_draws_every_chart_in_silence() {
     assert!((1..25).contains(&drawn), "{drawn} of 25 drawn");
 }
 
-/// Run in the page after its own scripts: draws everything, chooses the last candidate, turns to another surface, and
-/// leaves what it found in the document.
+/// Runs in the page after its own scripts: draws everything, chooses the last candidate, selects another surface, and
+/// stores the results in the document.
 const PROBE: &str = r#"<script>
 window.fsbDrawAll();
 document.querySelectorAll(".choices button:last-child").forEach((button) => button.click());
@@ -129,8 +129,7 @@ fn a_browser_draws_every_chart_of_a_comparison() {
     tables_download(attribute(found, "data-csv"), attribute(found, "data-buttons"), &document);
 }
 
-/// Run in a page as narrow as a telephone: draws everything and tells which labels below charts touch each other, or
-/// are turned.
+/// Runs in a page as narrow as a phone: draws everything and reports labels below charts that overlap or are rotated.
 const NARROW: &str = r#"<style>body { width: 390px; overflow-x: hidden; }</style><script>
 window.fsbDrawAll();
 const bad = [];
@@ -172,8 +171,8 @@ fn labels_have_room_on_a_telephone() {
     }
 }
 
-/// A page in frames as wide as a telephone, a small tablet and a screen: a window itself is never narrower than 500 pixels.
-/// Told are what lies beyond the edge, and of the answer's first card or row what is shown.
+/// A page in frames as wide as a phone, a small tablet and a screen, because a window is never narrower than 500
+/// pixels. Reports elements beyond the edge, and the visible verdicts of the answer's first card or row.
 const FRAMES: &str = r#"<!doctype html><body><script>
 const found = document.createElement("div");
 found.id = "found";
@@ -204,7 +203,7 @@ const look = (width) => new Promise((done) => {
 (async () => { for (const width of [400, 500, 1280]) await look(width); })();
 </script></body>"#;
 
-/// Whatever the screen, every target's verdict is on it, and nothing lies beyond its edge.
+/// At every width, each target's verdict is visible and nothing extends beyond the edge.
 #[test]
 fn the_answer_fits_a_telephone_and_a_screen() {
     let browser = needs!(browser());
@@ -236,7 +235,7 @@ fn tables_download(all: &str, buttons: &str, document: &fsb_stats::compare::Docu
     let head = ["Operation", "xfs", "xfs (letter)", "a \"b\" <i>", "a \"b\" <i> (letter)", "a \"b\" <i> (detail)"];
     assert_eq!(overview[0].iter().take(6).collect::<Vec<_>>(), head);
     assert_eq!(overview.len(), document.operations.len() + 1);
-    // A size that heads several lines stands in each of them.
+    // A size that heads several lines is repeated in each of them.
     let by_size = tables.iter().find(|table| &table[0][0] == "file size").expect("classic by file size");
     assert_eq!([&by_size[1][0], &by_size[1][1], &by_size[2][0], &by_size[2][1]], ["64K", "xfs", "64K", "a \"b\" <i>"]);
     let mean = document.operations[0].by_file_size[0].classic.sets["xfs"].as_ref().expect("values").mean;

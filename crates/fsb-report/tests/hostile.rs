@@ -1,5 +1,5 @@
-//! Names, paths and messages from elsewhere, whatever is in them: no form lets them act on a terminal, hide, break a
-//! table, become markup or run as a formula.
+//! Names, paths and messages from elsewhere with any content: no form lets them act on a terminal, hide, break a table,
+//! become markup or run as a formula.
 
 mod sample;
 mod sample_sets;
@@ -12,7 +12,7 @@ use fsb_stats::compare::Document;
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-/// Text as it may come from a file that somebody else made.
+/// Generates text as a file from someone else may contain it.
 fn hostile() -> impl Strategy<Value = String> {
     let pieces = prop_oneof![
         3 => proptest::sample::select(vec![
@@ -30,12 +30,12 @@ fn hostile() -> impl Strategy<Value = String> {
     proptest::collection::vec(pieces, 1..6).prop_map(|pieces| pieces.concat())
 }
 
-/// Any character at all, where the pieces above would forget one.
+/// Generates hostile text or arbitrary characters, so that no character is missing from the pieces above.
 fn text_from_elsewhere() -> impl Strategy<Value = String> {
     prop_oneof![3 => hostile(), 1 => proptest::collection::vec(any::<char>(), 1..12).prop_map(String::from_iter)]
 }
 
-/// A run that carries the text wherever a run carries text that is not ours.
+/// Returns a run with the text in every field that comes from outside FSBench.
 fn run(text: &str) -> (RunRecord, Vec<Trial>) {
     let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 5);
     let named = |name: &str| format!("{text}{name}");
@@ -74,7 +74,7 @@ fn run(text: &str) -> (RunRecord, Vec<Trial>) {
     (record, trials)
 }
 
-/// A comparison that carries it.
+/// Returns a comparison with the text in such fields.
 fn document(text: &str) -> Document {
     let names = [format!("{text}a"), format!("{text}b")];
     let mut sets = sample_sets::iozone(&[&names[0], &names[1]], 5, 2, 1 << 17);
@@ -90,7 +90,7 @@ fn document(text: &str) -> Document {
     document
 }
 
-/// Every form of both, with its name.
+/// Renders both in every text format, with the name of the format.
 fn forms(text: &str) -> Vec<(&'static str, String)> {
     let (record, trials) = run(text);
     let summary = Summary::of_run(&record, &trials);
@@ -105,7 +105,7 @@ fn forms(text: &str) -> Vec<(&'static str, String)> {
     all.collect()
 }
 
-/// What no name may bring into a Markdown text.
+/// Returns whether an event is markup that no name may add to a Markdown text.
 fn is_injected(event: &Event<'_>) -> bool {
     let inline = |tag: &Tag<'_>| {
         matches!(tag, Tag::Link { .. } | Tag::Image { .. } | Tag::HtmlBlock | Tag::CodeBlock(_) | Tag::Heading { .. })
@@ -118,7 +118,7 @@ fn is_injected(event: &Event<'_>) -> bool {
     }
 }
 
-/// Cells of every row of every table.
+/// Returns the number of columns of every table, then of cells in each of its rows.
 fn widths_of_tables(markdown: &str) -> Vec<Vec<usize>> {
     let (mut tables, mut cells) = (Vec::new(), 0);
     for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
@@ -142,7 +142,8 @@ fn check_markdown(markdown: &str) {
     assert!(!bare.contains("://") && !bare.contains("www."), "{markdown}");
     let lines = markdown.lines().filter(|line| line.starts_with("| ")).count();
     let tables = widths_of_tables(markdown);
-    // A table has a line of dashes that is no row, and its columns stand before its rows above.
+    // The lines of a table are its head, a line of dashes and its rows. `rows` counts the head as the number of
+    // columns.
     assert_eq!(tables.iter().map(|rows| rows.len() + 1).sum::<usize>(), lines, "{markdown}");
 }
 

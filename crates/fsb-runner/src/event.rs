@@ -1,24 +1,24 @@
-//! What happens in a run, told to whoever listens.
+//! The events of a run, and the observers that receive them.
 
 use std::time::Duration;
 
 use fsb_model::{RunRecord, StoppingRule, Trial, Warning};
 use fsb_testbed::Progress;
 
-/// Something happened.
+/// An event of a run.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The testbed is being made.
     Opening(&'a Progress),
-    /// A visit to a target begins.
+    /// The agent begins to make a target ready.
     Visit {
         /// 0 for warm-up.
         block: u32,
         /// The target's name.
         target: &'a str,
     },
-    /// How long a matrix of sizes will take, or a run that its budget will not hold, by a model that knows nothing of the
-    /// machine: before anything is touched.
+    /// The expected duration of a matrix of sizes, or of a run that its budget will not hold. It comes from a model
+    /// that knows nothing of the machine, before anything is changed.
     Estimated {
         /// Cells on each target.
         cells: usize,
@@ -26,9 +26,9 @@ pub enum Event<'a> {
         blocks: u32,
         /// Expected duration of them all, warm-up included.
         expected: Duration,
-        /// What the run may take.
+        /// The time that the run may take.
         budget: Option<Duration>,
-        /// Where the budget does not hold all of a matrix, a part is chosen.
+        /// Whether a part of a matrix is chosen if the budget does not hold all of it.
         chooses: bool,
     },
     /// The amounts and the number of blocks are fixed.
@@ -42,9 +42,9 @@ pub enum Event<'a> {
     },
     /// A candidate of a race cannot be made.
     Refused {
-        /// Which one.
+        /// The candidate.
         target: &'a str,
-        /// What mkfs, or the kernel, said.
+        /// The error of mkfs or of the kernel.
         why: &'a str,
     },
     /// Warm-up of a race ended, and its rule is fixed.
@@ -77,7 +77,7 @@ pub enum Event<'a> {
     },
     /// A measured block ended.
     Block {
-        /// What is known of the run.
+        /// The record of the run.
         record: &'a RunRecord,
         /// All its trials so far.
         trials: &'a [Trial],
@@ -99,13 +99,13 @@ pub enum Event<'a> {
     Warning(&'a Warning),
 }
 
-/// Who listens. An observer may lag or fail; the run does not notice.
+/// An observer of a run. It may lag or fail without an effect on the run.
 pub trait Observer {
-    /// Is told of everything, in order.
+    /// Receives all events, in order.
     fn event(&mut self, event: &Event<'_>);
 }
 
-/// The journal: a trial is written here before anybody is told of it, and a run that cannot write stops.
+/// The journal. A trial is written here before observers receive it, and a run that cannot write stops.
 pub trait Journal {
     /// Replaces the record of the run.
     fn record(&mut self, record: &RunRecord) -> Result<(), String>;

@@ -1,6 +1,6 @@
-//! Slowdowns of a known size, injected into one target: whether verdicts find them is measured by `scripts/calibrate`.
+//! Slowdowns of a known size, injected into one target. `scripts/calibrate` measures whether verdicts find them.
 //!
-//! Only builds with the feature `injected-slowdown` can do that, and every run that one makes with it carries a warning.
+//! Only builds with the feature `injected-slowdown` can inject them, and every such run carries a warning.
 
 use fsb_engine::ClockSpec;
 use fsb_model::Warning;
@@ -8,7 +8,7 @@ use fsb_model::Warning;
 #[cfg(feature = "injected-slowdown")]
 const VARIABLE: &str = "FSB_INJECT";
 
-/// The clock of the target in that seat.
+/// Returns the clock of the target in that slot.
 #[cfg(feature = "injected-slowdown")]
 pub(crate) fn clock(seat: u32) -> ClockSpec {
     match asked() {
@@ -17,25 +17,25 @@ pub(crate) fn clock(seat: u32) -> ClockSpec {
     }
 }
 
-/// The clock of the target in that seat.
+/// Returns the clock of the target in that slot.
 #[cfg(not(feature = "injected-slowdown"))]
 pub(crate) fn clock(_seat: u32) -> ClockSpec {
     ClockSpec::Monotonic
 }
 
-/// The warning of a run in which a target is slowed down.
+/// Returns the warning of a run in which a target is slowed down.
 #[cfg(feature = "injected-slowdown")]
 pub(crate) fn warning() -> Option<Warning> {
     asked().map(|(seat, share)| Warning::InjectedSlowdown { target: seat + 1, share })
 }
 
-/// The warning of a run in which a target is slowed down.
+/// Returns the warning of a run in which a target is slowed down.
 #[cfg(not(feature = "injected-slowdown"))]
 pub(crate) fn warning() -> Option<Warning> {
     None
 }
 
-/// `1=0.05`: the second target, by 5 %.
+/// Returns the slot and the share: `1=0.05` slows down the second target by 5 %.
 #[cfg(feature = "injected-slowdown")]
 fn asked() -> Option<(u32, f64)> {
     let text = std::env::var(VARIABLE).ok()?;

@@ -1,7 +1,7 @@
 //! From a plan to blocks and trials.
 //!
-//! The runner decides what is done in which order and how often; it touches nothing itself. Agents own testbeds and
-//! conduct trials there; workers do the work. What happens is told as events to whoever listens, after it is on disk.
+//! The runner decides the order and the number of all steps, and changes nothing itself. Agents own testbeds and
+//! conduct trials there. Workers do the file work. Observers receive each trial as an event after the trial is on disk.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The memory that a run uses at once, as an upper bound: so much of a guest's free memory is touched beforehand.
+//! An upper bound of the memory that a run uses at once. The run touches this much of a guest's free memory beforehand.
 
 use fsb_engine::{Profile, backend};
 use fsb_model::run::Placement;
@@ -10,8 +10,9 @@ use crate::work::{CellUnit, ParsedCell, Work};
 /// Bytes for workers, tables of file systems, inodes and directories.
 const MARGIN: u64 = 256 << 20;
 
-/// Bytes of memory that the run may use at once: images in memory, and the page cache of the files of one case on all
-/// targets that are mounted at the same time. Files of a case are removed before the next one makes its own.
+/// Returns the bytes of memory that the run may use at once: images in memory, and the page cache of the files of one
+/// case on all targets that are mounted at the same time. Files of a case are removed before the next one makes its
+/// own.
 pub(crate) fn needed(plan: &Plan, placement: Option<&Placement>, work: &Work) -> u64 {
     let in_memory = plan.targets.iter().filter_map(|target| target.file_system()).any(|spec| spec.medium.name == "ram");
     let images = if in_memory { plan.size.0 } else { 0 };
@@ -26,7 +27,7 @@ pub(crate) fn needed(plan: &Plan, placement: Option<&Placement>, work: &Work) ->
     images + cache + MARGIN
 }
 
-/// Labels of the cells that allocate page cache while they are measured.
+/// Returns the labels of the cells that allocate page cache while they are measured.
 pub(crate) fn cells(work: &Work) -> Vec<String> {
     let is_direct = |name: &str| backend::find(name).is_ok_and(|backend| backend.capabilities().direct);
     let allocates =
@@ -35,7 +36,7 @@ pub(crate) fn cells(work: &Work) -> Vec<String> {
     cells.map(|parsed| parsed.cell.label.clone()).collect()
 }
 
-/// Bytes of page cache that one cell may fill on one target.
+/// Returns the bytes of page cache that one cell may fill on one target.
 fn cached(profile: &Profile, unit: Option<&CellUnit>, slice: u64) -> u64 {
     let room = (slice as f64 * planner::FILLED) as u64;
     if profile.program.is_some() {

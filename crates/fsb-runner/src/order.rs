@@ -4,7 +4,7 @@ use fsb_model::run::BlockOrder;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-/// Targets in random order, and the cells in one random order that all targets of the block share.
+/// Returns the targets in random order, and the cells in one random order that all targets of the block share.
 ///
 /// The generator is seeded with the run's seed and the block's number, so that any block can be drawn again without
 /// those before it.
@@ -23,16 +23,16 @@ fn generator(seed: u64, block: u32) -> Pcg64 {
     Pcg64::seed_from_u64(seed ^ (u64::from(block) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Fisher–Yates. Written out because a library's shuffle may change between versions, and a recorded order must not; the
-/// bias of the remainder is below 2⁻⁵⁰ for lists of this length.
+/// Fisher–Yates. Written out because a library's shuffle may change between versions, and a recorded order must not;
+/// the bias of the remainder is below 2⁻⁵⁰ for lists of this length.
 fn shuffle<T>(list: &mut [T], generator: &mut Pcg64) {
     for last in (1..list.len()).rev() {
         list.swap(last, (generator.next_u64() % (last as u64 + 1)) as usize);
     }
 }
 
-/// The turns of `seats` targets in so many rounds of a cell: in every second round the order of the round before it
-/// backwards, so that no target is first, or after a certain other one, more often than the rest.
+/// Returns the turns of `seats` targets in the rounds of a cell. Every second round reverses the order of the round
+/// before it, so that no target is first, or after a certain other one, more often than the rest.
 pub fn rounds(seed: u64, block: u32, seats: u32, rounds: u32) -> Vec<Vec<u32>> {
     let mut generator = generator(seed, block);
     let mut turns: Vec<u32> = (0..seats).collect();
@@ -47,7 +47,8 @@ pub fn rounds(seed: u64, block: u32, seats: u32, rounds: u32) -> Vec<Vec<u32>> {
     (0..rounds).map(next).collect()
 }
 
-/// The part of each target, in the order of `targets`: every target is on every part equally often in whole rotations.
+/// Returns the slice of each target, in the order of `targets`. In whole rotations, every target is on every slice
+/// equally often.
 pub fn parts(block: u32, all: &[String], targets: &[String], parts: u32) -> Vec<u32> {
     let place = |name: &String| all.iter().position(|known| known == name).unwrap_or(0) as u32;
     targets.iter().map(|name| (place(name) + block) % parts.max(1)).collect()

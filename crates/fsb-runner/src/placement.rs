@@ -1,4 +1,4 @@
-//! Whether targets are measured side by side, and what follows from it: sizes derive from the part that each has.
+//! Decides whether targets are measured side by side. Sizes derive from the slice of the medium that each target has.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use fsb_model::{Cell, Plan, RunRecord};
 use crate::schedule::planner::LONGEST;
 use crate::setup::setup_of;
 
-/// Where the targets of a plan are, as far as it is known before anything is touched; `has_units` is whether any of its cells
-/// can be measured in rounds.
+/// Returns the placement of a plan's targets, as far as it is known before anything is changed. `has_units` is whether
+/// any of the plan's cells can be measured in rounds.
 pub(crate) fn placement(plan: &Plan, has_units: bool) -> Placement {
     if plan.one_at_a_time {
         return Placement::InTurn { reason: PlacementReason::Requested };
@@ -23,7 +23,8 @@ pub(crate) fn placement(plan: &Plan, has_units: bool) -> Placement {
     let at_once = plan.at_once() as u32;
     match fsb_testbed::side_by_side(&setup).map(|parts| parts.min(at_once)) {
         Ok(parts) if parts > 1 => {
-            // Of a large device no more is used than of an image; a small one says what there is.
+            // A slice of a large device is at most as large as a slice of an image would be. A small device has smaller
+            // slices.
             let image = fsb_testbed::part_bytes(plan.size.0, parts);
             let part_bytes = fsb_testbed::part_size(&setup, parts).map_or(image, |device| device.min(image));
             Placement::SideBySide { parts, part_bytes }
@@ -33,7 +34,7 @@ pub(crate) fn placement(plan: &Plan, has_units: bool) -> Placement {
     }
 }
 
-/// What sizes of files refer to in a run.
+/// Returns the base of relative file sizes in a run.
 pub(crate) fn sizing(record: &RunRecord, cpus: u32) -> Sizing {
     let size = match record.placement {
         Some(Placement::SideBySide { part_bytes, .. }) => part_bytes,
@@ -42,17 +43,17 @@ pub(crate) fn sizing(record: &RunRecord, cpus: u32) -> Sizing {
     Sizing { size, cpus }
 }
 
-/// Whether a cell is measured in rounds of short stretches, where it has units.
+/// Returns whether a cell that has units is measured in rounds of short samples.
 pub(crate) fn in_rounds(record: &RunRecord, cell: &Cell) -> bool {
     if !record.amounts.is_empty() {
-        // That was decided before the run was interrupted.
+        // This was decided before the run was interrupted.
         return record.rounds.contains_key(&cell.label);
     }
     let visits = record.plan.stretch_of(&cell.workload).is_some_and(|seconds| seconds >= LONGEST);
     matches!(record.placement, Some(Placement::SideBySide { .. })) && !visits
 }
 
-/// Parts that each medium of a run is divided into; 1 where it is whole.
+/// Returns the number of slices of each medium of a run; 1 if the medium is not divided.
 pub fn parts(record: &RunRecord) -> u32 {
     record.placement.as_ref().and_then(Placement::divided).map_or(1, |(parts, _)| parts)
 }

@@ -1,5 +1,5 @@
-//! What a memory limit and the work ask of each other, told before anything is touched: out of cache means memory that the
-//! files do not fit, and whoever moves a record must be able to hold it.
+//! Checks, before anything is changed, that the memory limit is smaller than the files of workloads that run out of
+//! cache, and large enough for the records of all workers.
 
 use fsb_engine::Profile;
 use fsb_model::units::show_bytes;
@@ -9,14 +9,14 @@ use fsb_testbed::control::memory_limit::{self, MEMORY_LIMIT};
 
 use crate::work::ParsedCell;
 
-/// Of the limit, what the records of all workers may take together: the rest is for the page cache without which nothing
-/// moves. A record of half the limit was moved on ext4 and xfs, one of all of it never.
+/// The share of the limit that the records of all workers may take together. The rest is for the page cache, without
+/// which no I/O succeeds. On ext4 and xfs, records of half the limit worked, and records of the whole limit never did.
 const RECORDS: f64 = 0.5;
 
-/// Refuses what the memory of a target is too large or too small for. `memory` is the machine's.
+/// Refuses cells for which the memory of a target is too large or too small. `memory` is that of the machine.
 pub(crate) fn check(plan: &Plan, cells: &[ParsedCell], memory: u64) -> Result<(), String> {
     let profiles = || cells.iter().map(|cell| &cell.profile);
-    // The smallest files and the largest records tell of all.
+    // The smallest files and the largest records decide for all cells.
     let out = profiles().filter(|profile| profile.cache == CacheState::Out).min_by_key(|profile| files(profile));
     let moved = profiles().max_by_key(|profile| records(profile));
     for target in &plan.targets {
@@ -24,7 +24,7 @@ pub(crate) fn check(plan: &Plan, cells: &[ParsedCell], memory: u64) -> Result<()
         let asked = asked.get(MEMORY_LIMIT).filter(|value| *value != KEEP);
         let limit = asked.and_then(|value| memory_limit::limit_of(value)).filter(|limit| *limit >= memory_limit::LEAST);
         if asked.is_some() && limit.is_none() {
-            // What is no limit, or one that nothing works under, the control itself refuses.
+            // The control itself refuses an invalid limit, and one that is too small for any work.
             continue;
         }
         if let Some(out) = out.filter(|out| files(out) < limit.unwrap_or(memory)) {
@@ -43,7 +43,7 @@ fn files(profile: &Profile) -> u64 {
     profile.files * profile.file_size
 }
 
-/// Bytes of the records that are under way at once.
+/// Returns the bytes of the records that are in flight at once.
 fn records(profile: &Profile) -> u64 {
     profile.record_size * u64::from(profile.threads) * u64::from(profile.processes)
 }

@@ -1,4 +1,4 @@
-//! Going on with a run that was interrupted.
+//! Resumes an interrupted run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,12 +9,13 @@ use fsb_model::run::MediumRecord;
 use fsb_model::{Phase, Place, RunRecord, Trial};
 use fsb_testbed::host;
 
-/// Marks the trials of the unfinished block, which is made again whole. Returns how many were marked.
+/// Marks the trials of the unfinished block as superseded, because the whole block is repeated. Returns the number of
+/// marked trials.
 ///
-/// A block is finished when it holds a trial, ended well or not, of every target and every cell. Trials of a warm-up
-/// that did not end in fixed amounts are marked as well.
+/// A block is finished when it has a trial of every target and every cell, whether it ended well or not. Trials of a
+/// warm-up that did not fix the amounts are marked as well.
 pub fn supersede(record: &RunRecord, trials: &mut [Trial]) -> usize {
-    // A cell that was decided is not measured any more: the block's own order says what belongs to it.
+    // A decided cell is not measured any more, so the block's own order decides which cells belong to it.
     let wanted = |block: u32| {
         let order = record.order.iter().find(|order| order.block == block);
         order.map_or(record.cells.len() * record.plan.targets.len(), |order| order.cells.len() * order.targets.len())
@@ -37,13 +38,13 @@ pub fn supersede(record: &RunRecord, trials: &mut [Trial]) -> usize {
     marked.map(|trial| trial.superseded = true).count()
 }
 
-/// Whether all planned blocks are there.
+/// Returns whether the run ended or all planned blocks are made.
 pub fn complete(record: &RunRecord, trials: &[Trial]) -> bool {
     let last = trials.iter().filter(|t| t.phase == Phase::Measured && !t.superseded).map(|t| t.block).max();
     record.stop_reason.is_some() || (record.blocks_planned.is_some() && last == record.blocks_planned)
 }
 
-/// Numbers of two kernels do not belong in one run.
+/// Refuses a kernel other than that of the first segment: values of two kernels do not belong in one run.
 pub fn same_kernel(record: &RunRecord, kernel: &str) -> Result<(), String> {
     let before = record.segments.first().map_or(kernel, |segment| &segment.kernel);
     if before == kernel {
@@ -51,14 +52,14 @@ pub fn same_kernel(record: &RunRecord, kernel: &str) -> Result<(), String> {
     }
     let advice = match record.plan.place {
         Place::Host => "boot that one, or begin a new run",
-        // The files that were named may be another kernel's by now.
+        // The named files may belong to another kernel by now.
         Place::Vm => "make that one available again (fsb kernel list), or begin a new run with --kernel",
     };
     Err(format!("the run was begun on Linux {before} and this is {kernel}: {advice}"))
 }
 
-/// Nor do numbers of two kernels of one release: who builds one anew often keeps the release. Modules that only one of
-/// the two loaded are not compared, for another version of this program may choose others.
+/// Refuses other files of a kernel with the same release, because a kernel that is built anew often keeps its release.
+/// Modules that only one of the two loaded are not compared: another version of this program may choose other modules.
 pub(crate) fn same_files(before: Option<&VmRecord>, now: Option<&VmRecord>) -> Result<(), String> {
     let (Some(before), Some(now)) = (before, now) else { return Ok(()) };
     for (release, old) in &before.kernels {
@@ -78,7 +79,8 @@ pub(crate) fn same_files(before: Option<&VmRecord>, now: Option<&VmRecord>) -> R
     Ok(())
 }
 
-/// Numbers of two devices do not belong in one run either. `before` and `now` are the record's media and the new ones.
+/// Refuses other devices: values of two devices do not belong in one run. `before` and `now` are the media of the
+/// record and the new ones.
 pub(crate) fn same_media(
     before: &BTreeMap<String, MediumRecord>,
     now: &BTreeMap<String, MediumRecord>,
@@ -90,7 +92,7 @@ pub(crate) fn same_media(
     Ok(())
 }
 
-/// Before anything is written: the devices that the plan's names lead to now are those that the run was begun on.
+/// Checks, before anything is written, that the plan's names lead to the devices that the run was begun on.
 pub(crate) fn same_named(record: &RunRecord) -> Result<(), String> {
     for (medium, old) in &record.media {
         let members: Vec<(&str, &DeviceManifest)> = match medium.strip_prefix("raid0:") {
@@ -98,7 +100,7 @@ pub(crate) fn same_named(record: &RunRecord) -> Result<(), String> {
             None => vec![(medium.as_str(), &old.device)],
         };
         for (path, old) in members {
-            // A device without a serial number has the guest's name for it, in the record of a virtual machine.
+            // In the record of a virtual machine, a device without a serial number has the guest's name.
             let unknown = record.plan.place == Place::Vm && old.serial.is_none() && old.backing.is_none();
             let Some(id) = record.devices.get(Path::new(path)).filter(|_| !unknown) else { continue };
             same(path, old, &host::device(*id))?;
@@ -115,7 +117,8 @@ fn same(medium: &str, old: &DeviceManifest, new: &DeviceManifest) -> Result<(), 
     Err(format!("the run was begun on another device under '{medium}': {old}, and this is {new}"))
 }
 
-/// What tells a device from another one: the number of a loop device is chance, what holds its image is not.
+/// Returns the identity of a device: its serial number, or the file system that holds its image, or its name, with its
+/// size. The number of a loop device is arbitrary, so it comes last.
 fn identity(device: &DeviceManifest) -> String {
     let own = match (&device.serial, &device.backing) {
         (Some(serial), _) => format!("serial {serial}"),

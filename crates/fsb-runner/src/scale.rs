@@ -1,7 +1,7 @@
 //! The same work on a smaller machine: sizes of files, the image and the memory limit shrink together, records do not.
 //!
-//! What counts of a file that does not fit memory is how many times it does not, so all of them keep their ratios.
-//! Results of different scales are different measurements all the same.
+//! For a file that does not fit in memory, the ratio of its size to the memory matters, so all sizes keep their ratios.
+//! Results of different scales are different measurements nevertheless.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use serde_json::Value;
 
 use crate::sweep::Scope;
 
-/// Files and images are whole multiples of this, where they are as large.
+/// Files and images of at least this size are whole multiples of it.
 const GRANULE: u64 = 4096;
-/// No image is made smaller than this by a scale: every file system can be made in it.
+/// The smallest image that a scale makes. Every file system can be made in it.
 const LEAST_IMAGE: u64 = 320 << 20;
 /// The smallest and the largest scale.
 const RANGE: std::ops::RangeInclusive<f64> = 1.0 / 1024.0..=16.0;
 
-/// Reads `1/8`, `0.125` or `12.5%`.
+/// Parses `1/8`, `0.125` or `12.5%`.
 pub fn parse(text: &str) -> Result<f64, String> {
     let bad = || format!("scale '{text}': write a fraction such as 1/8, 0.125 or 12.5%");
     let number = |text: &str| text.trim().parse::<f64>().map_err(|_| bad());
@@ -39,13 +39,13 @@ pub fn parse(text: &str) -> Result<f64, String> {
     Ok(scale)
 }
 
-/// A size at this scale.
+/// Returns a size at this scale.
 fn scaled(bytes: u64, scale: f64) -> u64 {
     let bytes = (bytes as f64 * scale) as u64;
     if bytes >= GRANULE { bytes / GRANULE * GRANULE } else { bytes.max(1) }
 }
 
-/// The image at this scale, in whole mebibytes where it has some.
+/// Returns the size of the image at this scale.
 pub(crate) fn image(size: Bytes, scale: f64) -> Bytes {
     if scale == 1.0 {
         return size;
@@ -54,7 +54,7 @@ pub(crate) fn image(size: Bytes, scale: f64) -> Bytes {
     Bytes(scaled(size.0, scale).max(least))
 }
 
-/// The memory limit among these controls, at this scale.
+/// Scales the memory limit among these controls.
 pub(crate) fn controls(controls: &mut BTreeMap<String, String>, scale: f64) {
     if let Some(value) = controls.get_mut(MEMORY_LIMIT).filter(|_| scale != 1.0)
         && let Some(scaled) = memory_limit::scaled(value, scale)
@@ -63,15 +63,16 @@ pub(crate) fn controls(controls: &mut BTreeMap<String, String>, scale: f64) {
     }
 }
 
-/// Numbers of files, and of what is done to them, where files keep their sizes: a mail server's pool and its traffic.
+/// Numbers of files and of transactions, which are scaled because the files keep their sizes: a mail server's pool and
+/// its traffic.
 const COUNTS: [&str; 2] = ["number", "transactions"];
 
-/// Workloads on trees of files, which know themselves what a smaller tree is.
+/// Workloads on trees of files, which make a smaller tree themselves.
 const TREES: [&str; 2] = ["filetree", "untar-build"];
 const TREE_SCALE: &str = "scale";
 
-/// One combination of sizes at this scale; nothing where its record is larger than its file by now. `scope` is the one
-/// of the full scale: what is a part of the image stays the same part.
+/// Returns one combination of sizes at this scale, or `None` if its record is now larger than its file. `scope` is that
+/// of the full scale, so that a part of the image stays the same part.
 pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Option<WorkloadSpec> {
     const FILE: &str = "file_size";
     if scale == 1.0 {
@@ -85,13 +86,13 @@ pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Optio
         value => value.as_u64(),
     };
     let WorkloadSpec { name, stretch, sustain, mut params } = spec;
-    // What is no size, the workload itself refuses.
+    // The workload itself refuses a value that is not a size.
     if let Some(file) = params.get(FILE).and_then(evaluated) {
         let file = scaled(file, scale);
         if params.get("matrix") == Some(&Value::Bool(true)) && record(&params).is_some_and(|record| record > file) {
             return None;
         }
-        // What does not fill a record would never be touched.
+        // Bytes that do not fill a record would never be accessed.
         let whole = record(&params).filter(|record| *record > 0 && *record <= file);
         params.insert(FILE.to_owned(), whole.map_or(file, |record| file / record * record).into());
     }
@@ -105,7 +106,7 @@ pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Optio
     }
     if TREES.contains(&name.as_str()) {
         let known = params.get(TREE_SCALE).map_or(Some(1.0), Value::as_f64);
-        // What is no number, the workload itself refuses.
+        // The workload itself refuses a value that is not a number.
         if let Some(known) = known {
             params.insert(TREE_SCALE.to_owned(), (known * scale).into());
         }
@@ -113,8 +114,9 @@ pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Optio
     Some(WorkloadSpec { name, stretch, sustain, params })
 }
 
-/// A mail server's pool gains or loses a file with each transaction: after n of them it has changed by the root of n. A pool a
-/// fiftieth as large would run out after a fiftieth of the transactions; it gets as many as change it by a quarter.
+/// Limits the transactions on a pool. Each transaction adds or removes a file, and after n of them the pool has changed
+/// by the square root of n. A pool a fiftieth as large would run out after a fiftieth of the transactions. It gets as
+/// many as change it by a quarter.
 fn keep_the_pool(params: &mut Params) {
     const NEVER: i64 = -1;
     let [files, transactions] = COUNTS;
@@ -127,14 +129,15 @@ fn keep_the_pool(params: &mut Params) {
 
 /// Workloads of many threads on sets of files.
 const FLOWS: [&str; 7] = ["fileserver", "webserver", "webproxy", "varmail", "oltp", "videoserver", "flow"];
-/// Files that each thread finds at least, where there were as many: with fewer they would wait for each other.
+/// The least number of files per thread, if there were as many at full scale. With fewer files, threads would wait for
+/// each other.
 const FILES_OF_A_THREAD: u64 = 20;
 
-/// Fewer files of the same size; where there are few already, smaller ones.
+/// Returns the workload with fewer files of the same size, or with smaller files if there are few already.
 fn flow(mut spec: WorkloadSpec, scale: f64, scope: Scope) -> WorkloadSpec {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
     let sizing = Sizing { size: scope.size, cpus };
-    // What is no workload is refused later, with its place.
+    // An invalid workload is refused later, with its place.
     let Ok(job) = workload::parse(&spec, &sizing) else { return spec };
     let profile = job.profile();
     let least = profile.files.min(FILES_OF_A_THREAD * u64::from(profile.threads)).max(1);
@@ -186,7 +189,7 @@ mod tests {
         };
         let pool = json!({"size_high": 1000, "number": 2000, "transactions": 50_000});
         let pool = of_workload(spec(pool), 0.125, scope).unwrap().params;
-        // So many transactions change the pool by a quarter.
+        // 3844 transactions change the pool by a quarter.
         assert_eq!([&pool["number"], &pool["transactions"], &pool["size_high"]], [250, 3844, 1000]);
         let kept = json!({"number": 2000, "transactions": 50_000, "bias_create": -1});
         assert_eq!(of_workload(spec(kept), 0.125, scope).unwrap().params["transactions"], 6250);

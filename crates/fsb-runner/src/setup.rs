@@ -1,4 +1,4 @@
-//! From a plan to what the testbed is asked for.
+//! Makes the setup of the testbed from a plan.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use fsb_model::Plan;
 use fsb_model::host::DeviceId;
 use fsb_testbed::Setup;
 
-/// What the testbed is asked for by a plan whose devices are known and whose media are divided into so many parts.
+/// Returns the setup for a plan with known devices, whose media are divided into `parts` slices.
 pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, parts: u32) -> Setup {
     /// Share of a budget for preparing the machine.
     const PREPARING: f64 = 0.2;

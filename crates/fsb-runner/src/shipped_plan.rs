@@ -38,7 +38,7 @@ pub static REGISTRY: &[ShippedPlan] = shipped! {
     "sqlite.toml": "Your own work: SQLite's durable inserts with each kind of log, and reads.",
 };
 
-/// The plan of this name, with or without the folder that it has in the source.
+/// Returns the plan of this name, with or without the folder that it has in the source.
 pub fn find(path: &str) -> Option<&'static ShippedPlan> {
     let name = path.strip_prefix("plans/").unwrap_or(path);
     REGISTRY.iter().find(|plan| plan.name == name)

@@ -1,10 +1,10 @@
-//! From one workload with lists of sizes to one workload a combination.
+//! Expands a workload with lists of sizes into one workload per combination.
 //!
 //! `file_size` and `block_size` may be lists (`["64K", "1M"]`) or ranges of doublings (`"64K..512M"`). Combinations are
 //! those that IOzone's automatic mode visits: no record is larger than its file, and files of 32 MiB and more get no
 //! records below 64 KiB unless `every_record` asks for them. The word `memory` in a size is that of the machine.
-//! `threads` and `depth` may be lists of numbers too, `[1, 4, 16]`, or ranges of doublings: `"1..4*cpus"`, where `cpus` are the
-//! machine's processors. So may `rate`: `"1000..32000/s"`.
+//! `threads` and `depth` may be lists of numbers too, `[1, 4, 16]`, or ranges of doublings: `"1..4*cpus"`, where `cpus`
+//! are the machine's processors. So may `rate`: `"1000..32000/s"`.
 
 use fsb_engine::workload::REGISTRY;
 use fsb_model::{Params, WorkloadSpec, expression};
@@ -30,16 +30,16 @@ const CPUS: &str = "cpus";
 const EVERY: &str = "every_record";
 const MEMORY: &str = "memory";
 
-/// Why a sweep makes no sense.
+/// The error of an invalid sweep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SweepError {
     /// The parameter at fault.
     pub key: &'static str,
-    /// What is wrong with it.
+    /// The error.
     pub message: String,
 }
 
-/// What sizes may refer to.
+/// The values that sizes may refer to.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope {
     /// Bytes of the image.
@@ -50,7 +50,7 @@ pub struct Scope {
     pub cpus: u32,
 }
 
-/// All combinations, in the order of threads, depths, files, records; the workload itself where nothing is swept.
+/// Returns all combinations, in the order of threads, depths, files, records; the workload itself if nothing is swept.
 pub fn expand(spec: &WorkloadSpec, scope: Scope) -> Result<Vec<WorkloadSpec>, SweepError> {
     check_lists(spec)?;
     let mut all = vec![spec.clone()];
@@ -85,7 +85,7 @@ fn check_lists(spec: &WorkloadSpec) -> Result<(), SweepError> {
     Ok(())
 }
 
-/// The counts that a parameter lists; absent where it is one count or none.
+/// Returns the counts that a parameter lists, or `None` if it is one count or missing.
 fn counts(params: &Params, key: &'static str, scope: Scope) -> Result<Option<Vec<Value>>, SweepError> {
     let counts: Vec<Value> = match params.get(key) {
         Some(Value::Array(counts)) => counts.clone(),
@@ -131,7 +131,7 @@ fn expand_sizes(spec: &WorkloadSpec, scope: Scope) -> Result<Vec<WorkloadSpec>, 
     }
 }
 
-/// One combination.
+/// Returns one combination.
 fn one(spec: &WorkloadSpec, file: Option<u64>, record: Option<u64>) -> WorkloadSpec {
     let mut params = spec.params.clone();
     params.remove(EVERY);
@@ -144,7 +144,7 @@ fn one(spec: &WorkloadSpec, file: Option<u64>, record: Option<u64>) -> WorkloadS
     WorkloadSpec { params, ..spec.clone() }
 }
 
-/// The sizes that a parameter names; none where it is not there.
+/// The sizes that a parameter names; a single `None` if it is missing.
 struct Sizes {
     values: Vec<Option<u64>>,
     swept: bool,
@@ -159,7 +159,7 @@ fn sizes(params: &Params, key: &'static str, scope: Scope) -> Result<Sizes, Swee
         None => (vec![None], false),
         Some(Value::Array(list)) => (list.iter().map(|value| size(value).map(Some)).collect::<Result<_, _>>()?, true),
         Some(Value::String(text)) if text.contains("..") => (range(text, key, scope)?, true),
-        // The workload itself says what is wrong with a single value.
+        // The workload itself reports the error of a single value.
         Some(value) => (vec![size(value).ok()], false),
     };
     match values.len() {
@@ -169,7 +169,7 @@ fn sizes(params: &Params, key: &'static str, scope: Scope) -> Result<Sizes, Swee
     }
 }
 
-/// `64K..512M`: the first, its doublings, and no more than the last.
+/// Returns the sizes of a range such as `64K..512M`: the first, and its doublings up to the last.
 fn range(text: &str, key: &'static str, scope: Scope) -> Result<Vec<Option<u64>>, SweepError> {
     let (from, to) = text.split_once("..").unwrap_or((text, text));
     let [from, to] = [from, to].map(|end| evaluate(end, scope));

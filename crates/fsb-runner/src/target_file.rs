@@ -1,8 +1,8 @@
 //! A target as plans write it: its text, or a table where it differs from the others in a control.
 //!
-//! `targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } }]`. One that not every machine can make is
-//! `{ target = "ext4@raid0:loop+loop", optional = true }`: where it cannot, the others are measured all the same.
-//! In a plan of several kernels a table may also name the one that it is measured on, by its release.
+//! `targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } }]`. A target that not every machine can
+//! make is `{ target = "ext4@raid0:loop+loop", optional = true }`: if it cannot be made, the others are still measured.
+//! In a plan of several kernels, a table may also name the kernel of the target by its release.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,13 +16,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// A target as written.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TargetFile {
-    /// As on the command line.
+    /// The text, as on the command line.
     pub text: String,
     /// Controls in which it differs from the run.
     pub controls: BTreeMap<String, String>,
-    /// Release of its kernel; all kernels of the plan where it names none.
+    /// Release of its kernel; all kernels of the plan if absent.
     pub kernel: Option<String>,
-    /// It is left out where this machine cannot make it.
+    /// Whether it is left out if this machine cannot make it.
     pub optional: bool,
 }
 
@@ -46,7 +46,7 @@ impl From<String> for TargetFile {
 }
 
 impl TargetFile {
-    /// What resolves to `target` again.
+    /// Returns the form that resolves to `target` again.
     pub fn of(target: &Target) -> TargetFile {
         let body = match &target.kind {
             TargetKind::FileSystem(spec) => spec.to_string(),
@@ -62,10 +62,10 @@ impl TargetFile {
         if is_named_so { unnamed } else { TargetFile { text: target.to_string(), ..unnamed } }
     }
 
-    /// The target that is meant.
+    /// Returns the target.
     pub fn resolve(&self) -> Result<Target, TargetError> {
         let target: Target = self.text.parse()?;
-        // A default name is the text itself, and would not tell this target from the others.
+        // A default name is the text itself, which would not distinguish this target from the others.
         let name = if target.name == self.text { self.full_name() } else { target.name };
         Ok(Target {
             name,
@@ -76,7 +76,7 @@ impl TargetFile {
         })
     }
 
-    /// `ext4 barriers off`: the text with what is different, of characters that may stand in a name.
+    /// Returns the text with the controls and the kernel, in characters that a name may contain: `ext4 barriers off`.
     fn full_name(&self) -> String {
         let plain = |c: char| if c.is_alphanumeric() || "-_.% ".contains(c) { c } else { '-' };
         let controls = self.controls.iter().map(|(name, value)| format!(" {name} {value}"));
@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for TargetFile {
     }
 }
 
-/// Tells the two forms apart by what stands there, so that errors keep their place in the file.
+/// Distinguishes the two forms by the type of the value, so that errors keep their place in the file.
 struct EitherForm;
 
 impl<'de> Visitor<'de> for EitherForm {

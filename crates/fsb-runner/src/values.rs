@@ -1,4 +1,4 @@
-//! From what a trial measured to its metrics.
+//! Makes the metrics of a trial from its measured values.
 
 use fsb_engine::{Profile, latency};
 use fsb_model::host::DeviceRates;
@@ -8,9 +8,10 @@ use fsb_model::{Better, Durability, Metric, Unit};
 
 use crate::agent::Measured;
 
-/// The metrics of a trial; the first one is what targets are compared by.
+/// Returns the metrics of a trial. Targets are compared by the first one.
 ///
-/// `Err` where a number would be one of the clock and not of the file system.
+/// Returns an error if the first metric would be meaningless: nothing was timed, a rate was not sustained, or a command
+/// printed no number.
 pub fn metrics(profile: &Profile, measured: &Measured, stretches: &Stretches) -> Result<Vec<Metric>, String> {
     if measured.timed_ns == 0 || measured.operations == 0 || stretches.timed_ns.contains(&0) {
         return Err("nothing was timed: the sample is shorter than the clock's resolution".to_owned());
@@ -40,12 +41,12 @@ pub fn metrics(profile: &Profile, measured: &Measured, stretches: &Stretches) ->
     Ok(metrics)
 }
 
-/// The numbers that a command prints, with their direction.
+/// Returns the names of the numbers that a command prints, with their direction.
 fn printed(profile: &Profile) -> &[(String, Better)] {
     profile.program.as_ref().map_or(&[], |program| &program.printed)
 }
 
-/// What a command printed: the means over its repetitions.
+/// Returns the numbers that a command printed, as means over its repetitions.
 fn said<'m>(profile: &'m Profile, measured: &'m Measured) -> impl Iterator<Item = Metric> + use<'m> {
     printed(profile).iter().filter_map(|(name, better)| {
         let values = measured.printed.get(name).filter(|values| !values.is_empty())?;
@@ -54,9 +55,9 @@ fn said<'m>(profile: &'m Profile, measured: &'m Measured) -> impl Iterator<Item 
     })
 }
 
-/// The 99th percentile of a load that does not wait for the target, where it was kept up.
+/// Returns the 99th percentile of an open-loop load, or an error if its rate was not sustained.
 fn paced(profile: &Profile, measured: &Measured, rate: u64) -> Result<Metric, String> {
-    /// The last operations end after the last one was started.
+    /// The share of the rate that must be reached. The last operations end after the last one was started.
     const KEPT: f64 = 0.98;
     let done = rate_of(measured);
     if done < rate as f64 * KEPT {
@@ -74,8 +75,8 @@ fn rate_of(measured: &Measured) -> f64 {
     measured.operations as f64 / (measured.timed_ns as f64 * 1e-9)
 }
 
-/// The geometric mean of the stretches' rates: its logarithm is the mean over rounds, which is what targets are compared
-/// by, round by round.
+/// Returns the geometric mean of the samples' rates. Its logarithm is the mean over rounds, because targets are
+/// compared round by round.
 fn typical(profile: &Profile, measured: &Measured, stretches: &Stretches) -> Metric {
     let logarithms = stretches.timed_ns.iter().map(|ns| libm::log(*ns as f64 * 1e-9)).sum::<f64>();
     let seconds = libm::exp(logarithms / stretches.timed_ns.len() as f64);
@@ -89,13 +90,13 @@ fn typical(profile: &Profile, measured: &Measured, stretches: &Stretches) -> Met
     primary(profile, &of_stretch)
 }
 
-/// The rate of the steady part, where the work was held for that.
+/// Returns the rate of the steady part if the work continued until it was steady, or else `whole`.
 fn steady(whole: Metric, measured: &Measured) -> Metric {
     let share = measured.sustained.map_or(1.0, |sustained| sustained.rate / rate_of(measured));
     Metric { value: whole.value * share, ..whole }
 }
 
-/// What surrounds the steady part, where the work was held for that.
+/// Returns the metrics that describe the steady state: the rate before it, its drift, and the number of journal writes.
 fn around_steady(measured: &Measured) -> impl Iterator<Item = Metric> {
     let found = measured.sustained.map(|sustained| {
         [
@@ -125,16 +126,16 @@ fn primary(profile: &Profile, measured: &Measured) -> Metric {
     kind.of(value)
 }
 
-/// The rate that targets are compared by, as if the clock had gone on until the target was at rest.
+/// Returns the rate that targets are compared by, as if the clock had continued until the target was idle.
 fn with_deferred(primary: &Metric, measured: &Measured) -> Option<Metric> {
     let [_, _, later] = measured.deferred?.per_operation()?;
-    // An operation takes so much longer.
+    // The factor by which an operation takes longer.
     let longer = 1.0 + later * measured.operations as f64 / (measured.timed_ns as f64 * 1e-9);
     let value = if primary.better == Better::Higher { primary.value / longer } else { primary.value * longer };
     Some(metric::find(&format!("{}{WITH_DEFERRED}", primary.name))?.of(value))
 }
 
-/// What was left for later.
+/// Returns the metrics of deferred work.
 fn deferred(profile: &Profile, measured: &Measured) -> Vec<Metric> {
     let Some([bytes, flushes, seconds]) = measured.deferred.and_then(|deferred| deferred.per_operation()) else {
         return Vec::new();
@@ -149,21 +150,21 @@ fn deferred(profile: &Profile, measured: &Measured) -> Vec<Metric> {
     left.into_iter().chain(amplification.map(|times| metric::WRITE_AMPLIFICATION.of(times))).collect()
 }
 
-/// Bytes that the device wrote for each byte that the workload wrote, what it left for later included.
+/// Returns the bytes that the device wrote for each byte that the workload wrote, including deferred work.
 fn write_amplification(measured: &Measured, device_written: u64) -> Option<f64> {
     let deferred = measured.deferred?;
     let later = deferred.per_operation()?[0] * measured.operations as f64;
     (measured.bytes > 0).then(|| (device_written as f64 + later) / measured.bytes as f64)
 }
 
-/// What a workload of several operations tells of each.
+/// Returns the rate of each operation of a workload with several operations.
 fn rates(measured: &Measured) -> impl Iterator<Item = Metric> {
     let timed = measured.rates.iter().filter(|(_, rate)| rate.timed_ns > 0);
     timed.filter_map(|(name, rate)| Some(metric::find(name)?.of(rate.amount as f64 / (rate.timed_ns as f64 * 1e-9))))
 }
 
-/// How several workers that moved data shared the work. What they did while all of them worked tells more of a device than
-/// the whole, whose last part belongs to the slowest.
+/// Returns the rates of several workers that moved data. The rate while all of them worked describes a device better
+/// than the rate of the whole sample, whose end is the work of the slowest only.
 fn workers(measured: &Measured) -> Vec<Metric> {
     let wall = measured.stonewall.filter(|wall| wall.timed_ns > 0);
     let wall = wall.map(|wall| metric::STONEWALL_RATE.of(wall.bytes as f64 / (wall.timed_ns as f64 * 1e-9)));
@@ -180,7 +181,7 @@ fn workers(measured: &Measured) -> Vec<Metric> {
     wall.into_iter().chain(shares).collect()
 }
 
-/// Percentiles of the workload's own operation; those of its syncs are in the histograms.
+/// Returns the percentiles of the workload's own operation. Those of its syncs are in the histograms.
 fn latencies(profile: &Profile, measured: &Measured) -> Vec<Metric> {
     let Some(histogram) = measured.latency.get(profile.operation) else { return Vec::new() };
     let quantiles: [(&MetricKind, f64); 4] = [
@@ -195,8 +196,8 @@ fn latencies(profile: &Profile, measured: &Measured) -> Vec<Metric> {
     mean.into_iter().chain(known).chain(longest).collect()
 }
 
-/// The rate as a share of what the raw device did that is most like it; absent of work that it cannot be set beside: in
-/// memory, of names alone, mixed.
+/// Returns the rate as a share of the most similar rate of the raw device. Returns `None` for work without a similar
+/// rate: in memory, on names alone, or mixed.
 pub fn share_of_device(profile: &Profile, primary: &Metric, device: DeviceRates) -> Option<Metric> {
     let bytes = primary.name == metric::THROUGHPUT.name;
     let cold = profile.cache.begins_cold() && !profile.metadata_only && profile.cold_bytes_per_operation > 0;

@@ -45,7 +45,7 @@ pub fn cache_path() -> Result<PathBuf, TestbedError> {
 /// Does nothing: this build caches no kernels.
 pub fn tidy() {}
 
-/// Whether the text names a file instead of a release.
+/// Returns whether the text names a file instead of a release.
 pub fn is_path(text: &str) -> bool {
     text.contains('/')
 }

@@ -1,19 +1,19 @@
-//! What a run measures: its cells, with what their workloads say of themselves. A request's parameters are parsed here, and
-//! what follows from them is handed on.
+//! The work of a run: its cells, with the properties of their workloads. This module parses the parameters of a
+//! request.
 
 use fsb_engine::{ParamError, Profile, Sizing, Unit, workload};
 use fsb_model::{CacheState, Cell, Durability, RunRecord, WorkloadSpec, metric};
 
 use crate::placement;
 
-/// A cell and what its workload says of itself.
+/// A cell and the properties of its workload.
 #[derive(Debug, Clone)]
 pub struct ParsedCell {
-    /// Its label, and its parameters with all that was left to defaults.
+    /// Its label, and its parameters with all defaults filled in.
     pub cell: Cell,
-    /// What the runner must know of the whole.
+    /// The properties of the whole workload that the runner needs.
     pub profile: Profile,
-    /// What rounds are made of; absent where only the whole tells something.
+    /// The unit that rounds consist of; absent if only the whole workload has a meaningful result.
     pub unit: Option<CellUnit>,
 }
 
@@ -24,7 +24,7 @@ pub struct CellUnit {
     pub workload: WorkloadSpec,
     /// Each unit has files of its own.
     pub own_files: bool,
-    /// With caches emptied a unit is what it was before.
+    /// Whether a unit is in its original state again when the caches are emptied.
     pub only_warmed: bool,
     /// Operations of a unit.
     pub operations: u64,
@@ -49,7 +49,8 @@ impl ParsedCell {
     }
 }
 
-/// Whether work may be held until a journal was written so often: it must be able to go on, and a rate must be what counts.
+/// Checks that work can continue until a journal was written `turns` times: it must have no end of its own, and its
+/// result must be a rate.
 fn can_be_held(spec: &WorkloadSpec, profile: &Profile, turns: f64) -> Result<(), ParamError> {
     const MOST: f64 = 1000.0;
     let refuse = |message: &str| {
@@ -85,14 +86,14 @@ impl CellUnit {
 /// All cells of a run.
 #[derive(Debug, Clone)]
 pub struct Work {
-    /// In the plan's order.
+    /// The cells, in the plan's order.
     pub cells: Vec<ParsedCell>,
-    /// What sizes of files refer to.
+    /// The base of relative file sizes.
     pub sizing: Sizing,
 }
 
 impl Work {
-    /// The work of a run that was begun before; `cpus` are hardware threads.
+    /// Returns the work of a run that was begun before. `cpus` are hardware threads.
     pub fn of(record: &RunRecord, cpus: u32) -> Result<Work, ParamError> {
         let sizing = placement::sizing(record, cpus);
         let parsed = |cell: &Cell| {
@@ -103,12 +104,12 @@ impl Work {
         Ok(Work { cells: record.cells.iter().map(parsed).collect::<Result<_, ParamError>>()?, sizing })
     }
 
-    /// The cells alone.
+    /// Returns the cells alone.
     pub fn cells(&self) -> Vec<Cell> {
         self.cells.iter().map(|parsed| parsed.cell.clone()).collect()
     }
 
-    /// The unit of a cell, if the cell is measured in rounds.
+    /// Returns the unit of a cell, if the cell is measured in rounds.
     pub(crate) fn unit_in_rounds<'p>(&self, record: &RunRecord, parsed: &'p ParsedCell) -> Option<&'p CellUnit> {
         parsed.unit.as_ref().filter(|_| placement::in_rounds(record, &parsed.cell))
     }

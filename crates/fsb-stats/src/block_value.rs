@@ -1,4 +1,4 @@
-//! The value of one target in one block, and how values of two targets are paired.
+//! The value of one target in one block, and the methods of comparing values of two targets.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{AnalysisError, logarithm};
 
-/// The value of one trial, and the block that it was made in.
+/// The value of one trial, and its block.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BlockValue {
     pub block: u32,
     /// The value, a rate or a time.
     pub value: f64,
-    /// The part of the medium that it was measured on, where targets exchange parts; unique over segments of a run.
+    /// The slice of the medium that it was measured on, if targets exchange slices. Unique over segments of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<u32>,
-    /// The squared standard error of the value's logarithm, from the samples that it is the mean of; absent for fewer than two.
+    /// The squared standard error of the value's logarithm, from the samples that it is the mean of. Absent for fewer
+    /// than two samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<f64>,
 }
 
 impl BlockValue {
-    /// Measured on the whole medium.
+    /// Returns a value that was measured on the whole medium.
     pub fn new(block: u32, value: f64) -> BlockValue {
         BlockValue { block, value, part: None, within: None }
     }

@@ -1,4 +1,4 @@
-//! One target against another at one workload.
+//! A comparison of one target with another in one workload.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::interval::Interval;
 use crate::runs::{Power, Unjudged};
 use crate::verdict::Verdict;
 
-/// Candidate over baseline, with its uncertainty and what follows from it.
+/// Candidate over baseline, with its uncertainty and verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
@@ -23,12 +23,12 @@ pub struct Comparison {
     pub nominal_level: Option<f64>,
     /// Blocks in common, runs in common, or runs on the smaller side: see `method`.
     pub n: usize,
-    /// How they were compared.
+    /// The method of the comparison.
     pub method: Method,
     /// Two-sided probability of such a difference between equals, at any of the analyses; absent without an
     /// interval.
     pub p_value: Option<f64>,
-    /// What the interval says.
+    /// The verdict from the interval.
     pub verdict: Verdict,
     /// The reason why a pair that is compared by runs has no verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// The same finding with the roles of baseline and candidate exchanged.
+    /// Returns the same comparison with the roles of baseline and candidate exchanged.
     pub fn inverse(&self) -> Comparison {
         let inverted = |value: f64| (1.0 / value).clamp(f64::MIN_POSITIVE, f64::MAX);
         Comparison {

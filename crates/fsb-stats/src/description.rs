@@ -1,4 +1,4 @@
-//! Plain statistics of plain values: what the 2023 micro-benchmark prints, and what charts mark.
+//! Plain statistics of plain values: the output of the 2023 micro-benchmark, and the marks of charts.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::distribution::t_quantile;
 use crate::error::{AnalysisError, level};
 use crate::interval::{Interval, exp};
 
-/// What a set of values looks like, on its own scale.
+/// A summary of a set of values, on its own scale.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Description {
@@ -32,7 +32,7 @@ pub fn describe(samples: &[f64]) -> Result<Description, AnalysisError> {
     Ok(Description { n: sorted.len(), mean, sd, median, min: sorted[0], max: sorted[sorted.len() - 1] })
 }
 
-/// The t-interval of the mean, mean ± t·s/√n; `None` for fewer than two values.
+/// Returns the t-interval of the mean, mean ± t·s/√n, or `None` for fewer than two values.
 pub fn t_interval(samples: &[f64], confidence: f64) -> Result<Option<Interval>, AnalysisError> {
     let confidence = level(confidence)?;
     let Description { n, mean, sd, .. } = describe(samples)?;
@@ -43,7 +43,8 @@ pub fn t_interval(samples: &[f64], confidence: f64) -> Result<Option<Interval>, 
     Ok(Some(Interval { lo: (mean - half).max(f64::MIN), hi: (mean + half).min(f64::MAX) }))
 }
 
-/// The value below which a share `q` of the values lie, by linear interpolation (type 7 of Hyndman and Fan 1996).
+/// Returns the value below which a share `q` of the values are, by linear interpolation (type 7 of Hyndman and Fan
+/// 1996).
 pub fn quantile(samples: &[f64], q: f64) -> Result<f64, AnalysisError> {
     Ok(quantile_of_sorted(&sorted(samples)?, q.clamp(0.0, 1.0)))
 }

@@ -32,7 +32,8 @@ pub(crate) struct Difference {
     pub(super) power: Option<Power>,
 }
 
-/// Of more blocks, what a fit makes of neighbours is next to nothing.
+/// The maximum number of blocks for the exact expectation. With more blocks, the fit has almost no effect on
+/// neighbours.
 const MOST_EXACT: usize = 60;
 
 /// The residuals of the differences of blocks.
@@ -51,7 +52,8 @@ pub(crate) struct Residuals {
 }
 
 impl Residuals {
-    /// Residuals of which `covariance` is the one of two places if blocks are independent, in variances of a difference.
+    /// Creates residuals. `covariance` is the covariance at two places if blocks are independent, in variances of a
+    /// difference.
     pub fn new(by_block: Vec<(u32, f64)>, within: Option<f64>, covariance: &dyn Fn(usize, usize) -> f64) -> Residuals {
         let n = by_block.len();
         let neighbours: Vec<bool> = by_block.windows(2).map(|pair| pair[1].0 == pair[0].0 + 1).collect();
@@ -83,7 +85,7 @@ impl Difference {
     /// An interval needs at least this many degrees of freedom.
     pub(crate) const FEWEST_DEGREES: f64 = 1.0 - 1e-9;
 
-    /// From a model, which also says how much one block's difference varies.
+    /// Creates a difference from a model, which also gives the variance of one block's difference.
     pub(crate) fn fitted(
         mean: f64,
         error: f64,

@@ -1,31 +1,31 @@
-//! What is no measurement.
+//! Errors of the analysis.
 
-/// Why numbers cannot be analysed.
+/// The reason why numbers cannot be analysed.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum AnalysisError {
     /// There is nothing to analyse.
     #[error("there are no values")]
     Empty,
-    /// A rate or a time is a finite number above zero; anything else is a fault of the measurement.
+    /// A rate or a time must be a finite number above zero. Anything else is a fault of the measurement.
     #[error("{0} is not a measurement: rates and times are finite and above zero")]
     NotPositive(f64),
     /// Plain statistics need finite numbers.
     #[error("{0} is not a finite number")]
     NotFinite(f64),
-    /// A level of confidence lies strictly between 0 and 1.
+    /// A confidence level must be strictly between 0 and 1.
     #[error("{0} is not a level of confidence: it must lie between 0 and 1, such as 0.95")]
     Level(f64),
-    /// A weight is a finite number above zero.
+    /// A weight must be a finite number above zero.
     #[error("{0} is not a weight: weights are finite and above zero")]
     Weight(f64),
 }
 
-/// The logarithms of values that must be rates or times.
+/// Returns the logarithms of rates or times.
 pub(crate) fn logarithms(values: &[f64]) -> Result<Vec<f64>, AnalysisError> {
     values.iter().map(|value| logarithm(*value)).collect()
 }
 
-/// The logarithm of a value that must be a rate or a time.
+/// Returns the logarithm of a rate or a time.
 pub(crate) fn logarithm(value: f64) -> Result<f64, AnalysisError> {
     if value.is_finite() && value > 0.0 { Ok(libm::log(value)) } else { Err(AnalysisError::NotPositive(value)) }
 }

@@ -179,7 +179,7 @@ fn slopes(logs: &[f64]) -> Vec<f64> {
     slopes
 }
 
-/// The same median as [`quantile`](crate::quantile) has, without sorting what lies on its two sides.
+/// Returns the same median as [`quantile`](crate::quantile), without sorting the values on its two sides.
 fn median(values: &mut [f64]) -> f64 {
     let middle = values.len() / 2;
     let is_even = values.len().is_multiple_of(2);
@@ -225,7 +225,7 @@ fn tie_sizes(sorted: &[f64]) -> Vec<usize> {
     sorted.chunk_by(|a, b| a == b).map(<[f64]>::len).filter(|size| *size > 1).collect()
 }
 
-/// The share of all orders of `n` values whose score lies at least as far from zero.
+/// Returns the share of all orders of `n` values whose score is at least as far from zero.
 ///
 /// Shares instead of counts are carried along, for 40! does not fit any integer: inserting the m-th value adds 0 to
 /// m − 1 inversions, each as likely as the other.

@@ -1,7 +1,8 @@
-//! Latencies as records hold them: an HdrHistogram, V2, deflated, in base64.
+//! Latency histograms in records: HdrHistogram, V2, deflated, in base64.
 //!
-//! A record may come from anybody, and a histogram says of itself how long it is. A reader that believes it makes room
-//! for four gigabytes: so it is unpacked here first, within bounds, and read only if it is as long as it says.
+//! A record may come from any source, and its header states the length of the histogram. A deserializer that believes
+//! the header may allocate four gigabytes. So this module inflates the data first, within bounds, and parses them only
+//! if they are as long as the header states.
 
 use std::io::Cursor;
 
@@ -11,22 +12,23 @@ use flate2::{Decompress, FlushDecompress, Status};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
-/// More bytes than this no histogram takes whose digits are believable: all of 64 bits in four digits takes half of it.
+/// The byte limit of an inflated histogram. A histogram of all 64 bits with four digits takes half of it.
 const MOST: usize = 16 << 20;
-/// The mark of what is not deflated, as hdrhistogram writes it, and of what is.
+/// The cookies of a plain and of a deflated histogram, as hdrhistogram writes them.
 const PLAIN: u32 = 0x1c84_9313;
 const DEFLATED: u32 = 0x1c84_9314;
-/// What stands before the counts.
+/// The length of the header before the counts.
 const HEADER: usize = 40;
-/// Digits that are believable: this program writes two, others three.
+/// The maximum precision in digits: FSBench writes two, other tools three.
 const MOST_DIGITS: u32 = 4;
 
-/// The histogram in a text; nothing where there is none, or one that nobody measured.
+/// Decodes a histogram. Returns `None` if the text holds none, or if its header is not plausible.
 pub fn decode(text: &str) -> Option<Histogram<u64>> {
     Decoder::default().decode(text)
 }
 
-/// Decodes histograms one after another in the same memory: a journal has one for each of hundreds of thousands of trials.
+/// Decodes histograms one after another in the same memory, because a journal has one for each of hundreds of thousands
+/// of trials.
 pub struct Decoder {
     bytes: Vec<u8>,
     plain: Vec<u8>,
@@ -42,7 +44,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// As [`decode`].
+    /// Like [`decode`].
     pub fn decode(&mut self, text: &str) -> Option<Histogram<u64>> {
         self.bytes.clear();
         STANDARD.decode_vec(text, &mut self.bytes).ok()?;
@@ -60,8 +62,8 @@ impl Decoder {
         fits.then(|| self.deserializer.deserialize(&mut Cursor::new(plain)).ok())?
     }
 
-    /// Replaces histograms by their sum, which is not deflated. Texts that are no histogram, and histograms that do not fit to
-    /// the first one, are left out. No text remains if a sum is beyond 2^63.
+    /// Replaces histograms by their sum, which is not deflated. It skips texts that are no histogram, and histograms
+    /// that do not fit the first one. No text remains if a sum is above 2^63.
     pub fn merge(&mut self, texts: &mut Vec<String>) {
         let mut sum: Option<Histogram<u64>> = None;
         for found in texts.drain(..).filter_map(|text| self.decode(&text)) {
@@ -75,10 +77,10 @@ impl Decoder {
         texts.extend(encoded.map(|_| STANDARD.encode(bytes)));
     }
 
-    /// Inflates what is behind the mark and the length. Returns `None` for anything but such a stream, or a longer one than any
-    /// histogram.
+    /// Inflates the data behind the cookie and the length. Returns `None` if they are no deflate stream, or if the
+    /// result is longer than any histogram.
     fn inflate(&mut self) -> Option<()> {
-        /// At first, and more at a time.
+        /// The initial buffer size, and its increment.
         const ROOM: usize = 16 << 10;
         self.inflate.reset(true);
         self.plain.clear();
@@ -91,7 +93,7 @@ impl Decoder {
             if status == Status::StreamEnd {
                 return Some(());
             }
-            // A stream that ends too early leaves room.
+            // A stream that ends too early makes no further progress.
             if had == self.plain.len() && read == self.inflate.total_in() as usize {
                 return None;
             }

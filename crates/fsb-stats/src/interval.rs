@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where the true value lies, as far as the data tell.
+/// An interval that covers the true value at a confidence level.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
@@ -13,22 +13,22 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The interval on the plain scale of one on the scale of logarithms.
+    /// Returns the interval on the plain scale for one on the logarithmic scale.
     pub(crate) fn exp(self) -> Interval {
         Interval { lo: exp(self.lo), hi: exp(self.hi) }
     }
 
-    /// The same statement about the difference taken the other way round.
+    /// Returns the interval of the negated difference.
     pub(crate) fn negated(self) -> Interval {
         Interval { lo: -self.hi, hi: -self.lo }
     }
 
-    /// Half the width, relative to the middle on the scale of logarithms: 0.02 for ±2 %.
+    /// Returns half the width, relative to the middle on the logarithmic scale: 0.02 for ±2 %.
     pub fn relative_half_width(&self) -> f64 {
         libm::expm1((libm::log(self.hi) - libm::log(self.lo)) / 2.0).min(f64::MAX)
     }
 
-    /// Whether `value` lies inside.
+    /// Returns whether `value` is inside.
     pub fn contains(&self, value: f64) -> bool {
         self.lo <= value && value <= self.hi
     }

@@ -1,11 +1,10 @@
-//! The compact letter display: targets that share a letter are not told apart.
+//! The compact letter display: targets that share a letter are not significantly different.
 //!
-//! Insert and absorb, after Piepho 2004 ("An algorithm for a letter-based representation of all-pairwise
-//! comparisons", J. Comput. Graph. Stat. 13). One column holds everybody; every pair that differs splits the columns
-//! that hold both, and a column inside another is absorbed. Two targets then share a column exactly if they do not
-//! differ.
+//! Insert and absorb, after Piepho 2004 ("An algorithm for a letter-based representation of all-pairwise comparisons",
+//! J. Comput. Graph. Stat. 13). The first column holds all targets. Every pair that differs splits the columns that
+//! hold both, and a column inside another is absorbed. Two targets then share a column exactly if they do not differ.
 
-/// Letters for `order`, a permutation from best to worst of `0..order.len()`, by place in `0..order.len()`.
+/// Returns the letters of each target. `order` is a permutation of the targets from best to worst.
 pub(crate) fn letters(order: &[usize], differs: impl Fn(usize, usize) -> bool) -> Vec<String> {
     // Columns hold ranks, so that comparing them as sequences sorts them by merit.
     let mut columns: Vec<Vec<usize>> = vec![(0..order.len()).collect()];
@@ -26,7 +25,7 @@ pub(crate) fn letters(order: &[usize], differs: impl Fn(usize, usize) -> bool) -
     result
 }
 
-/// Every column that holds both becomes two, each without one of them.
+/// Splits every column that holds both targets into two, each without one of them.
 fn split(columns: Vec<Vec<usize>>, first: usize, second: usize) -> Vec<Vec<usize>> {
     let without = |column: &[usize], gone: usize| column.iter().copied().filter(|rank| *rank != gone).collect();
     columns
@@ -41,7 +40,7 @@ fn split(columns: Vec<Vec<usize>>, first: usize, second: usize) -> Vec<Vec<usize
         .collect()
 }
 
-/// Drops columns that lie inside another.
+/// Drops columns that are subsets of another.
 fn absorb(mut columns: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
     columns.sort_by_key(|column| std::cmp::Reverse(column.len()));
     let mut kept: Vec<Vec<usize>> = Vec::with_capacity(columns.len());

@@ -1,20 +1,22 @@
 //! Estimates, comparisons and verdicts.
 //!
 //! Pure functions of numbers: no paths, no printing, no clock. Everything works on the logarithms of trial values,
-//! because what file systems do to each other is multiply: a tenth slower at one size is a tenth slower at another.
+//! because differences between file systems multiply: a tenth slower at one size is a tenth slower at another.
 //!
 //! * [`Estimate`]: one cell. [`describe`] and [`t_interval`] do the same on the plain scale.
 //! * [`Comparison`]: one cell against another, paired by block, or by Welch's method on runs.
-//! * [`Ranking`]: all targets of a row, with simultaneous intervals, letters and an outcome that follow from them;
-//!   [`Resolution`]: what it says where nobody wins; [`hold_over_page`]: all rows together.
-//! * [`Between`], [`Power`], [`Unjudged`]: comparisons between runs, of which one mean each is a value.
-//! * [`RowState`]: whether a row needs more blocks, at a planned interim analysis.
-//! * [`scatter`] and [`stationarity`]: what the rounds within blocks tell.
-//! * [`knee`]: the level of a curve over threads or requests under way beyond which no gain is shown.
+//! * [`Ranking`]: all targets of a case, with simultaneous intervals, letters and an outcome that follow from them;
+//!   [`Resolution`]: the largest possible difference in a case without a winner; [`hold_over_page`]: all cases
+//!   together.
+//! * [`Between`], [`Power`], [`Unjudged`]: comparisons between runs, with one mean per run as a value.
+//! * [`RowState`]: whether a case needs more blocks, at a planned interim analysis.
+//! * [`scatter`] and [`stationarity`]: analyses of the rounds within blocks.
+//! * [`knee`]: the level of a curve over threads or requests in flight beyond which no gain is shown.
 //! * [`overall`]: one ratio over many workloads.
 //! * [`blocks_to_scale`]: how much more work would narrow an interval.
 //!
-//! No function returns NaN or infinity: what has no value is `None`, what is no measurement is an [`AnalysisError`].
+//! No function returns NaN or infinity: an undefined value is `None`, and an invalid measurement is an
+//! [`AnalysisError`].
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -70,8 +72,8 @@ pub use runs::{Between, BetweenSource, Power, Unjudged};
 pub use two_samples::{paired, welch};
 pub use verdict::Verdict;
 
-/// Does work whose parallel iterators use one thread a processor, or this thread alone where no other can be made: rayon's own
-/// pool panics there.
+/// Runs work whose parallel iterators use one thread per processor, or only this thread if no other can be started.
+/// Rayon's own pool panics in that case.
 pub fn in_parallel<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
     match POOL.get_or_init(|| pool_or_this_thread(ThreadPoolBuilder::new().build())) {
@@ -84,13 +86,14 @@ fn pool_or_this_thread(pool: Result<ThreadPool, ThreadPoolBuildError>) -> Option
     pool.or_else(|_| ThreadPoolBuilder::new().num_threads(1).use_current_thread().build()).ok()
 }
 
-/// The confidence level of everything that is judged.
+/// The confidence level of all verdicts.
 pub const LEVEL: f64 = 0.95;
 
-/// Fewer blocks of one run than this are described, not judged.
+/// The fewest blocks of one run for a verdict. Fewer are only described.
 pub const FEWEST_JUDGED: usize = fsb_model::plan::FEWEST_BLOCKS_JUDGED as usize;
 
-/// Fewer runs than this on a side are described, not judged: from three runs a t-interval is honest.
+/// The fewest runs on a side for a verdict. Fewer are only described, because a t-interval is meaningful from three
+/// runs on.
 pub const FEWEST_RUNS_JUDGED: usize = 3;
 
 #[cfg(test)]
@@ -103,7 +106,7 @@ mod tests {
     fn parallel_work_is_done_by_this_thread_where_no_other_can_be_made() {
         let refused = ThreadPoolBuilder::new().spawn_handler(|_| Err(std::io::ErrorKind::WouldBlock.into())).build();
         assert!(refused.is_err());
-        // The thread that does it belongs to that pool from then on.
+        // The thread that does the work belongs to that pool from then on.
         let sum = std::thread::spawn(|| {
             let pool = pool_or_this_thread(refused).unwrap();
             pool.install(|| (1..=1000u64).into_par_iter().sum::<u64>())

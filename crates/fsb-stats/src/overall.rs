@@ -30,12 +30,12 @@ pub fn geometric_mean(ratios: &[(f64, f64)]) -> Result<f64, AnalysisError> {
 
 /// The geometric mean of the workloads' speed ratios of `candidate` to `baseline`, with an interval.
 ///
-/// It is the weighted sum of the workloads' own estimates, each from all of its blocks. The unit is the block: what the blocks
-/// leave of each workload is summed by block before it is squared (a cluster-robust variance; Liang and Zeger 1986), so that
-/// workloads that share a block's luck do not pretend to be independent. A workload that ended early has fewer blocks. The
-/// degrees of freedom are Satterthwaite's, of blocks that do not count alike. The ratio is one of speeds: more than 1 is faster.
-/// `correlation` is that of neighbouring blocks ([`hold_over_page`](crate::hold_over_page)). `None` where a workload does not compare
-/// the two by block.
+/// It is the weighted sum of the workloads' own estimates, each from all of its blocks. The unit is the block: the
+/// residuals of each workload are summed by block before they are squared (a cluster-robust variance; Liang and Zeger
+/// 1986), so that workloads with a common random effect of a block do not count as independent. A workload that ended
+/// early has fewer blocks. The degrees of freedom are Satterthwaite's, for blocks with unequal weights. The ratio is
+/// one of speeds: more than 1 is faster. `correlation` is that of neighbouring blocks
+/// ([`hold_over_page`](crate::hold_over_page)). Returns `None` if a workload does not compare the two by block.
 pub fn overall(
     workloads: &[Weighted<'_>],
     baseline: usize,
@@ -45,7 +45,7 @@ pub fn overall(
 ) -> Result<Option<Comparison>, AnalysisError> {
     let total = total_weight(workloads.iter().map(|workload| workload.weight))?;
     let mut mean = 0.0;
-    // By block: the sum of what is left, and its variance if workloads are independent.
+    // By block: the sum of residuals, and its variance if workloads are independent.
     let mut blocks: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     let mut last: Option<&Fit> = None;
     for workload in workloads {
@@ -56,7 +56,7 @@ pub fn overall(
         let difference = &fit.difference;
         mean += share * difference.mean;
         let residuals = &difference.residuals.by_block;
-        // The fit took a part of what was left; what is counted as its degrees of freedom makes up for it.
+        // The fit took a part of the residuals. The scale corrects for that with the degrees of freedom.
         let scale = share * (difference.leverage() / difference.degrees).sqrt();
         for (block, residual) in residuals {
             let (sum, variance) = blocks.entry(*block).or_default();

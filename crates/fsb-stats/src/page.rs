@@ -1,13 +1,13 @@
-//! All rows of a page together.
+//! All cases of a page together.
 //!
-//! All rows of a run are used for what one row cannot estimate: the scale of variances ([`Line`]) and the correlation of
-//! neighbouring blocks ([`correlation`]). A row that ended at an interim analysis keeps the estimates of that analysis, so that it
-//! stays decided.
+//! All cases of a run contribute to estimates that one case does not allow: the scale of variances ([`Line`]) and the
+//! correlation of neighbouring blocks ([`correlation`]). A case that ended at an interim analysis keeps the estimates
+//! of that analysis, so that it stays decided.
 //!
-//! Each row may exclude equality once in twenty though there is nothing; of twelve rows of equal targets every second page
-//! would tell some apart. So every difference must be confirmed over all pairs of all rows: of pages of equal targets at most one
-//! in twenty shows a significant difference. That a ratio lies beyond θ is confirmed in the same way, with the p-value of the
-//! nearest ratio within θ.
+//! Each case excludes equality by chance once in twenty times. With twelve cases of equal targets every second page
+//! would show a significant difference. So every difference must be confirmed over all pairs of all cases: of pages of
+//! equal targets at most one in twenty shows a significant difference. A ratio beyond θ is confirmed in the same way,
+//! with the p-value of the nearest ratio within θ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,18 +19,19 @@ use crate::difference::Difference;
 use crate::prior::{Known, Line, effective_cases};
 use crate::ranking::{Fit, Pair, Ranking, holm};
 
-/// The level of a page whose pairs are compared by block: so one page of equals in twenty shows a significant difference even if
-/// neighbouring blocks have a correlation of 0.17.
+/// The level of a page whose pairs are compared by block. With it, one page of equals in twenty shows a significant
+/// difference even if neighbouring blocks have a correlation of 0.17.
 const ALPHA_OF_BLOCKS: f64 = 0.03;
-/// The correlation of neighbouring blocks that is expected before a run: mean and standard deviation. Runs on idle and on busy
+/// The expected correlation of neighbouring blocks before a run: mean and standard deviation. Runs on idle and on busy
 /// machines had -0.06 to +0.12.
 const USUAL: (f64, f64) = (0.13, 0.1);
-/// A larger correlation would make intervals of any width; what is left of independence then is unknown.
+/// The limit of the correlation. A larger one would make intervals of any width, because too little independent
+/// information is left.
 const LARGEST_CORRELATION: f64 = 0.8;
 
-/// Judges all pairs with what the page tells, and adjusts their p-values over it. A pair whose interval excludes equality
-/// without being confirmed becomes *perhaps* faster or slower. Letters and outcomes follow. Returns the correlation of neighbouring
-/// blocks, pooled over the page; `None` where too few blocks tell it.
+/// Judges all pairs with the estimates of the page, and adjusts their p-values over it. A pair whose interval excludes
+/// equality without being confirmed becomes *perhaps* faster or slower. Letters and outcomes follow. Returns the
+/// correlation of neighbouring blocks, pooled over the page, or `None` if there are too few blocks for it.
 pub fn hold_over_page<'a>(rankings: impl IntoIterator<Item = &'a mut Ranking>) -> Option<Correlation> {
     let mut rankings: Vec<&mut Ranking> = rankings.into_iter().collect();
     let correlation = moderate(&mut rankings);
@@ -38,7 +39,8 @@ pub fn hold_over_page<'a>(rankings: impl IntoIterator<Item = &'a mut Ranking>) -
     correlation
 }
 
-/// The same of groups whose variances have nothing in common, as those of different metrics: corrected together.
+/// Like [`hold_over_page`] for groups without common variances, such as those of different metrics. The correction
+/// covers all groups together.
 pub fn hold_groups_over_page<'a>(groups: impl IntoIterator<Item = &'a mut [Ranking]>) {
     let mut all: Vec<&mut Ranking> = Vec::new();
     for group in groups {
@@ -49,7 +51,7 @@ pub fn hold_groups_over_page<'a>(groups: impl IntoIterator<Item = &'a mut [Ranki
     confirm(all);
 }
 
-/// Judges the pairs of each run with what all rows of the run tell.
+/// Judges the pairs of each run with the estimates from all cases of the run.
 pub(crate) fn moderate(rankings: &mut [&mut Ranking]) -> Option<Correlation> {
     let mut contexts: BTreeMap<(usize, Option<u32>), Context> = BTreeMap::new();
     let keys: BTreeSet<(usize, Option<u32>)> =
@@ -110,7 +112,7 @@ pub(crate) fn is_borne_out(pair: &Pair, of: usize) -> bool {
     pair.p_theta.is_some_and(|p| p * of as f64 <= alpha(pair))
 }
 
-/// The level of the page that a pair is on.
+/// Returns the level of the page of a pair.
 fn alpha(pair: &Pair) -> f64 {
     match pair.comparison.method {
         Method::Paired | Method::PairedOnParts => ALPHA_OF_BLOCKS,
@@ -118,10 +120,10 @@ fn alpha(pair: &Pair) -> f64 {
     }
 }
 
-/// Estimates from all rows of a run that each row uses.
+/// Estimates from all cases of a run that each case uses.
 #[derive(Debug, Clone, Copy, Default)]
 struct Context {
-    /// Of pairs whose blocks tell the variance within them.
+    /// Of pairs with known variances within blocks.
     by_within: Option<Line>,
     /// Of other pairs.
     alone: Option<Line>,
@@ -129,7 +131,7 @@ struct Context {
 }
 
 impl Context {
-    /// Of the judged pairs of each row.
+    /// Returns the estimates from the judged pairs of each case.
     fn of(rows: &[Vec<Fit>]) -> Context {
         let fits = || rows.iter().flatten();
         let residuals: Vec<BTreeMap<(usize, u32), f64>> = fits()

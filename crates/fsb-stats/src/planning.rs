@@ -1,12 +1,12 @@
-//! How many blocks it takes.
+//! The number of blocks that a precision needs.
 
 use fsb_model::plan::BLOCK_LIMIT;
 
 use crate::distribution::t_quantile;
 
-/// The fewest blocks, fixed beforehand, with which an interval of `level` would be `factor` times as wide (0.5 halves it) as one of
-/// `nominal_level` that rests on `n` blocks, if the scatter stays as it is. `None` below two blocks and beyond what can be asked
-/// for.
+/// Returns the fewest blocks, fixed in advance, with which an interval of `level` would be `factor` times as wide (0.5
+/// halves it) as one of `nominal_level` that rests on `n` blocks, if the scatter stays the same. Returns `None` below
+/// two blocks, and if the number exceeds the limit of blocks.
 pub fn blocks_to_scale(n: usize, nominal_level: f64, level: f64, factor: f64) -> Option<u32> {
     if n < 2 {
         return None;
@@ -20,7 +20,7 @@ fn width(n: usize, level: f64) -> f64 {
     t_quantile(level, (n - 1) as f64) / (n as f64).sqrt()
 }
 
-/// By bisection, for the width falls steadily.
+/// Finds the smallest sufficient number by bisection, because the width decreases steadily.
 fn fewest(enough: impl Fn(usize) -> bool) -> Option<u32> {
     let (mut low, mut high) = (2, BLOCK_LIMIT as usize);
     if !enough(high) {

@@ -5,19 +5,21 @@
 //! (d₀ s₀² + d s²) / (d₀ + d) with d₀ + d degrees of freedom. [`Prior`] has one scale for variances between runs; [`Line`] lets
 //! the scale of variances between blocks follow from those within blocks, as limma's trend does.
 //!
-//! Smyth's cases are independent. Ours are measured in the same runs and share their luck, which makes their variances look
-//! alike and d₀ too large. So d₀ + d never exceeds d times the number of cases that are as good as independent.
+//! Smyth's cases are independent. The cases here are measured in the same runs and share their random effects, which
+//! makes their variances similar and d₀ too large. So d₀ + d never exceeds d times the number of effectively
+//! independent cases.
 
 use std::collections::BTreeMap;
 
 use statrs::function::gamma::digamma;
 
-/// A prior from fewer variances than this is none.
+/// The fewest variances for a prior.
 const FEWEST_VARIANCES: usize = 3;
-/// Variances below this share of their median are lifted to it, as limma does: a logarithm of zero would rule the fit.
+/// Variances below this share of their median are raised to it, as limma does. Otherwise a logarithm of zero would
+/// dominate the fit.
 const SMALLEST_SHARE: f64 = 1e-5;
 
-/// The distribution that the variances of the cases are taken to come from.
+/// The assumed distribution of the variances of the cases.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Prior {
     /// d₀.
@@ -143,8 +145,9 @@ impl Line {
     }
 }
 
-/// Returns the number of independent cases that tell as much of the variance as these, whose runs share luck: m / (1 + (m − 1) ρ²), with the
-/// mean square of the correlation of two cases over their runs, less what chance gives it.
+/// Returns the number of independent cases with as much information on the variance as these, whose runs share random
+/// effects: m / (1 + (m − 1) ρ²), with the mean square of the correlation of two cases over their runs, minus its
+/// expectation by chance.
 ///
 /// Each case has its residuals by side and run.
 pub(crate) fn effective_cases(cases: &[BTreeMap<(usize, u32), f64>]) -> f64 {

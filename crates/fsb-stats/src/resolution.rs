@@ -1,4 +1,4 @@
-//! What a row says where it names no winner: how large a difference could still be.
+//! The resolution of a case without a winner: the largest difference that is still possible.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::interval::Interval;
 use crate::ranking::{Outcome, Ranking};
 use crate::verdict::Verdict;
 
-/// How much is known of a row without a winner, as a share: 0.06 for 6 %.
+/// The largest change that remains possible in a case without a winner, as a share: 0.06 for 6 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", content = "change", rename_all = "snake_case")]
@@ -23,10 +23,10 @@ pub enum Resolution {
 }
 
 impl Resolution {
-    /// A larger change that remains possible leaves a row undecided.
+    /// If a larger change than this remains possible, the case is undecided.
     pub const LARGEST: f64 = 0.25;
 
-    /// The largest change that remains possible.
+    /// Returns the largest change that remains possible.
     pub fn change(self) -> f64 {
         match self {
             Resolution::EqualWithin(change)
@@ -38,14 +38,15 @@ impl Resolution {
 }
 
 impl Ranking {
-    /// Returns what the intervals between the contenders leave open, or `None` if a target wins or none is judged.
+    /// Returns the largest change that the intervals between the contenders leave possible, or `None` if a target wins
+    /// or none is judged.
     pub fn resolution(&self) -> Option<Resolution> {
         match &self.outcome {
             Outcome::Tie(tied) => {
                 self.intervals(tied).map(possible_change).reduce(f64::max).map(Resolution::EqualWithin)
             }
             Outcome::Undecided(open) => {
-                // What was not compared may be anything.
+                // The change of a pair that was not compared is unknown.
                 let is_whole = self.intervals(open).count() == open.len() * open.len().saturating_sub(1) / 2;
                 let change = self.intervals(open).map(possible_change).reduce(f64::max).filter(|_| is_whole)?;
                 Some(match () {

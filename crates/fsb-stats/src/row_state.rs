@@ -1,4 +1,4 @@
-//! Whether a row needs more blocks.
+//! Decides whether a case needs more blocks.
 
 use crate::block_value::by_block;
 use crate::difference::Difference;
@@ -10,27 +10,28 @@ use crate::sequential::Analysis;
 use crate::verdict::Verdict;
 use crate::{FEWEST_JUDGED, LEVEL};
 
-/// The state of a row at an interim analysis.
+/// The state of a case at an interim analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowState {
-    /// Every pair is faster, slower or equivalent: more blocks would change numbers, but neither outcome nor letters.
+    /// Whether every pair is faster, slower or equivalent. More blocks would change numbers, but neither outcome nor
+    /// letters.
     pub decided: bool,
-    /// Half the width of the widest interval of a ratio to the reference, relative: 0.02 for ±2 %; of a target that is
-    /// alone, of its own interval. Infinite where an interval has no end yet; absent where nothing has a value.
+    /// Half the relative width of the widest interval of a ratio to the baseline: 0.02 for ±2 %. For a single target,
+    /// that of its own interval. Infinite if an interval has no end yet, `None` if no target has a value.
     pub half_width: Option<f64>,
-    /// The row needs no more blocks: its intervals are as narrow as was asked for, or, where nothing was asked, it is
+    /// Whether the case needs no more blocks: its intervals are as narrow as requested, or, without a request, it is
     /// decided and they are no wider than 2 θ.
     pub enough: bool,
 }
 
-/// A decided row goes on while an interval is wider than this many θ: readers use the ratio, too, and more time seldom decides the
-/// rows that are left.
+/// A decided case continues while an interval is wider than this many θ, because readers use the ratio, too, and more
+/// time seldom decides the remaining cases.
 const NARROW: f64 = 2.0;
 
 impl Ranking {
-    /// Returns the state of the row on a page that has `pairs_on_page` pairs in all its rows. `precision` is the half-width that was
-    /// asked for. A difference must be confirmed whatever the other rows show, so that a row that ends as decided stays so. The
-    /// first target is the reference.
+    /// Returns the state of the case on a page that has `pairs_on_page` pairs in all its cases. `precision` is the
+    /// requested half-width. A difference must be confirmed whatever the other cases show, so that a case that ends as
+    /// decided stays decided. The first target with values is the baseline.
     pub fn state(&self, precision: Option<f64>, pairs_on_page: usize) -> Result<RowState, AnalysisError> {
         let samples = self.samples();
         let present = samples.iter().filter(|sample| !sample.values.is_empty()).count();
@@ -64,7 +65,7 @@ impl Ranking {
     }
 }
 
-/// Of one target by itself.
+/// Returns the half-width for a single target.
 fn own_half_width(sample: &Sample) -> Result<f64, AnalysisError> {
     let logs = by_block(&sample.values)?;
     let last = logs.keys().next_back().copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What is ranked: the values of targets.
+//! The values of targets, which are ranked.
 
 use fsb_model::stop::Analyses;
 
@@ -7,7 +7,8 @@ use crate::block_value::BlockValue;
 /// The values of one target or set, each of one block of one run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Sample {
-    /// Samples with the same number here took turns in the same blocks of the same runs; others are independent.
+    /// An index of shared blocks. Samples with the same index took turns in the same blocks of the same runs; others
+    /// are independent.
     pub shares_blocks: Option<usize>,
     /// The interim analyses of the run.
     pub analyses: Analyses,
@@ -18,12 +19,12 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// The values of one target in the blocks of one run.
+    /// Returns the values of one target in the blocks of one run.
     pub fn of_blocks(values: Vec<BlockValue>, analyses: &Analyses) -> Sample {
         Sample { shares_blocks: Some(0), analyses: analyses.clone(), runs: vec![0; values.len()], values }
     }
 
-    /// One value for each of several runs.
+    /// Returns one value for each of several runs.
     pub fn of_runs(values: Vec<BlockValue>) -> Sample {
         Sample { runs: (0..).zip(&values).map(|(run, _)| run).collect(), values, ..Sample::default() }
     }
@@ -52,7 +53,7 @@ impl Sample {
         self.is_paired_with(other) && runs.all(|run| Some(run) == first)
     }
 
-    /// Whether its targets exchange parts of the medium, and each value says which it was.
+    /// Returns whether its targets exchange slices of the medium, and each value records its slice.
     pub fn has_parts(&self) -> bool {
         !self.values.is_empty() && self.values.iter().all(|value| value.part.is_some())
     }

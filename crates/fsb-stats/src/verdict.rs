@@ -1,4 +1,4 @@
-//! What an interval says, in one word.
+//! The verdict on an interval.
 
 use fsb_model::Better;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ impl Verdict {
 
     /// Judges an interval of ln(candidate / baseline) against θ = ln(1 + theta).
     ///
-    /// Inside ±θ comes before the direction: a difference that is sure but too small to matter is no difference.
+    /// Inside ±θ comes before the direction: a sure difference that is too small to matter counts as equivalent.
     pub(crate) fn of(log_ratio: Interval, theta: f64, better: Better) -> Verdict {
         let theta = libm::log1p(theta);
         let Interval { lo, hi } = match better {
@@ -63,7 +63,7 @@ impl Verdict {
         }
     }
 
-    /// The same of an interval of the ratio.
+    /// Judges an interval of the ratio.
     pub(crate) fn of_ratio(ratio: Interval, theta: f64, better: Better) -> Verdict {
         Verdict::of(Interval { lo: libm::log(ratio.lo), hi: libm::log(ratio.hi) }, theta, better)
     }

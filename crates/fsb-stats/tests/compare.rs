@@ -1,4 +1,4 @@
-//! What a comparison of sets promises, whatever the sets.
+//! Properties of every comparison of sets.
 
 mod iozone;
 
@@ -19,7 +19,7 @@ fn published() -> [Set; 2] {
     ["xfs", "ext4"].map(|name| iozone::set(name, iozone::runs(&format!("iozone-2010/{name}"))))
 }
 
-/// A run of `tool` with one operation over a square grid.
+/// Returns a run of `tool` with one operation over a square grid.
 fn run(tool: &str, workload: Option<&str>, mut value: impl FnMut(u64, u64) -> Option<f64>) -> Run {
     let sizes = SIZES.iter().flat_map(|file| SIZES.iter().map(move |record| (*file, *record)));
     let points = sizes.filter_map(|(file, record)| {
@@ -43,7 +43,8 @@ fn blocks(name: &str, pairing: &str, runs: Vec<Run>) -> Set {
     Set { name: name.to_owned(), pairing: Some(pairing.to_owned()), analyses: Analyses::default(), runs }
 }
 
-/// Whatever was compared: counts add up, numbers are finite, findings are apart and at most seven an operation.
+/// Checks the properties of every document: counts add up, numbers are finite, findings do not overlap and are at most
+/// seven per operation.
 fn check(document: &Document) {
     for operation in &document.operations {
         for (name, grid) in operation.grid.iter().flat_map(|grid| &grid.against) {
@@ -177,10 +178,10 @@ fn one_set_is_described_and_nothing_in_common_is_said() {
     assert!(apart.warnings.iter().any(|warning| warning.contains("only other measured unheard")));
 }
 
-/// The comparison of one run is the ranking of its report: the same parts, the same analyses, the same interval.
+/// The comparison of one run equals the ranking of its report: the same slices, analyses and interval.
 #[test]
 fn blocks_on_parts_are_compared_as_the_report_ranks_them() {
-    // Two targets exchange two parts, of which one is 8 % faster; the second target is 5 % slower.
+    // Two targets exchange two slices, and one slice is 8 % faster. The second target is 5 % slower.
     let value = |target: usize, block: u32| {
         let part = (block + target as u32) % 2;
         let luck = 1.0 + 0.002 * f64::from((block * 7 + target as u32 * 3) % 5);
@@ -253,7 +254,7 @@ fn blocks_are_paired_only_within_one_run() {
     assert!(apart.findings.is_empty());
 }
 
-/// Sets that differ by chance alone, with luck of the run, of the cell and of the block.
+/// Returns a set that differs by chance alone, with random effects of the run, the cell and the block.
 fn chance(generator: &mut Pcg64, name: &str, pairing: Option<&str>, runs: usize) -> Set {
     let mut draw = |sd: f64| -> f64 {
         let z: f64 = StandardNormal.sample(generator);
@@ -311,7 +312,7 @@ proptest! {
     }
 }
 
-/// The pairs of a run are searched as `compare` searches them, each once, and equals show nothing.
+/// `all_pairs` searches the pairs of a run as `compare` does, each once, and finds nothing between equals.
 #[test]
 fn every_pair_is_searched_once() {
     let [xfs, ext4] = published();
@@ -373,7 +374,7 @@ fn of_what_is_unjudged_there_are_values_and_nothing_beside_them() {
     }
 }
 
-/// An operation that was printed as zero everywhere has no values in any set: none measured it alone.
+/// An operation that was printed as zero everywhere has no values in any set, so no set measured it alone.
 #[test]
 fn what_nobody_has_a_value_of_is_no_difference() {
     let set = |name: &str| {
@@ -386,8 +387,8 @@ fn what_nobody_has_a_value_of_is_no_difference() {
     assert!(!document.warnings.iter().any(|warning| warning.starts_with("only")), "{:?}", document.warnings);
 }
 
-/// Two runs of two targets each whose files have other sizes, and only those of the first run tell a percentile: it must not stand in
-/// for the rate.
+/// Two runs of two targets each whose files have other sizes. Only those of the first run have a percentile, which must
+/// not replace the rate.
 #[test]
 fn a_latency_that_some_sets_have_does_not_stand_in_for_a_rate_at_other_sizes() {
     let run = |size: u64, latency: bool, number: u64, factor: f64| {
@@ -413,13 +414,13 @@ fn a_latency_that_some_sets_have_does_not_stand_in_for_a_rate_at_other_sizes() {
     ];
     let document = compare(&sets, &REQUEST).unwrap();
     assert!(document.operations.is_empty() && document.findings.is_empty(), "{:?}", document.findings);
-    // Of the first run alone both are told, and the rate is what counts.
+    // For the first run alone both metrics are listed, and the rate counts.
     let document = compare(&sets[..2], &REQUEST).unwrap();
     let told: Vec<_> = document.operations.iter().map(|one| (one.metric.as_str(), one.primary)).collect();
     assert_eq!(told, [("throughput", true), ("latency_p99", false)]);
 }
 
-/// Twelve cases of ours: each run has a luck of its own, each block a little more.
+/// Returns twelve FSBench cases: each run has its own random effect, each block a smaller one.
 fn runs_of_ours(generator: &mut Pcg64, name: &str, runs: usize, between: f64, speed: f64) -> Set {
     let mut draw = |sd: f64| -> f64 {
         let z: f64 = StandardNormal.sample(generator);
@@ -512,7 +513,7 @@ fn sides_without_a_common_session_need_the_variation_between_sessions() {
     assert!(with > together, "{with:?} is not wider than {together:?}");
 }
 
-/// Pooled blocks would count a run that was stopped late for more, and say that they know what they do not.
+/// Pooled blocks would give a run that was stopped late more weight, and claim more certainty than there is.
 #[test]
 fn targets_of_several_runs_are_compared_run_by_run() {
     let runs = |name: &str, speeds: [f64; 3]| {
@@ -533,7 +534,7 @@ fn targets_of_several_runs_are_compared_run_by_run() {
     assert!((level.ratio.ln() - mean).abs() < 1e-9, "each run counts alike: {}", level.ratio);
 }
 
-/// Twelve equal cases: one of them may look different by chance, and the page says so of it.
+/// Twelve equal cases: one of them may differ by chance, and the page reports that.
 #[test]
 fn verdicts_hold_over_the_page_as_those_of_a_report() {
     let mut generator = Pcg64::seed_from_u64(1);

@@ -14,7 +14,7 @@ fn normal(random: &mut Pcg64Mcg) -> f64 {
     (0..12).map(|_| random.random_range(0.0..1.0)).sum::<f64>() - 6.0
 }
 
-/// Targets of one row: `centers`, a luck that each block shares, and scatter of their own.
+/// Targets of one case: `centers`, a random effect that the targets of a block share, and their own scatter.
 fn row(random: &mut Pcg64Mcg, centers: &[f64], blocks: u32, scatter: f64) -> Vec<Vec<BlockValue>> {
     let luck: Vec<f64> = (0..blocks).map(|_| normal(random) * 0.1).collect();
     let mut target = |center: &f64| {

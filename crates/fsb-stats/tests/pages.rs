@@ -121,7 +121,7 @@ fn draw(random: &mut Pcg64, setting: &Setting, blocks: u32) -> Vec<Drawn> {
     RECORDED.iter().map(case).collect()
 }
 
-/// The rankings of a run after `made` blocks, of which some cases ended earlier.
+/// Returns the rankings of a run after `made` blocks. Some cases ended earlier.
 fn rank(cases: &[Drawn], ends: &[Option<u32>], analyses: &Analyses) -> Vec<Ranking> {
     let of_case = |((values, _), end): (&Drawn, &Option<u32>)| {
         let last = end.unwrap_or(analyses.last_block);

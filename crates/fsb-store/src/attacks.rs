@@ -1,4 +1,4 @@
-//! Others on the machine who put things in the way.
+//! Tests in which other users of the machine place links, locks and pipes at the paths that the store uses.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -152,7 +152,7 @@ fn root_writes_only_below_what_is_its_own() {
     let said = refused(&theirs.join("a/b"), &theirs);
     assert!(said.contains("user 4711") && said.contains("sudo"), "{said}");
     assert_eq!(fs::read_dir(&theirs).unwrap().count(), 0);
-    // A directory of root's own below another's could be exchanged.
+    // A directory that root owns below another user's directory could be exchanged.
     fs::create_dir(theirs.join("own")).unwrap();
     refused(&theirs.join("own"), &theirs);
     // One that others may write to.
@@ -216,7 +216,8 @@ fn files_that_are_named_lead_nowhere_else() {
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
 }
 
-/// Whoever may write to a directory can exchange it at any moment: nothing is ever written beside it.
+/// A user who may write to the parent directory can exchange the run directory at any moment. The store must never
+/// write outside the run directory that it holds open.
 #[test]
 fn nothing_leaves_a_directory_that_is_exchanged_all_the_time() {
     let place = place();

@@ -1,13 +1,13 @@
-//! With whose rights results are written.
+//! The user whose privileges the store uses for writing results.
 
 use std::io;
 
 use rustix::process::geteuid;
 
-/// Does a piece of work with somebody's rights to files, and takes them back.
+/// Runs a closure with another user's file privileges, and restores the privileges of this process.
 pub type Act = fn(&mut dyn FnMut()) -> io::Result<()>;
 
-/// Whom results belong to, and with whose rights directories are opened, files made and renamed.
+/// The owner of the results. The store opens directories, and creates and renames files, with this user's privileges.
 #[derive(Debug, Clone, Copy)]
 pub struct Author {
     uid: u32,
@@ -15,32 +15,33 @@ pub struct Author {
 }
 
 impl Author {
-    /// The user whom this process runs as. Root by itself writes only where nobody else can interfere.
+    /// Returns the user that this process runs as. If this is root, the store writes only in directories that no other
+    /// user can change.
     pub fn this_user() -> Author {
         Author { uid: geteuid().as_raw(), act: None }
     }
 
-    /// Another user, for whom root works; `act` does work with that user's rights.
+    /// Returns the user on whose behalf root works. `act` runs a closure with that user's privileges.
     pub fn caller(uid: u32, act: Act) -> Author {
         Author { uid, act: Some(act) }
     }
 
-    /// Whose files those are that are made.
+    /// Returns the owner of the files that the store creates.
     pub(crate) fn uid(&self) -> u32 {
         self.uid
     }
 
-    /// Whether work is done with the rights of another user than this process has.
+    /// Returns whether the store acts with another user's privileges than those of this process.
     pub(crate) fn is_caller(&self) -> bool {
         self.act.is_some()
     }
 
-    /// Whether the path to a place must be root's own, every component of it.
+    /// Returns whether root must own every component of the path to a directory.
     pub(crate) fn is_root(&self) -> bool {
         self.act.is_none() && self.uid == 0
     }
 
-    /// Does `work` with the author's rights.
+    /// Runs `work` with the author's privileges.
     pub fn act<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         let Some(act) = self.act else { return Ok(work()) };
         let (mut work, mut answer) = (Some(work), None);
@@ -48,7 +49,7 @@ impl Author {
         answer.ok_or_else(|| io::Error::other("nothing was done with the caller's rights"))
     }
 
-    /// As [`Author::act`], for work that may fail.
+    /// Runs fallible work as [`Author::act`] does.
     pub(crate) fn attempt<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         self.act(work).flatten()
     }

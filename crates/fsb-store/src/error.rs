@@ -1,4 +1,4 @@
-//! What can be wrong with a run directory.
+//! Errors of reading and writing run directories.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,54 +7,54 @@ use fsb_model::code::{self, Coded, ErrorCode};
 use fsb_model::error_codes;
 use serde_json::{Map, Value};
 
-/// What can be wrong with a run directory.
+/// An error of reading or writing a run directory.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The kernel said no.
+    /// A system call failed.
     #[error("cannot {what} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// On which file.
+        /// The file of the operation.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
-    /// A file that is given to read and is none that can be: a device, a pipe, or too large.
+    /// A file to read that is a device, a pipe or a directory, or is too large.
     #[error("cannot read {path}: {why}")]
     Refused {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// The reason for the refusal.
         why: String,
     },
-    /// The directory for a new run holds something.
+    /// The directory for a new run is not empty.
     #[error("{0} is not empty; {EMPTY_DIRECTORY}, or resume the run in it with --resume")]
     NotEmpty(PathBuf),
     /// A file is in the place of a directory.
     #[error("{0} is not a directory; {EMPTY_DIRECTORY}")]
     NotDirectory(PathBuf),
-    /// Root would write where somebody else can interfere.
+    /// Root would write in a directory that other users can change.
     #[error("root does not write to {path}: {component} {why}, who could redirect root's writes; {}", help_of(advice))]
     Untrusted {
-        /// What was named.
+        /// The path that root would write to.
         path: PathBuf,
-        /// The part of it that is not root's alone.
+        /// The component of the path that other users can change.
         component: PathBuf,
         /// The reason: `is writable by all users`.
         why: String,
-        /// The remedy if it is not another directory.
+        /// The remedy apart from the choice of another directory.
         advice: String,
     },
-    /// Something that this program did not make stands where it would write.
+    /// A file of another user is in the place of the output.
     #[error("{0} belongs to another user: remove it, or name another path")]
     Planted(PathBuf),
-    /// Another process writes there.
+    /// Another process writes to the run directory.
     #[error("{path} is in use{}: wait for it, or end it", if holder.is_empty() { String::new() } else { format!(" by {holder}") })]
     Busy {
         /// The run directory.
         path: PathBuf,
-        /// What it said of itself.
+        /// The description that the other process wrote into the lock file; may be empty.
         holder: String,
     },
     /// The run directory was removed while the run wrote to it.
@@ -66,38 +66,38 @@ pub enum StoreError {
     /// Not a run directory.
     #[error("{0} is not a run directory: it holds no run.json; {RUN_DIRECTORIES}")]
     NoRun(PathBuf),
-    /// Text that is no JSON, or JSON of another shape.
+    /// A text that is not JSON, or JSON of another shape.
     #[error("{path}, line {line}: {message}")]
     Syntax {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// From 1.
+        /// The line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The message of the JSON parser, or of the line reader.
         message: String,
     },
-    /// Another kind of file.
+    /// The file has the schema of another program.
     #[error("{path}, line {line}: schema is {found}, not {expected}")]
     Schema {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// From 1.
+        /// The line number, from 1.
         line: usize,
-        /// What it says.
+        /// The schema that the file names.
         found: String,
-        /// What this program reads.
+        /// The schema that this program reads.
         expected: String,
     },
-    /// A newer program's file.
+    /// A newer fsb wrote the file.
     #[error(
         "{path} was written by a newer fsb: its schema is {found}, and this one reads up to {expected}; use that version"
     )]
     Newer {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The schema that the file names.
         found: String,
-        /// What this program reads.
+        /// The newest schema that this program reads.
         expected: String,
     },
     /// A value that JSON cannot hold.
@@ -110,7 +110,7 @@ impl StoreError {
         StoreError::Io { what, path: path.to_owned(), source }
     }
 
-    /// What was to be read and could not be: by its own fault, or by the kernel's.
+    /// Returns `Refused` if the file is of a kind that cannot be read or is too large, and `Io` for every other error.
     pub(crate) fn input(path: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge | io::ErrorKind::IsADirectory => {

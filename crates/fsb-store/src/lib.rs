@@ -1,7 +1,8 @@
-//! A run directory on disk: `run.json` and `trials.jsonl`, the truth about a run.
+//! A run directory on disk. `run.json` and `trials.jsonl` are the only source of a run's results.
 //!
-//! `run.json` is replaced atomically; `trials.jsonl` only grows, a line at a time, each on the disk before anybody is
-//! told of it. Whatever dies, what was told is there.
+//! The store replaces `run.json` atomically. It appends to `trials.jsonl` one line per trial, and
+//! [`RunDirectory::append`] returns after the line is on the disk. A trial that was reported therefore survives a
+//! crash.
 #![forbid(unsafe_code)]
 
 mod author;
@@ -33,18 +34,18 @@ pub use trust::{check_private, check_trusted};
 use lock::{LOCK_FILE, Lock};
 use place::{HeldDirectory, Open};
 
-/// An open run directory that trials are appended to. Nobody else appends while it is open.
+/// An open run directory that trials are appended to. No other run appends to it while it is open.
 #[derive(Debug)]
 pub struct RunDirectory {
     claim: Claim,
     journal: File,
-    /// The record as it was written last, in case the directory is deleted.
+    /// The record as it was last written. [`RunDirectory::restore`] writes it again if the directory was deleted.
     record: Vec<u8>,
 }
 
 impl RunDirectory {
-    /// Makes the directory, which must be new or empty, and writes the record. `holder` says who writes there, to others
-    /// who would.
+    /// Creates the directory, which must be new or empty, and writes the record. `holder` describes this process to
+    /// other processes that try to write there.
     pub fn create(path: &Path, record: &RunRecord, author: Author, holder: &str) -> Result<Self, StoreError> {
         let claim = Claim::of(HeldDirectory::open(path, author, Open::Making)?, holder)?;
         check_new(path, &claim.place.author())?;
@@ -54,30 +55,30 @@ impl RunDirectory {
         let journal = journal.map_err(|error| StoreError::io("make", &journal_path, error))?;
         let mut directory = RunDirectory { claim, journal, record: Vec::new() };
         if let Err(error) = directory.write_record(record) {
-            // Without a record it is no run, and another try must find it empty.
+            // A directory without a record is not a run. The next attempt must find it empty.
             let _ = directory.claim.place.remove(OsStr::new(TRIALS_FILE));
             return Err(error);
         }
         Ok(directory)
     }
 
-    /// Goes on with the run in a directory. What it holds is told, so that whoever asked root must be able to read it.
+    /// Resumes the run in a directory. The report prints its contents, so the invoking user must be able to read them.
     pub fn resume(claim: Claim) -> Result<(Self, Contents), StoreError> {
         let contents = claim.read()?;
-        // A last line that was cut off must not become the beginning of the next one, and what stood there may have
-        // other names: the journal is a new file.
+        // The next line must not continue a truncated last line, and the old file may have other hard links. The
+        // journal therefore becomes a new file.
         let text = encode_trials(&contents.trials)?;
         let journal = claim.replace(TRIALS_FILE, &text)?;
         let record = encode_record(&contents.record)?;
         Ok((RunDirectory { claim, journal, record }, contents))
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         self.claim.path()
     }
 
-    /// What it holds: what this process wrote, for the claim excludes others.
+    /// Reads the contents, which this process wrote: the claim excludes other runs.
     pub fn read(&self) -> Result<Contents, StoreError> {
         match self.claim.place.author().is_caller() {
             true => self.claim.read(),
@@ -91,7 +92,8 @@ impl RunDirectory {
         self.claim.replace(RUN_FILE, &self.record).map(drop)
     }
 
-    /// Appends a trial and waits until it is on the disk. What could not be written whole is taken away again.
+    /// Appends a trial and waits until it is on the disk. If the write fails, truncates the journal to its previous
+    /// length.
     pub fn append(&mut self, trial: &Trial) -> Result<(), StoreError> {
         let path = self.path().join(TRIALS_FILE);
         let fail = |error| StoreError::io("append to", &path, error);
@@ -103,7 +105,7 @@ impl RunDirectory {
         if self.is_deleted() { Err(StoreError::Deleted(self.path().to_owned())) } else { Ok(()) }
     }
 
-    /// Replaces all trials: how a resume marks those of an unfinished block as superseded.
+    /// Replaces all trials. A resume uses this to mark the trials of an unfinished block as superseded.
     pub fn rewrite_trials(&mut self, trials: &[Trial]) -> Result<(), StoreError> {
         // The old descriptor points at the file that was replaced.
         self.journal = self.claim.replace(TRIALS_FILE, &encode_trials(trials)?)?;
@@ -115,7 +117,7 @@ impl RunDirectory {
         self.write_file_with(name, |file| file.write_all(content))
     }
 
-    /// Writes a derived file as [`RunDirectory::write_file`] does, from what `write` writes.
+    /// Writes a derived file as [`RunDirectory::write_file`] does. `write` produces the content.
     pub fn write_file_with(
         &self,
         name: &str,
@@ -125,13 +127,13 @@ impl RunDirectory {
         Ok(self.path().join(name))
     }
 
-    /// Whether somebody deleted the directory, or the trials in it.
+    /// Returns whether the directory or its journal was deleted.
     pub fn is_deleted(&self) -> bool {
         self.claim.place.is_gone() || self.journal.metadata().is_ok_and(|found| found.nlink() == 0)
     }
 
-    /// Makes the directory again where it was deleted, with everything that this value wrote: the trials are still in the
-    /// file that is open. Where something else has its name by now, beside that.
+    /// Creates a deleted directory again, with everything that this value wrote. The trials are still in the journal,
+    /// which is open. If another file or directory has taken the name, the new directory is `PATH.saved`.
     pub fn restore(&mut self) -> Result<(), StoreError> {
         let path = self.path().to_owned();
         let mut text = vec![0; self.journal.metadata().map_or(0, |found| found.len() as usize)];
@@ -143,7 +145,7 @@ impl RunDirectory {
             PathBuf::from(name)
         };
         let path = match check_new(&path, &author) {
-            // It is there with something in it: the one that is open, or another.
+            // The path is not empty: the open directory is still there, or another one took its name.
             Err(_) if self.claim.place.is_gone() => beside(),
             _ => path,
         };
@@ -155,7 +157,7 @@ impl RunDirectory {
     }
 }
 
-/// A run directory that nobody else writes to while this value lives.
+/// A run directory that no other run writes to while this value lives.
 #[derive(Debug)]
 pub struct Claim {
     place: HeldDirectory,
@@ -164,7 +166,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Claims the directory of a run. `holder` says who writes there, to others who would.
+    /// Claims the directory of a run. `holder` describes this process to other processes that try to write there.
     pub fn take(path: &Path, author: Author, holder: &str) -> Result<Claim, StoreError> {
         let place = HeldDirectory::open(path, author, Open::Existing).map_err(|error| match error {
             StoreError::Io { source, .. } if no_directory(&source) => StoreError::NoRun(path.to_owned()),
@@ -182,12 +184,12 @@ impl Claim {
         Ok(Claim { place, lock, holder: holder.to_owned() })
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         self.place.path()
     }
 
-    /// What the directory holds.
+    /// Reads the directory with the author's privileges.
     pub fn read(&self) -> Result<Contents, StoreError> {
         let path = self.place.path();
         self.place.author().act(|| read(path)).map_err(|error| StoreError::io("read", path, error))?
@@ -227,7 +229,8 @@ fn no_directory(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Whether a run may be written to `path`: it must be new, or an empty directory, and a place that the author may use.
+/// Checks that a run may be written to `path`: it must be new or an empty directory, and the author must be able to use
+/// it.
 pub fn check_new(path: &Path, author: &Author) -> Result<(), StoreError> {
     let mut there = path;
     loop {
@@ -239,7 +242,7 @@ pub fn check_new(path: &Path, author: &Author) -> Result<(), StoreError> {
             Err(error) => return Err(error),
             Ok(_) => break,
         }
-        // What is not there yet is made, in what is.
+        // The store will create the missing components below the nearest existing parent.
         match there.parent() {
             Some(parent) if parent.as_os_str().is_empty() && there != Path::new(".") => there = Path::new("."),
             Some(parent) if !parent.as_os_str().is_empty() => there = parent,

@@ -1,6 +1,6 @@
 //! The lock of a run directory: one run writes there at a time.
 //!
-//! It is a file that only the author may open, or anybody who can read the directory could hold it.
+//! Only the author may open the lock file. Otherwise every user who can read the directory could hold the lock.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,17 +15,22 @@ use crate::place::HeldDirectory;
 /// The file that is locked while a run writes.
 pub(crate) const LOCK_FILE: &str = ".lock";
 
-/// Locks that turn out to be of a file that was removed, before somebody is said to be in the way.
+/// Number of attempts after which the lock counts as busy. An attempt fails if the locked file was removed meanwhile.
 const ATTEMPTS: usize = 16;
-/// So much of what a holder says of itself is told.
+/// Number of bytes of the holder's description that are read for the message.
 const MOST: u64 = 300;
 
-/// The lock; it ends with this value, and its file goes with [`Lock::release`].
+/// The lock. Dropping the value releases it; [`Lock::release`] also removes the file.
 #[derive(Debug)]
 pub(crate) struct Lock(File);
 
 impl Lock {
-    /// Takes the lock of a run directory, or says who has it. `holder` is what the next one is told.
+    /// Takes the lock of a run directory. Writes `holder` into the lock file, for the message of the next process that
+    /// tries.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Busy`] with the holder's description if another process has the lock.
     pub fn take(place: &HeldDirectory, holder: &str) -> Result<Lock, StoreError> {
         let name = OsStr::new(LOCK_FILE);
         let path = place.join(name);
@@ -49,14 +54,15 @@ impl Lock {
                     let _ = (&file).take(MOST).read_to_string(&mut said);
                     return Err(StoreError::Busy { path: place.path().to_owned(), holder: one_line(&said) });
                 }
-                // A file system without locks: nobody can be told from nobody.
+                // The file system has no locks. The run continues without one.
                 Ok(()) | Err(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL) => {}
                 Err(errno) => return Err(fail("lock")(errno.into())),
             }
-            // Whoever had it may have removed it in between.
+            // The previous holder may have removed the file between the open and the lock.
             let there = place.stat(name).map_err(fail("examine"))?;
             if there.is_some_and(|there| (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino)) {
-                // What is told of the holder is a courtesy: a full disk is found out by the results.
+                // The description only improves a message, so an error is ignored. If the disk is full, writing the
+                // results fails.
                 let _ = file.set_len(0).and_then(|()| file.write_all(holder.as_bytes()));
                 return Ok(Lock(file));
             }
@@ -64,7 +70,7 @@ impl Lock {
         Err(StoreError::Busy { path: place.path().to_owned(), holder: String::new() })
     }
 
-    /// Gives the lock up and takes its file away.
+    /// Removes the lock file if it is still this one. The lock itself ends when the value is dropped.
     pub fn release(&self, place: &HeldDirectory) {
         let (Ok(own), Ok(Some(there))) = (fstat(&self.0), place.stat(OsStr::new(LOCK_FILE))) else { return };
         if (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino) {

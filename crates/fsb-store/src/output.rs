@@ -1,4 +1,4 @@
-//! Files that a user names: replaced so that a reader sees the old one or the new one, or added to.
+//! Output files that a user names. A replacement is atomic: a reader sees the old content or the new content.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,9 +11,9 @@ use rustix::io::Errno;
 use crate::place::{HeldDirectory, Open};
 use crate::{Author, StoreError, trust};
 
-/// So many links may lead to a file, as the kernel has it.
+/// Maximum number of symbolic links that the lookup follows, as in the kernel.
 const LINKS: usize = 40;
-/// Everybody may make files there, and remove only their own.
+/// Mode bits of a directory in which all users may create files but remove only their own.
 const SHARED: u32 = 0o1002;
 
 /// Replaces the file `path` with `content`, as [`replace_with`] does.
@@ -48,8 +48,9 @@ pub fn replace_with(
     write(&mut file).and_then(|()| file.flush()).map_err(fail)
 }
 
-/// Opens a file to add to, made where it is not there; links, pipes and devices as [`replace`] has them. What others may
-/// have put there is refused where everybody may make files: it could be another name of any file.
+/// Opens a file for appending and creates it if it does not exist. Links, pipes and devices are handled as in
+/// [`replace`]. In directories where everybody may create files, the files of other users are refused: they could be
+/// hard links to any file.
 pub fn append(path: &Path, author: &Author) -> Result<File, StoreError> {
     if let Some(descriptor) = descriptor(path) {
         return descriptor.map_err(|error| StoreError::io("open", path, error));
@@ -64,7 +65,7 @@ pub fn append(path: &Path, author: &Author) -> Result<File, StoreError> {
     }
 }
 
-/// Whether the directory that the file is to be in can be written to by the author: asked before anything is done.
+/// Checks before a run starts that the author can write to the directory of the file.
 pub fn check(path: &Path, author: &Author) -> Result<(), StoreError> {
     if descriptor(path).is_some() {
         return Ok(());
@@ -72,14 +73,14 @@ pub fn check(path: &Path, author: &Author) -> Result<(), StoreError> {
     find(path, author).map(drop)
 }
 
-/// Whether a file that is there already, and will be written to as it is, is the author's own: in directories where
-/// everybody may make files it could be another name of any file.
+/// Checks that an existing file, which will be written in place, belongs to the author. In directories where everybody
+/// may create files it could be a hard link to any file.
 pub fn check_existing(path: &Path, author: &Author) -> Result<(), StoreError> {
     let Found { place, name, stat } = find(path, author)?;
     stat.map_or(Ok(()), |stat| is_trusted(&place, &name, &stat))
 }
 
-/// What a name leads to, links followed.
+/// The result of a path lookup that followed all links. `stat` is `None` if the file does not exist.
 struct Found {
     place: HeldDirectory,
     name: OsString,
@@ -89,7 +90,7 @@ struct Found {
 fn find(path: &Path, author: &Author) -> Result<Found, StoreError> {
     let fail = |error| StoreError::io("examine", path, error);
     let mut path_now = path.to_owned();
-    // Root writes as root to what it was told. To what a link of others leads to nobody told it.
+    // Root writes with its own privileges to the path that the user named, but not to the target of a link in it.
     let mut open: fn(&Path, Author, Open) -> Result<HeldDirectory, StoreError> = HeldDirectory::open;
     for _ in 0..LINKS {
         let name = path_now.file_name().ok_or_else(|| fail(io::ErrorKind::IsADirectory.into()))?.to_owned();
@@ -118,11 +119,11 @@ fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// Opens what is there already, and looks again at what was opened.
+/// Opens an existing file and checks that it is the file that was examined before.
 fn special(place: &HeldDirectory, name: &OsStr, flags: OFlags) -> Result<File, StoreError> {
     let path = place.join(name);
     let fail = |error| StoreError::io("open", &path, error);
-    // A pipe of somebody else must not even be waited for.
+    // The check comes first: opening another user's pipe could block.
     let before = place.stat(name).map_err(fail)?.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
     is_trusted(place, name, &before)?;
     let file = place.open_file(name, flags, 0).map_err(fail)?;
@@ -133,8 +134,8 @@ fn special(place: &HeldDirectory, name: &OsStr, flags: OFlags) -> Result<File, S
     Ok(file)
 }
 
-/// Whether the author may be led by what stands there: as the kernel protects links, files and pipes in directories like
-/// `/tmp`, whatever its settings are.
+/// Checks that the author may follow or open an existing entry. The rules are those of the kernel for links, files and
+/// pipes in directories like `/tmp`, regardless of its settings.
 fn is_trusted(place: &HeldDirectory, name: &OsStr, stat: &Stat) -> Result<(), StoreError> {
     let planted = || StoreError::Planted(place.join(name));
     let fail = |error| StoreError::io("examine", place.path(), error);
@@ -142,7 +143,7 @@ fn is_trusted(place: &HeldDirectory, name: &OsStr, stat: &Stat) -> Result<(), St
     if author.is_root() {
         let other_names = kind(stat) == FileType::RegularFile && stat.st_nlink > 1;
         let device = matches!(kind(stat), FileType::CharacterDevice | FileType::BlockDevice);
-        // The path to the directory is root's; a terminal in there belongs to whoever sits at it.
+        // Root owns the path to the directory. A terminal there belongs to its logged-in user.
         return if device || (trust::is_own(stat.st_uid) && !other_names) { Ok(()) } else { Err(planted()) };
     }
     let directory = place.own_stat().map_err(fail)?;
@@ -151,7 +152,8 @@ fn is_trusted(place: &HeldDirectory, name: &OsStr, stat: &Stat) -> Result<(), St
     if shared && !known { Err(planted()) } else { Ok(()) }
 }
 
-/// A descriptor of this process, where the path names one: it was opened by whoever started the program.
+/// Returns the descriptor of this process that the path names. The process that started this program opened it. Returns
+/// `None` if the path names no descriptor.
 fn descriptor(path: &Path) -> Option<io::Result<File>> {
     use std::os::fd::AsFd;
     let text = path.to_str()?;

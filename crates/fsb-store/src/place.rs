@@ -1,4 +1,4 @@
-//! A directory that is held open: what is made in it is made there, wherever its name leads by then.
+//! A directory that is held open. Files are created in this directory even if its path leads elsewhere meanwhile.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -13,10 +13,10 @@ use rustix::io::Errno;
 use crate::path::absolute;
 use crate::{Author, StoreError, trust};
 
-/// Random names that are tried before somebody is said to be in the way.
+/// Number of random names to try before creating a temporary file fails.
 const ATTEMPTS: usize = 16;
 
-/// Bytes that are collected before each call of `write`.
+/// Size of the write buffer in bytes.
 const BUFFER: usize = 64 << 10;
 
 /// A directory that is held open.
@@ -27,18 +27,18 @@ pub(crate) struct HeldDirectory {
     author: Author,
 }
 
-/// How a place is opened.
+/// Says whether [`HeldDirectory::open`] creates missing directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Open {
-    /// It is there.
+    /// The directory exists.
     Existing,
-    /// What is not there is made.
+    /// Missing directories are created.
     Making,
 }
 
 impl HeldDirectory {
-    /// Opens a directory. Where root works for somebody who may not write there, root does it as on its own: only where
-    /// nobody else can interfere.
+    /// Opens a directory. If root works for a user who may not write there, opens it with root's own privileges, and
+    /// only if no other user can change the path.
     pub fn open(path: &Path, author: Author, how: Open) -> Result<HeldDirectory, StoreError> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         match HeldDirectory::open_as(path, author, how) {
@@ -51,7 +51,7 @@ impl HeldDirectory {
         }
     }
 
-    /// As [`HeldDirectory::open`] where the author may write, and nowhere else.
+    /// Opens a directory as [`HeldDirectory::open`] does, but only with the author's privileges.
     pub fn open_as(path: &Path, author: Author, how: Open) -> Result<HeldDirectory, StoreError> {
         let place = |fd| HeldDirectory { fd, path: path.to_owned(), author };
         if author.is_root() {
@@ -64,7 +64,7 @@ impl HeldDirectory {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = author.attempt(|| {
             let fd = rustix::fs::open(path, flags, Mode::empty())?;
-            // Root that works for somebody must not find out after an hour that this user may not write there.
+            // Checks the user's permission now. Otherwise the first write, perhaps an hour later, would fail.
             if author.is_caller() {
                 writable(&fd)?;
             }
@@ -73,22 +73,22 @@ impl HeldDirectory {
         opened.map_err(fail("write into")).map(place)
     }
 
-    /// As it was named.
+    /// Returns the path as the user named it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// With whose rights it is written to.
+    /// Returns the user with whose privileges files are created.
     pub fn author(&self) -> Author {
         self.author
     }
 
-    /// The path of a file in it, for messages.
+    /// Returns the path of a file in the directory, for messages.
     pub fn join(&self, name: &OsStr) -> PathBuf {
         if self.path == Path::new(".") { PathBuf::from(name) } else { self.path.join(name) }
     }
 
-    /// What stands there, links not followed.
+    /// Returns the status of an entry without following links, or `None` if the entry does not exist.
     pub fn stat(&self, name: &OsStr) -> io::Result<Option<Stat>> {
         match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -97,7 +97,7 @@ impl HeldDirectory {
         }
     }
 
-    /// The directory itself.
+    /// Returns the status of the directory itself.
     pub fn own_stat(&self) -> io::Result<Stat> {
         Ok(fstat(&self.fd)?)
     }
@@ -108,19 +108,19 @@ impl HeldDirectory {
         self.author.attempt(|| Ok(File::from(openat(&self.fd, name, flags, Mode::from_raw_mode(mode))?)))
     }
 
-    /// Removes a name.
+    /// Removes an entry.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         self.author.attempt(|| Ok(unlinkat(&self.fd, name, AtFlags::empty())?))
     }
 
-    /// The target of a link.
+    /// Returns the target of a symbolic link.
     pub fn link(&self, name: &OsStr) -> io::Result<PathBuf> {
         let target = self.author.attempt(|| Ok(rustix::fs::readlinkat(&self.fd, name, Vec::new())?))?;
         Ok(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
     }
 
-    /// Replaces the directory entry `name` with a new file in one step. `write` produces the content. Symbolic links and
-    /// files with other names are not followed and not changed. Returns the new file, open for appending.
+    /// Replaces the directory entry `name` with a new file in one step. `write` produces the content. Symbolic links
+    /// and files with other names are not followed and not changed. Returns the new file, open for appending.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl HeldDirectory {
         file.sync_all()?;
         self.author.attempt(|| {
             renameat(&self.fd, temporary.name.as_deref().unwrap_or_default(), &self.fd, name)?;
-            // Some file systems cannot sync a directory: the file is there all the same.
+            // Some file systems cannot sync a directory. The file is in place all the same.
             match rustix::fs::fsync(&self.fd) {
                 Err(errno) if errno != Errno::INVAL => Err(errno.into()),
                 _ => Ok(()),
@@ -144,7 +144,7 @@ impl HeldDirectory {
         Ok(file)
     }
 
-    /// A new file of a name that nobody can guess.
+    /// Creates a file with a random name that other users cannot guess.
     fn temporary(&self, name: &OsStr) -> io::Result<(OsString, File)> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::APPEND;
         let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
@@ -159,7 +159,7 @@ impl HeldDirectory {
         Err(last)
     }
 
-    /// Whether the directory was removed.
+    /// Returns whether the directory was removed.
     pub fn is_gone(&self) -> bool {
         fstat(&self.fd).is_ok_and(|stat| stat.st_nlink == 0)
     }
@@ -188,17 +188,17 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// Whether this thread may make files in the directory.
+/// Checks that this thread may create files in the directory.
 fn writable(directory: &OwnedFd) -> io::Result<()> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     match openat(directory, ".", flags, Mode::RUSR | Mode::WUSR) {
         Err(errno @ (Errno::ACCESS | Errno::PERM)) => Err(errno.into()),
-        // A file system without nameless files, or one that is full: making the first file tells.
+        // The file system has no unnamed files, or it is full. Creating the first file reports the error.
         _ => Ok(()),
     }
 }
 
-/// `.NAME.RANDOM`, short enough for every file system.
+/// Returns `.NAME.RANDOM`, short enough for every file system.
 fn hidden(name: &OsStr) -> io::Result<OsString> {
     let mut random = [0; 8];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;

@@ -1,4 +1,4 @@
-//! Reading a run directory. It may come from anybody: only regular files are opened, and no line is read without end.
+//! Reads run directories from any source. Only regular files are opened, and the length of a line is limited.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -13,19 +13,19 @@ use crate::StoreError;
 
 /// The record of the run.
 pub const RUN_FILE: &str = "run.json";
-/// The trials, one a line.
+/// The trials, one per line.
 pub const TRIALS_FILE: &str = "trials.jsonl";
 
-/// How much of the journal is read at once.
+/// Size of the read buffer for the journal, in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// What a run directory holds.
+/// Contents of a run directory.
 #[derive(Debug)]
 pub struct Contents {
     pub record: RunRecord,
     /// The trials in the order in which they ended.
     pub trials: Vec<Trial>,
-    /// What had to be passed over.
+    /// Warnings about lines that were skipped.
     pub warnings: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ pub struct Reader {
     journal: Option<File>,
 }
 
-/// Reads a run directory at once.
+/// Reads a whole run directory into memory.
 pub fn read(path: &Path) -> Result<Contents, StoreError> {
     let mut reader = Reader::open(path)?;
     let mut trials = Vec::new();
@@ -146,7 +146,7 @@ fn record(directory: &Path) -> Result<RunRecord, StoreError> {
     Ok(record)
 }
 
-/// What stands from `line` on in a file, of the schema that is ours.
+/// Parses a text that starts at line `line` of a file and must have the schema `ours`.
 fn parse<'a, T: Deserialize<'a>>(
     path: &Path,
     line: usize,
@@ -154,7 +154,7 @@ fn parse<'a, T: Deserialize<'a>>(
     ours: &str,
     schema: impl Fn(&T) -> &str,
 ) -> Result<T, StoreError> {
-    /// All that can be said of what does not read as ours.
+    /// The only field that is read from a text of unknown shape.
     #[derive(Deserialize)]
     struct Schema<'a> {
         #[serde(borrow)]
@@ -163,7 +163,7 @@ fn parse<'a, T: Deserialize<'a>>(
     match serde_json::from_slice(text) {
         Ok(value) => check_schema(path, line, Some(schema(&value)), ours).map(|()| value),
         Err(error) => {
-            // A newer program's line may well be of another shape: that is what to say of it.
+            // A line of a newer program may have another shape. Report the version, not the syntax.
             if let Ok(Schema { schema }) = serde_json::from_slice(text) {
                 check_schema(path, line, schema.as_deref(), ours)?;
             }
@@ -172,7 +172,8 @@ fn parse<'a, T: Deserialize<'a>>(
     }
 }
 
-/// `ours` is `NAME/MAJOR`: another name is no file of ours, a larger major is a newer program's.
+/// Checks a schema against `ours`, which is `NAME/MAJOR`. Another name is the file of another program, a larger major
+/// that of a newer one.
 fn check_schema(path: &Path, line: usize, found: Option<&str>, ours: &str) -> Result<(), StoreError> {
     let wrong = |found: &str| StoreError::Schema {
         path: path.to_owned(),
@@ -194,5 +195,5 @@ fn check_schema(path: &Path, line: usize, found: Option<&str>, ours: &str) -> Re
     Ok(())
 }
 
-/// So many characters of a schema that is not ours are told.
+/// Number of characters of an unknown schema that the message quotes.
 const TOLD: usize = 60;

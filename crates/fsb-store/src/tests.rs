@@ -1,4 +1,4 @@
-//! What a run directory must survive.
+//! Tests of reading and writing run directories: truncated, damaged and hostile files.
 
 use std::fs;
 
@@ -175,7 +175,7 @@ fn a_second_pass_reads_the_same_lines() {
 }
 
 proptest! {
-    /// Whatever stands in the two files, reading answers, and cutting the journal anywhere loses at most one line.
+    /// Cutting the journal anywhere loses at most one line.
     #[test]
     fn a_cut_journal_loses_at_most_its_last_line(cut in 0usize..1200) {
         let (_temporary, path) = filled(3);

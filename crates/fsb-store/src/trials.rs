@@ -1,11 +1,11 @@
-//! `trials.jsonl`: one trial a line.
+//! `trials.jsonl`: one trial per line.
 
 use std::fs::File;
 use std::io::{self, Write};
 
 use fsb_model::Trial;
 
-/// One write for the line with its end, so that two lines can never mix, and a sync.
+/// Writes the line and its end with one call, so that two lines never mix, and syncs the file.
 pub fn append(journal: &mut File, trial: &Trial) -> io::Result<()> {
     let mut line = serde_json::to_vec(trial)?;
     line.push(b'\n');
@@ -13,7 +13,7 @@ pub fn append(journal: &mut File, trial: &Trial) -> io::Result<()> {
     journal.sync_data()
 }
 
-/// All trials as the file holds them.
+/// Encodes all trials in the format of the file.
 pub fn encode(trials: &[Trial]) -> Result<Vec<u8>, serde_json::Error> {
     let mut text = Vec::new();
     for trial in trials {

@@ -1,7 +1,8 @@
-//! Whom root trusts with a directory: every component of the path to it is root's, and nobody else can exchange one.
+//! Decides which directories root may write to. Root, or the user of this process, must own every component of the
+//! path, and no other user may be able to exchange one.
 //!
-//! A directory that others may write to is a place where they put links in the way, or put another directory in its
-//! place between two calls. A sticky one, such as `/tmp`, is trusted as far as what lies in it is root's own.
+//! In a directory that others may write to, they can place links, or exchange a subdirectory between two calls. A
+//! sticky directory, such as `/tmp`, is accepted if root owns the entries that are used in it.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -16,16 +17,17 @@ use rustix::process::geteuid;
 use crate::StoreError;
 use crate::path::absolute;
 
-/// So many links may stand in a path, as the kernel has it.
+/// Maximum number of symbolic links in a path, as in the kernel.
 const LINKS: usize = 40;
-/// Others may write to it.
+/// Mode bits with which the group or all users may write.
 const OTHERS: u32 = 0o022;
-/// Who may write to it may remove only what is theirs.
+/// Mode bit with which users may remove only their own entries.
 const STICKY: u32 = 0o1000;
-/// The owner of what belongs to users that a user namespace does not know.
+/// The owner that the kernel shows for users unknown to a user namespace.
 const UNMAPPED: u32 = 65_534;
 
-/// The directory at the end of an absolute path, after every component was examined. `make` makes what is not there.
+/// Opens the directory at the end of an absolute path after checking every component. `make` creates missing
+/// directories.
 pub(crate) fn open(path: &Path, make: bool) -> Result<OwnedFd, StoreError> {
     let fail = |what: &'static str, at: &Path, errno: Errno| StoreError::io(what, at, errno.into());
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -44,7 +46,7 @@ pub(crate) fn open(path: &Path, make: bool) -> Result<OwnedFd, StoreError> {
         }
         let next = match openat(&here, &name, flags, Mode::empty()) {
             Err(Errno::NOENT) if make => {
-                // Without the group's right to write, whatever the mask says: root's results are root's.
+                // The group gets no write permission, whatever the umask is: the results belong to root.
                 match mkdirat(&here, &name, Mode::from_raw_mode(0o755)) {
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(errno) => return Err(fail("make the directory", &at.join(&name), errno)),
@@ -83,7 +85,7 @@ pub(crate) fn open(path: &Path, make: bool) -> Result<OwnedFd, StoreError> {
     openat(&here, ".", flags, Mode::empty()).map_err(|errno| fail("open", &at, errno))
 }
 
-/// Whether every component of the path is trusted, as far as it is there.
+/// Checks that every existing component of the path is trusted.
 pub fn check_trusted(path: &Path) -> Result<(), StoreError> {
     match open(&absolute(path)?, false) {
         Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -91,8 +93,8 @@ pub fn check_trusted(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Whether root may work in the directory by names that others could guess: every component of the path is trusted, and
-/// nobody else makes files in it, or the kernel sees to it that their links lead nowhere.
+/// Checks that root may use guessable names in the directory. Every component of the path must be trusted. In addition,
+/// no other user may create files in it, or the kernel must protect root from other users' links.
 pub fn check_private(path: &Path) -> Result<(), StoreError> {
     let path = absolute(path)?;
     let directory = open(&path, false)?;
@@ -108,7 +110,8 @@ pub fn check_private(path: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// Whether the kernel follows no links of others in sticky directories, and lets nobody link what is not theirs.
+/// Returns whether the kernel follows no links of other users in sticky directories and lets users hard-link only files
+/// of their own.
 fn links_are_protected() -> bool {
     ["symlinks", "hardlinks"].iter().all(|what| {
         std::fs::read_to_string(format!("/proc/sys/fs/protected_{what}")).is_ok_and(|text| text.trim() == "1")
@@ -151,12 +154,12 @@ fn owned(stat: &Stat, path: &Path, at: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// Whether that is root or this process's user, as far as a user namespace can tell.
+/// Returns whether the user is root or the user of this process, as far as a user namespace shows it.
 pub(crate) fn is_own(uid: u32) -> bool {
     uid == 0 || uid == geteuid().as_raw() || (uid == UNMAPPED && !is_mapped(UNMAPPED))
 }
 
-/// Whether a user of that number is known in this user namespace.
+/// Returns whether this user namespace knows the user.
 fn is_mapped(uid: u32) -> bool {
     let Ok(map) = std::fs::read_to_string("/proc/self/uid_map") else { return true };
     map.lines().any(|line| {
@@ -165,7 +168,7 @@ fn is_mapped(uid: u32) -> bool {
     })
 }
 
-/// `ann (user 1000)`.
+/// Describes a user as `ann (user 1000)`, or as `user 1000` if `/etc/passwd` has no name.
 pub(crate) fn user(uid: u32) -> String {
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let name = users.lines().find_map(|line| {

@@ -12,24 +12,26 @@ use fsb_model::units::show_bytes;
 use crate::error::{Refusal, describe};
 use crate::{Roots, memory};
 
-/// Locked at a time: so near the limit is what is left at last.
+/// Bytes that one request locks, and so the precision with which the limit is reached.
 const CHUNK: usize = 8 << 20;
-/// Locking this takes as long as the kernel needs to reclaim it.
+/// Time limit for one answer. Locking takes as long as the kernel needs to reclaim the memory.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// The kernel takes pages back in batches, and others allocate meanwhile: what is left may be this far from the limit.
+/// Tolerated difference between the available memory and the limit. The kernel reclaims pages in batches, and other
+/// processes allocate meanwhile.
 const SLACK: u64 = 64 << 20;
-/// What is available is asked for so often: reclaim and others change it while memory is locked.
+/// Maximum number of rounds of reading the available memory and locking the excess. Reclaim and other processes change
+/// the available memory while the ballast locks it.
 const MOST_ROUNDS: u32 = 8;
 
-/// The process.
+/// The process that locks memory. Dropping the value kills it.
 #[derive(Debug)]
 pub struct MemoryBallast {
     pid: i32,
-    /// Bytes that were to be left.
+    /// Bytes that are to remain for all processes.
     limit: u64,
-    /// Bytes that were available when it had eaten.
+    /// Available bytes as last read by [`MemoryBallast::start`].
     left: u64,
-    /// It is gone and buried: its number may be somebody else's by now.
+    /// Whether the process has been reaped. Its number may belong to another process by then.
     gone: AtomicBool,
 }
 
@@ -41,7 +43,7 @@ impl PartialEq for MemoryBallast {
 
 impl Eq for MemoryBallast {}
 
-/// Whether there is anything to eat, and whether it may be eaten; why not.
+/// Checks that there is memory to lock, and that the cgroup of this process allows it.
 pub fn possible(limit: u64, roots: &Roots) -> Result<(), Refusal> {
     let show = |bytes: u64| show_bytes(bytes as f64);
     let available = memory::meminfo(roots, "MemAvailable").ok_or("/proc/meminfo has no MemAvailable")?;
@@ -60,7 +62,8 @@ pub fn possible(limit: u64, roots: &Roots) -> Result<(), Refusal> {
 }
 
 impl MemoryBallast {
-    /// Locks all memory but `limit` bytes of what `available` says. Caches should have been dropped before.
+    /// Locks everything above `limit` bytes of the memory that `available` reports. The page cache should be dropped
+    /// before.
     pub fn start(limit: u64, available: &dyn Fn() -> Option<u64>) -> Result<MemoryBallast, Refusal> {
         let (ours, theirs) = UnixStream::pair().map_err(|error| describe(&error))?;
         // SAFETY: the child makes only system calls on memory and descriptors of its own, and never returns.
@@ -82,16 +85,16 @@ impl MemoryBallast {
             }
             lock(&ours, chunks)?;
         }
-        // What it waits on no more: the end of this connection leaves it asleep.
+        // The connection ends here. The process then only sleeps and keeps its memory locked.
         Ok(ballast)
     }
 
-    /// The limit.
+    /// Returns the number of bytes that are to remain for all processes.
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Whether it still holds what it ate; why not.
+    /// Checks that the process still runs and so keeps its memory locked.
     pub fn holds(&self) -> Result<(), Refusal> {
         // SAFETY: asks after our own child without waiting for it; nothing is written.
         let ended = || unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) } != 0;
@@ -102,12 +105,12 @@ impl MemoryBallast {
         Ok(())
     }
 
-    /// What is left for everybody.
+    /// Returns the memory limit for the record of the run.
     pub fn usage(&self) -> MemoryUse {
         MemoryUse { mechanism: "locked memory".to_owned(), limit_bytes: self.limit, ..MemoryUse::default() }
     }
 
-    /// What came of it in words, and whether what is left is near enough to the limit.
+    /// Describes the result, and returns whether the available memory is close enough to the limit.
     pub fn observed(&self) -> (String, bool) {
         let near = self.left.abs_diff(self.limit) <= SLACK;
         let how = if near { "left for all processes" } else { "planned for all processes, but not reached" };
@@ -115,7 +118,7 @@ impl MemoryBallast {
     }
 }
 
-/// Asks for so many chunks, one byte each, and waits for as many answers.
+/// Requests `chunks` chunks, one byte each, and waits for an answer to each.
 fn lock(mut connection: &UnixStream, chunks: usize) -> Result<(), Refusal> {
     let mut answer = [0u8; 1];
     for locked in 0..chunks {
@@ -133,7 +136,7 @@ impl Drop for MemoryBallast {
         if self.gone.load(Ordering::Relaxed) {
             return;
         }
-        // SAFETY: our own child, which only we wait for and which was not buried yet, so the number is still its.
+        // SAFETY: our own child, which only we wait for and which was not reaped yet, so the number is still its.
         unsafe {
             libc::kill(self.pid, libc::SIGKILL);
             libc::waitpid(self.pid, std::ptr::null_mut(), 0);
@@ -141,17 +144,19 @@ impl Drop for MemoryBallast {
     }
 }
 
-/// The life of the process: locks a chunk for each byte that it is sent, answers, and sleeps when nobody asks any more.
+/// The main function of the process. It locks a chunk for each byte that it receives, answers, and sleeps when the
+/// connection ends.
 ///
 /// # Safety
 ///
-/// To be called in a freshly forked child only: it makes nothing but system calls, and does not return.
+/// Call this only in a freshly forked child. It makes only system calls and does not return.
 unsafe fn eat(connection: i32) -> ! {
-    // SAFETY: properties of our own process; constant strings; new mappings that nobody else knows; an open descriptor.
+    // SAFETY: properties of our own process; constant strings; new mappings that nothing else refers to; an open
+    // descriptor.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-        // Nothing of the parent's stays open: its connections and devices end when it closes them.
+        // The parent's descriptors must not stay open here: its connections and devices end when it closes them.
         libc::dup2(connection, 0);
         libc::syscall(libc::SYS_close_range, 1u32, u32::MAX, 0u32);
         let score = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
@@ -181,7 +186,7 @@ unsafe fn eat(connection: i32) -> ! {
 mod tests {
     use super::*;
 
-    /// A machine that says it has so much.
+    /// A machine on which `available` bytes are available.
     fn machine(available: u64) -> (tempfile::TempDir, Roots) {
         let tree = tempfile::tempdir().unwrap();
         std::fs::write(tree.path().join("meminfo"), format!("MemAvailable: {} kB\n", available >> 10)).unwrap();
@@ -197,7 +202,7 @@ mod tests {
 
     #[test]
     fn what_is_above_the_limit_is_locked_and_given_back() {
-        // A machine of 96 MiB, of which somebody gives 16 MiB back meanwhile.
+        // A machine with 96 MiB available, where other processes free 16 MiB before the second reading.
         let asked = std::cell::Cell::new(0);
         let available = || {
             asked.set(asked.get() + 1);

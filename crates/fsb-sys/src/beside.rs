@@ -1,16 +1,17 @@
-//! The mounts of other targets that are ready at the same time, kept away from processes that work for one target, and
-//! a mount namespace of its own for a FUSE server.
+//! Keeps the mounts of other targets away from processes that work for one target, and gives a FUSE server its own
+//! mount namespace.
 //!
-//! A process with a mount namespace of its own has copies of all mounts there were when it began, and each copy keeps
-//! its file system mounted: a worker of one target would stop the others from being unmounted, and so from being made
-//! cold. mkfs.btrfs takes devices over parts of one image for the same device, and refuses where one of them is
-//! mounted.
+//! A process with its own mount namespace has copies of all mounts that existed when the namespace was made. Each copy
+//! keeps its file system mounted. A worker of one target would therefore prevent the other targets from being
+//! unmounted, and so from being made cold. mkfs.btrfs treats devices over slices of one image as the same device, and
+//! refuses to run if one of them is mounted.
 //!
-//! A FUSE server must not hold what it serves. When a mount namespace ends, the process that leaves it last unmounts
-//! what is in it, and unmounting a FUSE file system on a block device waits for its server. If all processes of the
-//! namespace are killed at once, the last one to leave may be that server, waiting for itself: for ever, and with it
-//! every `sync` and `drop_caches` of the machine (seen on Linux 6.18). So the server gets a mount namespace of its own.
-//! Its mount reaches ours because the mount below is shared for that moment, and is then taken out of the server's.
+//! A FUSE server must not hold the file system that it serves. When a mount namespace ends, the process that leaves it
+//! last unmounts everything in it, and unmounting a FUSE file system on a block device waits for its server. If all
+//! processes of the namespace are killed at once, that last process may be the server. It then waits for itself
+//! forever, and with it every `sync` and `drop_caches` of the machine (seen on Linux 6.18). The server therefore gets
+//! its own mount namespace. Its mount reaches ours because the mount below is shared for that moment. Afterwards the
+//! mount is removed from the server's namespace.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -26,12 +27,12 @@ use super::mountinfo::{self, Mount};
 /// The source of the tmpfs that all targets are mounted on.
 pub const MOUNT_ROOT: &str = "fsb";
 
-/// Where other targets are mounted than the one at `own`, which may also be a device node of ours.
+/// Returns the mount points of all targets except the one at `own`, which may also be a device node of fsb.
 pub fn others(own: &Path) -> Vec<CString> {
     among(&mountinfo::read(), own)
 }
 
-/// Whether all targets are mounted below this one.
+/// Returns whether this is the mount below which all targets are mounted.
 pub fn is_root(mount: &Mount) -> bool {
     mount.kind == "tmpfs" && mount.source == Path::new(MOUNT_ROOT)
 }
@@ -42,11 +43,11 @@ fn among(mounts: &[Mount], own: &Path) -> Vec<CString> {
     };
     let below = mounts.iter().map(|mount| &mount.point).filter(|point| **point != root.point);
     let others = below.filter(|point| point.starts_with(&root.point) && !own.starts_with(point));
-    // The last one first: a mount may lie on another.
+    // In reverse order, because a mount may cover an earlier one.
     others.rev().filter_map(|point| CString::new(point.as_os_str().as_bytes()).ok()).collect()
 }
 
-/// Takes mounts out of the namespace of the calling process, which must be its own. One that is not there is no error.
+/// Detaches mounts from the mount namespace of the calling process, which must be its own. Missing mounts are ignored.
 pub fn detach(points: &[CString]) {
     for point in points {
         // SAFETY: a valid string.
@@ -54,8 +55,8 @@ pub fn detach(points: &[CString]) {
     }
 }
 
-/// Makes `command` run where other targets than the one at `own` are not mounted. Where that is not allowed it runs all
-/// the same.
+/// Makes `command` run in a mount namespace without the other targets than the one at `own`. If the kernel refuses the
+/// namespace, the command runs without it.
 pub fn hide_from(command: &mut Command, own: &Path) {
     let points = others(own);
     if points.is_empty() {
@@ -76,7 +77,7 @@ pub fn hide_from(command: &mut Command, own: &Path) {
     }
 }
 
-/// Makes `command` start in a mount namespace of its own, in which mounts on `root` reach ours.
+/// Makes `command` start in its own mount namespace, from which mounts on `root` propagate to ours.
 pub fn start_apart(command: &mut Command, root: &Path) -> io::Result<()> {
     change(&path(root)?, libc::MS_SHARED)?;
     // SAFETY: one system call on the child itself between fork and exec.
@@ -89,8 +90,8 @@ pub fn start_apart(command: &mut Command, root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the mount at `point`, and those of other targets, out of the namespace of the process `pid`, which
-/// [`start_apart`] prepared. Ours keeps them.
+/// Detaches the mount at `point`, and those of other targets, from the namespace of the process `pid`, which
+/// [`start_apart`] prepared. Our namespace keeps them.
 pub fn let_go(pid: u32, root: &Path, point: &Path) -> io::Result<()> {
     let namespace = File::open(format!("/proc/{pid}/ns/mnt"))?;
     let others = others(point);
@@ -128,7 +129,7 @@ fn enter(namespace: &File) -> io::Result<()> {
 }
 
 fn change(mount: &CString, propagation: libc::c_ulong) -> io::Result<()> {
-    // SAFETY: only the path is read where the propagation is changed.
+    // SAFETY: the kernel reads only the path when it changes the propagation.
     check(unsafe { libc::mount(std::ptr::null(), mount.as_ptr(), std::ptr::null(), propagation, std::ptr::null()) })
 }
 

@@ -1,4 +1,4 @@
-//! Partitions that exist in the kernel alone: nothing is written to the disk, and they are gone after a reboot.
+//! Partitions that exist only in the kernel: they are not written to the disk, and a reboot removes them.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -38,11 +38,11 @@ struct Argument {
 /// A partition, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
-    /// Its number on the disk, from 1.
+    /// The partition number on the disk, from 1.
     pub number: u32,
-    /// Where it begins.
+    /// The offset of the first byte on the disk.
     pub start: u64,
-    /// How long it is.
+    /// The length.
     pub bytes: u64,
 }
 
@@ -67,23 +67,23 @@ fn call(disk: &OwnedFd, operation: libc::c_int, partition: &Partition) -> io::Re
     }
 }
 
-/// The directory below /sys of the partition of that number.
+/// Returns the directory below /sys of the partition with that number.
 pub fn find(disk: &Path, number: u32) -> Option<PathBuf> {
     let number = number.to_string();
     let is_it = |path: &PathBuf| read_trimmed(&path.join("partition")).as_ref() == Some(&number);
     std::fs::read_dir(disk).ok()?.flatten().map(|entry| entry.path()).find(is_it)
 }
 
-/// Whether the disk has partitions, whoever made them.
+/// Returns whether the disk has partitions, made by fsb or not.
 pub fn has_any(disk: &Path) -> bool {
     let mut entries = std::fs::read_dir(disk).into_iter().flatten().flatten();
     entries.any(|entry| entry.path().join("partition").exists())
 }
 
-/// How long the last user of a partition may take to go.
+/// Time limit for the last user of a partition to close it.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Takes a partition out of the kernel if that very one is on the disk of that number; what was done.
+/// Removes a partition from the kernel if the disk has exactly this one. Returns a description of the result.
 pub fn remove(disk: DeviceNumber, partition: &Partition, roots: &Roots) -> Result<String, Refusal> {
     let Partition { number, start, bytes } = *partition;
     let name = format!("partition {number} of {}:{}", disk.0, disk.1);
@@ -103,7 +103,7 @@ pub fn remove(disk: DeviceNumber, partition: &Partition, roots: &Roots) -> Resul
     });
     match answer {
         Ok(()) => Ok(format!("removed {name}")),
-        // It went meanwhile.
+        // Another process removed it meanwhile.
         Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(format!("{name} is gone")),
         Err(error) => Err(Refusal::call(format!("BLKPG_DEL_PARTITION of {name}"), &error)),
     }

@@ -13,7 +13,7 @@ use super::{Roots, read_trimmed};
 const BLKROGET: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 94);
 const BLKFLSBUF: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 97);
 
-/// The kernel counts in these, whatever the device's sectors are.
+/// The kernel's unit of sizes and offsets in bytes, independent of the sector size of the device.
 pub const SECTOR: u64 = 512;
 
 /// Major and minor number.
@@ -25,32 +25,32 @@ impl DeviceNumber {
         DeviceNumber(rustix::fs::major(raw), rustix::fs::minor(raw))
     }
 
-    /// Its directory below /sys/devices; absent for numbers without a device (tmpfs, overlay, btrfs).
+    /// Returns the directory below /sys/devices. Returns `None` for numbers without a device (tmpfs, overlay, btrfs).
     pub fn directory(self, roots: &Roots) -> Option<PathBuf> {
         roots.sys.join(format!("dev/block/{}:{}", self.0, self.1)).canonicalize().ok()
     }
 }
 
-/// The number of the block device at `path`, following links; absent where it is none.
+/// Returns the number of the block device at `path`, following links. Returns `None` if it is not a block device.
 pub fn number_of(path: &Path) -> Option<DeviceNumber> {
     let stat = rustix::fs::stat(path).ok()?;
     let is_block = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::BlockDevice;
     is_block.then(|| DeviceNumber::from_raw(stat.st_rdev))
 }
 
-/// The number of the device whose directory below /sys this is.
+/// Reads the device number from a device directory below /sys.
 pub fn number_in(directory: &Path) -> Option<DeviceNumber> {
     let text = read_trimmed(&directory.join("dev"))?;
     let (major, minor) = text.split_once(':')?;
     Some(DeviceNumber(major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// What a device did since it was made.
+/// I/O counters of a device since its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Activity {
     pub read_bytes: u64,
     pub write_bytes: u64,
-    /// 0 where the kernel does not count them (before 5.5).
+    /// 0 if the kernel does not count flushes (before 5.5).
     pub flushes: u64,
 }
 
@@ -68,13 +68,13 @@ fn parse_activity(text: &str) -> Option<Activity> {
     })
 }
 
-/// Requests that are with the device now, reads and writes.
+/// Returns the number of reads and writes that are in flight.
 pub fn in_flight(directory: &Path) -> u64 {
     let text = read_trimmed(&directory.join("inflight")).unwrap_or_default();
     text.split_whitespace().filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// The directory of the disk that a device directory is a partition of; itself where it is none.
+/// Returns the directory of the disk of a partition, or `directory` itself if it is not a partition.
 pub fn whole_disk(directory: &Path) -> PathBuf {
     match directory.parent() {
         Some(disk) if directory.join("partition").exists() => disk.to_owned(),
@@ -82,8 +82,8 @@ pub fn whole_disk(directory: &Path) -> PathBuf {
     }
 }
 
-/// Names of partitions of `disk`, other than the one at `own`, that are mounted anywhere, swap, or held by another
-/// device.
+/// Returns the names of partitions of `disk`, except the one at `own`, that are mounted in any namespace, are swap, or
+/// are held by another device.
 pub fn partitions_in_use(disk: &Path, own: &Path) -> Vec<String> {
     let mounts = super::mountinfo::read_everywhere(&Roots::default());
     let swaps = super::swap::active(&Roots::default());
@@ -108,13 +108,14 @@ pub fn partitions_in_use(disk: &Path, own: &Path) -> Vec<String> {
     names
 }
 
-/// Bytes of a device.
+/// Returns the size of a device in bytes.
 pub fn size(directory: &Path) -> Option<u64> {
     Some(read_trimmed(&directory.join("size"))?.parse::<u64>().ok()? * SECTOR)
 }
 
-/// What a block device is opened with: close-on-exec. `exclusive` fails with EBUSY where the kernel itself uses it: mounted in any
-/// namespace, swap, member of an array, or a disk with a partition in use.
+/// Returns the flags for opening a block device; always close-on-exec. With `exclusive`, the open fails with EBUSY if
+/// the kernel itself uses the device: it is mounted in any namespace, swap, a member of an array, or a disk with a
+/// partition in use.
 pub fn flags(write: bool, exclusive: bool) -> OFlags {
     let mut flags = OFlags::CLOEXEC | if write { OFlags::RDWR } else { OFlags::RDONLY };
     if exclusive {
@@ -123,12 +124,12 @@ pub fn flags(write: bool, exclusive: bool) -> OFlags {
     flags
 }
 
-/// Opens a file below /dev that the kernel or root named, with [`flags`].
+/// Opens a device node whose path the kernel or root named, with [`flags`].
 pub fn open(path: &Path, write: bool, exclusive: bool) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags(write, exclusive), Mode::empty())?)
 }
 
-/// Whether the kernel refuses writing to an open device.
+/// Returns whether the kernel refuses writes to an open device.
 pub fn is_read_only(device: &OwnedFd) -> io::Result<bool> {
     let mut answer: libc::c_int = 0;
     // SAFETY: BLKROGET writes one int.
@@ -138,7 +139,7 @@ pub fn is_read_only(device: &OwnedFd) -> io::Result<bool> {
     }
 }
 
-/// Writes out and forgets what the page cache holds of the raw device.
+/// Writes the page cache of the raw device out and drops it.
 pub fn flush_buffers(device: &OwnedFd) -> io::Result<()> {
     File::from(device.try_clone()?).sync_all()?;
     // SAFETY: BLKFLSBUF takes no argument.
@@ -165,7 +166,7 @@ mod tests {
     fn a_partition_leads_to_its_disk_and_its_neighbours() {
         let tree = tempfile::tempdir().unwrap();
         let disk = tree.path().join("sda");
-        // The device of some mount, so that it is in use; and one that nobody has.
+        // One device is in use because it is mounted; the other number belongs to no device.
         let mounted = super::super::mountinfo::read_everywhere(&Roots::default()).first().unwrap().device;
         for (name, number) in [("sda1", format!("{}:{}", mounted.0, mounted.1)), ("sda2", "4095:1".to_owned())] {
             let partition = disk.join(name);

@@ -1,7 +1,8 @@
-//! Who asked root for this: the user behind `sudo`, `pkexec` or `doas`, and work done with that user's rights.
+//! The invoking user behind `sudo`, `pkexec` or `doas`, and operations with that user's file privileges.
 //!
-//! Only the *file system* identity of the calling thread changes (setfsuid, setfsgid and its groups), around a few calls,
-//! and always back again. Real and effective ids stay root's: the user can neither signal nor trace this process.
+//! Only the *file system* identity of the calling thread changes (setfsuid, setfsgid and its groups), around a few
+//! calls, and is always restored. Real and effective ids stay root's: the user can neither signal nor trace this
+//! process.
 
 use std::ffi::CString;
 use std::io;
@@ -12,20 +13,20 @@ use rustix::fs::Gid;
 use rustix::process::{getegid, geteuid, getuid};
 use rustix::thread::set_thread_groups;
 
-/// The user who asked root.
+/// The invoking user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// The user's number, never 0.
+    /// The user id, never 0.
     pub uid: u32,
-    /// The user's group.
+    /// The user's primary group.
     pub gid: u32,
     /// All groups of the user.
     groups: Vec<u32>,
 }
 
 impl Caller {
-    /// The user behind sudo, pkexec or doas; nobody where this process is not root's. Whoever is not root could have put
-    /// anything into the environment.
+    /// Returns the user behind sudo, pkexec or doas. Returns `None` if this process does not run as root: any other
+    /// user could set the environment variables freely.
     pub fn current() -> Option<&'static Caller> {
         static CALLER: OnceLock<Option<Caller>> = OnceLock::new();
         CALLER.get_or_init(Caller::find).as_ref()
@@ -44,10 +45,10 @@ impl Caller {
         Some(Caller { uid, gid, groups })
     }
 
-    /// Does `work` with this user's rights to files; they end with it, however it ends.
+    /// Runs `work` with this user's file privileges. They end with `work`, even if it panics.
     ///
     /// # Errors
-    /// The rights could not be taken: nothing was done.
+    /// Fails if the kernel refuses the privileges. `work` did not run then.
     pub fn act<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         let acting = Acting::begin(self)?;
         let answer = work();
@@ -55,10 +56,11 @@ impl Caller {
         Ok(answer)
     }
 
-    /// As [`Caller::adopt`], where the process that started this one has this user's rights to files.
+    /// Calls [`Caller::adopt`] if the process `parent`, which started this one, has the invoking user's file
+    /// privileges.
     ///
     /// # Errors
-    /// The rights could not be taken.
+    /// Fails if the status of `parent` cannot be read, or if the kernel refuses the privileges.
     pub fn adopt_as_in(parent: u32) -> io::Result<()> {
         let Some(caller) = Caller::current() else { return Ok(()) };
         let status = crate::read_text(format!("/proc/{parent}/status"))?;
@@ -68,18 +70,18 @@ impl Caller {
         if of_files == Some(caller.uid) { caller.adopt() } else { Ok(()) }
     }
 
-    /// This thread, and the threads that it starts, have this user's rights to files from now on. A program that is
-    /// executed has root's again.
+    /// Gives this thread, and the threads that it starts, this user's file privileges from now on. A program that is
+    /// executed has root's privileges again.
     ///
     /// # Errors
-    /// The rights could not be taken.
+    /// Fails if the kernel refuses the privileges.
     pub fn adopt(&self) -> io::Result<()> {
         Acting::begin(self)?.keep();
         Ok(())
     }
 }
 
-/// The user and group that the environment names, where it names one other than root.
+/// Returns the user and group that the environment names, unless it names root.
 fn named(
     variable: &dyn Fn(&str) -> Option<String>,
     by_name: &dyn Fn(&str) -> Option<(u32, u32)>,
@@ -96,20 +98,20 @@ fn named(
     (found.0 != 0 && found.0 != u32::MAX).then_some(found)
 }
 
-/// Returns the groups of a user; only the given one if the machine's user database does not tell.
+/// Returns the groups of a user, or only `gid` if the machine's user database does not list them.
 fn groups_of(user: &User, gid: u32) -> Vec<u32> {
     let name = CString::new(user.name.as_str()).ok();
     let groups = name.and_then(|name| unistd::getgrouplist(&name, gid.into()).ok());
     groups.map_or_else(|| vec![gid], |groups| groups.into_iter().map(unistd::Gid::as_raw).collect())
 }
 
-/// What the thread was before it acted for somebody else; dropping it makes it that again.
+/// The identity of the thread before it took another user's privileges. Dropping the value restores it.
 struct Acting {
     uid: u32,
     gid: u32,
     groups: Vec<Gid>,
     traits: Traits,
-    /// The user's rights stay.
+    /// Whether [`Acting::keep`] was called.
     kept: bool,
 }
 
@@ -119,7 +121,7 @@ impl Acting {
         let before =
             Acting { uid: file_uid(), gid: file_gid(), groups: rustix::process::getgroups()?, traits, kept: false };
         let groups: Vec<Gid> = caller.groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
-        // Groups first: with the user's rights no groups can be set. Whatever fails below is taken back by the drop.
+        // Groups first: with the user's privileges no groups can be set. Dropping `before` undoes a partial change.
         set_thread_groups(&groups)?;
         if set_file_gid(caller.gid) && set_file_uid(caller.uid) {
             return Ok(before);
@@ -130,7 +132,8 @@ impl Acting {
 }
 
 impl Acting {
-    /// The thread stays what it has become; what the kernel reset with its identity is set again.
+    /// Keeps the user's privileges for this thread, and restores the attributes that the kernel reset with the
+    /// identity.
     fn keep(mut self) {
         self.kept = true;
         self.traits.restore();
@@ -142,15 +145,15 @@ impl Drop for Acting {
         if self.kept {
             return;
         }
-        // The user first: root may do the rest.
+        // The user first: only root can restore the rest.
         let back = set_file_uid(self.uid) && set_file_gid(self.gid) && set_thread_groups(&self.groups).is_ok();
-        // A thread that is somebody else without knowing it must not go on.
+        // A thread that silently keeps another user's identity must not continue.
         assert!(back, "the rights of user {} could not be taken back", self.uid);
         self.traits.restore();
     }
 }
 
-/// What the kernel resets whenever a thread's identity changes.
+/// Attributes that the kernel resets whenever a thread's identity changes.
 struct Traits {
     death_signal: libc::c_int,
     parent: libc::pid_t,
@@ -185,7 +188,7 @@ impl Traits {
     }
 }
 
-/// An id that no process has: setting it fails and tells the present one.
+/// An id that no process has. Setting it fails and returns the current id.
 const NO_ID: u32 = u32::MAX;
 
 fn file_uid() -> u32 {
@@ -198,7 +201,7 @@ fn file_gid() -> u32 {
     unsafe { libc::setfsgid(NO_ID) as u32 }
 }
 
-/// Whether it was set: the call itself does not say.
+/// Sets the id and checks the result, because the call itself does not report errors.
 fn set_file_uid(uid: u32) -> bool {
     // SAFETY: takes and gives a number, and changes this thread alone.
     unsafe { libc::setfsuid(uid) };
@@ -211,8 +214,9 @@ fn set_file_gid(gid: u32) -> bool {
     file_gid() == gid
 }
 
-/// What every process of this program is from its beginning: a file that reaches its limit (`ulimit -f`) is an error of
-/// the write and not the end of the program, and its owner can read what it makes, whatever the mask of the shell.
+/// Prepares every process of this program at its start. A file that reaches its limit (`ulimit -f`) makes the write
+/// fail instead of ending the program. The owner of a new file can always read and write it, whatever the shell's umask
+/// is.
 pub fn prepare_process() {
     // SAFETY: ignoring a signal installs no handler.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
@@ -220,7 +224,7 @@ pub fn prepare_process() {
     rustix::process::umask(mask - rustix::fs::Mode::RWXU);
 }
 
-/// The effective user and group of this process.
+/// Returns the effective user and group of this process.
 pub fn own() -> (u32, u32) {
     (geteuid().as_raw(), getegid().as_raw())
 }
@@ -243,7 +247,7 @@ mod tests {
         assert_eq!(names(&[("SUDO_UID", "5")]), Some((5, None)));
         assert_eq!(names(&[("PKEXEC_UID", "9"), ("DOAS_USER", "ann")]), Some((9, None)));
         assert_eq!(names(&[("DOAS_USER", "ann")]), Some((7, Some(8))));
-        // Root that asked root is nobody else, and what cannot be read is nobody.
+        // Root that invoked root is not another user, and an unreadable value names no user.
         for pair in [("SUDO_UID", "0"), ("SUDO_UID", "-1"), ("SUDO_UID", "4294967295"), ("DOAS_USER", "bob")] {
             assert_eq!(names(&[pair, ("PKEXEC_UID", "0")]), None, "{pair:?}");
         }
@@ -275,7 +279,7 @@ mod tests {
                 assert!(std::fs::read(&secret).is_err());
                 assert_eq!(rustix::process::getgroups().unwrap().len(), 2);
                 let other = secret.clone();
-                // Ids are a thread's own; one that is started inherits them, one that was there is not touched.
+                // Ids belong to a thread. A new thread inherits them; existing threads keep theirs.
                 assert!(std::thread::spawn(move || std::fs::read(other).is_err()).join().unwrap());
                 assert!(geteuid().is_root());
             })

@@ -1,4 +1,4 @@
-//! Finds the place for a cgroup with a limit.
+//! Finds the directory in which a cgroup with a limit can be made.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 use super::{Roots, read_trimmed};
 use crate::error::Refusal;
 
-/// The kind of hierarchy that has a controller.
+/// The version of the hierarchy that has a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Version {
-    /// One hierarchy a controller.
+    /// One hierarchy per controller.
     V1,
-    /// The unified one.
+    /// The unified hierarchy.
     V2,
 }
 
 impl Version {
-    /// As records have it.
+    /// Returns the name that records use.
     pub fn mechanism(self) -> &'static str {
         match self {
             Version::V1 => "cgroup v1",
@@ -36,19 +36,19 @@ impl Version {
     }
 }
 
-/// A place for a cgroup.
+/// A directory in which a cgroup can be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
     pub version: Version,
-    /// The directory to make it in.
+    /// The directory to make the cgroup in.
     pub parent: PathBuf,
-    /// Where the hierarchy is mounted.
+    /// The mount point of the hierarchy.
     root: PathBuf,
-    /// The parent gives its children no memory controller yet: what to write into which file, and how to undo it.
+    /// Set if the parent does not give its children the controller yet.
     pub enable: Option<Enable>,
 }
 
-/// A controller that must be switched on for children.
+/// A file to write to so that children get a controller, with the texts that switch it on and off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enable {
     pub file: PathBuf,
@@ -64,41 +64,41 @@ pub const PROCESSES: &str = "pids";
 pub const PREFIX: &str = "fsb-";
 const SUBTREE: &str = "cgroup.subtree_control";
 
-/// Where hierarchies are mounted.
+/// Returns the directory of the mounted hierarchies.
 fn mounts(roots: &Roots) -> PathBuf {
     roots.sys.join("fs/cgroup")
 }
 
-/// Whether a directory is one of a hierarchy, by its path.
+/// Returns whether the path lies below the mounted hierarchies.
 pub fn is_below(path: &Path, roots: &Roots) -> bool {
     path.starts_with(mounts(roots))
 }
 
-/// Whether a cgroup has a name that only fsb gives.
+/// Returns whether the name of a cgroup has the prefix that only fsb uses.
 pub fn is_own(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
 }
 
-/// A name in `parent` for a cgroup of process `pid`, which nothing has: a process of another PID namespace may have our
-/// number, and its cgroup is not ours to remove.
+/// Returns an unused name in `parent` for a cgroup of process `pid`. A process of another PID namespace may have the
+/// same number, and its cgroup must not be removed.
 pub fn free_name(parent: &Path, pid: u32) -> PathBuf {
     let path = parent.join(format!("{PREFIX}{pid}"));
     if path.exists() { parent.join(format!("{PREFIX}{pid}-{}", super::random_name())) } else { path }
 }
 
-/// Writes to a file of a cgroup. Not `fs::write`, which would make a file where the kernel has none.
+/// Writes to a file of a cgroup. `fs::write` would create the file if the kernel has none of that name.
 pub fn write(path: &Path, value: &str) -> std::io::Result<()> {
     let mut file = std::fs::File::options().write(true).open(path)?;
     std::io::Write::write_all(&mut file, value.as_bytes())
 }
 
-/// What gives the children of the unified hierarchy's root their controllers.
+/// Returns the file that gives the children of the unified hierarchy's root their controllers.
 pub fn switch(roots: &Roots) -> PathBuf {
     mounts(roots).join(SUBTREE)
 }
 
 impl Hierarchy {
-    /// The one that has the controller and can be written to; why there is none.
+    /// Finds the hierarchy that has the controller, and a writable directory in it.
     pub fn find(roots: &Roots, controller: &'static str) -> Result<Hierarchy, Refusal> {
         let membership = roots.proc_text("self/cgroup").unwrap_or_default();
         let unified = mounts(roots);
@@ -106,7 +106,7 @@ impl Hierarchy {
         let found = if has_word(&unified.join("cgroup.controllers"), controller) {
             unified_place(&unified, &own(&membership, ""), controller)
         } else if old.join("cgroup.procs").exists() {
-            // A container may see its own part only, under another path.
+            // A container may see only its own subtree, under another path.
             let parent = Some(old.join(own(&membership, controller))).filter(|path| path.is_dir());
             let parent = parent.unwrap_or_else(|| old.clone());
             Ok(Hierarchy { version: Version::V1, parent, root: old, enable: None })
@@ -118,7 +118,7 @@ impl Hierarchy {
         Ok(found)
     }
 
-    /// Whether a limit of `bytes` of memory would be the one that counts; why not.
+    /// Checks that no cgroup above has a lower memory limit than `bytes`.
     pub fn allows(&self, bytes: u64) -> Result<(), Refusal> {
         let file = self.version.limit_file();
         let above = self.parent.ancestors().take_while(|path| path.starts_with(&self.root));
@@ -133,7 +133,8 @@ impl Hierarchy {
     }
 }
 
-/// The path of our own cgroup in the hierarchy of a controller (of the unified one: no controller), without its `/`.
+/// Returns the path of our own cgroup, without its first `/`, in the hierarchy of a controller. The unified hierarchy
+/// has the empty name.
 fn own(membership: &str, controller: &str) -> String {
     let of = |line: &str| {
         let mut fields = line.splitn(3, ':');
@@ -143,8 +144,8 @@ fn own(membership: &str, controller: &str) -> String {
     membership.lines().find_map(of).unwrap_or_default()
 }
 
-/// A cgroup with processes in it gives its children no controller, so ours is made in the nearest one above us that
-/// does; where none does, in the root, which may.
+/// Finds a place in the unified hierarchy. A cgroup with processes in it gives its children no controller, so the place
+/// is the nearest ancestor that gives them the controller. If there is none, it is the root, which may have both.
 fn unified_place(root: &Path, own: &str, controller: &'static str) -> Result<Hierarchy, Refusal> {
     let place = |parent: &Path, enable| Hierarchy {
         version: Version::V2,
@@ -164,7 +165,7 @@ fn unified_place(root: &Path, own: &str, controller: &'static str) -> Result<Hie
     }
 }
 
-/// Whether a list of controllers has this one.
+/// Returns whether a list of controllers contains this one.
 fn has_word(file: &Path, controller: &str) -> bool {
     std::fs::read_to_string(file).is_ok_and(|text| text.split_whitespace().any(|word| word == controller))
 }

@@ -1,4 +1,4 @@
-//! Devices of the kernel's device mapper, for faults in fsb's own tests.
+//! Devices of the kernel's device mapper, which fsb's own tests use to inject faults.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,7 +11,7 @@ use crate::error::{Refusal, attempt};
 // linux/dm-ioctl.h
 const CREATE: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Head>(0xfd, 3);
 const REMOVE: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Head>(0xfd, 4);
-/// Resumes, for it is asked without its flag: the loaded table becomes the active one.
+/// Resumes the device, because the request is sent without the suspend flag: the loaded table becomes the active one.
 const SUSPEND: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Head>(0xfd, 6);
 const LOAD: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Head>(0xfd, 9);
 
@@ -44,10 +44,10 @@ struct Spec {
     target_type: [u8; 16],
 }
 
-/// Bytes of one target with its parameters: the largest of ours are two paths and two numbers.
+/// Maximum length of a target's parameters in bytes. The longest ones of fsb are two paths and two numbers.
 const PARAMETERS: usize = 128;
 
-/// A row of a table: sectors, the target that serves them, and its parameters.
+/// One line of a table: sectors, the target that serves them, and its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     pub start: u64,
@@ -56,7 +56,7 @@ pub struct Line {
     pub parameters: String,
 }
 
-/// What a call is made with: the head, then rows.
+/// The argument of a device-mapper ioctl: the head, followed by the table.
 #[repr(C)]
 struct DmIoctl {
     head: Head,
@@ -70,10 +70,10 @@ struct TableLine {
     parameters: [u8; PARAMETERS],
 }
 
-/// Rows of a table, at most.
+/// Maximum number of lines of a table.
 const MOST: usize = 4;
 
-/// A mapped device, which goes when it is removed.
+/// A mapped device. It exists until [`Mapped::remove`].
 #[derive(Debug)]
 pub struct Mapped {
     control: OwnedFd,
@@ -82,7 +82,7 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// Makes the device of that name with that table.
+    /// Creates the device with that name and table.
     pub fn make(name: &str, table: &[Line]) -> Result<Mapped, Refusal> {
         let path = Path::new("/dev/mapper/control");
         let control = block::open(path, true, false).map_err(|error| attempt("open", path, &error))?;
@@ -100,7 +100,7 @@ impl Mapped {
         Ok(mapped)
     }
 
-    /// Takes it away.
+    /// Removes the device.
     pub fn remove(&self) -> Result<(), Refusal> {
         call(&self.control, REMOVE, &self.name, &[])
             .map(drop)
@@ -117,7 +117,7 @@ fn call(control: &OwnedFd, opcode: rustix::ioctl::Opcode, name: &str, rows: &[Li
     }
 }
 
-/// Nothing where the name, the rows or their parameters are too many.
+/// Returns `None` if the name, the lines or their parameters do not fit.
 fn request(name: &str, rows: &[Line]) -> Option<DmIoctl> {
     let head = Head {
         version: [4, 0, 0],
@@ -148,7 +148,7 @@ fn request(name: &str, rows: &[Line]) -> Option<DmIoctl> {
     Some(DmIoctl { head, rows: all })
 }
 
-/// With a zero behind it.
+/// Copies a text and a terminating zero into an array. Returns `None` if it is too long.
 fn text<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     bytes.get_mut(..text.len()).filter(|_| text.len() < N)?.copy_from_slice(text.as_bytes());

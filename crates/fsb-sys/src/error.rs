@@ -1,4 +1,4 @@
-//! The one error of this crate, under its name, and what goes into its parts.
+//! The error type of this crate, and the conversions of refusals into it.
 
 use std::borrow::Cow;
 use std::io;
@@ -7,25 +7,25 @@ use std::path::Path;
 pub use fsb_model::errno::describe_io as describe;
 pub use fsb_model::error::{Error as TestbedError, Kind};
 
-/// Why something was not done, or cannot be done here: what a [`TestbedError`] says was tried, and what a record says of
-/// what was left out.
+/// The reason why an operation failed or is impossible here. It becomes the `tried` text of a [`TestbedError`], or the
+/// reason that a record gives for an omission.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The kernel refused a call: `open /dev/loop3: Permission denied (EACCES)`.
     #[error("{call}: {}", fsb_model::errno::describe(*errno))]
     Call {
-        /// The call and what it was made on.
+        /// The call and its object.
         call: String,
-        /// The kernel's answer.
+        /// The error number.
         errno: i32,
     },
-    /// Anything else, in words.
+    /// Any other reason.
     #[error("{0}")]
     Because(Cow<'static, str>),
 }
 
 impl Refusal {
-    /// A call that failed, without a path.
+    /// Makes a refusal of a failed call.
     pub fn call(call: impl Into<String>, error: &io::Error) -> Refusal {
         let call = call.into();
         match error.raw_os_error() {
@@ -35,7 +35,7 @@ impl Refusal {
     }
 }
 
-/// `open /dev/sdb: Permission denied (EACCES)`.
+/// Makes a refusal of a failed call on a path: `open /dev/sdb: Permission denied (EACCES)`.
 pub fn attempt(verb: &str, path: &Path, error: &io::Error) -> Refusal {
     Refusal::call(format!("{verb} {}", path.display()), error)
 }
@@ -52,14 +52,14 @@ impl From<String> for Refusal {
     }
 }
 
-/// An error with its advice, where it is but the reason of something else.
+/// Converts an error with its advice into the reason of another failure.
 impl From<TestbedError> for Refusal {
     fn from(error: TestbedError) -> Refusal {
         error.to_string().into()
     }
 }
 
-/// For the parts of a [`TestbedError`], and for what is told.
+/// For the fields of a [`TestbedError`], and for printed reasons.
 impl From<Refusal> for String {
     fn from(refusal: Refusal) -> String {
         refusal.to_string()

@@ -1,4 +1,4 @@
-//! Writing a medium over once, so that no later write is a first write.
+//! Writes a whole medium once, so that no later write is a first write.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,11 +8,11 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 
 /// Bytes of one write.
 const CHUNK: usize = 8 << 20;
-/// What O_DIRECT asks of addresses, on any device.
+/// Alignment of addresses that is sufficient for O_DIRECT on any device.
 const ALIGNMENT: usize = 4096;
 
-/// Writes `size` incompressible bytes to `file` from its start, in large writes, and makes them durable. The bytes
-/// are a function of the seed. `progress` hears how many are done.
+/// Writes `size` incompressible bytes to `file` from its start, in large writes, and makes them durable. The bytes are
+/// a function of the seed. Calls `progress` with the number of bytes written.
 pub fn fill(file: BorrowedFd<'_>, size: u64, seed: u64, mut progress: impl FnMut(u64)) -> io::Result<()> {
     let mut memory = vec![0u8; CHUNK + ALIGNMENT];
     let start = memory.as_ptr().align_offset(ALIGNMENT);

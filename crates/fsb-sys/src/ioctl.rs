@@ -6,12 +6,12 @@ use std::path::Path;
 /// `EXT4_IOC_CHECKPOINT` of linux/ext4.h, since Linux 5.14.
 const CHECKPOINT: rustix::ioctl::Opcode = rustix::ioctl::opcode::write::<u32>(b'f', 43);
 
-/// Writes the blocks of the journal to their places and empties it, which ext3 and ext4 delay until the journal is full.
+/// Writes the blocks of the journal to their places and empties it. ext3 and ext4 delay this until the journal is full.
 pub fn checkpoint(point: &Path) {
     let Ok(directory) = std::fs::File::open(point) else { return };
     let flags: u32 = 0;
-    // SAFETY: reads one u32 of this function. Older kernels, and file systems without a journal, refuse the call and change
-    // nothing.
+    // SAFETY: reads one u32 of this function. Older kernels, and file systems without a journal, refuse the call and
+    // change nothing.
     unsafe { libc::ioctl(directory.as_raw_fd(), CHECKPOINT as _, &flags) };
 }
 
@@ -37,7 +37,7 @@ const ALL_FILES: EofBlocks =
 /// Frees the blocks that xfs has reserved behind the ends of files.
 pub fn free_speculative_blocks(point: &Path) {
     let Ok(directory) = std::fs::File::open(point) else { return };
-    // SAFETY: the kernel reads a structure of the size in the number of the call. A kernel that does not know the call refuses
-    // it.
+    // SAFETY: the kernel reads a structure of the size in the number of the call. A kernel that does not know the call
+    // refuses it.
     unsafe { libc::ioctl(directory.as_raw_fd(), FREE_EOFBLOCKS as _, &ALL_FILES) };
 }

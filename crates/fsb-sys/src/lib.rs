@@ -1,6 +1,6 @@
 //! The kernel interfaces that need unsafe code or root: mounts, loop devices, namespaces, ptrace, eBPF.
 //!
-//! Nothing here knows what a target is, and nothing prints: what a user must read is an error or a note.
+//! This crate does not know targets and prints nothing. Messages for the user are errors or notes.
 
 #![expect(unsafe_code, reason = "namespaces, mounts, ptrace and ioctls have no safe interface")]
 
@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 
 pub use caller::{Caller, prepare_process};
 
-/// Where /proc and /sys are: elsewhere only in tests, which bring their own trees.
+/// The locations of /proc and /sys. Tests use their own trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roots {
     /// `/proc`.
@@ -52,41 +52,41 @@ impl Default for Roots {
 }
 
 impl Roots {
-    /// The machine as it is seen through a /proc that [`sandbox::host_proc`] kept open. It
+    /// Returns the roots for a /proc that [`sandbox::host_proc`] kept open and that shows the whole machine. `proc`
     /// must stay open.
     pub fn through(proc: &OwnedFd) -> Roots {
         Roots { proc: PathBuf::from(format!("/proc/self/fd/{}", proc.as_raw_fd())), ..Roots::default() }
     }
 
-    /// `/dev`, which lies beside `/sys`.
+    /// Returns `/dev`, which is beside `/sys`.
     pub fn dev(&self) -> PathBuf {
         self.sys.with_file_name("dev")
     }
 
-    /// A file below /proc, trimmed; absent where it cannot be read or is empty.
+    /// Reads a file below /proc and trims it. Returns `None` if it cannot be read or is empty.
     pub fn proc_text(&self, path: &str) -> Option<String> {
         read_trimmed(&self.proc.join(path))
     }
 
-    /// A file below /sys, trimmed; absent where it cannot be read or is empty.
+    /// Reads a file below /sys and trims it. Returns `None` if it cannot be read or is empty.
     pub fn sys_text(&self, path: &str) -> Option<String> {
         read_trimmed(&self.sys.join(path))
     }
 }
 
-/// The text of a file of /proc or /sys. Names of processes may hold any bytes, which are replaced: those around them count.
+/// Reads a file of /proc or /sys. Names of processes may hold any bytes, so invalid UTF-8 is replaced.
 pub fn read_text(path: impl AsRef<Path>) -> std::io::Result<String> {
     std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A small file without surrounding white space; absent where it cannot be read or is empty.
+/// Reads a small file without surrounding white space. Returns `None` if it cannot be read or is empty.
 pub fn read_trimmed(path: &Path) -> Option<String> {
     let text = read_text(path).ok()?;
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Asks again and again until `done` or the limit; whether it was done.
+/// Calls `done` repeatedly until it returns `true` or `limit` has passed. Returns whether it returned `true`.
 pub fn poll_until(limit: std::time::Duration, mut done: impl FnMut() -> bool) -> bool {
     let start = std::time::Instant::now();
     let mut pause = std::time::Duration::from_micros(500);
@@ -102,10 +102,11 @@ pub fn poll_until(limit: std::time::Duration, mut done: impl FnMut() -> bool) ->
     }
 }
 
-/// Enough random hexadecimal digits that nobody else has the name.
+/// Returns 16 random hexadecimal digits, enough for a unique name.
 pub fn random_name() -> String {
     let uuid = read_trimmed(Path::new("/proc/sys/kernel/random/uuid"));
-    // Without /proc, time and process id: a name that exists already is refused where it is used.
+    // Without /proc: time and process id. Such a name may be shorter. The code that uses a name refuses an existing
+    // one.
     let uuid = uuid.unwrap_or_else(|| {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
         format!("{:x}{:x}{:x}", now.tv_sec, now.tv_nsec, std::process::id())

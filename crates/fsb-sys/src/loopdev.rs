@@ -50,9 +50,9 @@ struct Config {
 pub struct LoopDevice {
     /// N of `/dev/loopN`.
     pub index: u32,
-    /// Keeps it attached.
+    /// The descriptor that keeps the device attached.
     pub fd: OwnedFd,
-    /// The attaching itself made the node, so it should go with us.
+    /// Whether attaching created the device, so that fsb should remove it.
     pub is_new: bool,
 }
 
@@ -60,21 +60,21 @@ pub fn path(index: u32) -> PathBuf {
     PathBuf::from(format!("/dev/loop{index}"))
 }
 
-/// How the image is read and written.
+/// The I/O path from the loop device to the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Past the page cache of the file system that holds the image.
+    /// Bypasses the page cache of the file system that holds the image.
     Direct,
-    /// Through it: for images in memory, which are page cache themselves.
+    /// Uses the page cache: for images in memory, which are page cache themselves.
     Buffered,
 }
 
-/// What of the image the device shows.
+/// The slice of the image that the device shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// Where it begins.
+    /// The offset of the first byte.
     pub start: u64,
-    /// How long it is; 0: up to the end.
+    /// The length in bytes; 0 means up to the end.
     pub bytes: u64,
 }
 
@@ -82,7 +82,8 @@ impl Window {
     pub const WHOLE: Window = Window { start: 0, bytes: 0 };
 }
 
-/// Attaches `image` to a free loop device. Others may take the same device first, so it is tried again on EBUSY.
+/// Attaches `image` to a free loop device. Tries again on EBUSY, because another process may take the same device
+/// first.
 pub fn attach(image: BorrowedFd<'_>, window: Window, mode: Mode, block_size: u32) -> Result<LoopDevice, Refusal> {
     const ATTEMPTS: u32 = 64;
     let control = open_control()?;
@@ -110,7 +111,7 @@ pub fn attach(image: BorrowedFd<'_>, window: Window, mode: Mode, block_size: u32
     Err(format!("other processes took {ATTEMPTS} free loop devices in a row").into())
 }
 
-/// The node of that name must be the kernel's device of that name.
+/// Opens the node and checks that it is the kernel's loop device with that number.
 fn open_device(index: u32) -> io::Result<OwnedFd> {
     let device = super::pinned::Pinned::of(block::open(&path(index), true, false)?, path(index))?;
     let directory = Roots::default().sys.join(format!("block/loop{index}"));
@@ -120,7 +121,7 @@ fn open_device(index: u32) -> io::Result<OwnedFd> {
     }
 }
 
-/// The loop devices that there are, attached or not.
+/// Returns the numbers of all loop devices, attached or not.
 fn existing(roots: &Roots) -> BTreeSet<u32> {
     let devices = std::fs::read_dir(roots.sys.join("block")).into_iter().flatten();
     devices.filter_map(|device| device.ok()?.file_name().to_str()?.strip_prefix("loop")?.parse().ok()).collect()
@@ -162,19 +163,19 @@ fn configure(device: &OwnedFd, image: BorrowedFd<'_>, window: Window, flags: u32
     }
 }
 
-/// What stands behind a loop device.
+/// The image behind a loop device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backing {
-    /// The path that it had when it was attached.
+    /// The path of the image when it was attached.
     pub path: PathBuf,
-    /// The block device that it is, where it is one.
+    /// The number of the block device, if the image is one.
     pub device: Option<block::DeviceNumber>,
-    /// File system and inode of the file that it is; absent where the device may not be asked.
+    /// File system and inode, if the image is a file. `None` if the device could not be opened.
     pub file: Option<(u64, u64)>,
 }
 
-/// What stands behind the loop device of that directory below /sys; absent where nothing is attached. The device is asked
-/// itself, for the path may be another file's by now; trees of tests have but the path.
+/// Returns the image behind the loop device of a directory below /sys. Returns `None` if none is attached. Asks the
+/// device itself, because the path may name another file by now. In the trees of tests only the path is known.
 pub fn backing(directory: &Path) -> Option<Backing> {
     let path = PathBuf::from(super::read_trimmed(&directory.join("loop/backing_file"))?);
     let info = status(directory);
@@ -199,16 +200,16 @@ fn status(directory: &Path) -> Option<Info> {
     (answer == 0).then_some(info)
 }
 
-/// How long a loop device may take to let go of its image after the last close.
+/// Time limit for a loop device to release its image after the last close.
 const DETACH: Duration = Duration::from_millis(500);
 
-/// Takes a detached device out of the kernel and, where `again`, puts a fresh one with the same number in its place.
+/// Removes a detached device from the kernel. With `again`, adds a fresh one with the same number.
 ///
-/// A fresh one is the only way back from `discard_max_bytes` 0: since Linux 6.9 that also makes the discard
-/// granularity 0, which every later value fails against (EINVAL).
+/// Only a fresh device gets rid of a `discard_max_bytes` of 0: since Linux 6.9 that value also makes the discard
+/// granularity 0, and the kernel then refuses every later value (EINVAL).
 ///
-/// Returns the file that another process attached to the device meanwhile, where one did: the device is then its own and
-/// stays. `image` is the file that the caller had attached, where it is known.
+/// `image` is the file that the caller had attached, if it is known. If another process has attached another file
+/// meanwhile, the device is its own and stays: returns that file.
 pub fn renew(index: u32, again: bool, image: Option<&Path>) -> Result<Option<PathBuf>, Refusal> {
     let control = open_control()?;
     let mut answer = 0;
@@ -216,7 +217,7 @@ pub fn renew(index: u32, again: bool, image: Option<&Path>) -> Result<Option<Pat
         answer = control_call(&control, LOOP_CTL_REMOVE, index);
         answer != libc::EBUSY
     });
-    // ENODEV: it went already.
+    // ENODEV: the device is already gone.
     if answer != 0 && answer != libc::ENODEV {
         return match attached(&Roots::default(), index).filter(|now| image.is_some_and(|image| image != now)) {
             Some(others) => Ok(Some(others)),
@@ -225,7 +226,7 @@ pub fn renew(index: u32, again: bool, image: Option<&Path>) -> Result<Option<Pat
     }
     if again {
         answer = control_call(&control, LOOP_CTL_ADD, index);
-        // EEXIST: somebody else put one there.
+        // EEXIST: another process added the device.
         if answer != 0 && answer != libc::EEXIST {
             return Err(refused("LOOP_CTL_ADD", index, answer));
         }
@@ -240,7 +241,7 @@ pub fn attached(roots: &Roots, index: u32) -> Option<PathBuf> {
     Some(PathBuf::from(shown.strip_suffix(" (deleted)").unwrap_or(&shown)))
 }
 
-/// 0, or the error's number.
+/// Returns 0, or the error number.
 fn control_call(control: &OwnedFd, request: libc::c_ulong, index: u32) -> i32 {
     // SAFETY: both requests take a number.
     let result = unsafe { libc::ioctl(control.as_raw_fd(), request as _, libc::c_ulong::from(index)) };

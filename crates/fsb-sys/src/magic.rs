@@ -1,11 +1,11 @@
-//! File systems by what statfs says (linux/magic.h).
+//! Kinds of file systems by their magic number from statfs (linux/magic.h).
 
 use std::path::Path;
 
 pub const PROC: u64 = 0x9FA0;
 const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58F6;
-/// Directories in which nothing can be measured.
+/// File systems in which nothing can be measured.
 const PSEUDO: [u64; 8] = [
     PROC,
     0x6265_6572, // sysfs
@@ -17,22 +17,22 @@ const PSEUDO: [u64; 8] = [
     0x7363_6673, // securityfs
 ];
 
-/// The number that the file system under `path` gives itself.
+/// Returns the magic number of the file system at `path`.
 pub fn of(path: &Path) -> Option<u64> {
     Some(rustix::fs::statfs(path).ok()?.f_type as u64)
 }
 
-/// The number that the file system of an open file gives itself.
+/// Returns the magic number of the file system of an open file.
 pub fn of_file(file: impl std::os::fd::AsFd) -> Option<u64> {
     Some(rustix::fs::fstatfs(file).ok()?.f_type as u64)
 }
 
-/// Whether files there are in memory.
+/// Returns whether the file system keeps its files in memory.
 pub fn is_memory(path: &Path) -> bool {
     matches!(of(path), Some(TMPFS | RAMFS))
 }
 
-/// Whether files there are no files.
+/// Returns whether the file system holds no real files.
 pub fn is_pseudo(path: &Path) -> bool {
     of(path).is_some_and(|magic| PSEUDO.contains(&magic))
 }

@@ -8,7 +8,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap, mmap_anonymo
 
 use crate::error::Refusal;
 
-/// Anonymous memory that is unmapped with its owner.
+/// Anonymous memory. Dropping the value unmaps it.
 pub struct Mapping {
     start: NonNull<u8>,
     length: usize,
@@ -24,12 +24,12 @@ impl Mapping {
         let start = start.map_err(|errno| crate::error::describe(&errno.into()))?;
         let start = NonNull::new(start.cast()).ok_or("mmap answered null")?;
         let mapping = Mapping { start, length };
-        // SAFETY: exactly our mapping. Advice: where there are no huge pages, small ones do.
+        // SAFETY: exactly our mapping. This is only advice: without huge pages the kernel uses small ones.
         let _ = unsafe { madvise(mapping.start.as_ptr().cast(), length, Advice::LinuxHugepage) };
         Ok(mapping)
     }
 
-    /// Writes one byte a page, all processors at once.
+    /// Writes one byte per page, on all processors in parallel.
     pub fn touch(&mut self) {
         let page = rustix::param::page_size();
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -44,7 +44,7 @@ impl Mapping {
             }
         };
         std::thread::scope(|scope| {
-            // Fewer do as well: the caller is one of them.
+            // Fewer threads are sufficient: the calling thread works too.
             (1..threads).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, work)));
             work();
         });
@@ -60,15 +60,15 @@ impl Drop for Mapping {
 
 /// Keeps the pages of this program and its libraries in the page cache until this process ends.
 ///
-/// Where the page cache is dropped before each cold sample, every process that fsb starts afterwards would read the program
-/// again: 12 MB a sample, from the disk that often holds the target, and counted as the I/O of others. The kernel does not drop
-/// pages that are mapped. What cannot be mapped is left out.
+/// When the page cache is dropped before a cold sample, every process that fsb starts afterwards would read the program
+/// again: 12 MB per sample, from the disk that often holds the target, and counted as other processes' I/O. The kernel
+/// does not drop mapped pages. Parts that cannot be mapped are skipped.
 pub fn keep_program_in_memory() {
     let maps = crate::read_text("/proc/self/maps").unwrap_or_default();
     maps.lines().filter_map(FilePart::of_line).for_each(|part| drop(part.map()));
 }
 
-/// A part of a file that is mapped.
+/// A mapped part of a file.
 #[derive(Debug, PartialEq, Eq)]
 struct FilePart<'m> {
     path: &'m str,
@@ -88,14 +88,14 @@ impl FilePart<'_> {
         path.starts_with('/').then_some(FilePart { path, offset, length })
     }
 
-    /// Maps the part for good, with all its pages.
+    /// Maps the part with all its pages, and never unmaps it.
     fn map(&self) -> std::io::Result<()> {
         let file = std::fs::File::open(self.path)?;
-        // SAFETY: a new mapping at an address of the kernel's choice, which nothing refers to and which is never unmapped.
+        // SAFETY: a new mapping at an address of the kernel's choice. Nothing refers to it, and it is never unmapped.
         unsafe {
             let flags = MapFlags::SHARED | MapFlags::POPULATE;
             let start = mmap(std::ptr::null_mut(), self.length, ProtFlags::READ, flags, &file, self.offset)?;
-            // So that they are not reclaimed either. A user's limit may forbid it.
+            // mlock also protects the pages from reclaim. A user's limit may forbid it.
             let _ = mlock(start, self.length);
         }
         Ok(())
@@ -111,7 +111,7 @@ mod tests {
         let mut mapping = Mapping::new(8 << 20).unwrap();
         mapping.touch();
         let mut resident = vec![0u8; (8 << 20) / rustix::param::page_size()];
-        // SAFETY: our mapping, and a vector with one byte a page.
+        // SAFETY: our mapping, and a vector with one byte per page.
         let answer = unsafe { libc::mincore(mapping.start.as_ptr().cast(), mapping.length, resident.as_mut_ptr()) };
         assert_eq!(answer, 0);
         assert!(resident.iter().all(|page| page & 1 == 1));

@@ -1,4 +1,4 @@
-//! Arrays of the kernel's md driver, without a superblock: nothing is written to the members.
+//! Arrays of the kernel's md driver without a superblock: the driver writes no metadata to the members.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -52,7 +52,7 @@ struct DiskInfo {
     state: i32,
 }
 
-/// `mdu_param_t`, of which the kernel looks at nothing any more.
+/// `mdu_param_t`. The kernel no longer reads its fields.
 #[repr(C)]
 #[derive(Default)]
 struct Param {
@@ -61,18 +61,18 @@ struct Param {
     max_fault: i32,
 }
 
-/// Where the kernel is told how a RAID-0 of members of different sizes is laid out.
+/// The module parameter, below /sys, for the layout of a RAID-0 whose members differ in size.
 pub const LAYOUT: &str = "module/raid0/parameters/default_layout";
 
-/// How long the last user may take to go, and a node to come.
+/// Time limit for the last user of an array to close it, and for a device node to appear.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// N of `/dev/mdN`.
+/// Returns `/dev/mdN`.
 pub fn path(number: u32) -> PathBuf {
     PathBuf::from(format!("/dev/md{number}"))
 }
 
-/// Whether the kernel can make a RAID-0: what is missing, else. A module that waits to be loaded is loaded.
+/// Checks that the kernel can make a RAID-0, and loads its module if necessary.
 pub fn has_raid0(roots: &Roots) -> Result<(), Refusal> {
     let known = || {
         let text = std::fs::read_to_string(roots.proc.join("mdstat")).unwrap_or_default();
@@ -83,7 +83,7 @@ pub fn has_raid0(roots: &Roots) -> Result<(), Refusal> {
         return Ok(());
     }
     if let Some(modprobe) = program::find("modprobe") {
-        // What it says is in what is known afterwards.
+        // The messages of modprobe add nothing: the next check shows the result.
         let _ = program::run(&modprobe, &["raid0"]);
     }
     match known() {
@@ -93,23 +93,23 @@ pub fn has_raid0(roots: &Roots) -> Result<(), Refusal> {
     }
 }
 
-/// The highest number that no array has; mdadm counts down from there, too.
+/// Returns the highest unused number. mdadm also counts down from there.
 pub fn free_number(roots: &Roots) -> Option<u32> {
     (0..128).rev().find(|number| !roots.sys.join(format!("block/md{number}")).exists())
 }
 
-/// Makes a RAID-0 of `members` with chunks of `chunk` bytes and starts it. Nothing of a failed attempt stays.
+/// Makes a RAID-0 of `members` with chunks of `chunk` bytes and starts it. Stops a partly configured array on failure.
 pub fn start(number: u32, members: &[DeviceNumber], chunk: u32) -> Result<(), Refusal> {
     let device = make(number)?;
     let started = configure(&device, members, chunk);
     if started.is_err() {
-        // Half an array; the first error is the one that explains.
+        // The array is incomplete. The caller reports the first error, which explains the failure.
         let _ = call(&device, STOP_ARRAY, std::ptr::null::<Param>());
     }
     started
 }
 
-/// The array's node, made by the kernel where /dev is its own.
+/// Makes the array's node. The kernel creates it if /dev is its own.
 fn make(number: u32) -> Result<OwnedFd, Refusal> {
     let parameter = Path::new("/sys/module/md_mod/parameters/new_array");
     std::fs::write(parameter, format!("md{number}")).map_err(|error| attempt("write to", parameter, &error))?;
@@ -118,7 +118,7 @@ fn make(number: u32) -> Result<OwnedFd, Refusal> {
     open(number)
 }
 
-/// The node of that name must be the array's: the kernel numbers arrays as it names them.
+/// Opens the node and checks that it is the array's: the kernel numbers arrays as it names them.
 fn open(number: u32) -> Result<OwnedFd, Refusal> {
     /// MD_MAJOR of linux/major.h.
     const MAJOR: u32 = 9;
@@ -161,7 +161,7 @@ fn call<T>(device: &OwnedFd, request: rustix::ioctl::Opcode, argument: *const T)
     }
 }
 
-/// Names of an array's members, as /sys has them; empty where there is no such array.
+/// Returns the names of an array's members, as /sys has them. Returns an empty list if the array does not exist.
 pub fn members(number: u32, roots: &Roots) -> Vec<String> {
     let slaves = std::fs::read_dir(roots.sys.join(format!("block/md{number}/slaves"))).into_iter().flatten();
     let mut names: Vec<String> =
@@ -170,12 +170,13 @@ pub fn members(number: u32, roots: &Roots) -> Vec<String> {
     names
 }
 
-/// Stops the array of these members; somebody else's array of that number is left alone. What was done, in words.
+/// Stops the array with these members. Leaves an array of that number with other members alone. Describes the result.
 pub fn stop(number: u32, names: &[String]) -> Result<String, Refusal> {
     let roots = Roots::default();
     let found = members(number, &roots);
     let shown = path(number);
-    // Stopped already, or made and never started.
+    // An array without members still needs STOP_ARRAY in these states: it was stopped before, or made and never
+    // started.
     let state = read_trimmed(&roots.sys.join(format!("block/md{number}/md/array_state")));
     if found.is_empty() && !state.is_some_and(|state| state == "clear" || state == "inactive") {
         return Ok(format!("{} is gone", shown.display()));

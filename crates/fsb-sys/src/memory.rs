@@ -2,7 +2,7 @@
 
 use super::Roots;
 
-/// A line of /proc/meminfo in bytes.
+/// Reads a line of /proc/meminfo, in bytes.
 pub fn meminfo(roots: &Roots, key: &str) -> Option<u64> {
     meminfo_line(&roots.proc_text("meminfo")?, key)
 }
@@ -13,18 +13,18 @@ fn meminfo_line(text: &str, key: &str) -> Option<u64> {
     Some(if line.ends_with("kB") { number * 1024 } else { number })
 }
 
-/// What our cgroup, and each cgroup above it, still leaves of its memory limit, in bytes; the least of them. Absent
-/// where nothing is limited.
+/// Returns the unused bytes of the memory limit: the minimum over our cgroup and its ancestors. Returns `None` without
+/// a limit.
 pub fn cgroup_headroom(roots: &Roots) -> Option<u64> {
     least_of_cgroups(roots, u64::saturating_sub)
 }
 
-/// The memory limit of our cgroup, or of a cgroup above it, in bytes; the least of them. `None` where nothing is limited.
+/// Returns the memory limit in bytes: the minimum over our cgroup and its ancestors. Returns `None` without a limit.
 pub fn cgroup_limit(roots: &Roots) -> Option<u64> {
     least_of_cgroups(roots, |limit, _| limit)
 }
 
-/// The number of processes that the kernel has killed for lack of memory since it booted, in all cgroups.
+/// Returns the number of processes in all cgroups that the kernel has killed for lack of memory since it booted.
 pub fn oom_kills(roots: &Roots) -> Option<u64> {
     let text = roots.proc_text("vmstat")?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())

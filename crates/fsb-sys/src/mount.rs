@@ -1,5 +1,5 @@
-//! Mounting by the kernel, with its own words where it refuses, and remounting read-only and back: the one way in which
-//! every file system ends all its deferred work.
+//! Mounts through the kernel's mount API, with the driver's own error messages, and remounts read-only and back. The
+//! remount is the one way in which every file system completes its deferred work.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,8 +18,8 @@ use rustix::mount::{
 use super::poll_until;
 use crate::error::{TestbedError, attempt, describe};
 
-/// Mounts `source` at `point` through `fsopen`, which unlike mount(2) takes the options one by one and keeps the
-/// driver's complaints. What the driver tells only the kernel log is read there.
+/// Mounts `source` at `point` through `fsopen`. Unlike mount(2) it takes the options one by one and keeps the driver's
+/// error messages. Messages that the driver writes only to the kernel log are read from there.
 pub fn mount(kind: &str, source: &Path, point: &Path, options: &[String]) -> Result<(), TestbedError> {
     let mut log = KernelLog::open();
     let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|errno| {
@@ -51,7 +51,8 @@ fn configure_and_attach(context: &OwnedFd, source: &Path, point: &Path, options:
         .map_err(|errno| (format!("mount at {}", point.display()), errno))
 }
 
-/// An option is the mount's own, the superblock's flag (`ro` is both) or the file system's.
+/// Sets an option, which is an attribute of the mount, a flag of the superblock (`ro` is both) or the file system's
+/// own.
 fn set_option(context: &OwnedFd, option: &str, attributes: &mut MountAttrFlags) -> Result<(), Errno> {
     use MountAttrFlags as A;
     let times = A::MOUNT_ATTR__ATIME;
@@ -84,9 +85,9 @@ fn set_option(context: &OwnedFd, option: &str, attributes: &mut MountAttrFlags) 
     Ok(())
 }
 
-/// Asks the driver whether it knows these options, before there is a device. A driver that looks at its options only when
-/// it mounts says nothing here, and neither does one that may not be asked.
-/// `suggest` returns the option that is nearest to a refused one.
+/// Checks that the driver knows these options, before there is a device. A driver that reads its options only when it
+/// mounts reports nothing here, and neither does one that this process may not use. `suggest` returns the known option
+/// that is nearest to a refused one.
 pub fn check_options(
     kind: &str,
     options: &[String],
@@ -112,7 +113,7 @@ pub fn check_options(
     Ok(())
 }
 
-/// What the driver said while the options were read: `e message`, one a read.
+/// Reads the driver's messages about the options. Each read returns one, as `e message`.
 fn context_messages(context: &OwnedFd) -> Vec<String> {
     let mut messages = Vec::new();
     let mut buffer = [0u8; 1024];
@@ -124,7 +125,7 @@ fn context_messages(context: &OwnedFd) -> Vec<String> {
     messages
 }
 
-/// The end of the kernel log from a moment on. Silent where it may not be read.
+/// The kernel log from the opening on. It yields no messages if it may not be read.
 struct KernelLog(Option<File>);
 
 impl KernelLog {
@@ -133,7 +134,8 @@ impl KernelLog {
         KernelLog(file.and_then(|mut file| io::Seek::seek(&mut file, io::SeekFrom::End(0)).ok().map(|_| file)))
     }
 
-    /// `priority,sequence,time,flags;text`, one record a read; continuation lines start with a blank.
+    /// Returns the newest messages. Each read returns one record, `priority,sequence,time,flags;text`; continuation
+    /// lines start with a blank.
     fn new_messages(&mut self) -> Vec<String> {
         const MOST: usize = 4;
         let Some(file) = &mut self.0 else { return Vec::new() };
@@ -152,8 +154,8 @@ impl KernelLog {
     }
 }
 
-/// Unmounts `point`, tried again while something still ends there; after `limit` lazily. The answer says what had to
-/// be done lazily.
+/// Unmounts `point`. Tries again while it is busy, and unmounts it lazily after `limit`. Returns a note if it unmounted
+/// lazily.
 pub fn unmount_patiently(point: &Path, limit: std::time::Duration) -> Result<Option<String>, TestbedError> {
     let mut answer = Ok(());
     super::poll_until(limit, || {
@@ -180,12 +182,16 @@ fn refused(point: &Path, errno: Errno) -> TestbedError {
 
 /// Makes the superblock mounted at `point` read-only and writable again, with `keep` among its options both times.
 ///
-/// Nothing that is mounted, open for reading or cached changes. Unlike a frozen file system, one that was left
-/// read-only by a killed process hangs nobody, and this mount is seen by nobody else. A file system that cannot become
-/// read-only stays as it was. One that something still writes to is an error, for its work goes on into the next
-/// measurement; so is one that will not come back.
+/// Mounts, files that are open for reading, and caches stay as they are. A file system that a killed process left
+/// read-only hangs no other process, unlike a frozen one, and no other process sees this mount. A file system that
+/// cannot become read-only stays as it was.
+///
+/// # Errors
+///
+/// Fails if a file is still open for writing, because that work would continue into the next measurement. Fails also if
+/// the file system cannot become writable again.
 pub fn remount_read_only_and_back(point: &Path, keep: &[&str]) -> Result<(), TestbedError> {
-    /// The kernel closes the files of a process that ended a moment later.
+    /// The kernel closes the files of an ended process with a short delay.
     const CLOSING: Duration = Duration::from_secs(2);
     let mut refused = None;
     poll_until(CLOSING, || {

@@ -1,28 +1,28 @@
-//! `/proc/self/mountinfo`: what is mounted, with the options that the kernel applied.
+//! Parses `/proc/self/mountinfo`: the mounts, with the options that the kernel applied.
 
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::Roots;
 
-/// One mount, as proc_pid_mountinfo(5) has it.
+/// One mount, as described in proc_pid_mountinfo(5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// `st_dev` of files on it. Not the device for btrfs, which numbers its volumes itself.
+    /// `st_dev` of files on the mount. For btrfs, which numbers its volumes itself, this is not the device.
     pub device: (u32, u32),
     pub point: PathBuf,
     /// Options of this mount: `rw`, `noatime`, …
     pub options: Vec<String>,
-    /// The driver, as it was named when mounting.
+    /// The driver, as named when mounting.
     pub kind: String,
-    /// What was mounted: the device's path, mostly.
+    /// The mounted source, usually the path of a device.
     pub source: PathBuf,
-    /// Options of the file system, whoever mounted it.
+    /// Options of the file system, which all its mounts share.
     pub super_options: Vec<String>,
 }
 
 impl Mount {
-    /// Options of both sorts, each once, in the kernel's order.
+    /// Returns the options of both kinds, each once, in the kernel's order.
     pub fn all_options(&self) -> Vec<String> {
         let mut all = self.options.clone();
         for option in &self.super_options {
@@ -34,18 +34,18 @@ impl Mount {
     }
 }
 
-/// The mounts of the calling process.
+/// Returns the mounts of the calling process.
 pub fn read() -> Vec<Mount> {
     parse(&std::fs::read("/proc/thread-self/mountinfo").unwrap_or_default())
 }
 
-/// The mounts in every mount namespace whose processes we can see, each namespace once.
+/// Returns the mounts in every mount namespace whose processes are visible, each namespace once.
 pub fn read_everywhere(roots: &Roots) -> Vec<Mount> {
     let mut seen = std::collections::BTreeSet::new();
     let processes = std::fs::read_dir(&roots.proc).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let mut mounts = read();
     for process in processes {
-        // Kernel threads and processes that may not be looked at have no readable link.
+        // Kernel threads, and processes that this one may not inspect, have no readable link.
         if std::fs::read_link(process.join("ns/mnt")).is_ok_and(|namespace| seen.insert(namespace)) {
             mounts.extend(parse(&std::fs::read(process.join("mountinfo")).unwrap_or_default()));
         }
@@ -53,12 +53,13 @@ pub fn read_everywhere(roots: &Roots) -> Vec<Mount> {
     mounts
 }
 
-/// The topmost mount at exactly this point.
+/// Returns the topmost mount at exactly this point.
 pub fn at(point: &Path) -> Option<Mount> {
     read().into_iter().rfind(|mount| mount.point == point)
 }
 
-/// The mount that `path` lies on: of those whose point is an ancestor the longest, of equals the last.
+/// Returns the mount that holds `path`: the one with the longest mount point above it, and the last of several equal
+/// ones.
 pub fn holding(mounts: &[Mount], path: &Path) -> Option<Mount> {
     mounts
         .iter()
@@ -67,14 +68,14 @@ pub fn holding(mounts: &[Mount], path: &Path) -> Option<Mount> {
         .cloned()
 }
 
-/// Lines that are no mount are left out.
+/// Parses a mountinfo file. Skips lines that are not mounts.
 pub fn parse(text: &[u8]) -> Vec<Mount> {
     text.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
 }
 
 fn parse_line(line: &[u8]) -> Option<Mount> {
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
-    // Optional fields follow the sixth, and a lone dash ends them.
+    // Optional fields follow the sixth. A lone dash ends them.
     let dash = fields.iter().skip(6).position(|field| *field == b"-")? + 6;
     let (major, minor) = std::str::from_utf8(fields[2]).ok()?.split_once(':')?;
     Some(Mount {
@@ -96,7 +97,7 @@ fn list(field: &[u8]) -> Vec<String> {
     text.split(',').filter(|option| !option.is_empty()).map(str::to_owned).collect()
 }
 
-/// The kernel writes blanks, newlines and backslashes as three octal digits.
+/// Decodes the three octal digits with which the kernel writes blanks, newlines and backslashes.
 pub(super) fn unescape(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -1,6 +1,6 @@
-//! Device nodes of our own, on a tmpfs that nobody else sees. mkfs programs, mount and FUSE servers open what they are
-//! given by its path, and some resolve it once more themselves: a link below /proc/self/fd would lead them back to the
-//! name that others may change. A node is its number and nothing else.
+//! Private device nodes on a tmpfs that no other process sees. mkfs programs, mount and FUSE servers open a device by
+//! its path, and some resolve the path once more themselves. A link below /proc/self/fd would lead them back to the
+//! name, which other users may change. A device node holds only the device number.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::Roots;
 use super::block::{self, DeviceNumber};
 use crate::error::{Refusal, TestbedError, attempt};
 
-/// A private node; gone when dropped.
+/// A private node. Dropping the value removes it.
 #[derive(Debug)]
 pub struct Node {
     path: PathBuf,
@@ -18,10 +18,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// Makes one in `directory`, under the kernel's name of the device. `shown` is what people call it.
+    /// Makes a node in `directory` under the kernel's name of the device. `shown` is the name for messages.
     ///
-    /// Where nodes may not be made the answer is a refusal: a path that is checked and used afterwards can be changed in
-    /// between.
+    /// # Errors
+    ///
+    /// Fails if no device node can be made. A path is not an alternative, because it can change between its check and
+    /// its use.
     pub fn make(directory: Option<&Path>, number: DeviceNumber, shown: &Path) -> Result<Node, TestbedError> {
         let fail = |tried: Refusal| {
             TestbedError::machine(format!("{} cannot be formatted safely: nothing was changed", shown.display()))
@@ -30,12 +32,13 @@ impl Node {
         };
         let directory = directory.ok_or_else(|| fail("no place for a private device node".into()))?;
         let path = directory.join(name_of(number));
-        // One of a medium that is no longer open.
+        // Removes the node of a medium that has been closed.
         let _ = std::fs::remove_file(&path);
         mknodat(CWD, &path, FileType::BlockDevice, Mode::RUSR | Mode::WUSR, makedev(number.0, number.1))
             .map_err(|errno| fail(attempt("mknod", &path, &errno.into())))?;
         let node = Node { path, number };
-        // A tmpfs of a user namespace, and seccomp profiles that pretend, make nodes that lead nowhere.
+        // On a tmpfs of a user namespace, or with a seccomp profile that only pretends to run mknod, the node does not
+        // work.
         match block::open(&node.path, false, false) {
             Ok(_) if node.is_intact() => Ok(node),
             Ok(_) => Err(fail(format!("mknod {}: it is another device", node.path.display()).into())),
@@ -47,7 +50,7 @@ impl Node {
         &self.path
     }
 
-    /// An error where it is not the node that was made.
+    /// Checks that the path still holds the node that was made.
     pub fn verify(&self, shown: &Path) -> Result<(), TestbedError> {
         if self.is_intact() {
             return Ok(());
@@ -64,12 +67,12 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // It lies on a tmpfs of ours that goes anyway.
+        // An error is ignored: the node is on a private tmpfs that goes away anyway.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// `sda1`: drivers and tools know it by this name, in /sys too.
+/// Returns a name such as `sda1`, by which drivers, tools and /sys know the device.
 fn name_of(number: DeviceNumber) -> String {
     let directory = number.directory(&Roots::default());
     let name = directory.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());

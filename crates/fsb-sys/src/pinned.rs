@@ -1,5 +1,6 @@
-//! A block device that a name led to once. From then on it is an open descriptor and a number, whatever the name leads
-//! to later: others may own a link in the path, and udev moves the links below /dev/disk when signatures come and go.
+//! A block device that was looked up by name once. From then on it is an open descriptor and a number, whatever the
+//! name leads to later: other users may own a link in the path, and udev moves the links below /dev/disk when
+//! signatures change.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -13,48 +14,48 @@ use rustix::io::Errno;
 use super::block::{self, DeviceNumber};
 use super::{Roots, poll_until, read_trimmed};
 
-/// Why a name led to no device that can be kept.
+/// The reason why a path leads to no usable device.
 #[derive(Debug)]
 pub enum Unpinned {
-    /// Nothing can be found there.
+    /// The path cannot be opened.
     Missing(io::Error),
-    /// Something else is there.
+    /// The path leads to something else than a block device.
     NoBlockDevice,
     /// The device cannot be opened.
     Refused(io::Error),
 }
 
-/// A device that is kept open, so that its number is given to no other.
+/// A block device that is kept open, so that the kernel gives its number to no other device.
 #[derive(Debug)]
 pub struct Pinned {
     shown: PathBuf,
     number: DeviceNumber,
-    /// For reading, not exclusive.
+    /// Open for reading, not exclusive.
     fd: OwnedFd,
 }
 
 impl Pinned {
-    /// Follows `path` once.
+    /// Resolves and opens `path` once.
     pub fn open(path: &Path) -> Result<Pinned, Unpinned> {
         let (found, number) = find(path)?;
         let fd = reopen(&found, number, OFlags::RDONLY).map_err(Unpinned::Refused)?;
         Ok(Pinned { shown: path.to_owned(), number, fd })
     }
 
-    /// The same for a device whose number is known: its name must lead to it.
+    /// Opens a device whose number is known. Fails if `path` leads to another device.
     pub fn known(path: &Path, number: DeviceNumber) -> io::Result<Pinned> {
         let fd = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         expect(&fd, number)?;
         Ok(Pinned { shown: path.to_owned(), number, fd })
     }
 
-    /// One that is open already, called `path`.
+    /// Wraps an open device with the name `path`.
     pub fn of(fd: OwnedFd, path: PathBuf) -> io::Result<Pinned> {
         let number = number_behind(&fd)?.ok_or_else(another)?;
         Ok(Pinned { shown: path, number, fd })
     }
 
-    /// As it was named.
+    /// Returns the path as it was named.
     pub fn shown(&self) -> &Path {
         &self.shown
     }
@@ -63,43 +64,44 @@ impl Pinned {
         self.number
     }
 
-    /// Its number, and which of the devices that had this number it is.
+    /// Returns the device number together with the sequence number, which distinguishes devices that had the same
+    /// number.
     pub fn id(&self, roots: &Roots) -> DeviceId {
         id_of(self.number, roots)
     }
 
-    /// The descriptor that keeps it, open for reading.
+    /// Returns the descriptor that keeps the device, open for reading.
     pub fn descriptor(&self) -> &OwnedFd {
         &self.fd
     }
 
-    /// The same, given away.
+    /// Returns the owned descriptor that keeps the device.
     pub fn into_descriptor(self) -> OwnedFd {
         self.fd
     }
 
-    /// Opens the very device once more, as [`block::open`] does.
+    /// Opens the same device once more, as [`block::open`] does.
     pub fn open_again(&self, write: bool, exclusive: bool) -> io::Result<OwnedFd> {
         expect(&self.fd, self.number)?;
         reopen(&self.fd, self.number, block::flags(write, exclusive))
     }
 
-    /// udev leaves locked devices alone. It may hold the lock itself for an instant; that it looks at the device once
-    /// more is not worth a failure.
+    /// Locks the device, which makes udev leave it alone. udev may hold the lock itself for an instant. If the lock
+    /// fails, udev may probe the device once more, which is not worth a failure.
     pub fn lock_against_udev(&self) {
         poll_until(Duration::from_secs(5), || {
             flock(&self.fd, FlockOperation::NonBlockingLockExclusive) != Err(Errno::AGAIN)
         });
     }
 
-    /// Lets a program lock it that insists on it.
+    /// Releases the lock for a program that insists on locking the device itself.
     pub fn unlock(&self) {
-        // Unlocking what is ours cannot fail.
+        // Releasing our own lock cannot fail.
         let _ = flock(&self.fd, FlockOperation::Unlock);
     }
 }
 
-/// Which device `path` leads to now; absent where it leads to none.
+/// Returns the device that `path` leads to now. Returns `None` if it leads to none.
 pub fn id_at(path: &Path, roots: &Roots) -> Option<DeviceId> {
     find(path).ok().map(|(_, number)| id_of(number, roots))
 }
@@ -110,7 +112,7 @@ fn id_of(number: DeviceNumber, roots: &Roots) -> DeviceId {
     DeviceId { major: number.0, minor: number.1, sequence }
 }
 
-/// What is at `path` is looked at before it is opened: opening a tape or a pipe that somebody put there does something.
+/// Examines `path` before opening it, because opening a tape or a pipe has side effects.
 fn find(path: &Path) -> Result<(OwnedFd, DeviceNumber), Unpinned> {
     let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
     let found = found.map_err(|errno| Unpinned::Missing(errno.into()))?;
@@ -121,7 +123,7 @@ fn find(path: &Path) -> Result<(OwnedFd, DeviceNumber), Unpinned> {
     }
 }
 
-/// By the descriptor, not by any name.
+/// Opens the device again through its descriptor, not through a name.
 fn reopen(fd: &OwnedFd, number: DeviceNumber, flags: OFlags) -> io::Result<OwnedFd> {
     let again = open(format!("/proc/self/fd/{}", fd.as_raw_fd()), flags | OFlags::CLOEXEC, Mode::empty())?;
     expect(&again, number)?;

@@ -1,4 +1,4 @@
-//! Processes: their state in /proc, and what a child is before it executes a program.
+//! Processes: their state in /proc, and the preparation of a child before it executes a program.
 
 use std::fs::File;
 use std::io;
@@ -6,7 +6,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Signals that are meant for the front, or for everything in its terminal or its unit: the front's end is what counts.
+/// Signals that are meant for the coordinator, or for everything in its terminal or unit. Detached processes end with
+/// the coordinator instead.
 const IGNORED: [libc::c_int; 8] = [
     libc::SIGINT,
     libc::SIGQUIT,
@@ -18,9 +19,9 @@ const IGNORED: [libc::c_int; 8] = [
     libc::SIGPIPE,
 ];
 
-/// Makes a command start in a session of its own, in which signals of a terminal do not end it.
+/// Makes a command start in its own session, in which signals of a terminal do not end it.
 pub fn detach(command: &mut Command) {
-    // SAFETY: only system calls on our own process between fork and exec. What is ignored stays so.
+    // SAFETY: only system calls on our own process between fork and exec. Ignored signals stay ignored after exec.
     unsafe {
         command.pre_exec(|| {
             libc::setsid();
@@ -32,8 +33,8 @@ pub fn detach(command: &mut Command) {
     }
 }
 
-/// Makes a command start in the cgroup whose list of processes is `file`: every page that it touches from its first
-/// instruction on is charged to that cgroup.
+/// Makes a command start in the cgroup whose list of processes is `file`. The kernel then charges every page that the
+/// process touches from its first instruction on to that cgroup.
 pub fn start_in_cgroup(command: &mut Command, file: File) {
     // SAFETY: one system call on a descriptor that the closure owns, between fork and exec. The number 0 is the writer.
     unsafe {
@@ -44,23 +45,23 @@ pub fn start_in_cgroup(command: &mut Command, file: File) {
     }
 }
 
-/// Closes all descriptors but standard input, output and error. exec closed those that the front opened, but not those that it
-/// inherited: the pipe of a shell would not end as long as this process holds it.
+/// Closes all descriptors but standard input, output and error. exec closed those that the coordinator opened, but not
+/// those that it inherited: the pipe of a shell would not end as long as this process holds it.
 pub fn close_inherited() {
-    // SAFETY: nothing in this process owns the descriptors, for it has just begun.
+    // SAFETY: nothing in this process owns the descriptors, because the process has just begun.
     change_descriptors(0, |fd| _ = unsafe { libc::close(fd) });
 }
 
-/// Applies close_range(2) with `flags` to all descriptors but standard input, output and error, or `change` to each if the kernel or
-/// a filter of system calls does not know the call.
+/// Applies close_range(2) with `flags` to all descriptors but standard input, output and error. If the kernel or a
+/// filter of system calls does not know the call, applies `change` to each of them.
 pub(crate) fn change_descriptors(flags: libc::c_uint, change: impl FnMut(RawFd)) {
     const FIRST: RawFd = 3;
-    // SAFETY: changes only descriptors of this process; with which flags they may be changed, the caller knows.
+    // SAFETY: changes only descriptors of this process. The caller ensures that the flags are safe for them.
     if unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, flags) } == 0 {
         return;
     }
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    // Collected first: the directory that is read is closed before the descriptors are changed.
+    // Collect the numbers first: the directory that is read is closed before the descriptors are changed.
     let open: Vec<RawFd> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     open.into_iter().filter(|fd| *fd >= FIRST).for_each(change);
 }

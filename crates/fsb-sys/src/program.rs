@@ -1,4 +1,4 @@
-//! Other programs: where they are, what they say, why they fail.
+//! External programs: finds them, runs them and reads their messages.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -8,19 +8,19 @@ use std::process::{Command, Output, Stdio};
 use super::beside;
 use crate::error::{TestbedError, attempt};
 
-/// Where mkfs programs live although the PATH of ordinary users, and of some sudo set-ups, does not say so.
+/// Directories of mkfs programs that are not on the PATH of ordinary users, and of some sudo set-ups.
 const ADMIN_DIRECTORIES: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
-/// The program of that name on PATH or in the administrators' directories.
+/// Finds a program by name on PATH or in the administrators' directories.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // Root runs nothing from where it happens to be.
+    // Root must not run programs from the current directory.
     let absolute = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
     let searched = std::env::join_paths(absolute.chain(ADMIN_DIRECTORIES.map(PathBuf::from))).ok();
     which::which_in(name, searched, "/").ok()
 }
 
-/// The program of that name, or the package that brings it.
+/// Finds a program by name. The error names the package that contains it.
 pub fn require(name: &str, package: &str) -> Result<PathBuf, TestbedError> {
     find(name).ok_or_else(|| {
         TestbedError::machine(format!("the program {name} is missing"))
@@ -32,12 +32,12 @@ pub fn require(name: &str, package: &str) -> Result<PathBuf, TestbedError> {
     })
 }
 
-/// Runs a program to its end, in the root directory: no input, answers in the C locale, output kept.
+/// Runs a program to its end in the root directory, without input and in the C locale. Returns its output.
 pub fn run(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Output, TestbedError> {
     finish(program, command(program, arguments))
 }
 
-/// The same for a program that works on a device of ours, and sees no target that is mounted meanwhile.
+/// Runs a program as [`run`] does for a device of fsb. The program sees no other mounted target.
 pub fn run_alone(program: &Path, arguments: &[impl AsRef<OsStr>], device: &Path) -> Result<Output, TestbedError> {
     let mut command = command(program, arguments);
     beside::hide_from(&mut command, device);
@@ -54,8 +54,8 @@ fn finish(program: &Path, mut command: Command) -> Result<Output, TestbedError> 
     command.output().map_err(|error| TestbedError::machine(attempt("cannot execute", program, &error)))
 }
 
-/// The same for a program that looks at a file that is open here: its last argument is the file, under no name that leads
-/// elsewhere.
+/// Runs a program as [`run`] does on an open file. The last argument is the path of the descriptor, which leads to no
+/// other file.
 pub fn run_on(program: &Path, arguments: &[&str], file: &OwnedFd) -> Result<Output, TestbedError> {
     let failed = |error: std::io::Error| TestbedError::machine(attempt("cannot execute", program, &error));
     let file = file.try_clone().map_err(failed)?;
@@ -69,13 +69,14 @@ pub fn run_on(program: &Path, arguments: &[&str], file: &OwnedFd) -> Result<Outp
         .map_err(failed)
 }
 
-/// Standard output of a program that is only asked something; absent where it cannot be run or fails.
+/// Returns the standard output of a program. Returns `None` if it cannot be run or fails.
 pub fn ask(name: &str, arguments: &[&OsStr]) -> Option<String> {
     let output = run(&find(name)?, arguments).ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns the last lines of a program's complaint on one line, without the usage text that mkfs programs print after it.
+/// Returns the last lines of a program's error output on one line, without the usage text that mkfs programs print
+/// after it.
 pub fn last_lines(text: &[u8]) -> String {
     const LINES: usize = 4;
     let text = String::from_utf8_lossy(text);

@@ -1,4 +1,4 @@
-//! Swap areas as /proc/swaps shows them (proc_swaps(5)).
+//! Swap areas as listed in /proc/swaps (proc_swaps(5)).
 
 use std::ffi::{CString, OsString};
 use std::io;
@@ -12,24 +12,24 @@ use crate::error::{Refusal, describe};
 const SWAP_FLAG_PREFER: libc::c_int = 0x8000;
 const SWAP_FLAG_PRIO_MASK: libc::c_int = 0x7fff;
 
-/// A swap area that is on.
+/// An active swap area.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwapArea {
     /// The file or device.
     pub path: PathBuf,
-    /// Bytes that are in use.
+    /// Bytes in use.
     pub used: u64,
-    /// Negative where the kernel chose it.
+    /// Negative if the kernel chose it.
     pub priority: i32,
 }
 
-/// The areas that are on, in the kernel's order.
+/// Returns the active areas in the kernel's order.
 pub fn active(roots: &Roots) -> Vec<SwapArea> {
     let text = roots.proc_text("swaps").unwrap_or_default();
     text.lines().skip(1).filter_map(parse).collect()
 }
 
-/// `/swapfile  file  2097148  1024  -2`, blanks in the name as `\\040`.
+/// Parses `/swapfile  file  2097148  1024  -2`, with blanks in the name as `\\040`.
 fn parse(line: &str) -> Option<SwapArea> {
     let fields: Vec<_> = line.split_whitespace().collect();
     let [path, _, _, used, priority] = fields[..] else { return None };
@@ -44,7 +44,7 @@ fn c_path(path: &Path) -> io::Result<CString> {
     Ok(CString::new(path.as_os_str().as_bytes())?)
 }
 
-/// Switches an area off: everything in it goes back to memory first.
+/// Switches an area off. The kernel moves its content back to memory first.
 pub fn off(path: &Path) -> io::Result<()> {
     let path = c_path(path)?;
     // SAFETY: a path that ends in a zero byte.
@@ -54,7 +54,8 @@ pub fn off(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Switches an area on with its priority; a negative one is the kernel's to choose. What was done, or why not.
+/// Switches an area on with its priority. The kernel chooses the priority if it is negative. Returns a description of
+/// the result.
 pub fn on(path: &Path, priority: i32) -> Result<String, Refusal> {
     if active(&Roots::default()).iter().any(|area| area.path == path) {
         return Ok(format!("swap on {} is on already", path.display()));
@@ -66,7 +67,7 @@ pub fn on(path: &Path, priority: i32) -> Result<String, Refusal> {
         0 => Ok(format!("switched swap on {} on again", path.display())),
         _ => match io::Error::last_os_error() {
             error if error.kind() == io::ErrorKind::NotFound => Ok(format!("{} is gone", path.display())),
-            // Made into something else meanwhile, or a device without a medium: no later attempt would do better.
+            // The file or device lost its swap area, or has no medium. A later attempt would fail too.
             error if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENXIO)) => {
                 Ok(format!("{} holds no swap area any more", path.display()))
             }

@@ -1,6 +1,6 @@
-//! Units of systemd, by its own program.
+//! Controls units of systemd through `systemctl`.
 //!
-//! Untested on machines with systemd: tests bring a program that answers like `systemctl`.
+//! Not tested on machines with systemd: tests use a program that answers like `systemctl`.
 
 use std::ffi::OsStr;
 
@@ -9,33 +9,33 @@ use crate::error::Refusal;
 
 const SYSTEMCTL: &str = "systemctl";
 
-/// What systemd knows of a unit.
+/// The properties of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
-    /// Its whole name, with the suffix.
+    /// The full name, with the suffix.
     pub name: String,
-    /// Whether there is such a unit.
+    /// Whether the unit exists.
     pub exists: bool,
-    /// Whether it runs or waits: a timer or socket waits.
+    /// Whether the unit runs or waits. Timers and sockets wait.
     pub active: bool,
-    /// Whether it may be stopped and started by hand.
+    /// Whether the unit may be stopped and started manually.
     pub stoppable: bool,
-    /// Timers, sockets and paths that start it.
+    /// Timers, sockets and paths that start the unit.
     pub triggered_by: Vec<String>,
 }
 
-/// Whether systemd manages this machine; why not.
+/// Checks that systemd manages this machine.
 pub fn present() -> Result<(), Refusal> {
     let program = program::find(SYSTEMCTL).ok_or("no systemd: systemctl is missing")?;
     let output = program::run(&program, &["show", "--property=Version"]).map_err(|error| error.to_string())?;
     if output.status.success() {
         return Ok(());
     }
-    // What it says takes lines, and comes to this.
+    // The message of systemctl takes several lines and means the same.
     Err("systemd does not manage this machine".into())
 }
 
-/// Asks for a unit. A name without a suffix is a service.
+/// Queries a unit. A name without a suffix is a service.
 pub fn unit(name: &str) -> Result<Unit, Refusal> {
     const PROPERTIES: &str =
         "--property=Id,LoadState,ActiveState,CanStop,CanStart,RefuseManualStop,RefuseManualStart,TriggeredBy";
@@ -71,7 +71,8 @@ fn parse(asked: &str, text: &str) -> Unit {
         name: if value("Id").is_empty() { asked.to_owned() } else { value("Id").to_owned() },
         exists: value("LoadState") == "loaded",
         active: matches!(value("ActiveState"), "active" | "reloading" | "activating"),
-        // CanStop says no of units that are not running in some versions: what cannot start again must not be stopped.
+        // In some versions CanStop is `no` for units that do not run. A unit that cannot start again must not be
+        // stopped.
         stoppable: allowed
             && value("CanStart") != "no"
             && (value("ActiveState") != "active" || value("CanStop") != "no"),

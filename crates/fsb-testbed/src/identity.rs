@@ -1,4 +1,4 @@
-//! Whom workers run as: the least user that the caller can be said to have meant.
+//! The user that workers run as: the least privileged user that fits the invocation.
 
 use std::path::Path;
 
@@ -8,12 +8,11 @@ use fsb_sys::error::TestbedError;
 
 use crate::privilege;
 
-/// The number that `nobody` has on every distribution, for machines whose user list lacks the name.
+/// The uid and gid of `nobody` on every distribution, for machines whose user list lacks the name.
 const NOBODY: u32 = 65534;
 
-/// The user and group that workers run as: `--uid/--gid`, else who called sudo, pkexec or doas, else
-/// `nobody`; the caller's own
-/// where the caller is not root. Root only with `--force-root-user`.
+/// Returns the user and group that workers run as: `--uid/--gid`, else the user who called sudo, pkexec or doas, else
+/// `nobody`. If this process does not run as root, they are its own. Returns root only with `--force-root-user`.
 pub fn worker_identity(identity: &Identity) -> Result<(u32, u32), TestbedError> {
     let caller = Caller::current();
     let users = std::fs::read_to_string(Path::new("/etc/passwd")).unwrap_or_default();
@@ -58,7 +57,7 @@ fn choose(
     Ok(chosen)
 }
 
-/// User and group of `nobody` in the text of `/etc/passwd`.
+/// Returns user and group of `nobody` in the text of `/etc/passwd`.
 fn nobody(users: &str) -> (u32, u32) {
     let entry = users.lines().find_map(|line| {
         let mut fields = line.split(':');

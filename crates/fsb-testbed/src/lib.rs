@@ -1,6 +1,6 @@
 //! All of FSBench that needs root: file systems, media, controls, the undo ledger and the sandbox.
 //!
-//! Linux only, 5.12 or newer (`mount_setattr`, `fsopen`, `LOOP_CONFIGURE`). Nothing here prints: what a user must read
+//! Linux only, 5.12 or newer (`mount_setattr`, `fsopen`, `LOOP_CONFIGURE`). Nothing here prints: all text for the user
 //! is an error, a warning or a note in a record.
 
 #![forbid(unsafe_code)]

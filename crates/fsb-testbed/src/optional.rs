@@ -1,4 +1,4 @@
-//! Targets that not every machine can make: the others are measured all the same.
+//! Optional targets. If this machine cannot make one, fsb still measures the others.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use crate::testbed::Setup;
 use fsb_model::Warning;
 use fsb_sys::error::{Kind, TestbedError};
 
-/// What is left of a setup, and what is not.
+/// A setup without the optional targets that cannot be made.
 #[derive(Debug, Clone)]
 pub struct Available {
     /// The setup without those optional targets that cannot be made.
     pub setup: Setup,
-    /// Why they cannot, by their names.
+    /// The reason for each target that cannot be made, by its name.
     pub unavailable: BTreeMap<String, TestbedError>,
 }
 
-/// Asks `check` for each optional target alone whether this machine can make it. What is wrong with a request is wrong of
-/// an optional target too, and stays in. Where nothing is left the answer is the first reason.
+/// Calls `check` on each optional target alone, to find out whether this machine can make it. A target with an invalid
+/// request stays in the setup. If no target remains, returns the first reason.
 pub fn available(
     setup: &Setup,
     mut check: impl FnMut(&Setup) -> Result<(), TestbedError>,
@@ -25,7 +25,7 @@ pub fn available(
 }
 
 impl Available {
-    /// The same where each optional target that is left must pass `check` too.
+    /// Also removes each remaining optional target that fails `check`.
     pub fn and(mut self, mut check: impl FnMut(&Setup) -> Result<(), TestbedError>) -> Result<Self, TestbedError> {
         let mut first = None;
         for target in self.setup.targets.iter().filter(|target| target.optional) {
@@ -44,7 +44,7 @@ impl Available {
         }
     }
 
-    /// A warning for each target that is left out.
+    /// Returns a warning for each omitted target.
     pub fn warnings(&self) -> impl Iterator<Item = Warning> {
         let reason = |(name, error): (&String, &TestbedError)| (name.clone(), error.to_string());
         self.unavailable.iter().map(reason).map(|(target, reason)| Warning::TargetUnavailable { target, reason })
@@ -63,7 +63,7 @@ mod tests {
         setup
     }
 
-    /// Refuses the target of that name, which is alone.
+    /// Refuses the target of that name, which is alone in the setup.
     fn without(name: &'static str, error: TestbedError) -> impl Fn(&Setup) -> Result<(), TestbedError> {
         move |alone| {
             assert_eq!(alone.targets.len(), 1);

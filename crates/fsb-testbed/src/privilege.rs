@@ -1,11 +1,12 @@
-//! What somebody can do next who lacks the right to something.
+//! Advice for users who lack a privilege.
 
 use fsb_sys::program;
 
-/// What a request that only root may make is refused with, for the front end to add the command that would do.
+/// The text of the error for a request that needs root. The command line adds the command that would work.
 pub const NEEDS_ROOT: &str = "formatting needs root";
 
-/// How to get root's rights: by what this machine has. Root who lacks them is told so, and not to become root.
+/// Returns advice on how to get root's privileges on this machine. Root in a container gets other advice than to become
+/// root.
 pub fn advice() -> &'static str {
     if rustix::process::geteuid().is_root() {
         "root lacks this privilege here, as in most containers: run fsb outside, or add --in vm"
@@ -16,7 +17,7 @@ pub fn advice() -> &'static str {
     }
 }
 
-/// What begins a command that root's rights are needed for; absent for root, and where nothing gives them.
+/// Returns the prefix of a command that needs root's privileges. Returns `None` for root, and if sudo is missing.
 pub fn prefix() -> Option<&'static str> {
     let is_root = rustix::process::geteuid().is_root();
     (!is_root && program::find("sudo").is_some()).then_some("sudo")

@@ -1,11 +1,11 @@
-//! How far a long preparation is.
+//! Progress of a long preparation.
 
 use serde::{Deserialize, Serialize};
 
-/// How far a long preparation is.
+/// The progress of a long preparation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// What is being done: `filling the image`.
+    /// The present step: `filling the image`.
     pub what: String,
     /// Bytes done.
     pub done: u64,

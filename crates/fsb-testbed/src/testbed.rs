@@ -1,4 +1,4 @@
-//! The seam to the runner: a testbed makes targets ready, keeps them so, and takes them away.
+//! The interface to the runner: a testbed makes targets ready, keeps them ready, and tears them down.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,57 +17,59 @@ use crate::medium::Part;
 use crate::progress::Progress;
 use crate::watch::{DeviceCourse, Watch};
 
-/// The place of a target that is ready, numbered by whoever provisions: several targets can be ready at once.
+/// The number of the slot of a ready target. The caller of [`Testbed::provision`] chooses it; several targets can be
+/// ready at once.
 pub type Seat = u32;
 
-/// Everything a testbed must know of a plan.
+/// The part of a plan that a testbed needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
     /// All targets of the run.
     pub targets: Vec<Target>,
-    /// Bytes of an image.
+    /// Size of an image, in bytes.
     pub size: u64,
-    /// Into how many equal parts each medium is divided; with 1 it is whole.
+    /// The number of equal slices into which each medium is divided. With 1 it is whole.
     #[serde(default = "whole")]
     pub parts: u32,
-    /// Where images live.
+    /// The directory of images.
     pub dir: PathBuf,
     /// Block devices whose content the user gave up.
     pub wipe: Vec<PathBuf>,
-    /// Which devices the names among targets and `wipe` led to when the front resolved them: what leads elsewhere later is
-    /// refused. Empty where nobody looked before.
+    /// The devices that the names among targets and in `wipe` led to when the coordinator resolved them. The testbed
+    /// refuses a name that leads elsewhere later. Empty if the names were not resolved before.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices: BTreeMap<PathBuf, DeviceId>,
-    /// Controls that were asked for, by name; all others take their defaults. Targets may differ from them.
+    /// Requested controls, by name. All others have their defaults. Targets may override them.
     pub controls: BTreeMap<String, String>,
-    /// Seconds that preparing the machine may take, as far as it can be cut short: touching a guest's memory.
+    /// Seconds that preparing the machine may take, as far as it can stop early: touching a guest's memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<f64>,
-    /// Bytes of memory that the run may use at once: as many of a guest's free memory are touched. Absent for all of it.
+    /// Bytes of memory that the run may use at once. As many bytes of a guest's free memory are touched; all of it for
+    /// `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_needed: Option<u64>,
-    /// Whom the workers run as.
+    /// The user that workers run as.
     pub identity: Identity,
-    /// Decides what media are filled with.
+    /// The seed of the data that fill the media.
     pub seed: u64,
-    /// The virtual machine that targets are made in; absent where they are made on this machine.
+    /// The virtual machine that targets are made in. `None` if they are made on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<VmSize>,
     /// Kernels of the virtual machine, as they were named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<String>,
-    /// What programs of the user see as their root in the virtual machine: a directory of this one. Absent where none runs.
+    /// The directory of this machine that the user's programs see as their root in the virtual machine. `None` if there
+    /// are no such programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
-    /// Release of the oldest kernel of the run, where there are several: every target is made with features that it
-    /// can mount.
+    /// Release of the oldest kernel, if the run has several. Every target gets only features that it can mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_kernel: Option<String>,
-    /// The geometry that the targets' mkfs commands give a large disk, by target: smaller slices are given the same. A
-    /// target that is missing here is made as its mkfs program chooses.
+    /// The geometry that the targets' mkfs commands give a large disk, by target. Smaller slices get the same geometry.
+    /// mkfs chooses for a target that is missing here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub large_disk: BTreeMap<String, Geometry>,
-    /// How the guest is to fail, in fsb's own tests.
+    /// The fault that the guest injects, in fsb's own tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
 }
@@ -76,57 +78,57 @@ fn whole() -> u32 {
     1
 }
 
-/// What was found and made by [`Testbed::open`].
+/// The result of [`Testbed::open`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Opened {
-    /// What the media are, by their text.
+    /// The records of the media, by their text.
     pub media: BTreeMap<String, MediumRecord>,
-    /// The parts that targets have of them, by their text; none of a medium that is whole.
+    /// The slices of the targets, by the text of their medium. Empty for a medium that is whole.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<String, Vec<OpenedPart>>,
-    /// What the controls of the run did, by name.
+    /// The results of the run's controls, by name.
     pub controls: BTreeMap<String, ControlRecord>,
-    /// The memory that was touched; absent where none had to be.
+    /// The memory that was touched. `None` if that was not necessary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryTouched>,
     /// The machine.
     pub host: HostManifest,
     /// Conditions that the reader must know.
     pub warnings: Vec<Warning>,
-    /// The virtual machine, where there is one.
+    /// The virtual machine, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<VmRecord>,
-    /// Its processors are emulated.
+    /// Whether its processors are emulated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub emulated: bool,
 }
 
-/// A part of a medium that was divided.
+/// A slice of a divided medium.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedPart {
-    /// Its device, as people know it: `/dev/loop3`.
+    /// Its device, as the user knows it: `/dev/loop3`.
     pub device: PathBuf,
-    /// Where it lies on the medium.
+    /// Its place on the medium.
     pub place: Part,
 }
 
 /// A target that is ready for workers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Provisioned {
-    /// What it turned out to be.
+    /// The record of the target.
     pub record: TargetRecord,
-    /// Where workers work: it exists, is empty and belongs to the worker's user.
+    /// The directory of the workers: it exists, is empty and belongs to the worker's user.
     pub root: PathBuf,
-    /// What can be done and proved on it.
+    /// The operations and checks that the target supports.
     pub abilities: Abilities,
-    /// Bytes that the worker's user may fill.
+    /// Bytes that the worker's user can fill.
     pub free_bytes: u64,
-    /// Files that can be made; `u64::MAX` where the file system sets no limit.
+    /// Files that can be created. `u64::MAX` if the file system sets no limit.
     pub free_inodes: u64,
-    /// What the raw device beneath did just before it was formatted; absent where there is none of its own.
+    /// The rates of the raw device just before it was formatted. `None` if the target has no device of its own.
     #[serde(default)]
     pub device: Option<DeviceRates>,
-    /// How the processes that measure are to be held.
+    /// The restrictions on the processes that measure.
     #[serde(default)]
     pub held: Held,
     /// Conditions of this target in this block that the reader must know.
@@ -134,56 +136,56 @@ pub struct Provisioned {
     pub warnings: Vec<Warning>,
 }
 
-/// What can be done and proved on a target.
+/// The operations and checks that a target supports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Abilities {
-    /// How its data are made cold; absent where they never are.
+    /// The method that makes its data cold. `None` if they are never cold.
     pub cold: Option<ColdMethod>,
-    /// All that is cached of it lies in the kernel's caches, which can be emptied while it is mounted: not so where a
-    /// FUSE server keeps a cache of its own.
+    /// Whether only the kernel caches its data, so that its caches can be emptied while it is mounted. False if a FUSE
+    /// server has a cache of its own.
     pub kernel_caches_only: bool,
     /// Whether data can be made durable at all.
     pub durable: bool,
     /// Whether device counters exist.
     pub counters: bool,
-    /// The null file system: nothing is real.
+    /// The parameters of a null target, on which everything is simulated.
     pub fake: Option<Fake>,
-    /// Why it cannot be made cold; empty where it can.
+    /// The reason why it cannot be made cold. Empty if it can.
     pub why_not_cold: String,
-    /// Why nothing is durable on it; empty where it is.
+    /// The reason why its data cannot be made durable. Empty if they can.
     pub why_not_durable: String,
 }
 
-/// How data are made cold.
+/// A method that makes data cold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ColdMethod {
     /// Unmount, `drop_caches`, mount: data and metadata.
     Remount,
-    /// `drop_caches` alone: data and metadata that nobody uses.
+    /// `drop_caches` alone: unused data and metadata.
     DropCaches,
     /// `POSIX_FADV_DONTNEED` by the worker itself: data only.
     Evict,
 }
 
-/// What is emptied when a target is made cold.
+/// The caches that are emptied when a target is made cold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColdReach {
     /// The caches of the whole machine.
     Machine,
-    /// Those of the target where unmounting it empties them: programs that the work runs stay in memory. The whole machine's
-    /// elsewhere.
+    /// The caches of the target, if unmounting empties them: programs that the workload runs stay in memory. Otherwise
+    /// those of the whole machine.
     Target,
 }
 
 impl ColdMethod {
-    /// The kernel's caches are emptied, of data and of metadata.
+    /// Returns whether the method empties the kernel's caches, of data and of metadata.
     pub(crate) fn empties_kernel_caches(self) -> bool {
         self != ColdMethod::Evict
     }
 }
 
-/// What device and machine did since they were started. Differences mean something, absolute values do not.
+/// Counters of device and machine since they were started. Only differences are meaningful.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counters {
     /// Bytes the device read.
@@ -196,58 +198,59 @@ pub struct Counters {
     pub cpu_seconds: f64,
 }
 
-/// How long it took until nothing moved.
+/// The result of waiting for an idle device.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Quiet {
     /// Seconds waited, the syncfs included.
     pub waited_seconds: f64,
-    /// Whether it became quiet; false where the bound was reached first.
+    /// Whether the device became idle. False if the time limit was reached first.
     pub settled: bool,
 }
 
-/// Owns what targets stand on, and makes them ready, each on a seat of its own.
+/// Owns the media and mounts of targets, and makes targets ready, each in a slot of its own.
 ///
-/// Call order: `check`, `open`, then for each visit `provision`, any of `make_cold`, `drop_caches`, `quiesce`, `sync`, `counters`,
-/// `watch`, and `release`; `close` at the end.
+/// Call order: `check`, `open`, then for each sequential trial `provision`, any of `make_cold`, `drop_caches`,
+/// `quiesce`, `sync`, `counters`, `watch`, and `release`; `close` at the end.
 pub trait Testbed {
-    /// Everything that can be known before anything is touched. The answer holds warnings.
+    /// Checks all that can be checked before anything is changed. Returns warnings.
     fn check(&mut self, setup: &Setup) -> Result<Vec<Warning>, TestbedError>;
     /// Makes and fills the media and sets the controls of the run.
     fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError>;
-    /// Sets the controls of the visit, formats and mounts a target anew on that part of its medium, and gives it the
-    /// seat. What had the seat is released first; other seats stay as they are. A target without a medium takes no
-    /// notice of the part. An error of kind [`Kind::Trial`](crate::Kind::Trial) concerns this target only.
+    /// Sets the controls of the target, formats and mounts it on that slice of its medium, and assigns it to the slot.
+    /// First releases the previous target of the slot; other slots stay unchanged. A target without a medium ignores
+    /// the slice. An error of kind [`Kind::Trial`](crate::Kind::Trial) concerns this target only.
     fn provision(&mut self, seat: Seat, part: u32, target: &Target) -> Result<Provisioned, TestbedError>;
-    /// Empties the caches of the target, and of others as far as `reach` says. Its root path stays valid, open files do
-    /// not survive.
+    /// Empties the caches of the target, and others according to `reach`. Its root path stays valid, but open files do
+    /// not.
     fn make_cold(&mut self, seat: Seat, reach: ColdReach) -> Result<(), TestbedError>;
-    /// Empties the caches of the kernel for all targets, without a remount. What is dirty stays.
+    /// Empties the caches of the kernel for all targets, without a remount. Dirty pages stay.
     fn drop_caches(&mut self) -> Result<(), TestbedError>;
-    /// Writes everything out and waits until nothing moves on the target's device, at most ten seconds and no longer than
+    /// Writes everything out and waits until the target's device is idle, at most ten seconds and no longer than
     /// `left`. Does nothing if `left` is zero.
     fn quiesce(&mut self, seat: Seat, left: Duration) -> Result<Quiet, TestbedError>;
-    /// Writes out what the target has to write, and nothing more: cheap enough for after each stretch.
+    /// Writes out the target's dirty data and does nothing else. It is cheap enough to be called after each sample.
     fn sync(&mut self, seat: Seat) -> Result<(), TestbedError>;
-    /// The counters of the target's own device now; absent where that is unknown. The kernel counts the flushes of a
-    /// partition for its whole disk only.
+    /// Returns the present counters of the target's own device. Returns `None` if they are unknown. The kernel counts
+    /// the flushes of a partition only for its whole disk.
     fn counters(&self, seat: Seat) -> Option<Counters>;
-    /// Bytes that the worker's user may still fill, where the file system is the target's own.
+    /// Returns the bytes that the worker's user can still fill, if the file system is the target's own.
     fn free_bytes(&self, seat: Seat) -> Option<u64>;
-    /// Begins to watch what may disturb a measurement on the target; absent where nothing is real. What the devices of
-    /// all seats do is ours.
+    /// Starts to watch for interference with a measurement on the target. Returns `None` for a simulated target. I/O on
+    /// the devices of all slots counts as the run's own.
     fn watch(&self, seat: Seat) -> Option<Watch>;
-    /// Begins to read the counters of the target's device again and again; absent where there is none.
+    /// Starts to read the counters of the target's device repeatedly. Returns `None` if it has no device.
     fn course(&self, seat: Seat) -> Option<DeviceCourse>;
-    /// The file to which a worker of the target writes itself to be counted: of the cgroup that holds all workers of the
-    /// target to `most` processes. Absent where no cgroup can; limits of processes bound each worker then.
+    /// Returns the file to which a worker of the target writes itself to be counted. It belongs to a cgroup that limits
+    /// all workers of the target together to `most` processes. Returns `None` if no cgroup is available; each worker
+    /// then has a limit of its own.
     fn count_processes(&mut self, _seat: Seat, _most: u64) -> Option<PathBuf> {
         None
     }
-    /// Takes the target of that seat away, and restores what the controls of its visit changed and no other seat still
-    /// needs. An empty seat needs nothing.
+    /// Tears down the target of that slot, and undoes the changes of its controls that no other slot still needs. Does
+    /// nothing for an empty slot.
     fn release(&mut self, seat: Seat) -> Result<(), TestbedError>;
-    /// Releases every seat, also where one of them fails; the first error is the answer.
+    /// Releases every slot, even if one of them fails. Returns the first error.
     fn release_all(&mut self) -> Result<(), TestbedError>;
-    /// Takes everything away. Idempotent.
+    /// Tears down everything. Idempotent.
     fn close(&mut self);
 }

@@ -1,13 +1,14 @@
-//! The watcher: undoes at once what a killed run cannot undo any more.
+//! The watcher: undoes at once the changes that a killed run cannot undo itself.
 //!
-//! The supervisor and all below it die with the front, and with them go processes, mounts, loop devices and images. A
-//! sysctl stays as the run set it, until somebody replays the undo ledger. So the front starts one more process before
-//! anything is changed, outside all namespaces: it holds the read end of a pipe whose other end only the front holds,
-//! and sleeps in `read`. When the front is gone it waits until nothing of the run can change anything any more, replays
-//! the entries of that run, and ends. A run that ends by itself takes its watcher along.
+//! The supervisor and all processes below it die with the coordinator, and with them processes, mounts, loop devices
+//! and images disappear. A sysctl keeps the run's value until the undo ledger is replayed. The coordinator therefore
+//! starts one more process before anything is changed, outside all namespaces. It holds the read end of a pipe whose
+//! other end only the coordinator holds, and sleeps in `read`. When the coordinator has ended, the watcher waits until
+//! no process of the run can change anything, replays the entries of that run, and ends. A run that ends by itself ends
+//! its watcher.
 //!
-//! It has a session of its own, so that neither Ctrl-C nor the kill of a process group reaches it, and it keeps nothing
-//! of the front's open: not the lock, not the pipes of a shell, no directory. Where it is killed too (a cgroup, a
+//! It has a session of its own, so that neither Ctrl-C nor the kill of a process group reaches it. It keeps none of the
+//! coordinator's files open: not the lock, not the pipes of a shell, no directory. If it is killed, too (a cgroup, a
 //! container), or the power fails, the ledger stays for the next `fsb`.
 
 use std::fs::File;
@@ -27,24 +28,24 @@ use crate::ledger::{self, Owner, Replayed};
 /// The hidden argument of the watcher, before the owner of the entries that it replays.
 pub const WATCHER_ARGUMENT: &str = "__watcher";
 
-/// How long the kernel may take to end the run's processes: the last unmount writes back what was dirty.
+/// The time limit for the kernel to end the run's processes. The last unmount writes dirty pages back.
 const END: Duration = Duration::from_secs(60);
 
-/// How long it is tried again to undo what fails at first: whatever still uses a thing is about to go.
+/// The time for which a failed undo is retried, because other users of the resource may be about to end.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// A watcher that runs. Dropping it ends it, for the run undid its changes itself, unless it was left. When this process
-/// ends without that, the watcher undoes them.
+/// A running watcher. Dropping it ends the process, because the run undid its changes itself, unless [`Watcher::leave`]
+/// was called. If this process ends without dropping it, the watcher undoes the changes.
 #[derive(Debug)]
 pub struct Watcher {
     process: Child,
-    /// Closed by the kernel when this process ends, however it does.
+    /// The kernel closes it when this process ends for any reason.
     _lifeline: OwnedFd,
     left: bool,
 }
 
 impl Watcher {
-    /// Starts one for what this process, the front, will write into the undo ledger. To be called before anything is.
+    /// Starts a watcher for the undo entries of this process, the coordinator. Must be called before the first entry.
     pub fn start() -> Result<Watcher, TestbedError> {
         let fail = |why: String| {
             TestbedError::machine("this run has no watcher process")
@@ -65,7 +66,7 @@ impl Watcher {
         Ok(Watcher { process, _lifeline: ours, left: false })
     }
 
-    /// Drops it without ending it: when this process has ended, it undoes what could not be undone yet.
+    /// Drops it without ending the process, which undoes the remaining changes when this process has ended.
     pub fn leave(mut self) {
         self.left = true;
     }
@@ -76,19 +77,19 @@ impl Drop for Watcher {
         if self.left {
             return;
         }
-        // Our own child, not waited for yet. It sleeps, so it is gone at once.
+        // A child of this process that was not waited for yet. It sleeps, so it ends at once.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// What the watcher does: waits for the end of the front, `owner`, and undoes what it and its processes left. The exit
-/// code says whether all of it was.
+/// Runs the watcher: waits for the end of the coordinator, `owner`, and undoes the remaining changes of its run. The
+/// exit code is 1 if the replay leaves an entry that it could not undo or refused, else 0.
 pub fn watch_front(owner: Owner) -> i32 {
     process::close_inherited();
-    // Seen by those who look for it; it says `exe` otherwise.
+    // The name that process listings show. It would be `exe` otherwise.
     let _ = rustix::thread::set_name(c"fsb-watcher");
-    // Nobody writes: it ends with the front. An error would be one of a pipe that is none.
+    // Returns when the coordinator ends, because it never writes. Any error means the same.
     let _ = std::io::stdin().lock().read(&mut [0]);
     let mut left: Vec<Replayed> = Vec::new();
     if poll_until(END, || !owner.is_alive() && !has_agent(owner)) {
@@ -105,14 +106,14 @@ fn replay(owner: Owner) -> Vec<Replayed> {
     place.map_or_else(|_| Vec::new(), |place| ledger::replay_only(&place, &host::boot_id(), control::RULES, owner))
 }
 
-/// Whether a process still runs that was told to write into the ledger for `owner`: the supervisor or the agent. One
-/// that is dying has given its memory up, and with it its command line: it changes nothing any more.
+/// Returns whether a process still runs that writes into the ledger for `owner`: the supervisor or the agent. A dying
+/// process has released its memory, and with it its command line, and makes no more changes.
 fn has_agent(owner: Owner) -> bool {
     let Ok(owner) = serde_json::to_vec(&owner) else { return false };
     let own = std::process::id();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    // Another user's memory may lie in a file that never answers.
+    // Another user's memory may be in a file that never responds to reads.
     let ours = pids.filter(|pid| *pid != own && user_of(*pid) == Some(rustix::process::geteuid().as_raw()));
     ours.into_iter().any(|pid| {
         let Ok(mut file) = File::open(format!("/proc/{pid}/cmdline")) else { return false };
@@ -122,7 +123,7 @@ fn has_agent(owner: Owner) -> bool {
     })
 }
 
-/// The real user of a process.
+/// Returns the real user of a process.
 fn user_of(pid: u32) -> Option<u32> {
     let status = fsb_sys::read_text(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next()?.parse().ok())

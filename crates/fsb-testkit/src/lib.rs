@@ -9,8 +9,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Leaves the test (the enclosing function, which returns nothing) where a requirement is missing. CI must leave out no
-/// test; there it panics.
+/// Leaves the test (the enclosing function, which returns nothing) if a requirement is missing. In CI, which must run
+/// every test, it panics.
 ///
 /// * `needs!(root)`: the effective user is root.
 /// * `needs!(program "mkfs.ext4", "strace")`: the programs are installed.
@@ -35,8 +35,8 @@ macro_rules! needs {
     };
 }
 
-/// Leaves the test (the enclosing function, which returns nothing). CI permits it: for what no kernel of CI has, and no
-/// package of the distribution's free part.
+/// Leaves the test (the enclosing function, which returns nothing), also in CI: for requirements that no kernel of CI
+/// and no package of the distribution's free part provides.
 #[macro_export]
 macro_rules! skip {
     ($reason:expr) => {{
@@ -67,7 +67,8 @@ pub fn has_program(program: &str) -> bool {
     directories.iter().any(|directory| Path::new(directory).join(program).exists())
 }
 
-/// Returns whether this is root, whom the rest of `part` needs. Elsewhere the part is listed as left out; CI fails.
+/// Returns whether this process is root, which the rest of `part` requires. Otherwise the part is listed as left out;
+/// CI fails.
 pub fn root_for(part: &str) -> bool {
     let root = root().is_ok();
     if !root {
@@ -79,7 +80,7 @@ pub fn root_for(part: &str) -> bool {
 
 /// Lists a test, or a part of one, as left out: on standard error, and in the file that `FSB_TESTS_LEFT_OUT` names.
 pub fn left_out(part: &str, reason: &str) {
-    // Not the macro, whose output libtest keeps of a test that passes.
+    // `eprintln!` does not work: libtest hides its output if the test passes.
     let _ = writeln!(std::io::stderr(), "NOT RUN: {part}: {reason}");
     let Some(path) = std::env::var_os("FSB_TESTS_LEFT_OUT") else { return };
     let written = File::options().create(true).append(true).open(path);
@@ -99,7 +100,7 @@ macro_rules! tests {
     };
 }
 
-/// Runs tests one at a time, each in a thread that bears its name.
+/// Runs tests one at a time, each in a thread with the name of the test.
 pub fn run(tests: Vec<Test>) -> ExitCode {
     let mut arguments = libtest_mimic::Arguments::from_args();
     arguments.test_threads = Some(1);
@@ -108,7 +109,7 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
         libtest_mimic::Trial::test(name, move || {
             let thread = std::thread::Builder::new().name(name.to_owned()).spawn(test);
             let ended = thread.map_err(|error| error.to_string())?.join();
-            // The panic's message was printed when it happened.
+            // The panic printed its message already.
             ended.map_err(|_| "panicked".into())
         })
     });

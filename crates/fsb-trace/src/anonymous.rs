@@ -1,14 +1,15 @@
-//! Names that tell nothing.
+//! Anonymous names.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-/// Names become others, the same part of a name always the same other part, by a key that is thrown away.
+/// Replaces names. A part of a name is always replaced by the same other part, with a key that is then discarded.
 #[derive(Debug, Default)]
 pub struct Disguise(RandomState, RandomState);
 
 impl Disguise {
-    /// Another name of as many parts, each as long as before where it had eight letters or more.
+    /// Returns another name of as many parts. Parts of twelve bytes or more keep their length; shorter ones get twelve
+    /// letters.
     pub fn name(&self, name: &[u8]) -> Vec<u8> {
         let parts: Vec<Vec<u8>> = name.split(|byte| *byte == b'/').map(|part| self.part(part)).collect();
         parts.join(&b'/')

@@ -1,6 +1,6 @@
-//! One call, and what there is to know about each kind of them.
+//! One call, and the properties of each kind of call.
 
-/// What a call does. The numbers are those on disk.
+/// The kind of a call. The numbers are those on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -41,7 +41,7 @@ pub enum Kind {
     Woken,
 }
 
-/// Which of a call's fields say something.
+/// The fields of a call that carry information.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Fields {
     pub(crate) handle: bool,
@@ -53,13 +53,13 @@ pub(crate) struct Fields {
     pub(crate) flags: bool,
 }
 
-/// A kind of calls, as it is called and stored.
+/// The name, family and stored fields of a kind of call.
 #[derive(Debug)]
 pub struct About {
     pub kind: Kind,
-    /// As strace names it.
+    /// The name that strace uses.
     pub name: &'static str,
-    /// What a summary counts it as.
+    /// The family that a summary counts the kind in.
     pub family: &'static str,
     pub(crate) fields: Fields,
 }
@@ -83,8 +83,8 @@ const fn about(kind: Kind, name: &'static str, family: &'static str, letters: &'
     About { kind, name, family, fields }
 }
 
-/// Every kind, in the order of its numbers. Fields: h descriptor, 2 another one (or a lane), n name, s second name, o offset,
-/// l length, f flags.
+/// Every kind, in the order of its numbers. Fields: h descriptor, 2 another one (or a lane), n name, s second name, o
+/// offset, l length, f flags.
 pub static ALL_KINDS: &[About] = &[
     about(Kind::Open, "open", "open", b"hnlf"),
     about(Kind::Close, "close", "close", b"h"),
@@ -125,44 +125,44 @@ pub static ALL_KINDS: &[About] = &[
 ];
 
 impl Kind {
-    /// What there is to know about it.
+    /// Returns the properties of the kind.
     pub fn about(self) -> &'static About {
         &ALL_KINDS[self as usize - 1]
     }
 
-    /// As strace names it.
+    /// Returns the name that strace uses.
     pub fn name(self) -> &'static str {
         self.about().name
     }
 
-    /// The kind with that number.
+    /// Returns the kind with that number.
     pub(crate) fn of(number: u8) -> Option<Kind> {
         ALL_KINDS.get(usize::from(number).checked_sub(1)?).map(|about| about.kind)
     }
 
-    /// Whether it moves data between memory and a file: its result is then what it moved.
+    /// Returns whether it moves data between memory and a file. Its result is then the number of bytes moved.
     pub fn moves(self) -> bool {
         matches!(self, Kind::Read | Kind::ReadAt | Kind::Write | Kind::WriteAt)
     }
 
-    /// Whether it reads or writes where its descriptor stands.
+    /// Returns whether it uses the position of its descriptor.
     pub fn is_positional(self) -> bool {
         matches!(self, Kind::Read | Kind::Write | Kind::Seek | Kind::List)
     }
 
-    /// Whether it is about a name, and not a descriptor alone.
+    /// Returns whether it has a name, and not a descriptor alone.
     pub fn is_about_names(self) -> bool {
         self.about().fields.name
     }
 
-    /// Whether a replay makes it: not what processes do among each other, and not mappings, which only bring about
-    /// accesses that nobody saw.
+    /// Returns whether a replay makes the call. A replay leaves out the calls between processes, and mappings, because
+    /// the accesses through a mapping are not recorded.
     pub fn is_replayed(self) -> bool {
         !matches!(self, Kind::Spawn | Kind::Wait | Kind::Exit | Kind::Wake | Kind::Woken | Kind::Map)
     }
 }
 
-/// What lost time is counted in.
+/// The unit of lost time, in nanoseconds.
 pub const LOST_UNIT: u64 = 64;
 
 /// One call of a trace.
@@ -178,7 +178,7 @@ pub struct Call {
     /// Nanoseconds that recording itself took before it since the lane's last call, as far as the recorder knows: a
     /// multiple of [`LOST_UNIT`].
     pub lost_ns: u64,
-    /// What it returned: an amount, or an error's number below 0. Descriptors are not told: 0.
+    /// The return value: an amount, or a negative error number. 0 for calls that return a descriptor.
     pub result: i64,
     /// The descriptor that it is about, or makes; numbers are never used again. 0: none.
     pub handle: u32,
@@ -188,7 +188,7 @@ pub struct Call {
     pub name: u32,
     /// The other name: of a rename the new one, of a link the link, of a symbolic link the text.
     pub second: u32,
-    /// Where in the file; of a task that was woken the nanoseconds from its start until then.
+    /// The offset in the file. For a task that was woken, the nanoseconds from the start of its wait until then.
     pub offset: u64,
     /// Bytes asked for, or the new size; of an open or mkdir the mode.
     pub length: u64,
@@ -197,7 +197,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// An empty call of a kind.
+    /// Returns an empty call of a kind.
     pub fn new(kind: Kind) -> Call {
         Call {
             lane: 0,
@@ -220,21 +220,21 @@ impl Call {
         self.start_ns.saturating_add(self.took_ns)
     }
 
-    /// Bytes that it moved.
+    /// Returns the number of bytes that it moved.
     pub fn moved(&self) -> u64 {
         if self.kind.moves() || self.kind == Kind::Copy { self.result.max(0) as u64 } else { 0 }
     }
 }
 
-/// What flags mean, the same on every machine.
+/// Values of `flags`, the same on every machine.
 pub mod flags {
     /// Open for reading.
     pub const READ: u32 = 1;
     /// Open for writing.
     pub const WRITE: u32 = 1 << 1;
-    /// Make the file where it is not there.
+    /// Create the file if it does not exist.
     pub const CREATE: u32 = 1 << 2;
-    /// Fail where it is there.
+    /// Fail if it exists.
     pub const EXCLUSIVE: u32 = 1 << 3;
     /// Empty it.
     pub const TRUNCATE: u32 = 1 << 4;
@@ -257,11 +257,11 @@ pub mod flags {
     /// It was open before the recording began.
     pub const BEFORE: u32 = 1 << 13;
 
-    /// Of renames: fail where the new name is there.
+    /// Of renames: fail if the new name exists.
     pub const NO_REPLACE: u32 = 1;
     /// Of renames: the names change places.
     pub const EXCHANGE: u32 = 2;
-    /// Of copies: by sendfile, to where the destination stands.
+    /// Of copies: by sendfile, to the position of the destination.
     pub const SEND: u32 = 1;
     /// Of copies: as a shared extent (FICLONE).
     pub const CLONE: u32 = 2;

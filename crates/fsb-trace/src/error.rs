@@ -1,4 +1,4 @@
-//! What can be wrong with a trace.
+//! Errors of traces.
 
 use std::io;
 
@@ -6,16 +6,16 @@ use fsb_model::code::{self, Coded, ErrorCode};
 use fsb_model::error_codes;
 use serde_json::{Map, Value};
 
-/// A trace that cannot be read or written; the text stands after `FILE: `.
+/// A trace cannot be read or written. Messages put the text after `FILE: `.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// The first bytes are others.
+    /// It does not begin like a trace.
     #[error("it is not a trace of fsb; 'fsb trace import' converts logs of strace, fio and blkparse")]
     NotATrace,
     /// It was written by a newer program.
     #[error("it is a trace of version {0}, and this fsb reads versions 1 to {version}", version = crate::VERSION)]
     Version(u16),
-    /// It ends before its end.
+    /// It ends early.
     #[error("it is cut off after {calls} calls: the recording was killed, or the copy is incomplete")]
     Truncated {
         /// Calls that could be read.
@@ -32,7 +32,7 @@ pub enum TraceError {
     Line {
         /// From 1.
         line: u64,
-        /// What is wrong with it.
+        /// The problem with the line.
         message: String,
     },
     /// Something that cannot be done with it.

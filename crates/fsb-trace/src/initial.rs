@@ -1,13 +1,13 @@
-//! What was there before the first call.
+//! The state of names before the first call.
 
-/// A name, and what it was.
+/// A name and its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Initial {
     pub name: u32,
     pub state: State,
 }
 
-/// What a name was before the recording.
+/// The state of a name before the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     Directory,
@@ -15,7 +15,7 @@ pub enum State {
     File {
         /// Bytes.
         size: u64,
-        /// Where it held data, as offsets and lengths; absent where it had no holes.
+        /// The ranges that held data, as offsets and lengths; `None` if the file had no holes.
         data: Option<Vec<(u64, u64)>>,
     },
     /// A symbolic link to another name below the same root, or to nothing that a replay needs.

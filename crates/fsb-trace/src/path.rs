@@ -1,6 +1,6 @@
 //! Names below the root, without dots and double slashes.
 
-/// A path from the root of the machine on, of a path and the directory that it begins in: `.` and `..` are resolved by text.
+/// Returns the absolute path of a path and the directory that it begins in. Resolves `.` and `..` by text.
 pub fn normal(directory: &[u8], path: &[u8]) -> Vec<u8> {
     let mut parts: Vec<&[u8]> = Vec::new();
     let begins = if path.starts_with(b"/") { &b""[..] } else { directory };
@@ -19,7 +19,7 @@ pub fn normal(directory: &[u8], path: &[u8]) -> Vec<u8> {
     if whole.is_empty() { b"/".to_vec() } else { whole }
 }
 
-/// The name below `root` of a path from the root of the machine on; both are normal.
+/// Returns the name below `root` of an absolute path. Both are normalized.
 pub(crate) fn below<'p>(root: &[u8], path: &'p [u8]) -> Option<&'p [u8]> {
     if root == b"/" {
         return path.strip_prefix(b"/");
@@ -30,20 +30,20 @@ pub(crate) fn below<'p>(root: &[u8], path: &'p [u8]) -> Option<&'p [u8]> {
     }
 }
 
-/// Whether a name stays below the root whatever lies there, as long as no link leads out: it is empty, or of parts that
+/// Returns whether a name stays below the root in any tree whose links do not lead out: it is empty, or of parts that
 /// are neither empty nor `.` nor `..`.
 pub fn is_inside(name: &[u8]) -> bool {
     let fine = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !part.contains(&0) && part.len() <= 255;
     name.len() < 4096 && (name.is_empty() || name.split(|byte| *byte == b'/').all(fine))
 }
 
-/// Whether the text of a symbolic link can be made: it leads only further down from where it stands.
+/// Returns whether the text of a symbolic link can be created: it leads only further down from the link's directory.
 pub(crate) fn leads_down(text: &[u8]) -> bool {
     let fine = |part: &[u8]| part != b"..";
     !text.is_empty() && !text.starts_with(b"/") && !text.contains(&0) && text.split(|byte| *byte == b'/').all(fine)
 }
 
-/// The directory that a name stands in.
+/// Returns the directory of a name.
 pub(crate) fn parent(name: &[u8]) -> &[u8] {
     name.iter().rposition(|byte| *byte == b'/').map_or(b"", |at| &name[..at])
 }

@@ -1,4 +1,4 @@
-//! A flow (docs/flow.md) with the mixes of a trace: what may be published where names and times may not.
+//! Reduces a trace to a flow (docs/flow.md) with its mixes, which may be published even if names and times may not.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -23,7 +23,7 @@ enum Step {
     List,
 }
 
-/// Counts what a flow needs to know.
+/// Counts the properties that a flow needs.
 #[derive(Debug, Default)]
 pub struct Reduction {
     counts: HashMap<Step, u64>,
@@ -36,7 +36,7 @@ pub struct Reduction {
 }
 
 impl Reduction {
-    /// What was there before.
+    /// Counts the files that existed before the first call.
     pub fn initial(&mut self, states: &[Initial]) {
         for initial in states {
             if let State::File { size, .. } = initial.state {
@@ -47,7 +47,7 @@ impl Reduction {
         }
     }
 
-    /// One more call.
+    /// Counts one more call.
     pub fn add(&mut self, call: &Call) {
         if call.result < 0 {
             return;
@@ -94,13 +94,13 @@ impl Reduction {
     }
 }
 
-/// The flow, as TOML, with what it leaves out as remarks.
+/// Returns the flow as TOML, with remarks on the parts of the trace that it leaves out.
 pub fn reduce(reduction: &Reduction, totals: &Totals) -> String {
     let count = |step: Step| reduction.count(step);
     let opened = count(Step::Create) + count(Step::Open);
     let moved: u64 =
         [Step::ReadNext, Step::ReadRandom, Step::WriteNext, Step::WriteRandom].into_iter().map(count).sum();
-    // A program that keeps its files open is one of reads, writes and syncs.
+    // A program that keeps its files open becomes a flow of reads, writes and syncs.
     let holds = opened.saturating_mul(20) < moved;
     let main = [Step::ReadNext, Step::ReadRandom, Step::WriteNext, Step::WriteRandom, Step::Sync];
     let rarest = main.into_iter().map(count).filter(|count| count * 50 >= moved.max(1)).min().unwrap_or(1);
@@ -135,7 +135,7 @@ pub fn reduce(reduction: &Reduction, totals: &Totals) -> String {
         step(1, "op = \"open\", set = \"files\", fd = 1".to_owned());
     }
     let reads = |step: Step, random: &str| format!("op = \"read\", {fd}, size = \"{}\"{random}", reduction.mean(step));
-    // What was just made holds nothing to be read.
+    // A new file holds no data to read.
     if !makes {
         step(times(Step::ReadNext, "sequential reads"), reads(Step::ReadNext, ""));
         step(times(Step::ReadRandom, "reads at other places"), reads(Step::ReadRandom, ", random = true"));

@@ -16,7 +16,7 @@ pub fn cache_path() -> Result<PathBuf, VmError> {
     })
 }
 
-/// The user's cache, made where it is not there.
+/// Returns the path of the user's cache, and creates the directory if necessary.
 pub fn cache() -> Result<PathBuf, VmError> {
     let cache = cache_path()?;
     fs::create_dir_all(&cache).map_err(|error| {

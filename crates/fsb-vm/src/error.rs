@@ -1,16 +1,17 @@
-//! The one error of this crate, under its name, and what fills it where the operating system refused a step.
+//! The error type of this crate, and constructors for steps that the operating system refused.
 
 use std::io;
 use std::path::Path;
 
 pub use fsb_model::error::{Error as VmError, Kind};
 
-/// `cannot read /boot/vmlinuz: Permission denied (os error 13)`, for a step that the operating system refused.
+/// Makes the error of a step that the operating system refused: `cannot read /boot/vmlinuz: Permission denied (os error
+/// 13)`.
 pub(crate) fn refused(verb: &str, path: &Path, error: impl Into<io::Error>) -> VmError {
     VmError::machine(format!("cannot {verb} {}", path.display())).tried(error.into().to_string())
 }
 
-/// What to do where the user's cache cannot be written.
+/// Returns the advice for a cache that cannot be written.
 pub(crate) fn cache_advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

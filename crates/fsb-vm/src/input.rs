@@ -1,8 +1,8 @@
-//! Kernels and their modules, opened.
+//! Opens kernels and their modules.
 //!
-//! What a request names is opened with the rights of whoever asked root, as everything is. On some machines only root can
-//! read the kernels in `/boot`, and what was fetched lies in root's own cache: what lies there is opened as this process,
-//! for only root puts anything there.
+//! Under sudo, files that a request names are opened with the invoking user's privileges, as everywhere. On some
+//! machines only root can read the kernels in `/boot`, and fetched kernels are in root's own cache. Files in these
+//! directories are opened with the privileges of this process, because only root can write there.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cache::cache_path;
 
-/// Where distributions put kernels and modules.
+/// The directories in which distributions install kernels and modules.
 const SYSTEM: [&str; 3] = ["/boot", "/lib/modules", "/usr/lib/modules"];
 
 pub(crate) fn open(path: &Path) -> io::Result<File> {
@@ -36,8 +36,8 @@ fn attempt<T>(path: &Path, read: impl Fn(&Path) -> io::Result<T>) -> io::Result<
     }
 }
 
-/// The path without links, where it leads to what the system or this program's cache holds. No component of it can be
-/// exchanged by others.
+/// Returns the path without links if it leads into a system directory or this program's cache, and this process owns
+/// that directory. Other users cannot exchange a component of such a path.
 fn own(path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).ok()?;
     let is_ours =

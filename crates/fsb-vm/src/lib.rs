@@ -1,15 +1,15 @@
 //! Micro-VMs: any file system, on any kernel, without root.
 //!
 //! ```text
-//! kernel/     where kernels and their modules come from: this host, packages
-//! initramfs/  what the guest starts from: fsb as /init, mkfs programs, modules
-//! modules/    kernel modules: what each needs, in what order they load
+//! kernel/     finds and fetches kernels and their modules: this host, packages
+//! initramfs/  builds the initramfs: fsb as /init, mkfs programs, modules
+//! modules/    kernel modules: their dependencies and their load order
 //! machine/    QEMU: its command line, its console, its end
-//! guest/      what fsb does as PID 1 of the guest
+//! guest/      fsb as PID 1 of the guest
 //! ```
 //!
-//! Nothing here knows file systems, plans or the agent's protocol: a machine is given to whoever serves a run, and the
-//! guest hands a stream to whoever serves it. Nothing prints.
+//! This crate does not know file systems, plans or the agent's protocol. The caller gets a running machine, and the
+//! program in the guest gets a stream to the host. This crate prints only on the guest's console.
 
 #![forbid(unsafe_code)]
 

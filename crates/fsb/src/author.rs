@@ -1,4 +1,4 @@
-//! Who writes what this program leaves: whoever asked root for it, else the user it runs as.
+//! The owner of the files that this program writes: the invoking user under sudo, else the user it runs as.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use fsb_sys::Caller;
 
 use crate::{code, exit};
 
-/// Whom results belong to.
+/// Returns the owner of results.
 pub fn author() -> Author {
     match Caller::current() {
         Some(caller) => Author::caller(caller.uid, act),
@@ -27,8 +27,8 @@ fn act(work: &mut dyn FnMut()) -> io::Result<()> {
     }
 }
 
-/// From now on all files that are given to read are opened with the rights of whoever asked root, so that no message
-/// quotes what that user could not read.
+/// Makes every later read of a user-supplied file use the invoking user's privileges, so that no message quotes a file
+/// that the invoking user cannot read.
 pub fn read_as_caller() {
     fsb_input::open_by(|work| {
         act(work)?;
@@ -36,45 +36,45 @@ pub fn read_as_caller() {
     });
 }
 
-/// Looks for files with the rights of whoever asked root: their names are told, too.
+/// Looks for files with the invoking user's privileges, because messages print the names that are found.
 pub fn looking<T>(look: impl FnOnce() -> T) -> anyhow::Result<T> {
     author().act(look).map_err(|error| {
         exit::failure(&code::DIRECTORY_NOT_WRITABLE, format!("cannot read as the invoking user: {error}"))
     })
 }
 
-/// The command line of this process, as others are told it.
+/// Returns the command line of this process, as other processes print it.
 pub fn command_line() -> String {
     let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     words.join(" ")
 }
 
-/// What others are told who would write to the same directory.
+/// Returns the description of this process that others print when they find the directory in use.
 pub fn holder() -> String {
     format!("process {} ({})", std::process::id(), command_line())
 }
 
-/// Puts `content` into the place of a file that the user named.
+/// Replaces a file that the user named by `content`.
 pub fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     fsb_store::replace(path, content, &author())
 }
 
-/// Replaces a file that the user named with what `write` writes.
+/// Replaces a file that the user named by the output of `write`.
 pub fn replace_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
     fsb_store::replace_with(path, &author(), write)
 }
 
-/// Opens a file that the user named, to add to it.
+/// Opens a file that the user named, to append to it.
 pub fn append(path: &Path) -> Result<File, StoreError> {
     fsb_store::append(path, &author())
 }
 
-/// Whether a file that the user named can be written at all: asked before anything is measured.
+/// Checks that a file that the user named can be written; called before anything is measured.
 pub fn check(path: &Path) -> Result<(), StoreError> {
     fsb_store::check_output(path, &author())
 }
 
-/// Why a file that the user named cannot be written, without its name.
+/// Returns the reason why a file that the user named cannot be written, without the name of the file.
 pub fn reason(error: StoreError) -> String {
     match error {
         StoreError::Io { source, .. } => source.to_string(),
@@ -82,34 +82,34 @@ pub fn reason(error: StoreError) -> String {
     }
 }
 
-/// The path from the root on.
+/// Returns the absolute path.
 pub fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     fsb_store::absolute(path)
 }
 
-/// Whether a file that is there already may be written to with these rights.
+/// Checks that an existing file can be written with these rights.
 pub fn check_existing(path: &Path, rights: Rights) -> Result<(), StoreError> {
     let author = if rights == Rights::Caller { author() } else { Author::this_user() };
     fsb_store::check_existing(path, &author)
 }
 
-/// With whose rights files are made in directories that the user named, under names that others could guess.
+/// The user whose privileges create files in directories that the user named, under names that others could guess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rights {
-    /// Those of this process.
+    /// The privileges of this process.
     Own,
-    /// Those of whoever asked root.
+    /// The privileges of the invoking user.
     Caller,
 }
 
 impl Rights {
-    /// For files in these directories: root works in those that are its own alone; in others only with the rights of
-    /// whoever asked it.
+    /// Returns the rights for files in these directories. Root works in directories that only root can write to; in all
+    /// others it uses the privileges of the invoking user.
     pub fn over<'p>(directories: impl IntoIterator<Item = &'p Path>) -> Result<Rights, StoreError> {
         Rights::checked(directories, fsb_store::check_private)
     }
 
-    /// For a directory of a new name in that one, which may be `/tmp`.
+    /// Returns the rights for a directory with a new name in `directory`, which may be `/tmp`.
     pub fn below(directory: &Path) -> Result<Rights, StoreError> {
         Rights::checked([directory], fsb_store::check_trusted)
     }
@@ -124,7 +124,7 @@ impl Rights {
         for directory in directories {
             match check(directory) {
                 Err(StoreError::Untrusted { .. }) if Caller::current().is_some() => return Ok(Rights::Caller),
-                // What is not there, or is no directory, is refused in the words of who needs it.
+                // The code that uses the directory reports a missing path or a path that is not a directory.
                 Err(StoreError::Io { .. }) | Ok(()) => {}
                 Err(error) => return Err(error),
             }
@@ -132,17 +132,17 @@ impl Rights {
         Ok(Rights::Own)
     }
 
-    /// Whose rights those are, where they are not those of this process.
+    /// Returns the user whose privileges these are, or `None` if they are those of this process.
     fn caller(self) -> Option<&'static Caller> {
         Caller::current().filter(|_| self == Rights::Caller)
     }
 
-    /// Who owns what is made with these rights.
+    /// Returns the owner of files that are created with these rights.
     pub fn uid(self) -> u32 {
         self.caller().map_or_else(|| rustix::process::geteuid().as_raw(), |caller| caller.uid)
     }
 
-    /// Does `work` with these rights.
+    /// Runs `work` with these rights.
     pub fn act<T>(self, work: impl FnOnce() -> T) -> io::Result<T> {
         match self.caller() {
             Some(caller) => caller.act(work),
@@ -150,13 +150,13 @@ impl Rights {
         }
     }
 
-    /// This thread has these rights from now on, and the threads and workers that it starts.
+    /// Gives these rights to this thread, and to the threads and workers that it starts from now on.
     pub fn adopt(self) -> io::Result<()> {
         self.caller().map_or(Ok(()), Caller::adopt)
     }
 }
 
-/// Root boots no kernels out of a cache that others may change, and writes none there.
+/// Checks that only root can change the kernel cache, if fsb runs as root.
 pub fn check_cache() -> anyhow::Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());

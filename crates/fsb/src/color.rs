@@ -1,10 +1,10 @@
-//! Colour of what is printed: `--color`, and in its absence NO_COLOR, CLICOLOR and CLICOLOR_FORCE.
+//! Color of printed text: `--color`, and without it NO_COLOR, CLICOLOR and CLICOLOR_FORCE.
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
 
-/// When output has colour.
+/// The choice of when output has color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     /// On terminals, unless the environment says otherwise.
@@ -16,7 +16,7 @@ pub enum Color {
 }
 
 impl Color {
-    /// Decides for the whole process.
+    /// Sets the choice for the whole process.
     pub fn choose(self) {
         let choice = match self {
             Color::Auto => ColorChoice::Auto,
@@ -27,7 +27,7 @@ impl Color {
     }
 }
 
-/// Whether a stream gets colour.
+/// Returns whether a stream gets color.
 pub fn is_on(stream: &impl RawStream) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
 }

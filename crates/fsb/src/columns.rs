@@ -1,4 +1,4 @@
-//! How wide the text for people is.
+//! The width of text for people.
 
 use std::os::fd::AsFd;
 
@@ -7,14 +7,14 @@ use fsb_report::WIDTH;
 /// Wider lines are tiring to read.
 const WIDEST: usize = 100;
 
-/// Columns of the terminal that the stream is; nothing where it is none.
+/// Returns the columns of the terminal behind a stream; `None` if the stream is not a terminal.
 pub fn of_terminal(stream: impl AsFd) -> Option<usize> {
     let columns = rustix::termios::tcgetwinsize(stream).ok()?.ws_col;
     (columns > 0).then_some(usize::from(columns))
 }
 
-/// Columns of the terminal that the stream is, within reason. Elsewhere those of the variable `COLUMNS`, for programs that
-/// would rather have whole lines, or else as many as most terminals have.
+/// Returns the columns of the terminal behind a stream, at most [`WIDEST`]. Without a terminal, returns those of the
+/// variable `COLUMNS`, which keeps lines whole for programs, or else the usual width.
 pub fn of(stream: impl AsFd) -> usize {
     let asked = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
     match of_terminal(stream) {

@@ -11,10 +11,10 @@ use fsb_store::{RUN_FILE, Reader};
 
 use crate::{author, results, stored};
 
-/// The file that makes a directory of runs a set.
+/// The file whose presence makes a directory of runs a set.
 pub const SET_FILE: &str = "set.json";
 
-/// The beginning of the names of a set's run directories: `run-1`, `run-2`, …
+/// The prefix of the names of a set's run directories: `run-1`, `run-2`, …
 pub const RUN_OF_SET: &str = "run-";
 
 /// A finished run of the same plan on the same machine.
@@ -26,15 +26,15 @@ pub struct EarlierRun {
     pub record: RunRecord,
 }
 
-/// The directory that holds a run beside others: the parent of a run directory, or the parent of its set.
+/// Returns the directory that holds a run beside others: the parent of a run directory, or the parent of its set.
 pub fn results_directory(run: &Path) -> Option<PathBuf> {
     let run = std::path::absolute(run).ok()?;
     let parent = run.parent()?;
     if parent.join(SET_FILE).is_file() { parent.parent().map(Path::to_owned) } else { Some(parent.to_owned()) }
 }
 
-/// The finished runs in `directory` that began before this one, measured the same plan and ran on the same machine; the
-/// oldest first. The runs of sets are included. Directories and records that cannot be read are skipped.
+/// Returns the finished runs in `directory` that began before this one, measured the same plan and ran on the same
+/// machine; the oldest first. The runs of sets are included. Directories and records that cannot be read are skipped.
 pub fn earlier_runs(record: &RunRecord, directory: &Path) -> Vec<EarlierRun> {
     let Some(began) = started(record) else { return Vec::new() };
     let mut found = runs_of_plan(record, directory);
@@ -42,8 +42,8 @@ pub fn earlier_runs(record: &RunRecord, directory: &Path) -> Vec<EarlierRun> {
     found
 }
 
-/// The finished runs in `directory` between which and this one nothing is known to have changed: the same plan, machine,
-/// kernel, version of this program, geometry and features; the oldest first.
+/// Returns the finished runs in `directory` without a known change up to this one: the same plan, machine, kernel,
+/// version of this program, geometry and features; the oldest first.
 pub fn unchanged_runs(record: &RunRecord, directory: &Path) -> Vec<EarlierRun> {
     let mut found = runs_of_plan(record, directory);
     found.retain(|run| is_unchanged(&run.record, record));
@@ -77,13 +77,13 @@ fn is_unchanged(one: &RunRecord, other: &RunRecord) -> bool {
     software(one) == software(other) && disks(one) == disks(other) && targets(one) == targets(other)
 }
 
-/// Model and serial number of each disk.
+/// Returns the model and the serial number of each disk.
 fn disks_beneath(device: &DeviceManifest) -> Vec<String> {
     let own = device.model.iter().chain(&device.serial).cloned();
     own.chain(device.beneath.iter().flat_map(disks_beneath)).collect()
 }
 
-/// Adds to a summary how far the last run of the same plan in the same results directory was.
+/// Adds to a summary the comparison with the last run of the same plan in the same results directory.
 pub fn with_last_run(summary: Summary, record: &RunRecord, run: &Path) -> Summary {
     let Some(last) = results_directory(run).and_then(|directory| earlier_runs(record, &directory).pop()) else {
         return summary;
@@ -93,12 +93,12 @@ pub fn with_last_run(summary: Summary, record: &RunRecord, run: &Path) -> Summar
     summary.with_earlier_run(record, &earlier, &last.record)
 }
 
-/// When a run began: RFC 3339 in UTC, which sorts as text.
+/// Returns the time at which a run began: RFC 3339 in UTC, which sorts as text.
 fn started(record: &RunRecord) -> Option<&str> {
     record.segments.first().map(|segment| segment.started.as_str())
 }
 
-/// Whether two runs measure the same work on the same targets in the same place, on the same machine.
+/// Returns whether two runs measure the same work on the same targets in the same place, on the same machine.
 fn same_plan(one: &RunRecord, other: &RunRecord) -> bool {
     same_machine(&one.host, &other.host) && one.placement == other.placement && same_request(&one.plan, &other.plan)
 }
@@ -114,7 +114,7 @@ fn same_machine(one: &HostManifest, other: &HostManifest) -> bool {
         && (memory - other.memory_bytes as f64).abs() <= memory * RESERVED
 }
 
-/// Seeds and lengths of budgets may differ.
+/// Returns whether two plans request the same; seeds and lengths of budgets may differ.
 fn same_request(one: &Plan, other: &Plan) -> bool {
     one.race.is_none()
         && other.race.is_none()
@@ -133,7 +133,7 @@ fn same_request(one: &Plan, other: &Plan) -> bool {
         && one.vm == other.vm
 }
 
-/// Returns the run directories in a directory and those in the sets there. It looks with the rights of the invoking user.
+/// Returns the run directories in a directory and in the sets there. It looks with the rights of the invoking user.
 pub fn run_directories(directory: &Path) -> Vec<PathBuf> {
     let is_run = |path: &PathBuf| path.join(RUN_FILE).is_file();
     let runs = || {
@@ -143,7 +143,7 @@ pub fn run_directories(directory: &Path) -> Vec<PathBuf> {
     author::looking(runs).unwrap_or_default()
 }
 
-/// The run directories of a set, in the order of their numbers; empty without any.
+/// Returns the run directories of a set, in the order of their numbers; empty if there are none.
 pub fn runs_of_set(directory: &Path) -> Vec<PathBuf> {
     let number = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str())?;

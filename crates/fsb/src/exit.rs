@@ -1,4 +1,4 @@
-//! Exit codes: all of them, and which failure gets which.
+//! The exit codes, and the exit code of each failure.
 
 use std::io;
 use std::process::ExitCode;
@@ -52,7 +52,7 @@ impl Failure {
         Failure { code, exit, message, fields, help }
     }
 
-    /// Whether who typed the request may type another one: nothing has ended the program.
+    /// Returns whether the user may type another request: the error does not end the program.
     pub fn may_be_tried_again(&self) -> bool {
         matches!(self.exit, REQUEST | MACHINE)
     }
@@ -143,7 +143,7 @@ fn to_message(error: &anyhow::Error) -> Message {
 fn to_lines(error: &anyhow::Error) -> Vec<String> {
     let text = to_text(error);
     let help = errno::advice_on_limits(&text).map(str::to_owned).or_else(|| known(error).help);
-    // Most messages end with their remedy, for those who log them in one line.
+    // Most messages end with their remedy, for users who log them in one line.
     let split = help.and_then(|help| Some((text.strip_suffix(&help)?.strip_suffix("; ")?.to_owned(), help)));
     match split {
         Some((message, help)) => vec![format!("error: {message}"), format!("help: {help}")],
@@ -167,7 +167,7 @@ fn to_text(error: &anyhow::Error) -> String {
     }
 }
 
-/// Without the number that the kernel's errors have beside their words.
+/// Returns the cause without the number that follows the text of kernel errors.
 fn essence(cause: &str) -> &str {
     cause.split_once(" (os error").map_or(cause, |(words, _)| words)
 }
@@ -201,7 +201,7 @@ impl Known {
     }
 }
 
-/// Returns what the outermost error with a code knows. An error without one is internal, or the kernel's.
+/// Returns the code and data of the outermost error with a code. An error without one is internal, or the kernel's.
 fn known(error: &anyhow::Error) -> Known {
     let of_kernel = || error.chain().any(|error| error.is::<io::Error>());
     let unclassified = || if of_kernel() { &code::SYSTEM } else { &code::INTERNAL };

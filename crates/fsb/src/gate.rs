@@ -1,4 +1,4 @@
-//! Gates: what makes a comparison fail where that was asked for.
+//! Gates: exit codes that make a comparison fail on request.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,26 +14,26 @@ use serde::Serialize;
 use crate::stderr::{notify, say};
 use crate::{exit, stored};
 
-/// A comparison, and those of its sets that a gate judges.
+/// A comparison, and the sets that a gate judges.
 pub struct Judged<'d> {
     /// The comparison.
     pub document: &'d Document,
-    /// Names of sets; the baseline is none of them.
+    /// Names of sets, without the baseline.
     pub sets: Vec<&'d str>,
 }
 
 impl<'d> Judged<'d> {
-    /// Every set but the baseline.
+    /// Returns the comparison with every set but the baseline.
     pub fn all(document: &'d Document) -> Judged<'d> {
         let names = document.sets.iter().map(|set| set.name.as_str());
         Judged { document, sets: names.filter(|name| *name != document.baseline).collect() }
     }
 }
 
-/// Fails where a set is slower than the baseline for sure and by more than matters: at an operation as a whole (the
-/// verdict `slower`, from the runs, in the metric it is judged by), or in a finding whose whole interval lies beyond the smallest ratio that matters.
-/// Probably slower does not fail: what is sure there may be too small to matter. Runs of several targets are several comparisons,
-/// each of a target with itself.
+/// Fails if a set is surely slower than the baseline, by more than the smallest ratio that matters: at an operation as
+/// a whole (the verdict `slower`, from the runs, in the metric it is judged by), or in a finding whose whole interval
+/// is beyond that ratio. The verdict "probably slower" does not fail, because the sure part of the difference may be
+/// too small to matter. Runs of several targets are several comparisons, each of a target with itself.
 pub fn slower(judged: &[Judged<'_>]) -> u8 {
     let lost = |judged: &Judged<'_>| -> Vec<Lost> {
         judged.sets.iter().filter_map(|set| lost(judged.document, set)).collect()
@@ -49,7 +49,7 @@ pub fn slower(judged: &[Judged<'_>]) -> u8 {
     exit::GATE
 }
 
-/// Says which of these runs have too low a trust to decide a gate, and why; `None` where each can.
+/// Prints which of these runs are not trusted enough to decide a gate, and the reason; returns `None` if all are.
 pub fn refused(runs: &[PathBuf]) -> anyhow::Result<Option<u8>> {
     let reason = |path: &Path| -> anyhow::Result<Option<String>> {
         let stored = stored::read(path)?;
@@ -72,7 +72,7 @@ pub fn refused(runs: &[PathBuf]) -> anyhow::Result<Option<u8>> {
     Ok(Some(exit::REQUEST))
 }
 
-/// A gate that could judge nothing has not been passed.
+/// Returns the exit code of a gate that did not fail: one that could judge nothing has not passed.
 fn passed(judged: &[Judged<'_>]) -> u8 {
     let count = |judged: &Judged<'_>| {
         let has = |operation: &&Operation| judged.sets.iter().any(|set| is_judged(operation, set));
@@ -102,12 +102,12 @@ fn passed(judged: &[Judged<'_>]) -> u8 {
     exit::DONE
 }
 
-/// Operations in the metric that each is judged by.
+/// Returns the operations in the metric that each is judged by.
 fn primary(document: &Document) -> impl Iterator<Item = &Operation> {
     document.operations.iter().filter(|operation| operation.primary)
 }
 
-/// What an operation says of a set.
+/// Returns the verdict of an operation about a set.
 fn verdict(operation: &Operation, set: &str) -> Option<Verdict> {
     Some(operation.estimate.against.get(set)?.as_ref()?.verdict)
 }
@@ -144,7 +144,7 @@ fn lost(document: &Document, set: &str) -> Option<Lost> {
     let mut parts: Vec<String> = Vec::new();
     for found in document.findings.iter().filter(|found| found.candidate == set && !found.faster) {
         let name = named(found.workload.as_deref(), &found.operation);
-        // What was told of the whole is not told of its sizes again.
+        // If an operation is slower as a whole, do not report its sizes again.
         if beyond(found, theta) && !whole.contains(&name) && !parts.contains(&name) {
             parts.push(name);
         }
@@ -157,18 +157,18 @@ fn lost(document: &Document, set: &str) -> Option<Lost> {
     })
 }
 
-/// Operations as a whole at which a set has that verdict.
+/// Returns the operations that have that verdict as a whole for a set.
 fn with(document: &Document, set: &str, wanted: Verdict) -> Vec<String> {
     let found = primary(document).filter(|operation| verdict(operation, set) == Some(wanted));
     found.map(|operation| named(operation.workload.as_deref(), &operation.operation)).collect()
 }
 
-/// As tables name it.
+/// Returns the name that tables use.
 fn named(workload: Option<&str>, operation: &str) -> String {
     workload.map_or_else(|| operation.replace('_', " "), str::to_owned)
 }
 
-/// Whether the interval lies wholly on one side, further from 1 than matters.
+/// Returns whether the whole interval is on one side of 1, further from it than the smallest ratio that matters.
 fn beyond(found: &Finding, theta: f64) -> bool {
     let least = theta.ln_1p();
     let [lo, hi] = found.ci95.map(f64::ln);

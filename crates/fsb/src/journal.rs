@@ -1,4 +1,4 @@
-//! The journal of a run: its directory.
+//! Journals of a run: in its directory, or discarded.
 
 use fsb_model::{RunRecord, Trial};
 use fsb_runner::event::Journal;
@@ -17,7 +17,7 @@ impl Journal for Directory {
     }
 }
 
-/// Writes nowhere: for the front end of the 2023 tool, which keeps nothing but the export that was asked for.
+/// Discards everything: the command of the 2023 tool keeps only the requested export.
 pub struct Nowhere;
 
 impl Journal for Nowhere {

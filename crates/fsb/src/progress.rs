@@ -1,4 +1,4 @@
-//! Progress on the terminal, on standard error: one line that says what is happening and how long it will take.
+//! Progress on the terminal, on standard error: one line with the current work and the expected time.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -33,7 +33,7 @@ pub struct Verbosity {
     pub verbose: bool,
 }
 
-/// Shows events as they come.
+/// Prints events as they come.
 pub struct Progress {
     bar: ProgressBar,
     /// Whether lines are printed because standard error is not a terminal.
@@ -41,19 +41,19 @@ pub struct Progress {
     verbosity: Verbosity,
     releases: Releases,
     planned: bool,
-    /// What the line says of the trial at hand, and when it was last told how far that is.
+    /// The text about the current trial, and its last reported progress with its time.
     trial: String,
     told: Option<(u64, Instant)>,
-    /// Trials that ended, and all of them as far as is known.
+    /// Trials that ended, and the number of all trials if it is known.
     ended: Option<(u64, u64)>,
-    /// Targets that are being made, and the block that they are made for, until something is measured on them.
+    /// Targets that are being made for `block`, until a trial measures them.
     making: Vec<String>,
     block: u32,
-    /// Heats are told by what they are for.
+    /// Whether this is a race: its lines name race rounds.
     heats: bool,
     /// Half of the widest interval after the last block, as a share of its value.
     half_width: Option<f64>,
-    /// What was told of trials that failed: a command that cannot work fails in every block.
+    /// Messages about failed trials that were printed: a command that cannot work fails in every block.
     failures: BTreeSet<String>,
 }
 
@@ -84,19 +84,19 @@ impl Progress {
         progress
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 
     fn style(&self, template: &str) {
-        // The templates are constants of this file: a broken one shows in the first test that runs anything.
+        // The templates are constants of this file, so the first test that runs anything finds a broken one.
         if let Ok(style) = ProgressStyle::with_template(template) {
             self.bar.set_style(style.progress_chars("━╸ "));
         }
     }
 
-    /// How many trials of how many have ended; nothing before the first one, for then their number is not known.
+    /// Shows how many trials have ended, and of how many; nothing before the first one, when their number is unknown.
     fn show_trials(&self) {
         match self.ended {
             Some((done, of)) => {
@@ -108,7 +108,7 @@ impl Progress {
         }
     }
 
-    /// Shows above the bar what is known after a block, where the terminal has room for it.
+    /// Shows the results so far above the bar after a block, if the terminal has room for them.
     fn show_table(&mut self, record: &RunRecord, trials: &[Trial]) {
         /// The bar, the line of the prompt, and one to spare.
         const BESIDE: usize = 3;
@@ -144,7 +144,7 @@ impl Progress {
         }
     }
 
-    /// Tells in a log which targets a block measures: side by side all of them, in turn one after the other.
+    /// Prints in a log the targets that a block measures: all of them side by side, or one at a time.
     fn line_of_block(&mut self) {
         let targets = std::mem::take(&mut self.making).join(", ");
         if self.lines && self.verbosity.verbose && !self.heats && !targets.is_empty() {
@@ -157,14 +157,14 @@ impl Progress {
         self.bar.println(wrapped(text, columns::of(std::io::stderr())));
     }
 
-    /// Shows beside the bar what is done.
+    /// Shows the current work beside the bar.
     fn message(&self, text: &str) {
         self.bar.set_message(visible::line(text).into_owned());
     }
 }
 
-/// Draws the bar now and then until it is finished. The bar's own ticker panics where no thread can be made: without one the
-/// bar is drawn when something happens.
+/// Draws the bar regularly until it is finished. The bar's own ticker panics if no thread can be started; without a
+/// thread the bar is drawn only on events.
 fn keep_moving(bar: &ProgressBar) {
     const EVERY: Duration = Duration::from_millis(500);
     let bar = bar.downgrade();
@@ -178,12 +178,12 @@ fn keep_moving(bar: &ProgressBar) {
     let _ = std::thread::Builder::new().name("progress".to_owned()).spawn(tick);
 }
 
-/// `warm-up`, `block 3`.
+/// Returns `warm-up` or `block 3`.
 fn stage(block: u32) -> String {
     if block == 0 { "warm-up".to_owned() } else { format!("block {block}") }
 }
 
-/// How fast the work goes at the moment, or how far it has come where it is not what is measured.
+/// Returns the current rate of operations, or the count of other work that has no rate.
 fn live(progress: &fsb_testbed::Progress, before: Option<(u64, Instant)>) -> Option<String> {
     if progress.what != OPERATIONS {
         let of = if progress.total > 0 { format!(" of {}", progress.total) } else { String::new() };
@@ -303,7 +303,7 @@ impl Observer for Progress {
                 self.line_of_block();
                 self.trial = format!("{}: {workload}", self.releases.shorten(target));
                 self.told = None;
-                // Booting a guest or filling its disk may have shown something else.
+                // The bar may have shown the boot of a guest or the filling of its disk.
                 self.show_trials();
                 self.message(&self.trial);
             }
@@ -316,7 +316,7 @@ impl Observer for Progress {
             }
             Event::Ended { trial, done, of, left } => {
                 let target = self.releases.shorten(&trial.target);
-                // One that could not be made is measured nowhere.
+                // A target that could not be made is measured nowhere.
                 self.making.retain(|making| *making != target);
                 self.ended = Some((u64::from(*done), u64::from(*of)));
                 self.show_trials();

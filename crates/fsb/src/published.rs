@@ -1,11 +1,11 @@
-//! Which published results a run is laid beside: decided by what was measured, not by what the plan is called.
+//! Chooses the published results to show beside a run, by the workloads of the run, not by the name of its plan.
 
 use fsb_compat::{fedorchuk, horvath, pokorny, postmark};
 use fsb_model::{RunRecord, Unit, metric};
 use fsb_report::run::{PublishedLayout, PublishedTable, PublishedValue};
 use fsb_runner::suite;
 
-/// The table whose workloads are those of the run, if there is one.
+/// Returns the published table whose workloads are those of the run, if there is one.
 pub fn beside(record: &RunRecord) -> Option<PublishedTable> {
     let tables = [("micro-", micro()), ("postmark", dordevic()), ("postmark", benas()), ("filetree", trees())];
     let fits = |(workload, table): &(&str, PublishedTable)| {
@@ -16,8 +16,8 @@ pub fn beside(record: &RunRecord) -> Option<PublishedTable> {
     tables.into_iter().find(fits).map(|(_, table)| table).or_else(|| horvath(record))
 }
 
-/// IOzone's operations of 2006. Their labels hold the file's size, which is a matter of memory: the suite is known by
-/// its workloads and its records.
+/// Returns IOzone's operations of 2006. Their labels hold the file size, which depends on memory, so the suite is known
+/// by its workloads and its record size.
 fn horvath(record: &RunRecord) -> Option<PublishedTable> {
     let cells = &record.cells;
     let label = |workload: &str| {
@@ -48,7 +48,7 @@ fn horvath(record: &RunRecord) -> Option<PublishedTable> {
     })
 }
 
-/// The suite of 2023.
+/// Returns the results of the 2023 suite.
 fn micro() -> PublishedTable {
     let value = |mean: pokorny::PublishedMean| PublishedValue {
         row: mean.test.to_owned(),
@@ -87,7 +87,7 @@ fn of_postmark((title, note): (&str, &str), rates: Vec<postmark::PublishedRate>)
     PublishedTable { title, note, first: true, layout: PublishedLayout::Tests, rows }
 }
 
-/// Copying and deleting of 2008: its rows are configurations.
+/// Returns the results of 2008 for copying and deleting, whose rows are configurations.
 fn trees() -> PublishedTable {
     let value = |time: fedorchuk::PublishedTime| PublishedValue {
         row: time.workload.clone(),

@@ -1,4 +1,4 @@
-//! What a run leaves: tables, the report, and the first screen.
+//! Results of a run: tables, the report, and the first screen.
 
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ use crate::{author, code, color, columns, exit, published, sets};
 
 /// Parent directory of run directories, unless `--out` names one.
 const RESULTS: &str = "fsb-results";
-/// The file that `-o` or the run directory gets for a format.
+/// The name of the table in the run directory.
 pub const TABLE_FILE: &str = "trials.csv";
-/// The report for people.
+/// The name of the report for people in the run directory.
 pub const REPORT_FILE: &str = "report.html";
 
 /// Returns the run directory that began last in `fsb-results`, by its name.
@@ -28,8 +28,8 @@ pub fn newest_directory() -> Option<PathBuf> {
     runs.max_by_key(|path| path.file_name().map(ToOwned::to_owned))
 }
 
-/// Returns a path such as `fsb-results/20261120T150405Z-NAME` that does not exist: the name ends with a number if the path
-/// without it does.
+/// Returns a path such as `fsb-results/20261120T150405Z-NAME` that does not exist: the name ends with a number if the
+/// path without it does.
 pub fn default_directory(name: &str) -> PathBuf {
     let name = format!("{}-{name}", jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ"));
     let numbered = (2..).map(|number| format!("{name}-{number}"));
@@ -38,12 +38,12 @@ pub fn default_directory(name: &str) -> PathBuf {
     paths.find(|path| std::fs::symlink_metadata(path).is_err()).unwrap_or_default()
 }
 
-/// What a run found, with what stands beside it.
+/// Returns the summary of a run, with published results for the same workloads.
 pub fn summary(record: &RunRecord, trials: &[Trial]) -> Summary {
     summary_of_shown(record, &ShownTrial::all(trials))
 }
 
-/// The same of trials without what no report tells.
+/// Returns the same summary from trials that hold only the data of reports.
 pub fn summary_of_shown(record: &RunRecord, trials: &[ShownTrial]) -> Summary {
     let summary = with_findings(Summary::of_shown(record, trials), record, trials);
     match published::beside(record) {
@@ -52,7 +52,7 @@ pub fn summary_of_shown(record: &RunRecord, trials: &[ShownTrial]) -> Summary {
     }
 }
 
-/// Of a matrix, which target is faster for which operation, sizes and records: as `fsb compare` finds it.
+/// Adds to the summary of a matrix which target is faster for which operation and sizes, as `fsb compare` finds it.
 fn with_findings(summary: Summary, record: &RunRecord, trials: &[ShownTrial]) -> Summary {
     if !summary.compares() || (summary.blocks as usize) < FEWEST_JUDGED {
         return summary;
@@ -64,15 +64,15 @@ fn with_findings(summary: Summary, record: &RunRecord, trials: &[ShownTrial]) ->
     }
 }
 
-/// Returns the workload whose ratios (of one target: whose values) have the widest 95 % interval, or `None` if none has a
-/// value.
+/// Returns the workload whose ratios (of one target: whose values) have the widest 95 % interval, or `None` if none has
+/// a value.
 pub fn widest_interval(record: &RunRecord, trials: &[Trial]) -> Option<WidestInterval> {
     let widths = row_states(record, trials).into_iter().filter_map(|row| Some((row.state.half_width?, row.workload)));
     let (half_width, workload) = widths.max_by(|a, b| a.0.total_cmp(&b.0))?;
     Some(WidestInterval { half_width: Some(half_width).filter(|half_width| half_width.is_finite()), workload })
 }
 
-/// The cells that need no more blocks after a look, among them those of which nothing can be told.
+/// Returns the workloads that need no more blocks after an interim analysis, including those that have no interval.
 pub fn look(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
     let enough = |row: &RowNow| row.state.enough || row.state.half_width.is_none();
     row_states(record, trials).into_iter().filter(enough).map(|row| row.workload).collect()
@@ -201,7 +201,7 @@ impl Output {
         }
     }
 
-    /// Prints or writes what a race found.
+    /// Prints or writes the results of a race.
     pub fn emit_choice(&self, choice: &Choice) -> anyhow::Result<()> {
         let text = match self.of_choice()? {
             true => choice_json(choice)?,
@@ -235,18 +235,18 @@ impl Output {
     }
 }
 
-/// Prints what a person reads; what would act on a terminal or hide there is written out. A closed pipe is an error
-/// that [`exit::report`] takes for success.
+/// Prints text for people, and escapes characters that affect a terminal or are invisible there. A closed pipe is an
+/// error that [`exit::report`] treats as success.
 pub fn print(text: &str) -> anyhow::Result<()> {
     print_exactly(&visible::lines(text))
 }
 
-/// Prints what programs read: to the last character, unless a terminal shows it.
+/// Prints text for programs unchanged, but as [`print`] does on a terminal.
 pub fn print_data(text: &str) -> anyhow::Result<()> {
     if std::io::stdout().is_terminal() { print(text) } else { print_exactly(text) }
 }
 
-/// Prints a report as [`print_data`] does. It is never whole in memory unless a terminal shows it.
+/// Prints a report as [`print_data`] does. It is never whole in memory unless standard output is a terminal.
 pub fn print_report(format: &Format, report: &Report<'_>) -> anyhow::Result<()> {
     if std::io::stdout().is_terminal() && !format.binary {
         return print(&format.render(report));
@@ -257,7 +257,7 @@ pub fn print_report(format: &Format, report: &Report<'_>) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Prints what a renderer has made ready, colours and all.
+/// Prints text of a renderer unchanged, with its colors.
 pub fn print_exactly(text: &str) -> anyhow::Result<()> {
     let mut output = std::io::stdout().lock();
     output.write_all(text.as_bytes())?;
@@ -265,10 +265,10 @@ pub fn print_exactly(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The exit code that the trials deserve.
+/// Returns the exit code for the trials.
 pub fn code(trials: &[Trial]) -> u8 {
     let bad = |trial: &&Trial| trial.counts() && matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);
-    // A budget may end before the first one; and nothing may apply to a target.
+    // The budget may end before the first trial, or no workload may apply to a target.
     let none = !trials.iter().any(|trial| trial.counts() && trial.outcome == Outcome::Ok);
     if none || trials.iter().any(|trial| bad(&trial)) { exit::TRIALS } else { exit::DONE }
 }

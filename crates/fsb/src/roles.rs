@@ -1,5 +1,5 @@
-//! The hidden roles of the binary: supervisor, agent, worker, watcher, what a virtual machine and its guest need, and one of
-//! several processes that IOzone's throughput mode measures.
+//! The hidden roles of the binary: supervisor, agent, worker, watcher, the roles of a virtual machine and its guest,
+//! and one of several processes that IOzone's throughput mode measures.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use crate::cli::{iozone, postmark};
 use crate::code;
 use crate::exit;
 
-/// All that workers can do.
+/// All kinds of work that workers can do.
 static WORK: &[Kind] = &[
     Kind::of::<Steps>(),
     #[cfg(feature = "emulations")]
@@ -31,7 +31,7 @@ static WORK: &[Kind] = &[
     Kind::of::<postmark::Runs>(),
 ];
 
-/// Plays the role that the first argument names, if it names one.
+/// Runs the role that the first argument names, if it names one.
 pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
     #[cfg(feature = "vm")]
     if fsb_vm::guest::is_guest(arguments) {
@@ -62,10 +62,10 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
     })
 }
 
-/// `__worker PARENT`: a worker that no supervisor takes along dies with who started it, which may be dead already.
+/// `__worker PARENT`: makes a worker outside a supervisor die with its parent, which may be dead already.
 fn bind(parent: Option<&OsString>) {
     let Some(parent) = parent.and_then(|text| text.to_str()?.parse().ok()) else { return };
-    // Where it is refused, the worker ends when its time is over.
+    // If the kernel refuses, the worker ends when its time is over.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     if rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
         std::process::exit(1);
@@ -75,7 +75,8 @@ fn bind(parent: Option<&OsString>) {
     }
 }
 
-/// `__agent OWNER`: what the undo ledger notes belongs to the front, as the front sees itself.
+/// `__agent OWNER`: runs the agent. The owner of its ledger entries is the coordinator, as the coordinator identifies
+/// itself.
 fn agent_main(arguments: &[OsString]) -> Result<i32, TestbedError> {
     let owner = owner(arguments)?;
     let stream = sandbox::protocol()?;
@@ -87,20 +88,20 @@ fn agent_main(arguments: &[OsString]) -> Result<i32, TestbedError> {
     }
 }
 
-/// The front, as it sees itself.
+/// Parses the identity of the coordinator.
 fn owner(arguments: &[OsString]) -> Result<Owner, TestbedError> {
     let owner = arguments.first().and_then(|text| serde_json::from_str(text.to_str()?).ok());
     owner.ok_or_else(|| TestbedError::request("a process of fsb has no invoking user"))
 }
 
-/// `__vm-agent OWNER`: the agent of a run whose targets live in a virtual machine. It leaves nothing to undo.
+/// `__vm-agent OWNER`: runs the agent of a run whose targets are in a virtual machine. It leaves nothing to undo.
 #[cfg(feature = "vm")]
 fn vm_agent_main() -> Result<i32, TestbedError> {
     let lost = |why: String| TestbedError::machine("the agent lost its runner").tried(why);
     vm::serve(sandbox::protocol()?).map(|()| 0).map_err(lost)
 }
 
-/// PID 1 of a guest, and the child that serves there: what they say goes to the guest's console.
+/// Runs PID 1 of a guest, and the child that serves there. Their messages go to the guest's console.
 #[cfg(feature = "vm")]
 fn guest_main() -> ExitCode {
     match fsb_vm::guest::begin() {
@@ -112,7 +113,7 @@ fn guest_main() -> ExitCode {
     }
 }
 
-/// `__record-child COMMAND`: what becomes the program that is recorded.
+/// `__record-child COMMAND`: becomes the recorded program.
 #[cfg(feature = "traces")]
 fn recorded_child(arguments: &[OsString]) -> ExitCode {
     match fsb_record::child_main(arguments) {
@@ -129,12 +130,12 @@ fn refused(error: &fsb_vm::VmError) -> ExitCode {
     exit::report(&exit::failure(&code::UNABLE, error.to_string()))
 }
 
-/// `__iozone-child PARENT PHASE`: one of several processes that `fsb iozone -t` measures together.
+/// `__iozone-child PARENT PHASE`: runs one of several processes that `fsb iozone -t` measures together.
 #[cfg(feature = "emulations")]
 #[expect(clippy::print_stdout, reason = "what started the process reads the answer")]
 fn iozone_child(arguments: &[OsString]) -> i32 {
     let text = |index: usize| arguments.get(index).and_then(|argument| argument.to_str()).unwrap_or_default();
-    // Files are those of whoever asked root where the parent has them so.
+    // Use the invoking user's privileges for files if the parent does.
     if let Err(error) = text(0).parse().map_or(Ok(()), Caller::adopt_as_in) {
         crate::stderr::say(&format!("error: {error}"));
         return i32::from(exit::MACHINE);

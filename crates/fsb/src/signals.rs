@@ -1,4 +1,4 @@
-//! The signals that end a run early: one table, and one way to catch them for all commands.
+//! The signals that end a run early: one table, and one way for all commands to catch them.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,33 +7,32 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::exit::{self, Failure};
 
-/// The signals that end a run early, with the exit code each stands for.
+/// The signals that end a run early, with their exit codes.
 const ENDING: [(i32, u8); 3] = [(SIGINT, exit::INTERRUPTED), (SIGTERM, exit::TERMINATED), (SIGHUP, exit::HUNG_UP)];
 
-/// What a second signal does.
+/// The effect of a second signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Second {
-    /// The program ends at once: whatever the run holds, the kernel takes away.
+    /// Ends the program at once; the kernel releases everything that the run holds.
     Ends,
-    /// Nothing: the run removes its files, which nothing else would, and then ends.
+    /// Nothing: the run first removes its files, because nothing else would, and then ends.
     Waits,
 }
 
-/// Signals that are caught. All values of a process share one state.
+/// Caught signals. All values in a process share one state.
 #[derive(Debug, Clone)]
 pub struct Signals {
     /// Set by the first signal.
     interrupted: Arc<AtomicBool>,
     /// Its exit code.
     code: Arc<AtomicUsize>,
-    /// Set while nobody looks at the flag: a signal ends the program.
+    /// Set while no code checks the flag: a signal then ends the program.
     ends: Arc<AtomicBool>,
 }
 
 impl Signals {
-    /// From now on a signal sets the flag. Asked again, it answers with the same state, so that no signal is lost in
-    /// between; what a second signal does was decided the first time. A SIGHUP that is ignored, as under nohup, stays
-    /// ignored.
+    /// Makes signals set the flag from now on. Another call returns the same state, so that no signal is lost in
+    /// between; the first call decides the effect of a second signal. An ignored SIGHUP, as under nohup, stays ignored.
     pub fn catch(second: Second) -> anyhow::Result<Signals> {
         static CAUGHT: OnceLock<Signals> = OnceLock::new();
         if let Some(caught) = CAUGHT.get() {
@@ -43,7 +42,7 @@ impl Signals {
         let signals = Signals { interrupted: Arc::default(), code: Arc::default(), ends: Arc::default() };
         for (number, code) in ENDING.into_iter().filter(|(number, _)| *number != SIGHUP || !is_ignored(SIGHUP)) {
             let status = i32::from(code);
-            // Conditions come first: they see what was set before this signal.
+            // Conditions come first: they see the state before this signal.
             signal_hook::flag::register_conditional_shutdown(number, status, Arc::clone(&signals.ends))?;
             if second == Second::Ends {
                 signal_hook::flag::register_conditional_shutdown(number, status, Arc::clone(&signals.interrupted))?;
@@ -54,23 +53,27 @@ impl Signals {
         Ok(CAUGHT.get_or_init(|| signals).clone())
     }
 
-    /// Until they are caught again signals end the program at once. An error where one has come already.
+    /// Makes signals end the program at once, until they are caught again.
+    ///
+    /// # Errors
+    ///
+    /// A signal has come already.
     pub fn let_go(&self) -> anyhow::Result<()> {
         self.ends.store(true, Ordering::SeqCst);
         if self.is_interrupted() { Err(self.failure("interrupted: nothing was begun")) } else { Ok(()) }
     }
 
-    /// Whether a signal has come.
+    /// Returns whether a signal has come.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::SeqCst)
     }
 
-    /// The flag, for those who look at it between two records.
+    /// Returns the flag, for code that checks it between two records.
     pub fn flag(&self) -> &Arc<AtomicBool> {
         &self.interrupted
     }
 
-    /// The exit code of the signal that came.
+    /// Returns the exit code of the signal that came.
     pub fn code(&self) -> u8 {
         match u8::try_from(self.code.load(Ordering::SeqCst)) {
             Ok(code) if code != 0 => code,
@@ -78,7 +81,7 @@ impl Signals {
         }
     }
 
-    /// The end of a run that was interrupted.
+    /// Returns the error of an interrupted run.
     pub fn failure(&self, message: &str) -> anyhow::Error {
         Failure { exit: self.code(), ..Failure::new(&fsb_runner::schedule::INTERRUPTED, message) }.into()
     }

@@ -1,19 +1,19 @@
-//! What the file system of a directory has free, asked before anything is written.
+//! The free space of a directory's file system, checked before anything is written.
 
 use std::path::{Path, PathBuf};
 
 use fsb_model::units::show_bytes;
 
-/// What must lie on a file system at once.
+/// The space that a file system must hold at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Need {
-    /// Bytes, with what the file system notes about them.
+    /// Bytes, with the metadata of the file system about them.
     pub bytes: u64,
     /// Files and directories.
     pub files: u64,
 }
 
-/// What a file system has free for this user.
+/// The space that a file system has free for this user.
 #[derive(Debug, Clone)]
 pub struct Room {
     /// A directory on it.
@@ -26,7 +26,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// That of `path`; nothing where the file system does not say.
+    /// Returns the free space of the file system of `path`; `None` if the file system does not report it.
     pub fn of(path: &Path) -> Option<Room> {
         let free = rustix::fs::statvfs(path).ok()?;
         Some(Room {
@@ -37,22 +37,22 @@ impl Room {
         })
     }
 
-    /// Whether so many bytes fit.
+    /// Returns whether `bytes` bytes fit.
     pub fn holds_bytes(&self, bytes: u64) -> bool {
         bytes <= self.bytes
     }
 
-    /// Whether so many files fit.
+    /// Returns whether `files` files fit.
     pub fn holds_files(&self, files: u64) -> bool {
         !self.limits_files || files <= self.files
     }
 
-    /// Whether all of it fits.
+    /// Returns whether both bytes and files fit.
     pub fn holds(&self, need: Need) -> bool {
         self.holds_bytes(need.bytes) && self.holds_files(need.files)
     }
 
-    /// `needs 3 GiB and 7 files at once, and /srv has 1 GiB free and room for 5 files`.
+    /// Returns text such as `needs 3 GiB and 7 files at once, and /srv has 1 GiB free and room for 5 files`.
     pub fn lacks(&self, need: Need) -> String {
         format!(
             "needs {} and {} files at once, and {} has {} free and room for {} files",

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::columns;
 use crate::message::{self, Message, MessageFormat};
 
-/// Prints a line on standard error, with control characters escaped. Write errors are ignored: the run continues after the
+/// Prints a line on standard error, with control characters escaped. Ignores write errors: the run continues after the
 /// reader closed the stream.
 pub fn say(text: &str) {
     if message::format() == MessageFormat::Json {

@@ -1,7 +1,7 @@
-//! A run directory as it is shown: its trials without what no report tells, and the latencies of a cell merged.
+//! A run directory as reports show it: trials with only the reported data, and the merged latencies of a cell.
 //!
-//! The histograms of all trials, what was asked and what was seen are most of a journal. They are read one line at a
-//! time, and never held together.
+//! Histograms, requested values and observed values are most of a journal. They are read one line at a time and never
+//! held together.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
@@ -20,9 +20,10 @@ const BATCH: usize = 8;
 pub struct Stored {
     /// The record.
     pub record: RunRecord,
-    /// The trials in the order in which they ended. The first one of a cell that has latencies has those of all of them.
+    /// The trials in the order in which they ended. The first trial with latencies of a cell holds those of all its
+    /// trials.
     pub trials: Vec<ShownTrial>,
-    /// What had to be passed over.
+    /// Warnings about skipped data.
     pub warnings: Vec<String>,
 }
 
@@ -66,7 +67,7 @@ pub fn read(path: &Path) -> Result<Stored, StoreError> {
         let warnings = journal.warnings;
         let mut trials = trials.finish();
         let (first, now_replaced) = last_attempts(&trials);
-        // Only a later attempt shows that a trial does not count. That is rare, and takes a second pass.
+        // Only a later attempt shows that a trial does not count. This is rare and takes a second pass.
         if now_replaced != replaced {
             replaced = now_replaced;
             continue;
@@ -85,8 +86,8 @@ pub fn read(path: &Path) -> Result<Stored, StoreError> {
     }
 }
 
-/// Returns the places of two kinds of trials: the first one with values of each cell, and those with values that a later
-/// attempt in the same block replaces.
+/// Returns the indices of two kinds of trials: the first trial with values of each cell, and trials with values that a
+/// later attempt in the same block replaces.
 fn last_attempts(trials: &[ShownTrial]) -> (Vec<usize>, HashSet<usize>) {
     let mut cells: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
     for (place, trial) in trials.iter().enumerate().filter(|(_, trial)| trial.counts()) {
@@ -95,7 +96,7 @@ fn last_attempts(trials: &[ShownTrial]) -> (Vec<usize>, HashSet<usize>) {
     let (mut first, mut replaced) = (Vec::new(), HashSet::new());
     for mut places in cells.into_values() {
         let of = |place: &usize| &trials[*place];
-        // The sort keeps the order of equals: the last one of them is the last one that was made.
+        // The sort keeps the order of equals: the last of them was made last.
         places.sort_by_key(|place| (of(place).block, of(place).attempt, of(place).order));
         let mut first_good = None;
         for block in places.chunk_by(|one, next| of(one).block == of(next).block) {

@@ -1,5 +1,5 @@
-//! The hot loop beside its peers: 4 KiB random reads of one file in the page cache, the same number of operations each,
-//! in interleaved rounds, so that whatever drifts drifts for all of them alike.
+//! The hot loop compared with its peers: 4 KiB random reads of one file in the page cache, the same number of
+//! operations each, in interleaved rounds, so that drift affects all of them alike.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -17,10 +17,10 @@ use crate::peers::BareLoop;
 use crate::summary::Median;
 
 const BLOCK_SIZE: u64 = 4096;
-/// The budget: the engine may take so much longer than the bare loop.
+/// The budget: the least ratio of the bare loop's time to the engine's time.
 const BARE_LOOP_SHARE: f64 = 0.95;
 
-/// What to measure, and where.
+/// Options of the measurements.
 #[derive(Args)]
 pub struct Options {
     /// Leave the other parts out.
@@ -73,10 +73,10 @@ pub enum Part {
     Quiet,
 }
 
-/// What [`verdict`] says of a whole interval below 1.
+/// The verdict for a whole interval below 1.
 pub const MISSED: &str = "-";
 
-/// Of a ratio above 1 where we are better: a tie is one whose interval has 1 in it.
+/// Returns the verdict on a ratio that is above 1 if FSBench is better. If the interval contains 1, it is a tie.
 pub fn verdict(ratio: &Median) -> &'static str {
     match ratio.interval {
         [low, _] if low > 1.0 => "+",
@@ -85,7 +85,7 @@ pub fn verdict(ratio: &Median) -> &'static str {
     }
 }
 
-/// Nanoseconds an operation, of one round.
+/// Nanoseconds per operation in one round.
 struct Round {
     engine: f64,
     bare: f64,
@@ -115,7 +115,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     for number in 0..options.rounds {
         let seed = u64::from(number) + 1;
         let mut round = Round { engine: 0.0, bare: 0.0, fio: None };
-        // Who comes first changes from round to round.
+        // The order changes from round to round.
         for turn in 0..3 {
             match (turn + number) % 3 {
                 0 => round.engine = engine.measure(options.operations)?,

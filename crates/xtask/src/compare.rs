@@ -1,5 +1,6 @@
-//! `fsb compare` with its HTML page beside a NumPy/SciPy script that computes the classic statistics alone, on the same
-//! files, in interleaved rounds; and ten times the files, for the time must grow no faster than they do.
+//! `fsb compare` with its HTML page, compared with a NumPy/SciPy script that computes the classic statistics alone, on
+//! the same files, in interleaved rounds. Also a run with ten times the files, because the time must grow no faster
+//! than their number.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,25 +17,25 @@ use crate::summary::Median;
 const SETS: usize = 4;
 /// Files of each set.
 const FILES: usize = 5;
-/// The page must be there within so many seconds.
+/// The time limit of the page in seconds.
 const SECONDS: f64 = 1.0;
-/// The script may not be nearer than this.
+/// The script must take at least this many times as long.
 const TIMES_FASTER: f64 = 20.0;
-/// Files of a set, in all `SETS` times as many, for the look at growth.
+/// Files of a set for the test of growth. All `SETS` sets together have that many times the number.
 const FEW_AND_MANY: [usize; 2] = [50, 500];
-/// Ten times the files may take so many times as long: some time goes by for any number of files, which helps, and
-/// the caches of the processor hold less of more, which does not.
+/// The limit of the time with ten times the files, as a factor. The constant part of the time makes it lower, and
+/// processor caches that hold a smaller share of more data make it higher.
 const GROWTH: f64 = 12.0;
-/// Rounds of the look at growth.
+/// Rounds of the test of growth.
 const GROWTH_ROUNDS: u32 = 3;
-/// How far a set's rates may lie from those of 2010.
+/// The range of factors on the rates of 2010 in a set.
 const SCALE: std::ops::Range<f64> = 0.8..1.25;
 
-/// Seconds, of one round.
+/// Seconds of one round.
 #[derive(Default)]
 struct Round {
     fsb: f64,
-    /// What the page has of the classic statistics: each operation as a whole, by file size and by record size.
+    /// The classic statistics of the page: each operation as a whole, by file size and by record size.
     script: Option<f64>,
     /// Each operation as a whole.
     whole: Option<f64>,
@@ -60,7 +61,7 @@ pub fn run(directory: &Path, rounds: u32) -> anyhow::Result<()> {
     let mut measured = Vec::new();
     for number in 0..rounds {
         let mut round = Round::default();
-        // Who comes first changes from round to round.
+        // The order changes from round to round.
         for turn in 0..3 {
             match ((turn + number) % 3, python.as_deref()) {
                 (0, _) => round.fsb = timed(&mut compare(&fsb, &sets, &page))?,
@@ -175,14 +176,14 @@ fn make_sets(directory: &Path, files: usize) -> anyhow::Result<Vec<String>> {
     Ok(arguments)
 }
 
-/// The texts of the ten files.
+/// Returns the texts of the ten files.
 fn sources() -> anyhow::Result<Vec<String>> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/iozone-2010");
     let names = (1..=FILES).flat_map(|n| [format!("xfs/xfs{n}.iozone"), format!("ext4/ext4_{n}.iozone")]);
     names.map(|name| fs::read_to_string(data.join(&name)).with_context(|| name.clone())).collect()
 }
 
-/// The same file with other rates. What is no row of the table stays as it is.
+/// Returns the same file with other rates. Lines outside the table stay unchanged.
 fn scaled(text: &str, random: &mut Pcg64Mcg) -> anyhow::Result<String> {
     let mut scaled = String::with_capacity(text.len() + text.len() / 8);
     for line in text.lines() {

@@ -1,5 +1,5 @@
-//! `fsb filebench` beside filebench itself: the same file of its language on the same mounted file system, in pairs whose
-//! order is drawn. Each side makes its files anew, and removes them.
+//! `fsb filebench` compared with filebench itself: the same file of its language on the same mounted file system, in
+//! pairs in random order. Each side creates its files and removes them.
 
 use std::fs;
 use std::path::Path;
@@ -18,14 +18,14 @@ use crate::summary::Median;
 /// Files with filebench's own structure and numbers.
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/filebench/wml");
 const PERSONALITIES: [&str; 3] = ["varmail", "fileserver", "webserver"];
-/// What they are done on.
+/// The file systems of the comparison.
 const TARGETS: [&str; 2] = ["ext4", "xfs"];
-/// Where images in memory are made, and their bytes.
+/// The directory of images in memory, and the bytes of an image.
 const MEMORY: (&str, u64) = ("/dev/shm", 4 << 30);
-/// Seconds of each side: filebench counts whole ones.
+/// Seconds of each side, because filebench counts whole seconds.
 const SECONDS: u32 = 4;
 
-/// Measures and prints; without root or filebench it says that it does not.
+/// Measures and prints. Without root or filebench it prints that it skips this part.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     let here = Command::new("filebench").arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !here {
@@ -64,7 +64,7 @@ fn compare(fsb: &Path, target: &str, name: &str, mount: &Path, scratch: &Path, p
     let script = scratch.join(format!("{name}.f"));
     fs::write(&script, changed(&text, mount)?)?;
     let ours = || rate(Command::new(fsb).arg("filebench").arg(&script));
-    // It needs its shared memory at one address.
+    // filebench needs its shared memory at one address.
     let theirs = || {
         let rate = rate(Command::new("setarch").args(["-R", "filebench", "-f"]).arg(&script))?;
         for left in fs::read_dir(mount)?.flatten().filter(|entry| entry.file_name() != "lost+found") {
@@ -74,7 +74,7 @@ fn compare(fsb: &Path, target: &str, name: &str, mount: &Path, scratch: &Path, p
     };
     let mut luck = Pcg64Mcg::seed_from_u64(name.len() as u64);
     let (mut ratios, mut rates) = (Vec::new(), Vec::new());
-    // Now and then filebench ends well and says nothing of what it did.
+    // Sometimes filebench succeeds without printing a summary.
     let mut lost = 0;
     while ratios.len() < pairs as usize {
         let (ours, theirs) = peers::both(&mut luck, ours, theirs)?;
@@ -93,7 +93,7 @@ fn compare(fsb: &Path, target: &str, name: &str, mount: &Path, scratch: &Path, p
     Ok(())
 }
 
-/// The same file for so many seconds in that directory.
+/// Returns the same file with this run time and directory.
 fn changed(text: &str, directory: &Path) -> anyhow::Result<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut set = |start: &str, line: String| {
@@ -105,7 +105,7 @@ fn changed(text: &str, directory: &Path) -> anyhow::Result<String> {
     Ok(lines.join("\n") + "\n")
 }
 
-/// Operations a second, of the summary that both print; nothing where there is none.
+/// Returns the operations per second from the summary that both tools print, or `None` if there is none.
 fn rate(command: &mut Command) -> anyhow::Result<Option<f64>> {
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("{command:?}"))?;
     let text = String::from_utf8_lossy(&output.stdout);

@@ -1,7 +1,7 @@
-//! A file system on a loop device over an image, mounted where nobody else sees it.
+//! A file system on a loop device over an image, in a private mount namespace.
 //!
-//! The mounts live in a mount namespace of this process, the image is unlinked and the loop device detaches itself:
-//! however this ends, the kernel takes everything back.
+//! The mounts are in a mount namespace of this process, the image is unlinked and the loop device detaches itself. So
+//! the kernel cleans up however the process ends.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,15 +16,15 @@ use crate::peers;
 
 const CHUNK: usize = 1 << 20;
 
-/// From now on nobody else sees what this process mounts.
+/// Moves this process to a private mount namespace, so that its mounts are invisible to other processes.
 pub fn leave_mounts() -> anyhow::Result<()> {
     // SAFETY: only the mount namespace is left, which no memory and no descriptor depends on.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }.context("a mount namespace of our own")?;
     peers::run(Command::new("mount").args(["--make-rprivate", "/"])).map(drop)
 }
 
-/// Mounts a target of `fsb run` on the empty directory, from an image beside it or in `at`, with the commands that an
-/// export has. The image is written from end to end, for a sparse one would be filled against the clock.
+/// Mounts a target of `fsb run` on the empty directory, from an image beside it or in `at`, with the commands of an
+/// export. The image is written completely, because a sparse one would be allocated while the clock runs.
 pub fn mount(target: &str, directory: &Path, at: Option<&Path>, bytes: u64) -> anyhow::Result<()> {
     let target: fsb_model::Target = target.parse()?;
     let spec = target.file_system().context("a file system")?;
@@ -54,12 +54,12 @@ fn make_and_mount(recipe: &fs::Recipe, image: &Path, directory: &Path) -> anyhow
     let device = String::from_utf8(attach.stdout)?.trim().to_owned();
     ensure!(device.starts_with("/dev/loop"), "losetup names no device: '{device}'");
     let mounted = peers::run(command(&recipe.mount).arg(&device).arg(directory));
-    // It is detached when it is unmounted, or now if that failed.
+    // The loop device detaches when it is unmounted, or now if mounting failed.
     peers::run(Command::new("losetup").arg("--detach").arg(&device))?;
     mounted.map(drop)
 }
 
-/// Takes a mount away, lazily: a program that is being killed may still be in there.
+/// Unmounts lazily, because a program that is being killed may still use the mount.
 pub fn unmount(directory: &Path) {
     let _ = Command::new("umount").arg("--lazy").arg(directory).status();
 }

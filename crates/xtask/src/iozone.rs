@@ -51,7 +51,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         let theirs = || rates(Command::new("iozone").args(arguments), &file);
         let mut pairs = Vec::new();
         for pair in 0..PAIRS {
-            // Who comes first changes from pair to pair.
+            // The order changes from pair to pair.
             pairs.push(match pair % 2 {
                 0 => (ours()?, theirs()?),
                 _ => {

@@ -1,5 +1,5 @@
-//! What make cannot say. `cargo run --release -p xtask -- bench` measures the engine and the comparison against their
-//! peers.
+//! Development tasks beyond make. `cargo run --release -p xtask -- bench` compares the engine and `fsb compare` with
+//! their peers.
 
 #![expect(unsafe_code, reason = "an allocator that counts, and calls before exec")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "tasks print their results")]

@@ -1,4 +1,4 @@
-//! Who the engine is measured against: a bare C loop, and fio.
+//! The peers that the engine is compared with: a bare C loop, and fio.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -12,7 +12,7 @@ use serde_json::Value;
 pub struct BareLoop(PathBuf);
 
 impl BareLoop {
-    /// Compiles it into `directory`.
+    /// Compiles the loop into `directory`.
     pub fn compile(directory: &Path) -> anyhow::Result<BareLoop> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/psync_loop.c");
         let program = directory.join("psync_loop");
@@ -22,7 +22,7 @@ impl BareLoop {
         Ok(BareLoop(program))
     }
 
-    /// Nanoseconds an operation.
+    /// Returns nanoseconds per operation.
     pub fn measure(&self, file: &Path, block_size: u64, operations: u64, seed: u64) -> anyhow::Result<f64> {
         let numbers = [block_size, operations, seed].map(|number| number.to_string());
         let output = run(Command::new(&self.0).arg(file).args(numbers))?;
@@ -31,12 +31,12 @@ impl BareLoop {
     }
 }
 
-/// Whether fio is installed.
+/// Returns whether fio is installed.
 pub fn fio_is_here() -> bool {
     Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// Nanoseconds an operation of `fio --ioengine=psync`, from the rate that it reports itself.
+/// Returns nanoseconds per operation of `fio --ioengine=psync`, from the rate that fio reports.
 pub fn fio(file: &Path, block_size: u64, operations: u64, seed: u64) -> anyhow::Result<f64> {
     let mut fio = Command::new("fio");
     fio.args(["--name=bench", "--ioengine=psync", "--invalidate=0", "--rw=randread", "--output-format=json"])
@@ -71,7 +71,7 @@ pub fn both<T>(
     }
 }
 
-/// Runs a command to its end; one that fails is an error with what it said.
+/// Runs a command to its end. If it fails, the error contains its output.
 pub fn run(command: &mut Command) -> anyhow::Result<Output> {
     let output = command.output().with_context(|| format!("cannot run {:?}", command.get_program()))?;
     if !output.status.success() {

@@ -1,5 +1,5 @@
-//! `fsb postmark` beside PostMark itself: the same commands in the same directory, in interleaved pairs. Both make the same
-//! calls on the same files, so what differs is what they do around them.
+//! `fsb postmark` compared with PostMark itself: the same commands in the same directory, in interleaved pairs. Both
+//! make the same calls on the same files, so the difference is the work around the calls.
 
 use std::mem::MaybeUninit;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::bench::{MISSED, Options, verdict};
 use crate::compare::program;
 use crate::summary::Median;
 
-/// What is set beside the location. PostMark counts whole seconds, so the time is that of the whole program.
+/// The settings besides the location. PostMark counts whole seconds, so the time is that of the whole program.
 const SETTINGS: [(&str, &str); 4] = [
     ("as it starts, 1000 files", "set number 1000\nset transactions 20000\n"),
     (
@@ -55,7 +55,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         ours()?;
         theirs()?;
         for pair in 0..pairs {
-            // Who comes first changes from pair to pair.
+            // The order changes from pair to pair.
             let (ours, theirs) = match pair % 2 {
                 0 => (ours()?, theirs()?),
                 _ => {

@@ -1,7 +1,8 @@
-//! Reads after a heavy write beside reads alone, through whole runs: what one trial leaves must not slow the next one.
+//! Compares reads after a heavy write with reads alone, in complete runs. The deferred work of one trial must not slow
+//! the next one.
 //!
-//! The order of cells is drawn anew in every block, so one run holds both: blocks in which the heavy write came before a
-//! read, and blocks in which it had not been yet.
+//! Each block has its own random order of cells, so one run contains both: blocks in which the heavy write came before
+//! a read, and blocks in which it came after.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,17 +15,17 @@ use serde_json::Value;
 use crate::compare::program;
 use crate::summary::Median;
 
-/// Memory is touched first, or whoever comes first would pay for that in a virtual machine. The heavy workload creates
-/// thousands of files, nothing of it durable: all of it is left for later.
+/// The plan. fsb touches the memory of a virtual machine first. Otherwise the first workload would pay for that. The
+/// heavy workload creates thousands of files without syncing them, so it leaves all its writes as deferred work.
 const PLAN: &str = "size = '512M'\n[repetition]\nstretch = '200ms'\n\
     [[workload]]\nname = 'create'\nfiles = 8000\nfile_size = '4K'\ndurability = 'none'\nlabel = 'heavy'\n\
     [[workload]]\nname = 'read'\nfile_size = '64M'\nblock_size = '1M'\ncache = 'cold'\nlabel = 'read, cold'\n\
     [[workload]]\nname = 'read'\nfile_size = '64M'\nblock_size = '1M'\ncache = 'warm'\nlabel = 'read, warm'\n";
 const TARGETS: [&str; 3] = ["ext4", "xfs", "btrfs"];
-/// About half of the blocks are of each kind.
+/// The number of blocks per round. About half of the blocks are of each kind.
 const BLOCKS_A_PAIR: u32 = 2;
 
-/// Measures and prints; without root it says that it does not.
+/// Measures and prints. Without root it prints that it skips this part.
 pub fn run(directory: &Path, rounds: u32) -> anyhow::Result<()> {
     if !rustix::process::geteuid().is_root() {
         println!("\nreads after a heavy write: left out, for file systems are made by root only");
@@ -43,7 +44,7 @@ pub fn run(directory: &Path, rounds: u32) -> anyhow::Result<()> {
         .args(["run", "plan.toml", "--blocks", &blocks, "--seed", "1", "--out", "run", "--quiet", "-o", "run.csv"])
         .args(TARGETS)
         .status()?;
-    // 4: some trials failed, and the others are there.
+    // 4: some trials failed, and the results of the others exist.
     ensure!(matches!(status.code(), Some(0 | 4)), "fsb run failed: {status}");
     let trials = fs::read_to_string(directory.path().join("run/trials.jsonl"))?;
     let trials: Vec<Value> = trials.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
@@ -60,7 +61,8 @@ pub fn run(directory: &Path, rounds: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Rates of reads by target and workload, in run order: before the heavy write of their block, and after it.
+/// Returns the rates of reads by target and workload, in run order: before the heavy write of their block, and after
+/// it.
 fn rates(trials: &[Value]) -> BTreeMap<(String, String), [Vec<f64>; 2]> {
     let text = |trial: &Value, key: &str| trial[key].as_str().unwrap_or_default().to_owned();
     let mut heavy: BTreeMap<(u64, String), bool> = BTreeMap::new();

@@ -12,7 +12,7 @@ pub struct Median {
 }
 
 impl Median {
-    /// Of at least one value.
+    /// Returns the median of at least one value.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Median {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -23,8 +23,9 @@ impl Median {
     }
 }
 
-/// How many of the smallest and of the largest values may be left out. The interval between the r-th value from either
-/// end encloses the median with probability 1 − 2·P(X ≤ r−1), X binomial with n and ½; the largest r is looked for.
+/// Returns the number of the smallest and of the largest values that may be left out. The interval between the r-th
+/// value from either end encloses the median with probability 1 − 2·P(X ≤ r−1), X binomial with n and ½. The function
+/// returns the largest such r.
 fn values_outside(n: usize) -> usize {
     let mut probability = 0.5f64.powi(n as i32);
     let mut below = probability;

@@ -29,8 +29,8 @@ const LATENCY_MAX: MetricKind = MetricKind {
     about: "The longest time of one operation.",
 };
 
-/// The tests on one large file, in the order of the columns. `update` is what bonnie++ calls rewrite: it reads each
-/// block, changes it and writes it back, which is not what IOzone calls so.
+/// The tests on one large file, in the order of the columns. `update` is the test that bonnie++ calls rewrite: it reads
+/// each block, changes it and writes it back. IOzone's rewrite is another operation.
 static LARGE: [(&str, MetricKind); 6] = [
     ("write_char", THROUGHPUT),
     ("write", THROUGHPUT),
@@ -85,7 +85,7 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     })
 }
 
-/// The version of the format and that of the program, if this is a line of CSV.
+/// Returns the version of the format and that of the program, if this is a line of CSV.
 fn versions(line: &[u8]) -> Option<(&str, &str)> {
     let mut fields = line.splitn(3, |byte| *byte == b',');
     let version = |field: &'_ [u8]| {
@@ -98,7 +98,7 @@ fn versions(line: &[u8]) -> Option<(&str, &str)> {
     (version(format) && version(program)).then(|| Some((text(format)?, text(program)?))).flatten()
 }
 
-/// A line of CSV while it is taken apart.
+/// A line of CSV while the reader splits it.
 struct Fields {
     fields: csv::StringRecord,
     /// The columns of the first rate of a large file and of many files.
@@ -108,7 +108,7 @@ struct Fields {
     draft: Draft,
 }
 
-/// The columns of a line, or what is wrong with it.
+/// Splits a line into its columns, or returns the problem with it.
 fn fields(line: &Line) -> Result<Fields, String> {
     let text = line.bytes.trim_ascii_start();
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text);
@@ -116,7 +116,7 @@ fn fields(line: &Line) -> Result<Fields, String> {
     if !reader.read_record(&mut fields).map_err(|error| error.to_string())? {
         return Err("no columns".to_owned());
     }
-    // Since format 1.98 two columns say how seeks were made.
+    // Since format 1.98, two columns state how seeks were made.
     let large = if &fields[0] < "1.98" { 7 } else { 9 };
     let mut small = large + 2 * LARGE.len() + BETWEEN;
     let mut expected = small + 2 * SMALL.len() + LARGE.len() + SMALL.len();
@@ -181,7 +181,8 @@ impl Fields {
         Ok(())
     }
 
-    /// The number of a column; pluses mean that the test was too fast. Absent where the column is empty: not run.
+    /// Returns the number of a column. Pluses mean that the test was too fast. Returns `None` if the column is empty,
+    /// because the test did not run.
     fn number(&mut self, column: usize) -> Option<Result<f64, GapReason>> {
         let text = self.fields.get(column).filter(|text| !text.is_empty())?;
         if text.bytes().all(|byte| byte == b'+') {
@@ -197,7 +198,7 @@ impl Fields {
         }
     }
 
-    /// `2593us`, `1547ms`, `3s`.
+    /// Parses `2593us`, `1547ms`, `3s`.
     fn time(&mut self, column: usize) -> Option<(f64, &'static str)> {
         let text = self.fields.get(column).filter(|text| !text.is_empty())?;
         let units = [("us", 1e6), ("ms", 1e3), ("s", 1.0)];
@@ -216,7 +217,7 @@ impl Fields {
     }
 }
 
-/// `600M`: bytes of the large file.
+/// Parses the bytes of the large file, such as `600M`.
 fn bytes(text: &str) -> Option<u64> {
     let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
     let (number, shift) = units.into_iter().find_map(|(unit, shift)| {

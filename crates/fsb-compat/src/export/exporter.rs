@@ -1,4 +1,4 @@
-//! What the registry knows of a tool that plans can be written for.
+//! The registry entry of a tool that plans can be exported to, and the exported files.
 
 use crate::export::request::Request;
 
@@ -12,14 +12,14 @@ pub struct Exporter {
     pub export: fn(&Request) -> Export,
 }
 
-/// A plan in another tool's words.
+/// A plan in the format of another tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
-    /// The files, with names that need no directory.
+    /// The files. Their names hold no directory.
     pub files: Vec<ExportFile>,
-    /// How many rows are in them.
+    /// The number of cases in the files.
     pub rows: usize,
-    /// The labels of rows that the tool cannot do, each with the reason.
+    /// The labels of the cases that the tool cannot run, each with the reason.
     pub left_out: Vec<(String, String)>,
 }
 
@@ -27,8 +27,8 @@ pub struct Export {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportFile {
     pub name: String,
-    /// What it holds.
+    /// The content.
     pub text: String,
-    /// Somebody runs it.
+    /// The file is a script that the user runs.
     pub is_program: bool,
 }

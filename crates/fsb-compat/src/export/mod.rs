@@ -1,8 +1,8 @@
-//! Plans for other tools: what is needed to do with them what a plan does.
+//! Plans for other tools: the files that make another tool run the cases of a plan.
 //!
-//! An [`Exporter`] is a member of [`EXPORTERS`]: it turns a [`Request`] into the tool's own files and says which rows the tool
-//! cannot do, and why. A new one is a file in the tool's folder and a line here. The script that makes, mounts and undoes
-//! targets is the same for all of them.
+//! An [`Exporter`] is a member of [`EXPORTERS`]. It turns a [`Request`] into the tool's own files and names the cases
+//! that the tool cannot run, with the reasons. A new exporter is a file in the tool's folder and a line here. All
+//! exporters share the script that creates, mounts and removes targets.
 
 pub(crate) mod exporter;
 pub(crate) mod request;

@@ -1,4 +1,4 @@
-//! What another tool is asked to do: the rows of a plan, and the targets that they are done on.
+//! The input of an exporter: the cases of a plan, and the targets that they run on.
 
 use fsb_model::WorkloadSpec;
 
@@ -7,15 +7,15 @@ use fsb_model::WorkloadSpec;
 pub struct Request {
     /// The plan's name, of characters that file names may have.
     pub name: String,
-    /// Who wrote it: `fsb 0.1.0`.
+    /// The program that wrote the plan: `fsb 0.1.0`.
     pub author: String,
-    /// Decides orders and data.
+    /// The seed of orders and data.
     pub seed: u64,
-    /// How many units of each row are done, where they fit.
+    /// The number of units of each case, reduced if they do not fit on the target.
     pub units: u64,
     /// Bytes that each target may be filled with.
     pub space: u64,
-    /// Where images are made.
+    /// The directory of the images.
     pub dir: String,
     /// In the plan's order.
     pub rows: Vec<Row>,
@@ -23,13 +23,13 @@ pub struct Request {
     pub targets: Vec<TargetRecipe>,
 }
 
-/// A row of a plan's table.
+/// A case of a plan.
 #[derive(Debug, Clone)]
 pub struct Row {
     /// Its name: `write 1M, durable`.
     pub label: String,
     pub whole: Piece,
-    /// What it is measured in, where that is not the whole.
+    /// The unit that fsb measures the case in; `None` if fsb measures the whole.
     pub unit: Option<UnitPiece>,
 }
 
@@ -43,7 +43,7 @@ pub struct Piece {
     pub space: u64,
 }
 
-/// The fixed piece of work that a row is measured in.
+/// The fixed piece of work that fsb measures a case in.
 #[derive(Debug, Clone)]
 pub struct UnitPiece {
     /// The work.
@@ -52,10 +52,10 @@ pub struct UnitPiece {
     pub own_files: bool,
 }
 
-/// How a target is made and mounted.
+/// A target, and the commands that create and mount it.
 #[derive(Debug, Clone)]
 pub struct TargetRecipe {
-    /// What the user calls it.
+    /// The user's name of the target.
     pub name: String,
     pub made: Made,
 }
@@ -65,22 +65,22 @@ pub struct TargetRecipe {
 pub enum Made {
     /// A directory as it is.
     Directory(String),
-    /// A file system; its commands end before the device, and before device and mount point.
+    /// A file system. `mkfs` lacks only the device, `mount` only the device and the mount point.
     FileSystem {
-        /// Makes it; empty where it needs no making.
+        /// The command that creates it; empty if it needs none.
         mkfs: Vec<String>,
         mount: Vec<String>,
-        /// Where it lives.
+        /// The device of the file system.
         source: Source,
     },
-    /// It cannot be made by hand, for this reason.
+    /// The script cannot create it, for this reason.
     LeftOut(String),
 }
 
-/// Where a file system lives.
+/// The device of a file system.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// A loop device over an image of so many bytes, in memory or on the disk.
+    /// A loop device over an image, in memory or on the disk.
     Image {
         /// Bytes of the image.
         bytes: u64,
@@ -88,28 +88,28 @@ pub enum Source {
     },
     /// A block device.
     Device(String),
-    /// Nothing but this word, which stands where a device would.
+    /// No device: the word that replaces it in the commands.
     Word(String),
 }
 
 impl Piece {
-    /// A parameter that is a number; 0 where there is none.
+    /// Returns a parameter as a number, or 0 if it has no such value.
     pub(crate) fn number(&self, key: &str) -> u64 {
         self.workload.params.get(key).and_then(serde_json::Value::as_u64).unwrap_or(0)
     }
 
-    /// A parameter that is a word; empty where there is none.
+    /// Returns a parameter as a word, or an empty text if it has no such value.
     pub(crate) fn word(&self, key: &str) -> &str {
         self.workload.params.get(key).and_then(serde_json::Value::as_str).unwrap_or("")
     }
 
-    /// A parameter that is true.
+    /// Returns whether a parameter is true.
     pub(crate) fn flag(&self, key: &str) -> bool {
         self.workload.params.get(key).and_then(serde_json::Value::as_bool).unwrap_or(false)
     }
 }
 
-/// Words that file names, sections and functions of a shell may be made of.
+/// Replaces the characters that file names, sections and shell functions cannot contain.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::new();
     for c in text.chars() {

@@ -1,29 +1,30 @@
-//! The shell script that makes each target, does the rows on it and leaves nothing behind, with the commands that fsb uses.
+//! The shell script that creates each target, runs the cases on it and removes it, with the commands that fsb uses.
 
 use fsb_model::shell;
 
 use crate::export::request::{Made, Request, Source, TargetRecipe, plain};
 
-/// A row as the script meets it.
+/// A case as a step of the script.
 pub(crate) struct Step {
-    /// The name that the tool knows it by; of characters that a shell leaves alone.
+    /// The name that the tool knows it by, of characters that a shell does not interpret.
     pub name: String,
-    /// Nothing of its files may lie in memory when it begins.
+    /// Its files must not be cached when it begins.
     pub cold: bool,
-    /// Its files are there before it begins.
+    /// Its files exist before it begins.
     pub prepared: bool,
-    /// What it writes is on the device when it ends.
+    /// Its data must be on the device when it ends.
     pub durable: bool,
 }
 
-/// What the script needs of the tool.
+/// The parts of the script that depend on the tool.
 pub(crate) struct Tool {
     pub program: &'static str,
-    /// The body of a function that makes the files of the row `$1` in the directory `$1.files` of the working directory.
+    /// The body of a function that creates the files of the case `$1` in the directory `$1.files` of the working
+    /// directory.
     pub prepare: String,
-    /// The body of a function that does the row `$1` there and writes its result to the file `$2`.
+    /// The body of a function that runs the case `$1` there and writes its result to the file `$2`.
     pub measure: String,
-    /// How results are compared afterwards, without the paths.
+    /// The hint that names the command to compare results with, with placeholders for the paths.
     pub compare: &'static str,
 }
 
@@ -144,7 +145,7 @@ done
     )
 }
 
-/// A function that makes a target ready, does its rows and undoes it.
+/// Returns the function that creates and mounts a target, runs its cases and removes it.
 fn function(number: usize, target: &TargetRecipe) -> String {
     let name = plain(&target.name);
     let function = format!("target_{number}");

@@ -1,6 +1,6 @@
 //! Published times of copying and deleting files (Fedorchuk 2008).
 
-/// Its title, and what a reader must know.
+/// The title of the table, and the facts that a reader must know.
 pub const TITLE: (&str, &str) = (
     "Beside the published results (Fedorchuk 2008)",
     "Minutes and seconds. The published times are single runs with the author's own files on disks of 2008, on a \
@@ -19,7 +19,7 @@ pub struct PublishedTime {
     pub seconds: f64,
 }
 
-/// All times, in the order of the table.
+/// Returns all times, in the order of the table.
 pub fn published() -> Vec<PublishedTime> {
     let mut reader = csv::Reader::from_reader(include_str!("published.csv").as_bytes());
     let head = reader.headers().cloned().unwrap_or_default();
@@ -36,7 +36,7 @@ pub fn published() -> Vec<PublishedTime> {
     times
 }
 
-/// `04:37`.
+/// Parses `04:37`.
 fn seconds(text: &str) -> Option<f64> {
     let (minutes, seconds) = text.split_once(':')?;
     Some(f64::from(minutes.parse::<u32>().ok()? * 60 + seconds.parse::<u32>().ok()?))

@@ -1,27 +1,28 @@
-//! What filebench 1.5 prints: lines with the seconds since the start, the breakdown by operation, and the summary.
+//! The text that filebench 1.5 prints: lines with the seconds since the start, the breakdown by operation, and the
+//! summary.
 
 use std::fmt::Write;
 
-/// What one flow operation of all threads did.
+/// The result of one flow operation over all threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// As the file names it.
+    /// The name in the file.
     pub name: String,
-    /// How often it was done.
+    /// The number of times that it ran.
     pub operations: u64,
     /// Bytes that it moved.
     pub bytes: u64,
-    /// Seconds of one, in the mean.
+    /// Mean seconds of one.
     pub mean: f64,
     /// Seconds of the shortest one.
     pub least: f64,
     /// Seconds of the longest one.
     pub most: f64,
-    /// What it is to the summary.
+    /// The class that the summary counts it in.
     pub kind: Kind,
 }
 
-/// What the summary counts an operation as.
+/// The class of an operation in the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It reads data.
@@ -35,7 +36,7 @@ pub enum Kind {
 /// filebench's megabyte.
 const MEGABYTE: f64 = 1024.0 * 1024.0;
 
-/// What stands before everything else.
+/// Returns the banner, which precedes everything else.
 pub fn banner(program: &str) -> String {
     format!(
         "Filebench Version 1.5 ({program})\n\
@@ -43,13 +44,13 @@ pub fn banner(program: &str) -> String {
     )
 }
 
-/// A line with the seconds since the start in front.
+/// Returns a line with the seconds since the start in front.
 pub fn moment(seconds: f64, message: &str) -> String {
     format!("{seconds:.3}: {message}\n")
 }
 
-/// The breakdown and the summary of a run that took so long; `at` is the moment at which it is printed. Operations
-/// stand in the opposite order of their file, as filebench has it.
+/// Returns the breakdown and the summary of a run of `seconds`, printed at the moment `at`. Operations are in the
+/// reverse order of their file, as in filebench.
 pub fn results(at: f64, seconds: f64, lines: &[Line]) -> String {
     let mut text = moment(at, "Per-Operation Breakdown");
     let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
@@ -109,7 +110,7 @@ deletefile1          26727ops     5345ops/s   0.0mb/s    0.134ms/op [0.007ms - 1
         assert_eq!(text, expected);
     }
 
-    /// What we print is read as what filebench prints.
+    /// The reader accepts our output as output of filebench.
     #[test]
     fn the_results_are_read_again() {
         let text = banner("fsb 1")

@@ -73,7 +73,7 @@ impl Summary {
         Ok(())
     }
 
-    /// `347339 ops 69457.673 ops/s 10685/10688 rd/wr 259.8mb/s 0.228ms/op`.
+    /// Reads `347339 ops 69457.673 ops/s 10685/10688 rd/wr 259.8mb/s 0.228ms/op`.
     fn total(&mut self, line: &Line, numbers: &str) -> Result<(), ReadError> {
         let words: Vec<&str> = numbers.split_whitespace().collect();
         let rates = words.windows(2).find(|pair| pair[1] == "ops/s").map(|pair| pair[0]);
@@ -91,7 +91,7 @@ impl Summary {
         Ok(())
     }
 
-    /// `readfile4  26711ops  5341ops/s  87.8mb/s  0.043ms/op [0.001ms - 5.322ms]`.
+    /// Reads `readfile4  26711ops  5341ops/s  87.8mb/s  0.043ms/op [0.001ms - 5.322ms]`.
     fn operation(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
         let mut words = text.split_whitespace();
         let name = words.next().unwrap_or_default().to_owned();
@@ -103,7 +103,7 @@ impl Summary {
         }
         let [Some(rates), Some(moved), Some(mean)] = [rates, moved, mean] else { return self.odd(line) };
         self.add(line, &name, &OPERATION_RATE, "ops/s", rates, 1.0)?;
-        // Opening and deleting move no bytes, so that a zero here is no missing value.
+        // Opening and deleting move no bytes, so a zero here is not a missing value.
         if fixed(moved, DIGITS).is_none_or(|number| number.value > 0.0) {
             self.add(line, &name, &THROUGHPUT, "mb/s", moved, MEGABYTE)?;
         }
@@ -141,7 +141,7 @@ impl Summary {
 /// filebench's megabyte in bytes.
 const MEGABYTE: f64 = 1024.0 * 1024.0;
 
-/// A millisecond, as what a number of them is divided by.
+/// Milliseconds in a second.
 const SECOND: f64 = 1000.0;
 
 /// Digits after the point, by version and column.

@@ -1,5 +1,5 @@
-//! The shape of fio's JSON, as far as it is read. Numbers and tables stay text until they are used: where a number stands
-//! in the document tells its line, and tables that nobody asks for take no memory.
+//! The shape of fio's JSON, as far as it is read. Numbers and tables stay text until they are used: the position of a
+//! number in the document gives its line, and unused tables take no memory.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde_json::Deserializer;
 use serde_json::value::{RawValue, Value};
 
-/// What every document starts with.
+/// The first key of every document.
 pub(super) const FIRST_KEY: &str = "\"fio version\"";
 
 /// `global options` and `job options`: texts by name.
@@ -21,7 +21,7 @@ const MOST_JOBS: usize = 10_000;
 /// The longest table. The counts of one direction in json+ are some 40 kB.
 const LONGEST_TABLE: usize = 1 << 20;
 
-/// A table, or an empty one if it is none, or longer than any that fio prints.
+/// Parses a table. Returns an empty one if the text is not a table, or is longer than any table of fio.
 pub(super) fn table<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
     let text = raw.map(RawValue::get).filter(|text| text.len() <= LONGEST_TABLE);
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
@@ -38,19 +38,19 @@ pub(super) struct Document<'a> {
     pub timestamp_ms: Option<i64>,
     #[serde(borrow, default)]
     pub jobs: Jobs<'a>,
-    /// In the place of `jobs` where the jobs ran on other hosts.
+    /// Replaces `jobs` if the jobs ran on other hosts.
     #[serde(borrow, default)]
     pub client_stats: Jobs<'a>,
 }
 
 impl<'a> Document<'a> {
-    /// Every job, wherever it ran. The sum over all hosts repeats them and is left out.
+    /// Returns every job, on all hosts. The sum over all hosts repeats them and is left out.
     pub fn all(&self) -> impl Iterator<Item = &Job<'a>> {
         self.jobs.0.iter().chain(&self.client_stats.0).filter(|job| job.jobname != "All clients")
     }
 }
 
-/// Jobs, of which there is a limit.
+/// A limited number of jobs.
 #[derive(Default)]
 pub(super) struct Jobs<'a>(pub Vec<Job<'a>>);
 
@@ -143,8 +143,8 @@ pub(super) struct Times<'a> {
     pub bins: Option<&'a RawValue>,
 }
 
-/// Where the documents in a text start. None holds another, so each ends before the next: that keeps the work linear
-/// whatever the text is.
+/// Returns the offsets at which documents start. No document holds another, so each ends before the next. That keeps
+/// the work linear for any text.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let keys = text.match_indices(FIRST_KEY).map(|(key, _)| key);
     keys.filter_map(|key| {
@@ -154,7 +154,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     .collect()
 }
 
-/// The document that a text starts with, and what is wrong with it.
+/// Parses the document that a text starts with. Returns the intact part and the error if the document is damaged.
 pub(super) fn document(text: &str) -> (Document<'_>, Option<serde_json::Error>) {
     match next(text, 0) {
         Ok((document, _)) => (document, None),
@@ -162,7 +162,7 @@ pub(super) fn document(text: &str) -> (Document<'_>, Option<serde_json::Error>) 
     }
 }
 
-/// A value that starts at an offset, and where it ends.
+/// Parses a value that starts at an offset. Returns it with the offset of its end.
 fn next<'a, T: Deserialize<'a>>(text: &'a str, from: usize) -> serde_json::Result<(T, usize)> {
     let mut values = Deserializer::from_str(&text[from..]).into_iter::<T>();
     match values.next() {
@@ -171,7 +171,7 @@ fn next<'a, T: Deserialize<'a>>(text: &'a str, from: usize) -> serde_json::Resul
     }
 }
 
-/// What is whole of a document that is not: its jobs before the damage.
+/// Returns the intact part of a damaged document: its jobs before the damage.
 fn partial(text: &str) -> Document<'_> {
     let after = |key: &str| {
         let at = text.find(key)? + key.len();

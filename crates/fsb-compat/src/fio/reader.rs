@@ -1,4 +1,4 @@
-//! From fio's documents to runs.
+//! Converts fio's documents to runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Read};
@@ -26,7 +26,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// The most documents in a text.
 const MOST_DOCUMENTS: usize = 1000;
 
-/// The executions in an input, each with at least one value.
+/// Reads the executions in an input, each with at least one value.
 pub(super) fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     let mut bytes = Vec::new();
     input.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
@@ -80,20 +80,20 @@ fn no_document(bytes: &[u8]) -> String {
     format!("{form}; run fio with --output-format=json (or json+) and --output=FILE")
 }
 
-/// Whether a report was printed while the run of the next one was going on (`--status-interval`): then it is part of
-/// that run, not another one.
+/// Returns whether a report was printed during the run of the next one (`--status-interval`). Then it is part of that
+/// run.
 fn is_snapshot(document: &Document, next: &Document) -> bool {
     let elapsed = next.all().filter_map(|job| job.elapsed).max();
     match (document.timestamp_ms, next.timestamp_ms, elapsed) {
         (Some(printed), Some(end), Some(seconds)) => {
-            // Seconds are rounded up, so this is the last moment at which it can have begun.
+            // Seconds are rounded up, so this is the latest moment at which the run can have begun.
             end.saturating_sub(seconds.saturating_sub(1).saturating_mul(1000)) <= printed
         }
         _ => false,
     }
 }
 
-/// What fio said before its JSON that casts a doubt on it.
+/// Adds remarks for fio's messages before the JSON, which cast doubt on the results.
 fn complaints(before: &str, offset: usize, lines: &LineIndex, draft: &mut Draft) {
     let mut at = offset;
     for line in before.split_inclusive('\n') {
@@ -148,7 +148,7 @@ fn keep(one: Measured, lines: &LineIndex, draft: &mut Draft) -> Result<(), ReadE
     Ok(())
 }
 
-/// Where the lines of a text start.
+/// The offsets of the line ends in a text.
 struct LineIndex(Vec<usize>);
 
 impl LineIndex {
@@ -156,7 +156,7 @@ impl LineIndex {
         LineIndex(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect())
     }
 
-    /// The line of an offset, from 1.
+    /// Returns the line of an offset, from 1.
     fn line(&self, offset: usize) -> u32 {
         (self.0.partition_point(|end| *end < offset) + 1).min(u32::MAX as usize) as u32
     }
@@ -165,7 +165,7 @@ impl LineIndex {
 /// One direction of a job, all its processes together.
 #[derive(Debug)]
 struct Measured {
-    /// The job's name; with a number where a later group has it again.
+    /// The job's name, with a number if a later group repeats it.
     pub workload: String,
     pub operation: &'static str,
     pub file_size: Option<u64>,
@@ -181,7 +181,7 @@ struct Measured {
 /// The key that processes with the same work share: workload, operation and sizes.
 type Key = (String, &'static str, Option<u64>, Option<u64>);
 
-/// The directions in which jobs did something, or were to. `complain` gets each value that cannot be read as a number.
+/// Returns the directions in which jobs worked or were to work. `complain` gets each value that is not a number.
 fn measured(document: &Document, text: &str, mut complain: impl FnMut(usize, String)) -> Vec<Measured> {
     let mut found: Vec<Measured> = Vec::new();
     let mut index: HashMap<Key, usize> = HashMap::new();
@@ -272,7 +272,7 @@ fn one(direction: &Direction, text: &str, complain: &mut impl FnMut(usize, Strin
 }
 
 impl Measured {
-    /// Adds a process that did the same at the same time: rates add up.
+    /// Adds a process that did the same work at the same time: rates add up.
     fn merge(&mut self, other: Measured) {
         let add = |a: Found, b: Found| Found { value: a.value + b.value, ..a };
         self.bandwidth = match (self.bandwidth, other.bandwidth) {
@@ -323,7 +323,7 @@ struct Latency {
 }
 
 impl Latency {
-    /// The times of a direction. `number` reads a number of the document.
+    /// Returns the times of a direction. `number` reads a number of the document.
     pub fn of<'a>(direction: &Direction<'a>, number: impl Fn(&'a RawValue) -> Option<Found>) -> Self {
         let nanoseconds = direction.clat_ns.is_some() || direction.lat_ns.is_some();
         let (completion, total, found_unit, a_second) = if nanoseconds {
@@ -341,7 +341,7 @@ impl Latency {
             let same = |key: &str| key.parse::<f64>().is_ok_and(|found| (found - percent).abs() < 1e-6);
             printed.iter().find(|(key, _)| same(key)).and_then(|(_, raw)| seconds(raw))
         });
-        // Before 3.0 the counts stood beside constants of the format, by numbers of bins instead of times.
+        // Before 3.0 the counts had bin numbers instead of times as keys, beside constants of the format.
         let bins: BTreeMap<String, u64> = table(kept.filter(|_| nanoseconds).and_then(|times| times.bins));
         let bins = bins.into_iter().filter_map(|(time, count)| Some((time.parse().ok()?, count)));
         Latency {
@@ -354,8 +354,8 @@ impl Latency {
         }
     }
 
-    /// Adds another process that did the same at the same time. Means are weighted; percentiles come from the counts, or
-    /// are lost where there are none.
+    /// Adds another process that did the same work at the same time. Means are weighted. Percentiles come from the
+    /// counts, or are lost if there are none.
     pub fn merge(&mut self, other: Latency) {
         let (mine, theirs) = (self.count as f64, other.count as f64);
         let weigh = |a: Option<Found>, b: Option<Found>| match (a, b) {
@@ -382,7 +382,7 @@ impl Latency {
     }
 }
 
-/// The time in whose bin the given share of all is reached, as fio takes it.
+/// Returns the time of the bin that reaches the given share of all operations, as fio computes it.
 fn quantile(bins: &BTreeMap<u64, u64>, share: f64) -> Option<f64> {
     let all: f64 = bins.values().map(|count| *count as f64).sum();
     let mut sum = 0.0;
@@ -394,7 +394,8 @@ fn quantile(bins: &BTreeMap<u64, u64>, share: f64) -> Option<f64> {
 }
 
 impl Latency {
-    /// The values to keep: a metric each. A percentile needs a hundred values beyond it to be one.
+    /// Returns the values to keep, one per metric. A percentile is kept only if at least a hundred operations are
+    /// beyond it.
     pub fn values(&self) -> impl Iterator<Item = (&'static MetricKind, Found)> {
         let means = [(&LATENCY_MEAN, self.mean), (&TOTAL_LATENCY_MEAN, self.total)];
         let enough = |percent: f64| (100.0 - percent) * self.count as f64 >= 100.0 * 100.0 * (1.0 - 1e-9);
@@ -432,12 +433,12 @@ impl<'a> Merged<'a> {
         find(self.job).or_else(|| find(self.global))
     }
 
-    /// The value of `rw`, which is `read` where nothing is said.
+    /// Returns the value of `rw`, which is `read` by default.
     fn rw(&self) -> &'a str {
         self.get(&["rw", "readwrite"]).unwrap_or("read").split(':').next().unwrap_or("read")
     }
 
-    /// The name of a direction.
+    /// Returns the name of a direction.
     pub fn operation(&self, way: Way) -> &'static str {
         let random = self.rw().starts_with("rand");
         match (way, random) {
@@ -452,7 +453,7 @@ impl<'a> Merged<'a> {
         }
     }
 
-    /// Whether the job was to do that at all.
+    /// Returns whether the job was to work in that direction at all.
     pub(crate) fn asks_for(&self, way: Way) -> bool {
         let rw = self.rw();
         let both = matches!(rw, "rw" | "readwrite" | "randrw");
@@ -464,7 +465,7 @@ impl<'a> Merged<'a> {
         }
     }
 
-    /// Bytes of a file, where the options say so.
+    /// Returns the bytes of a file, if the options give them.
     pub fn file_size(&self) -> Option<u64> {
         if let Some(size) = self.get(&["filesize"]) {
             return self.bytes(size);
@@ -473,7 +474,7 @@ impl<'a> Merged<'a> {
         Some(self.bytes(self.get(&["size"])?)? / files)
     }
 
-    /// Bytes of a call in a direction, where there is one size: 4 KiB where nothing is said.
+    /// Returns the bytes of a call in a direction, if there is one size: 4 KiB by default.
     pub fn record_size(&self, way: Way) -> Option<u64> {
         if self.get(&["bsrange", "blocksize_range", "bssplit", "bs_unaligned"]).is_some() || way == Way::Sync {
             return None;
@@ -490,8 +491,8 @@ impl<'a> Merged<'a> {
         self.bytes(sizes.get(at).or(sizes.last())?)
     }
 
-    /// A size as fio reads it: `k` is 1024 unless `kb_base` says otherwise. What `ki` means has changed between versions
-    /// and settings, so that it is not read.
+    /// Parses a size as fio does: `k` is 1024 unless `kb_base` says otherwise. The meaning of `ki` depends on versions
+    /// and settings, so it is not parsed.
     fn bytes(&self, text: &str) -> Option<u64> {
         let text = text.trim().to_ascii_lowercase();
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

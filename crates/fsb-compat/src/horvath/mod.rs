@@ -1,6 +1,6 @@
 //! Published rates of IOzone's operations on ReiserFS, ext3, JFS and XFS (Horváth 2006).
 
-/// Its title, and what a reader must know.
+/// The title of the table, and the facts that a reader must know.
 pub const TITLE: (&str, &str) = (
     "Beside the published results (Horváth 2006, 4 GiB in records of 128 KiB)",
     "Bytes a second; a published megabyte is read as 1,048,576 bytes. The published values are single runs of IOzone \
@@ -29,7 +29,7 @@ const OPERATIONS: [(&str, &str); 6] = [
     ("random write", "random-write"),
 ];
 
-/// All rates, in the order of the table.
+/// Returns all rates, in the order of the table.
 pub fn published() -> Vec<PublishedRate> {
     let mut reader = csv::Reader::from_reader(include_str!("published.csv").as_bytes());
     let head = reader.headers().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What IOzone says of itself before and after its numbers.
+//! Facts that IOzone prints about itself before and after its numbers.
 
 use fsb_model::metric::{LATENCY_MEAN, MetricKind, OPERATION_RATE, THROUGHPUT};
 use fsb_model::set::GapReason;
@@ -6,15 +6,15 @@ use fsb_model::set::GapReason;
 use crate::draft::{Draft, rate, time};
 use crate::number::fixed;
 
-/// What the numbers of a run are.
+/// The meaning of the numbers of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mode {
     pub quantity: Quantity,
-    /// The unit as printed; absent until IOzone said it.
+    /// The unit as printed; `None` until IOzone has printed it.
     pub found_unit: Option<String>,
 }
 
-/// What a number of a table is.
+/// The quantity of a number in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
     /// Kilobytes (1024 bytes) a second.
@@ -26,7 +26,7 @@ pub(super) enum Quantity {
 }
 
 impl Quantity {
-    /// The metric it is stored as.
+    /// Returns the metric that the quantity is stored as.
     pub fn metric(self) -> &'static MetricKind {
         match self {
             Quantity::Kilobytes => &THROUGHPUT,
@@ -35,7 +35,7 @@ impl Quantity {
         }
     }
 
-    /// The value to store.
+    /// Returns the value to store.
     pub fn value(self, printed: f64) -> Result<f64, GapReason> {
         match self {
             Quantity::Kilobytes => rate(printed * 1024.0),
@@ -51,7 +51,7 @@ impl Default for Mode {
     }
 }
 
-/// Takes what a line says about the run; answers whether it said anything.
+/// Takes the facts that a line states about the run. Returns whether there were any.
 pub(super) fn take(line: u32, text: &str, draft: &mut Draft, mode: &mut Mode) -> bool {
     if let Some(version) = text.strip_prefix("Version $Revision:") {
         draft.run.version = Some(version.trim_matches([' ', '$']).to_owned());
@@ -73,7 +73,7 @@ pub(super) fn take(line: u32, text: &str, draft: &mut Draft, mode: &mut Mode) ->
     true
 }
 
-/// Passes on what IOzone itself says against its numbers.
+/// Adds remarks for IOzone's own warnings about its numbers. Returns whether the line belongs to them.
 fn notice(line: u32, text: &str, draft: &mut Draft) -> bool {
     if text.starts_with("Timer resolution is poor") {
         return true; // the next line says for which sizes

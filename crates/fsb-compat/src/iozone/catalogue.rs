@@ -1,4 +1,4 @@
-//! Every option of IOzone 3.471 (its own list, `iozone -h`): what it does here, or that it is not supported.
+//! Every option of IOzone 3.471 (its own list, `iozone -h`): its effect here, or that it is not supported.
 //!
 //! A new option is a line of [`OPTIONS`]. `fsb iozone -h` prints this table.
 
@@ -13,7 +13,7 @@ use lexopt::Parser;
 use super::options::{BannerLine, CACHE_LINE, CACHE_SIZE, Check, OptionsError, Typed, Unit};
 use super::test::Test;
 
-/// What `-V 0` stands for.
+/// The byte that `-V 0` selects.
 const PATTERN: u8 = 0xa5;
 
 /// An option.
@@ -27,7 +27,7 @@ pub struct Known {
     effect: Effect,
 }
 
-/// What an option does to what was typed before it.
+/// The effect of an option on the options that were typed before it.
 enum Effect {
     Switch(fn(&mut Typed)),
     Value(fn(&mut Typed, Value) -> Result<(), OptionsError>),
@@ -308,12 +308,12 @@ pub static OPTIONS: &[Known] = &[
     known("-+Z", "", "old data sets", Not),
 ];
 
-/// The option of that name.
+/// Returns the option of that name.
 pub(super) fn find(name: &str) -> Result<&'static Known, OptionsError> {
     OPTIONS.iter().find(|known| known.name == name).ok_or_else(|| unknown(name))
 }
 
-/// An option that IOzone does not have either.
+/// Returns the error for an option that IOzone does not have either.
 pub(super) fn unknown(name: &str) -> OptionsError {
     let near = nearest(name, ["--repeat-until", "--allow-concurrent", "--help"]);
     let hint = near.map(|near| format!("did you mean '{near}'? ")).unwrap_or_default();
@@ -321,7 +321,7 @@ pub(super) fn unknown(name: &str) -> OptionsError {
 }
 
 impl Known {
-    /// Whether it does anything here.
+    /// Returns whether fsb supports it.
     pub(crate) fn is_supported(&self) -> bool {
         !matches!(self.effect, Not)
     }
@@ -374,7 +374,7 @@ impl Value {
         self.text.to_string_lossy()
     }
 
-    /// A name.
+    /// Returns a name.
     pub fn path(self) -> Result<PathBuf, OptionsError> {
         if self.text.is_empty() {
             return Err(OptionsError::new(format!("{}: the name is empty", self.option)));
@@ -382,7 +382,7 @@ impl Value {
         Ok(PathBuf::from(self.text))
     }
 
-    /// A whole number between limits.
+    /// Parses a whole number between limits.
     pub fn number(&self, least: u64, most: u64) -> Result<u64, OptionsError> {
         let text = self.text();
         let number = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
@@ -391,12 +391,12 @@ impl Value {
         })
     }
 
-    /// A number of processes.
+    /// Parses a number of processes.
     pub fn processes(&self) -> Result<u32, OptionsError> {
         Ok(self.number(1, u64::from(MOST_PROCESSES))? as u32)
     }
 
-    /// A size in kilobytes: a number with k, m, g, or none of them for kilobytes.
+    /// Parses a size in kilobytes: a number with k, m, g, or none of them for kilobytes.
     pub fn size(&self) -> Result<u64, OptionsError> {
         let text = self.text();
         let (digits, factor) = match text.as_bytes().last() {
@@ -407,14 +407,14 @@ impl Value {
         };
         let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         let number = plain.then(|| digits.parse::<u64>().ok()?.checked_mul(factor)).flatten();
-        // A kilobyte more than this and the size in bytes would be no file offset.
+        // A larger size in bytes would not be a file offset.
         number.filter(|size| (1..=i64::MAX as u64 >> 10).contains(size)).ok_or_else(|| {
             let option = self.option;
             OptionsError::new(format!("{option} {text}: write a size in kB, or with k, m or g, such as 512, 64k or 2g"))
         })
     }
 
-    /// The size of a record, in kilobytes.
+    /// Parses the size of a record, in kilobytes.
     pub fn record(&self) -> Result<u64, OptionsError> {
         let size = self.size()?;
         if size > LARGEST_RECORD {

@@ -1,10 +1,10 @@
-//! Which options exclude each other, and which need another.
+//! Options that exclude each other, and options that need another one.
 
 use super::options::{Check, Means, Msync, Options, OptionsError, Sizes, Typed, Unit};
 use super::sequence;
 use super::test::Test;
 
-/// What was typed, once it is known to make sense together.
+/// Checks that the typed options are consistent. Returns them in their final form.
 pub(super) fn settle(typed: Typed) -> Result<Options, OptionsError> {
     let means = means(&typed)?;
     let file = typed.file;
@@ -119,7 +119,7 @@ fn table(options: &Options) -> Result<(), OptionsError> {
     mapped_streams(options)
 }
 
-/// IOzone leaves these out without a word.
+/// Refuses the tests of C stdio if another interface moves the bytes. IOzone silently leaves them out.
 fn mapped_streams(options: &Options) -> Result<(), OptionsError> {
     let streams = options.tests.contains(Test::Fwrite) || options.tests.contains(Test::Fread);
     if streams && options.means != Means::Calls {
@@ -152,7 +152,7 @@ fn sizes(options: &Options) -> Result<(), OptionsError> {
             "a record of {smallest} kB is larger than a file of {file} kB: choose a smaller -r or -y, or a larger -s or -n"
         ));
     }
-    // Automatic mode goes over all pairs, as IOzone does; somebody who chose a pair wants it to fit.
+    // Automatic mode runs all pairs, as IOzone does. A single pair that the user chose must fit.
     if rows.iter().all(|row| !row.is_whole())
         && let Some(row) = rows.first()
     {

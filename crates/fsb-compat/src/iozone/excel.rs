@@ -1,5 +1,5 @@
-//! The reports of `-R`, one an operation: a matrix of file sizes and record sizes. They repeat the table above them, so
-//! that each value is taken once; what the table lost, they give back.
+//! The reports of `-R`, one per operation: matrices of file sizes and record sizes. They repeat the table above them,
+//! so each value is taken once. Values that the table lost are taken from the reports.
 
 use std::collections::HashMap;
 
@@ -16,16 +16,16 @@ use crate::number::whole;
 /// Values and their lines, by series and sizes in bytes.
 type Known = HashMap<(usize, u64, u64), (f64, u32)>;
 
-/// What a report holds.
+/// The kind of numbers in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
-    /// What the table holds too.
+    /// The results, which the table holds too.
     Results,
     /// `-+u`: CPU time in percent of elapsed time.
     Cpu,
 }
 
-/// The operation and content of a report, from its title in quotes; none if the line is no title.
+/// Returns the operation and content of a report, from its title in quotes. Returns `None` if the line is not a title.
 pub(super) fn title(text: &[u8]) -> Option<(&'static str, Content)> {
     let text = std::str::from_utf8(text).ok()?.strip_prefix('"')?.strip_suffix('"')?;
     if let Some((name, _)) = text.split_once(" CPU utilization report") {
@@ -37,7 +37,7 @@ pub(super) fn title(text: &[u8]) -> Option<(&'static str, Content)> {
 /// The reports of a run.
 #[derive(Default)]
 pub(super) struct Reports {
-    /// What was read already; made when the first report starts.
+    /// The values read so far; created when the first report starts.
     known: Option<Known>,
     /// The report that is being read.
     current: Option<Report>,
@@ -67,7 +67,7 @@ impl Reports {
         Ok(())
     }
 
-    /// Takes a line that starts with a quote; answers whether it belongs to a report.
+    /// Takes a line that starts with a quote. Returns whether it belongs to a report.
     pub fn take(&mut self, line: &Line, draft: &mut Draft, mode: &Mode) -> Result<bool, ReadError> {
         let (Some(report), Some(known)) = (&mut self.current, &mut self.known) else { return Ok(false) };
         let Some(row) = parse(line) else {
@@ -119,7 +119,7 @@ impl Report {
                     );
                 }
                 (Some(_), _) => {}
-                // Record sizes that automatic mode leaves out for large files are zeros here, and no rows of the table.
+                // Record sizes that automatic mode omits for large files are zeros here and have no rows in the table.
                 (None, Err(_)) if table && self.content == Content::Results => {}
                 (None, value) => {
                     let place = Position { file_size: Some(file), record_size: Some(*record), line: line.number };
@@ -137,7 +137,7 @@ enum Row {
     Values(u64, Vec<f64>),
 }
 
-/// Sizes in quotes are a heading; one in quotes and numbers after it are a row.
+/// Parses a line. Sizes in quotes are a heading; a size in quotes with numbers after it is a row.
 fn parse(line: &Line) -> Option<Row> {
     let quoted = |bytes: &[u8]| {
         let kilobytes = whole(bytes.strip_prefix(b"\"")?.strip_suffix(b"\"")?)?;

@@ -1,9 +1,10 @@
-//! Which number of a row belongs to which heading.
+//! Assigns the numbers of a row to the headings.
 //!
-//! IOzone prints numbers right-aligned in columns of fixed width and leaves blanks for operations that did not run, so a
-//! row is no list of words. Three things bend the columns: a number wider than its column pushes the rest to the right;
-//! a number that fills its column touches the one before; and the blanks for an operation that did not run are in some
-//! versions one narrower than its numbers. So places are counted from the end of the number before, not from the margin.
+//! IOzone prints numbers right-aligned in columns of fixed width and leaves blanks for operations that did not run, so
+//! splitting a row at its blanks is not enough. Three things shift the columns. A number wider than its column pushes
+//! the rest to the right. A number that fills its column touches the one before. In some versions, the blanks for an
+//! operation that did not run are one narrower than its numbers. Places are therefore counted from the end of the
+//! preceding number, not from the margin.
 
 use super::names::operation;
 use crate::number::whole;
@@ -11,8 +12,8 @@ use crate::number::whole;
 /// The most columns of a table: the record size, thirteen operations, and eight of `-E`.
 const MOST_COLUMNS: usize = 24;
 
-/// How far a number may end from where its heading says: the headings themselves are up to one off, and each operation
-/// that did not run may add one. Columns are at least seven wide.
+/// The largest distance between the end of a number and its place under the heading. The headings themselves are up to
+/// one off, and each operation that did not run may add one. Columns are at least seven wide.
 const SLACK: usize = 3;
 
 /// Digits of the longest number that is believed where numbers touch.
@@ -26,9 +27,9 @@ const HEADINGS: [(&str, &str); 13] = [
     ("read", "stride_read"), ("fwrite", "fwrite"), ("frewrite", "frewrite"), ("fread", "fread"), ("freread", "freread"),
 ];
 
-/// What a version prints below the thirteen headings, as its source has it.
+/// The column widths of a version below the thirteen headings, from its source.
 struct Known {
-    /// Where the headings end, counted from the end of the record size's.
+    /// The ends of the headings, counted from the end of the record size's.
     headings: [usize; 13],
     /// The widths of numbers.
     numbers: [usize; 13],
@@ -53,7 +54,7 @@ static KNOWN: [Known; 2] = [
 /// The columns of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// The operation of each column but the first; none where the heading means nothing here.
+    /// The operation of each column but the first; `None` if the heading is unknown.
     pub operations: Vec<Option<&'static str>>,
     /// The widths of numbers, the record size's first.
     widths: Vec<usize>,
@@ -66,7 +67,7 @@ pub(super) struct Layout {
 /// A word in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word<'a> {
-    /// Where it ends in the line.
+    /// Its end in the line.
     pub end: usize,
     pub bytes: &'a [u8],
 }
@@ -86,7 +87,7 @@ pub(super) fn words(line: &[u8]) -> impl Iterator<Item = Word<'_>> {
 }
 
 impl Layout {
-    /// The columns that a heading line announces; none if it is no heading.
+    /// Parses the columns of a heading line. Returns `None` if the line is not a heading.
     pub(crate) fn of_heading(line: &[u8]) -> Option<Layout> {
         let mut found = words(line);
         let first = found.next()?;
@@ -116,11 +117,11 @@ impl Layout {
         (!operations.is_empty()).then_some(Layout { operations, widths, blanks, exact })
     }
 
-    /// Puts the numbers that follow the file size, which ends at `margin`, into their columns. Where the line was cut (it
-    /// has no line end), a last number that ends before its column does is left out: digits may be missing.
+    /// Puts the numbers that follow the file size, which ends at `margin`, into their columns. If the line was cut (it
+    /// has no line end), a last number that ends before its column does is left out, because digits may be missing.
     ///
     /// # Errors
-    /// Why the row fits no heading, in words.
+    /// The reason why the row fits no heading.
     pub fn place(&self, margin: usize, row: &[Word], ended: bool) -> Result<Cells, String> {
         let mut cells = [None; MOST_COLUMNS];
         if row.len() > self.widths.len() {
@@ -147,13 +148,13 @@ impl Layout {
         Ok(cells)
     }
 
-    /// A column as the place of a single number.
+    /// Returns a column as the place of a single number.
     fn field<'a>(&self, word: &Word, column: usize, start: usize) -> Field<'a> {
         let end = start + self.widths[column].max(word.bytes.len());
         Field { column, off: end.abs_diff(word.end), pieces: None }
     }
 
-    /// The column from `next` on that a word fits best, with nothing printed since `cursor`.
+    /// Returns the column from `next` on that fits a word best, with nothing printed since `cursor`.
     fn nearest<'a>(&self, word: &Word<'a>, next: usize, cursor: usize) -> Result<Field<'a>, String> {
         let mut start = cursor;
         let fields = (next..self.widths.len()).map(|column| {
@@ -172,8 +173,8 @@ impl Layout {
         Ok(nearest)
     }
 
-    /// The numbers in a word that starts in a column and are printed without a blank between them. The first ends where
-    /// its column does. Each after it fills its column, or there is but one and it is wider.
+    /// Splits a word that starts in a column into numbers that are printed without a blank between them. The first ends
+    /// where its column does. Each number after it fills its column, or there is only one and it is wider.
     fn touching<'a>(&self, word: &Word<'a>, column: usize, start: usize) -> Option<Vec<&'a [u8]>> {
         let from = word.end - word.bytes.len();
         let end = start + self.widths[column];
@@ -204,9 +205,9 @@ impl Layout {
 #[derive(Debug)]
 struct Field<'a> {
     column: usize,
-    /// How far the word ends from where a number of this column would.
+    /// The distance between the end of the word and the end of a number in this column.
     off: usize,
-    /// The numbers of this column and those after it, where the word is more than one.
+    /// The numbers of this column and those after it, if the word holds more than one.
     pieces: Option<Vec<&'a [u8]>>,
 }
 
@@ -219,7 +220,7 @@ mod tests {
     const WIDE: &str = "              kB  reclen    write  rewrite    read    reread    read     write     read   rewrite      \
                         read   fwrite frewrite    fread  freread";
 
-    /// A row as IOzone prints it: `None` for an operation that did not run, with the blanks of the version.
+    /// Prints a row as IOzone does: `None` for an operation that did not run, with the blanks of the version.
     fn print(narrow: bool, values: [Option<u64>; 13]) -> String {
         let Known { numbers, blanks, .. } = &KNOWN[usize::from(!narrow)];
         let cell = |(value, (width, blank)): (Option<u64>, (&usize, &usize))| match value {
@@ -235,7 +236,7 @@ mod tests {
         Layout::of_heading(heading.as_bytes()).unwrap().place(row[0].end, &row[1..], ended)
     }
 
-    /// The values of a printed row as they are read.
+    /// Returns the values of a printed row as the reader sees them.
     fn back(narrow: bool, values: [Option<u64>; 13]) -> [Option<u64>; 13] {
         let cells = place(if narrow { NARROW } else { WIDE }, &print(narrow, values), true).unwrap();
         assert_eq!(cells[0], Some(4));
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn numbers_that_fill_their_columns_are_told_apart() {
-        // Ten gigabytes a second and more through eight columns: what older versions print on newer machines.
+        // Ten gigabytes a second and more through eight columns, as older versions print them on newer machines.
         let values = [
             1_234_567, 16_107_243, 55_857_768, 64_000_000, 64_000_001, 34_389_688, 10_402_178, 10_821_524, 15_972_885,
             12_902_017, 15_972_886, 7_100_397, 64_000_002,

@@ -1,6 +1,6 @@
 //! The names of IOzone's operations.
 
-/// An operation and what it is called elsewhere.
+/// An operation and its other names.
 struct Operation {
     name: &'static str,
     /// Other names, without blanks, hyphens and underscores, in lower case: the titles of `-R`, the rows of throughput
@@ -35,7 +35,7 @@ static OPERATIONS: &[Operation] = &[
     Operation { name: "repreadv", others: &[] },
 ];
 
-/// The name of one of IOzone's operations, from any of its names: the one used here, IOzone's column heading, the
+/// Returns the name of one of IOzone's operations for any of its names: the one used here, IOzone's column heading, the
 /// titles of its `-R` report (`Re-writer`), its throughput mode (`initial writers`), or the comparator's (`randrd`).
 ///
 /// Case, blanks, hyphens and underscores do not matter.

@@ -1,14 +1,14 @@
-//! What IOzone's options ask for, as data. Its banner repeats the options in the order in which they were typed, which is why
-//! [`Options`] keeps lines beside values.
+//! IOzone's options as data. Its banner repeats the options in the order in which they were typed, so [`Options`] keeps
+//! lines beside values.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::test::TestSet;
 
-/// The processor's cache in kilobytes, where nothing is said.
+/// The default size of the processor's cache, in kilobytes.
 pub(super) const CACHE_SIZE: u64 = 1024;
-/// A line of it, in bytes.
+/// The default line of the processor's cache, in bytes.
 pub(super) const CACHE_LINE: u64 = 32;
 
 /// A request that cannot be served, and why.
@@ -33,19 +33,19 @@ impl From<lexopt::Error> for OptionsError {
 pub enum BannerLine {
     /// The text, without the leading tab.
     Text(String),
-    /// `-M`: what uname says, which is not known here.
+    /// `-M`: the output of uname, which is not known here.
     Machine,
 }
 
-/// How bytes get into a file and out of it.
+/// The interface that moves bytes into a file and out of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Means {
     /// read and write.
     #[default]
     Calls,
-    /// `-B`, `-D`, `-G`: a mapping, and what follows each written record.
+    /// `-B`, `-D`, `-G`: a mapping, with this msync after each written record.
     Mapping(Msync),
-    /// `-H` and `-k`: so many requests under way.
+    /// `-H` and `-k`: asynchronous I/O with `depth` requests in flight.
     Async {
         depth: u32,
         /// `-H`: records are copied between the request's buffer and one of the caller.
@@ -53,7 +53,7 @@ pub enum Means {
     },
 }
 
-/// What follows each record that is stored into a mapping.
+/// The msync after each record that is stored into a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Msync {
     /// `-B` alone: nothing.
@@ -64,10 +64,10 @@ pub enum Msync {
     Sync,
 }
 
-/// How data that were read are checked.
+/// The check of data that were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Check {
-    /// The first word of each page, as IOzone does unless told otherwise.
+    /// The first word of each page, the default of IOzone.
     #[default]
     Sample,
     /// `-V`: every byte, all of one value.
@@ -76,7 +76,7 @@ pub enum Check {
     Diagnose,
 }
 
-/// What is printed for each operation.
+/// The quantity that is printed for each operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unit {
     /// Kilobytes (1024 bytes) a second.
@@ -99,7 +99,7 @@ pub struct Sizes {
     pub most: Option<u64>,
 }
 
-/// Everything that was asked for.
+/// All options of a command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// `-a`, `-A`, or more than one `-s` or `-r`.
@@ -176,7 +176,7 @@ pub struct Options {
     pub repeat_until: Option<Duration>,
     /// `--allow-concurrent`, which is not IOzone's either.
     pub allow_concurrent: bool,
-    /// What the banner says of all this, in the order typed.
+    /// The lines that these options add to the banner, in the order typed.
     pub lines: Vec<BannerLine>,
     /// The command line.
     pub command: String,
@@ -230,7 +230,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether several processes or threads are measured together.
+    /// Returns whether several processes or threads are measured together.
     pub fn throughput(&self) -> bool {
         !self.counts.is_empty() || self.least_processes.is_some() || self.most_processes.is_some()
     }
@@ -240,7 +240,7 @@ impl Options {
     }
 }
 
-/// What an option of more than one character, or a pair of options, leaves to be settled once all are read.
+/// Options while they are parsed. Those that depend on others are settled after the last one.
 #[derive(Debug, Default)]
 pub(super) struct Typed {
     pub options: Options,

@@ -16,7 +16,7 @@ use crate::lines::{Line, Lines};
 /// The name of the tool in lists and messages.
 pub(super) const NAME: &str = "iozone";
 
-/// The executions in an input, each with at least one value.
+/// Reads the executions in an input, each with at least one value.
 pub(super) fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     let mut lines = Lines::new(input);
     let mut runs = Runs::new(NAME);
@@ -62,8 +62,8 @@ impl Execution {
         }
     }
 
-    /// Whether a line belongs to the next execution: IOzone prints its banner, its command line and the heading of its
-    /// table once.
+    /// Returns whether a line belongs to the next execution: IOzone prints its banner, its command line and the heading
+    /// of its table once.
     fn ends_before(&self, line: &Line) -> bool {
         let text = line.bytes.trim_ascii_start();
         let begun = self.heading || self.draft.has_values();
@@ -115,7 +115,7 @@ impl Execution {
             && !self.throughput.take(line, &text, &mut self.draft)?
         {
             if self.table.is_some() {
-                // Between the rows stand IOzone's own errors, and what something else wrote into the file.
+                // Errors of IOzone, and output of other programs, can be between the rows.
                 self.draft.remark(line.number, format_args!("no row of the table, left out: '{}'", line.excerpt()));
             } else if self.complete && !text.starts_with("Excel output is below") {
                 self.draft

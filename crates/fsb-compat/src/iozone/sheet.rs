@@ -12,10 +12,10 @@ use super::sequence::{Row, report_records};
 #[error("the spreadsheet cannot be made: {0}")]
 pub struct SheetError(#[from] XlsxError);
 
-/// The reports of a table, as the bytes of an .xlsx file.
+/// Returns the reports of a table, as the bytes of an .xlsx file.
 ///
 /// # Errors
-/// More rows than a sheet has.
+/// Fails if there are more rows than a sheet has.
 pub fn table_sheet(options: &Options, report: &Report) -> Result<Vec<u8>, SheetError> {
     let mut workbook = Workbook::new();
     let bold = Format::new().set_bold();
@@ -37,7 +37,7 @@ pub fn table_sheet(options: &Options, report: &Report) -> Result<Vec<u8>, SheetE
     Ok(workbook.save_to_buffer()?)
 }
 
-/// Record sizes in a line, then a line for each file size; answers the line below.
+/// Writes the record sizes in a line, then a line for each file size. Returns the line below.
 fn grid(
     sheet: &mut Worksheet,
     mut at: u32,
@@ -61,10 +61,10 @@ fn grid(
     Ok(at + 1)
 }
 
-/// The report of throughput mode, as the bytes of an .xlsx file.
+/// Returns the report of throughput mode, as the bytes of an .xlsx file.
 ///
 /// # Errors
-/// More rows than a sheet has.
+/// Fails if there are more rows than a sheet has.
 pub fn throughput_sheet(options: &Options, sizes: Row, runs: &[Vec<ThroughputTest>]) -> Result<Vec<u8>, SheetError> {
     let mut workbook = Workbook::new();
     let sheet = workbook.add_worksheet().set_name("iozone")?;

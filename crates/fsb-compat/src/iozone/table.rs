@@ -19,7 +19,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The table that a heading starts.
+    /// Returns the table that a heading starts.
     pub(crate) fn of_heading(line: &Line, draft: &mut Draft, mode: &Mode) -> Result<Option<Table>, ReadError> {
         let Some(layout) = Layout::of_heading(line.bytes) else { return Ok(None) };
         let unit = mode.found_unit.as_deref().unwrap_or_else(|| {
@@ -43,7 +43,7 @@ impl Table {
         Ok(Some(Table { layout, series, seen: HashMap::new() }))
     }
 
-    /// Takes a row, or says why the line is none.
+    /// Takes a row, or adds a remark if the line is not one.
     pub fn row(&mut self, line: &Line, draft: &mut Draft, mode: &Mode) -> Result<(), ReadError> {
         match self.parse(line) {
             Ok(row) => self.keep(row, line, draft, mode),
@@ -88,7 +88,7 @@ impl Table {
         if cells[1..].iter().any(Option::is_some) {
             self.seen.insert((file, record), line.number);
         }
-        // A record size of 0 stands for records from a telemetry file.
+        // A record size of 0 means records from a telemetry file.
         let record_size = Some(record << 10).filter(|bytes| *bytes > 0);
         let place = Position { file_size: Some(file << 10), record_size, line: line.number };
         for (series, value) in self.series.iter().zip(&cells[1..]) {

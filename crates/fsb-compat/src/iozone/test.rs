@@ -1,6 +1,6 @@
 //! The tests that can be chosen by number.
 
-/// What an option `-i N` stands for.
+/// A test that an option `-i N` chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Test {
     /// 0: write and rewrite.
@@ -43,13 +43,13 @@ impl Test {
         Test::Pread,
     ];
 
-    /// The number after `-i`.
+    /// Returns the number after `-i`.
     pub fn number(self) -> u32 {
         self as u32
     }
 }
 
-/// Tests that were chosen; none stands for all.
+/// The chosen tests; an empty set means all tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TestSet(u16);
 
@@ -58,22 +58,22 @@ impl TestSet {
         self.0 |= 1 << test.number();
     }
 
-    /// Whether none was named.
+    /// Returns whether no test was named.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether it was named.
+    /// Returns whether the test was named.
     pub fn contains(self, test: Test) -> bool {
         self.0 & (1 << test.number()) != 0
     }
 
-    /// Whether it is to be done: it was named, or none was.
+    /// Returns whether the test is to run: it was named, or none was.
     pub fn wants(self, test: Test) -> bool {
         self.is_empty() || self.contains(test)
     }
 
-    /// Those that were named, by number.
+    /// Returns the named tests, by number.
     pub fn iter(self) -> impl Iterator<Item = Test> {
         Test::ALL.into_iter().filter(move |test| self.contains(*test))
     }

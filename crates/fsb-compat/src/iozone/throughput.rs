@@ -8,7 +8,7 @@ use crate::error::ReadError;
 use crate::lines::Line;
 use crate::number::{fixed, split_unit, whole};
 
-/// What stands before the `=`, and the metrics of the number behind it: in bytes and in operations a second.
+/// The text before the `=`, and the metrics of the number after it: in bytes and in operations per second.
 #[rustfmt::skip] // a table reads as one
 static LINES: &[(&str, MetricKind, MetricKind)] = &[
     ("Children see throughput for", THROUGHPUT, OPERATION_RATE),
@@ -33,7 +33,7 @@ pub(super) struct Throughput {
 }
 
 impl Throughput {
-    /// Takes a line of this mode; answers whether it is one.
+    /// Takes a line of this mode. Returns whether it is one.
     pub fn take(&mut self, line: &Line, text: &str, draft: &mut Draft) -> Result<bool, ReadError> {
         if let Some(workers) = text.strip_prefix("Throughput test with ") {
             self.workload = format!("throughput, {}", workers.trim());
@@ -58,14 +58,14 @@ impl Throughput {
         Ok(true)
     }
 
-    /// `Each process writes a 32768 kByte file in 64 kByte records`.
+    /// Reads `Each process writes a 32768 kByte file in 64 kByte records`.
     fn sizes(&mut self, text: &str) {
         let mut sizes = text.split_whitespace().filter_map(|word| whole(word.as_bytes())?.checked_mul(1024));
         self.place =
             Position { file_size: sizes.next(), record_size: sizes.next().filter(|bytes| *bytes > 0), line: 0 };
     }
 
-    /// IOzone announces one number of processes, whether one or several follow: the blocks say how many there were.
+    /// Sets the number of processes from a block. IOzone announces only one number, even if several follow.
     fn count(&mut self, count: &str) {
         let (announced, names) = split_unit(self.workload.strip_prefix("throughput, ").unwrap_or_default());
         if announced == count {
@@ -81,7 +81,7 @@ impl Throughput {
         self.workload = format!("throughput, {count}{names}");
     }
 
-    /// `Children see throughput for  2 initial writers = 4263913.00 kB/sec`.
+    /// Reads `Children see throughput for  2 initial writers = 4263913.00 kB/sec`.
     fn value(
         &mut self,
         line: &Line,
@@ -110,7 +110,7 @@ impl Throughput {
         Ok(true)
     }
 
-    /// `CPU Utilization: Wall time    2.671    CPU time    1.974    CPU utilization  73.89 %`.
+    /// Reads `CPU Utilization: Wall time    2.671    CPU time    1.974    CPU utilization  73.89 %`.
     fn cpu(&self, line: &Line, text: &str, draft: &mut Draft) -> Result<(), ReadError> {
         let percent =
             text.rsplit_once("CPU utilization").and_then(|(_, right)| fixed(split_unit(right.trim()).0, 2..=2));

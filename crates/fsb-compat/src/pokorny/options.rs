@@ -7,7 +7,7 @@ use fsb_model::nearest;
 use fsb_model::{Identity, WorkloadSpec};
 use serde_json::json;
 
-/// What is measured.
+/// The measured operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Benchmark {
     /// Creating files.
@@ -18,20 +18,20 @@ pub enum Benchmark {
     Write,
 }
 
-/// How much the log says; each level includes those after it.
+/// The verbosity of the log; each level includes those after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Every sample.
     Debug,
     /// The results.
     Info,
-    /// What the reader must know.
+    /// Facts that the reader must know.
     Warning,
-    /// What failed.
+    /// Failures.
     Error,
 }
 
-/// Where results go.
+/// The destinations of the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sinks {
     /// To the terminal.
@@ -40,7 +40,7 @@ pub struct Sinks {
     pub file: bool,
 }
 
-/// Everything that can be set.
+/// All options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// `benchmark`.
@@ -104,7 +104,7 @@ impl Default for Options {
     }
 }
 
-/// Why a setting is none.
+/// The reason why a setting is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OptionError(String);
@@ -114,7 +114,7 @@ type Set = fn(&mut Options, &str) -> Result<(), OptionError>;
 pub struct Key {
     /// Its name in the 2023 tool: `fileCount`.
     pub name: &'static str,
-    /// What stands for its value in help.
+    /// The placeholder of its value in help.
     pub value: &'static str,
     /// One line of help.
     pub about: &'static str,
@@ -122,7 +122,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Whether it takes `true` and `false`, and means `true` where no value is given.
+    /// Returns whether it takes `true` and `false`, and means `true` without a value.
     pub fn is_switch(&self) -> bool {
         self.value == "BOOL"
     }
@@ -175,7 +175,7 @@ impl Options {
         (key.set)(self, value.trim()).map_err(|OptionError(why)| OptionError(format!("{name}: {why}")))
     }
 
-    /// Sets what an INI text says; sections do not matter, as they did not to the 2023 tool.
+    /// Sets the options of an INI text. Sections have no meaning, as in the 2023 tool.
     pub fn set_from_ini(&mut self, text: &str) -> Result<(), OptionError> {
         let ini = ini::Ini::load_from_str(text)
             .map_err(|error| OptionError(format!("line {}, column {}: {}", error.line, error.col, error.msg)))?;
@@ -187,12 +187,13 @@ impl Options {
         Ok(())
     }
 
-    /// How many threads share the iterations: the 2023 tool used threads only for more than ten iterations.
+    /// Returns the number of threads that share the iterations. The 2023 tool used threads only for more than ten
+    /// iterations.
     pub fn threads(&self) -> u64 {
         if self.multi_threaded && self.iterations > 10 { self.thread_count } else { 1 }
     }
 
-    /// The workload that these options ask for.
+    /// Returns the workload that these options ask for.
     pub fn workload(&self) -> WorkloadSpec {
         let benchmark = self.benchmark;
         let mut params = json!({

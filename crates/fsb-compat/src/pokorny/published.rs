@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// What the table is called.
+/// The title of the table.
 pub const TITLE: &str = "Beside the published results (Pokorný 2023, Appendix C)";
 
-/// What a reader must know of it.
+/// The facts that a reader of the table must know.
 pub const NOTE: &str = "Mean time of one iteration: 1000 files created, or 8 MiB read or written. The published \
 values were measured on eight virtual processors with network disks (section 6.1), so that only the order of the file \
 systems can be compared, not the times. The MB/s printed in the work's tables 6.2 and 6.3 are one divided by the \
@@ -22,7 +22,7 @@ pub struct PublishedMean {
     pub file_system: String,
     /// Mean seconds an iteration.
     pub seconds: f64,
-    /// How many cycles were printed.
+    /// The number of printed cycles.
     pub cycles: usize,
 }
 
@@ -46,8 +46,8 @@ struct Row {
     microseconds_per_iteration: f64,
 }
 
-/// Means over the printed cycles, in the order of the tables. In print, C.1 has 29 rows of btrfs, C.4 shows the same
-/// column for ext2 and ext4, and C.5 has no ntfs; they are kept so.
+/// Returns the means over the printed cycles, in the order of the tables. In print, C.1 has 29 rows of btrfs, C.4 shows
+/// the same column for ext2 and ext4, and C.5 has no ntfs. The data keep these defects.
 pub fn appendix_c() -> Vec<PublishedMean> {
     let mut sums: BTreeMap<(usize, String), (f64, usize)> = BTreeMap::new();
     let mut reader = csv::Reader::from_reader(include_str!("appendix-c.csv").as_bytes());

@@ -1,7 +1,8 @@
 //! The command language: one line, one command.
 //!
-//! What PostMark takes is taken and means the same. What it lets pass although it cannot be meant (a size with a unit,
-//! of which it reads the digits alone; a bound that is below the other) is refused, or done and said.
+//! fsb accepts the input that PostMark accepts, with the same meaning. Input that PostMark accepts although it cannot
+//! be meant (a size with a unit, because it reads only the digits; a high bound below the low one) is refused, or
+//! executed with a remark.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +11,7 @@ use fsb_model::postmark::{LARGEST_FILE, MOST_BIAS, MOST_FILES, OFF};
 
 use super::settings::{Location, Settings, Style};
 
-/// Every command with what `help` says of it.
+/// Every command with its line of `help`.
 pub(crate) const COMMANDS: [(&str, &str); 17] = [
     ("set size", "Sets low and high bounds of files"),
     ("set number", "Sets number of simultaneous files"),
@@ -31,7 +32,7 @@ pub(crate) const COMMANDS: [(&str, &str); 17] = [
     ("quit", "Exit program"),
 ];
 
-/// Where the language is told.
+/// The hint that names the command which lists the language.
 pub const LANGUAGE_NEXT: &str = "'help' lists the commands";
 
 /// Ranges as PostMark has them, and no more than fits.
@@ -44,10 +45,10 @@ const SUBDIRECTORIES: RangeInclusive<i64> = 1..=10_000_000;
 /// The sum of a few of them must not overflow.
 const WEIGHT: RangeInclusive<i64> = 1..=1_000_000;
 
-/// What a line asks for.
+/// The request of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// A setting was changed, or there was nothing on the line. What is worth saying of it, where something is.
+    /// A setting was changed, or the line was empty; with a remark if there is one.
     Done(Option<String>),
     /// One run; its report is added to a file where one is named.
     Run(Option<String>),
@@ -61,10 +62,11 @@ pub enum Command {
     Quit,
 }
 
-/// Reads a line and does what it says to the settings.
+/// Parses a line and applies it to the settings.
 ///
 /// # Errors
-/// A line that is no command, or a value that makes no sense; what is known, or would be right.
+/// Fails if the line is not a command or if a value is invalid. The error names the closest known commands or the valid
+/// values.
 pub fn parse(line: &str, settings: &mut Settings) -> Result<Command, String> {
     let line = line.trim();
     match line {
@@ -112,7 +114,7 @@ pub fn parse(line: &str, settings: &mut Settings) -> Result<Command, String> {
     Ok(Command::Done(None))
 }
 
-/// The command and what follows it, after a space or, as in many files, an equals sign.
+/// Splits a line into the command and the rest, after a space or, as in many files, an equals sign.
 fn split(line: &str) -> Option<(&'static str, &str)> {
     COMMANDS.iter().find_map(|(name, _)| {
         let rest = line.strip_prefix(name)?;
@@ -140,7 +142,7 @@ fn word<T: Copy, const N: usize>(name: &str, text: &str, known: [(&'static str, 
     found.ok_or_else(|| format!("{name}: give {}", words.join(" or ")))
 }
 
-/// One bound, or two. PostMark takes a high bound that is below the low one for none.
+/// Sets one bound, or two. Like PostMark, ignores a high bound below the low one, and returns a remark then.
 fn set_size(settings: &mut Settings, value: &str) -> Result<Option<String>, String> {
     let mut words = value.split_whitespace();
     let low = number("set size", words.next().unwrap_or_default(), SIZE)? as u32;
@@ -154,7 +156,7 @@ fn set_size(settings: &mut Settings, value: &str) -> Result<Option<String>, Stri
     Ok((high < low).then_some(remark))
 }
 
-/// `PATH`, `PATH WEIGHT`; `+PATH` adds one, `-PATH` takes one away.
+/// Sets `PATH` or `PATH WEIGHT`. `+PATH` adds a location, `-PATH` removes one.
 fn set_location(settings: &mut Settings, value: &str) -> Result<(), String> {
     let no_path = || "set location: name a directory".to_owned();
     if let Some(path) = value.strip_prefix('-') {

@@ -1,7 +1,7 @@
 //! PostMark 1.5x: its command language, its generator, its report.
 //!
-//! What its operations are follows from the generator ([`Twister`]) and from the pool of [`fsb_model::postmark`]; whoever
-//! runs `fsb postmark` gets the very files of PostMark, byte by byte. Its calls are made elsewhere, by the engine.
+//! Its operations follow from the generator ([`Twister`]) and from the pool of [`fsb_model::postmark`]: `fsb postmark`
+//! creates the same files as PostMark, byte by byte. The engine makes the calls.
 
 mod commands;
 pub mod print;

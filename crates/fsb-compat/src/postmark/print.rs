@@ -1,4 +1,4 @@
-//! What PostMark says, with times from a clock of nanoseconds.
+//! The output of PostMark, with times from a clock of nanoseconds.
 
 use fsb_model::postmark::{Shape, Tally};
 
@@ -25,7 +25,7 @@ pub const DELETING: &str = "Deleting files...";
 /// Before the directories are removed.
 pub const REMOVING_DIRECTORIES: &str = "Deleting subdirectories...";
 
-/// What stands before everything else.
+/// Returns the banner, which precedes everything else.
 pub fn banner(program: &str) -> String {
     format!(
         "PostMark v1.51 ({program})\n\
@@ -34,7 +34,7 @@ pub fn banner(program: &str) -> String {
     )
 }
 
-/// The answer to `help`: the commands that begin so, or all of them where none does.
+/// Returns the answer to `help`: the commands that begin with the text, or all of them if none does.
 pub fn help(beginning: Option<&str>) -> String {
     let begins = |name: &str| beginning.is_some_and(|beginning| name.starts_with(beginning));
     let any = COMMANDS.iter().any(|(name, _)| begins(name));
@@ -42,10 +42,10 @@ pub fn help(beginning: Option<&str>) -> String {
     lines.map(|(name, about)| format!("{name} - {about}\n")).collect()
 }
 
-/// How a run went.
+/// The result of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome {
-    /// What was done.
+    /// The counts of operations and bytes.
     pub tally: Tally,
     /// Files that were deleted after the transactions.
     pub deleted_alone: u64,
@@ -55,7 +55,7 @@ pub struct Outcome {
     pub creation: f64,
     /// Seconds of the transactions.
     pub transactions: f64,
-    /// Seconds of deleting what was left.
+    /// Seconds of deleting the remaining files.
     pub deletion: f64,
 }
 
@@ -130,7 +130,7 @@ fn terse(shape: &Shape, outcome: &Outcome) -> String {
     format!("{total:.6} {transactions:.6} {}\n", rates.join(" "))
 }
 
-/// Where PostMark's sums of bytes, in single precision, are shown differently from the true ones: those.
+/// Returns a note with the true sums of bytes. Returns `None` if PostMark's sums, in single precision, print the same.
 pub fn rounded(tally: &Tally) -> Option<String> {
     let differs = |single: f32, whole: u64| scaled(f64::from(single)) != scaled(whole as f64);
     let any = differs(tally.single_read, tally.bytes_read) || differs(tally.single_written, tally.bytes_written);
@@ -146,12 +146,12 @@ fn per_second(sum: f64, seconds: f64) -> f64 {
     sum / seconds.max(1e-9)
 }
 
-/// Whole numbers, as PostMark's; small ones would say little so.
+/// Prints whole numbers, as PostMark does, but small ones with two digits of their fraction.
 fn rate(value: f64) -> String {
     if value == 0.0 || value >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-/// Bytes in the unit that PostMark takes.
+/// Returns bytes in the unit that PostMark chooses.
 fn scaled(bytes: f64) -> String {
     const KILOBYTE: f64 = 1024.0;
     const MEGABYTE: f64 = KILOBYTE * KILOBYTE;

@@ -1,6 +1,6 @@
 //! Published results of PostMark.
 
-/// The table of Đorđević et al.: its title, and what a reader must know.
+/// The table of Đorđević et al.: its title, and the facts that a reader must know.
 pub const DORDEVIC: (&str, &str) = (
     "Beside the published results (Đorđević et al., tables 3 to 8)",
     "Bytes read and written, per second of a whole run of PostMark's: creation, transactions, deletion. The published \
@@ -41,7 +41,7 @@ const TESTS: [(&str, &str); 3] = [
 /// The label of the other suite's workload.
 const POOL: &str = "PostMark, files of 8 to 16 KiB";
 
-/// Read and written bytes of the three tests, in the order of the tables.
+/// Returns the read and written bytes of the three tests, in the order of the tables.
 pub fn dordevic() -> Vec<PublishedRate> {
     rates(include_str!("dordevic.csv"), |row| {
         let test = row("test")?.parse::<usize>().ok()?.checked_sub(1)?;
@@ -49,15 +49,15 @@ pub fn dordevic() -> Vec<PublishedRate> {
     })
 }
 
-/// Read and written bytes, created and deleted files.
+/// Returns the read and written bytes, and the created and deleted files.
 pub fn benas() -> Vec<PublishedRate> {
     rates(include_str!("benas.csv"), |_| Some(("", POOL)))
 }
 
-/// Columns that are no file systems.
+/// Columns that are not file systems.
 const OTHERS: [&str; 7] = ["test", "size_low_bytes", "size_high_bytes", "files", "transactions", "metric", "unit"];
 
-/// What a table of ours holds; `test` tells the beginning of a row's name and the workload.
+/// Returns the rates of one of our tables. `test` returns the beginning of a row's name and the workload.
 fn rates(
     table: &str,
     test: impl Fn(&dyn Fn(&str) -> Option<String>) -> Option<(&'static str, &'static str)>,
@@ -81,14 +81,16 @@ fn rates(
     rates
 }
 
-/// Deletion is the one after the transactions: only that is as much faster than creation as was published.
+/// Returns our metric for an operation. Deletion is the one after the transactions, because only that is as much faster
+/// than creation as was published.
 fn metric_of(operation: &str) -> Option<&'static str> {
     let known =
         [("read", "read_rate"), ("write", "write_rate"), ("create", "create_rate"), ("delete", "delete_alone_rate")];
     known.into_iter().find(|(name, _)| *name == operation).map(|(_, metric)| metric)
 }
 
-/// PostMark's megabytes are of 1024 kilobytes since its version 1.5.
+/// Returns the factor from a unit to bytes or files per second. PostMark's megabytes are of 1024 kilobytes since its
+/// version 1.5.
 fn factor_of(unit: &str) -> Option<f64> {
     match unit {
         "KB/s" => Some(1024.0),

@@ -20,8 +20,8 @@ pub(crate) const TOOL: Tool = Tool {
     read,
 };
 
-/// What a line ends with before its parenthesis, and the operation whose rate stands in it. Lines that occur twice
-/// belong to what was last created or deleted.
+/// The phrase of a line before its parenthesis, and the operation of the rate in the parenthesis. A phrase that occurs
+/// twice belongs to created files, then to deleted files.
 #[rustfmt::skip] // a table reads as one
 static RATES: [(&str, &str); 9] = [
     ("seconds of transactions", "transaction"),
@@ -96,7 +96,7 @@ impl Report {
         Ok(())
     }
 
-    /// `29935 created (29935 per second)`, `Creation alone: 5000 files (5000 per second)`.
+    /// Reads `29935 created (29935 per second)`, `Creation alone: 5000 files (5000 per second)`.
     fn rate(&mut self, line: &Line, left: &str, found: &str) -> Result<bool, ReadError> {
         let what = match left.split_once(':') {
             Some((what, _)) => what,
@@ -114,7 +114,7 @@ impl Report {
         Ok(true)
     }
 
-    /// `157.24 megabytes read (157.24 megabytes per second)`.
+    /// Reads `157.24 megabytes read (157.24 megabytes per second)`.
     fn bytes(&mut self, line: &Line, left: &str, number: &str, unit: &str) -> Result<bool, ReadError> {
         let factor = match unit {
             "bytes" => 1.0,
@@ -137,8 +137,8 @@ impl Report {
         Ok(true)
     }
 
-    /// Says how coarse the rates are: PostMark subtracts times in whole seconds, and takes one where the difference is
-    /// none. Seconds with a fraction are of `fsb postmark`.
+    /// Adds a remark on the precision of the rates. PostMark subtracts times in whole seconds, and uses one second if
+    /// the difference is zero. Seconds with a fraction come from `fsb postmark`.
     fn look_at_seconds(&mut self, line: &Line, left: &str) {
         let seconds = left.split(' ').next().unwrap_or_default();
         if fixed(seconds, FRACTION..=FRACTION).is_some() {
@@ -156,7 +156,7 @@ impl Report {
     }
 }
 
-/// A rate: a whole number, or of `fsb postmark` a small one with its fraction.
+/// Parses a rate: a whole number, or a small one of `fsb postmark` with its fraction.
 fn number(text: &str) -> Option<f64> {
     whole(text.as_bytes()).map(|number| number as f64).or_else(|| fixed(text, 2..=2).map(|Decimal { value, .. }| value))
 }

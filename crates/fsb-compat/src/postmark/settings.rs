@@ -1,4 +1,4 @@
-//! What a run is made of, and how `show` tells it.
+//! The settings of a run, and the output of `show`.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ pub enum Style {
     Terse,
 }
 
-/// A directory that files lie in.
+/// A directory for files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
     pub path: String,
@@ -23,27 +23,27 @@ pub struct Location {
     pub weight: u32,
 }
 
-/// Everything that commands set.
+/// Everything that commands can set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// What decides which operations there are. Its weights are those of the locations: `whole_shape`.
+    /// The parameters that determine the operations. `whole_shape` adds the weights of the locations.
     pub shape: Shape,
-    /// Of the generator.
+    /// The seed of the generator.
     pub seed: u32,
-    /// Where files lie; in the working directory where there are none.
+    /// The directories of the files; the working directory if there are none.
     pub locations: Vec<Location>,
     /// Bytes of one read.
     pub read_block: u32,
     /// Bytes of one write.
     pub write_block: u32,
-    /// Through the streams of the C library, or by calls of one's own.
+    /// Uses the streams of the C library if true, system calls if false.
     pub buffered: bool,
-    /// Of the report.
+    /// The form of the report.
     pub style: Style,
 }
 
 impl Default for Settings {
-    /// As PostMark starts.
+    /// Returns the settings that PostMark starts with.
     fn default() -> Settings {
         Settings {
             shape: Shape::default(),
@@ -58,12 +58,12 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The shape with the locations' weights.
+    /// Returns the shape with the locations' weights.
     pub(crate) fn whole_shape(&self) -> Shape {
         Shape { weights: self.locations.iter().map(|location| location.weight).collect(), ..self.shape.clone() }
     }
 
-    /// The answer to `show`.
+    /// Returns the answer to `show`.
     pub fn show(&self, working_directory: &str) -> String {
         let Shape { size_low, size_high, number, transactions, subdirectories, bias_read, bias_create, .. } =
             self.shape;

@@ -1,11 +1,11 @@
-//! What files are filled with, and where the operations begin.
+//! The content of the files, and the state of the generator at the first operation.
 
 use fsb_model::postmark::{Draw, Pool};
 
 use super::{Settings, Twister};
 
-/// The text that every file begins with, and the generator as it stands after making it. PostMark makes twice as many
-/// bytes as it ever writes, and the operations depend on how many it made.
+/// Returns the text that every file begins with, and the generator in its state after that text. PostMark makes twice
+/// as many bytes as it ever writes, and the operations depend on how many it made.
 pub fn source(settings: &Settings) -> (Vec<u8>, Twister) {
     let mut twister = Twister::new(settings.seed);
     let largest = settings.shape.size_high as usize;
@@ -14,7 +14,7 @@ pub fn source(settings: &Settings) -> (Vec<u8>, Twister) {
     (text, twister)
 }
 
-/// The operations of a run.
+/// Returns the operations of a run.
 pub fn pool(settings: &Settings, twister: Twister) -> Pool<Twister> {
     Pool::new(settings.whole_shape(), twister)
 }

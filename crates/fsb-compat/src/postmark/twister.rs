@@ -7,7 +7,7 @@ use fsb_model::postmark::Draw;
 
 /// Words of state.
 const WORDS: usize = 624;
-/// How far ahead lies the word that each word is combined with.
+/// The distance to the word that each word is combined with.
 const AHEAD: usize = 397;
 const MULTIPLIER: u32 = 69_069;
 
@@ -19,7 +19,7 @@ pub struct Twister {
 }
 
 impl Twister {
-    /// Half of each word of state comes from one step of a linear congruence, half from the next.
+    /// Seeds the state. Half of each word comes from one step of a linear congruence, half from the next.
     pub fn new(seed: u32) -> Twister {
         let mut linear = seed;
         let mut upper_half = || {
@@ -31,7 +31,7 @@ impl Twister {
         Twister { state, next: WORDS }
     }
 
-    /// A whole new state.
+    /// Computes a whole new state.
     fn twist(&mut self) {
         for index in 0..WORDS {
             let following = self.state[(index + 1) % WORDS];
@@ -62,7 +62,8 @@ impl Draw for Twister {
 mod tests {
     use super::*;
 
-    /// What PostMark fills its files with: a character for each number. From a trace of Debian's PostMark 1.53, seed 7.
+    /// Compares with the content of PostMark's files: a character for each number. From a trace of Debian's PostMark
+    /// 1.53, seed 7.
     #[test]
     fn it_gives_the_numbers_of_postmark() {
         let mut twister = Twister::new(7);

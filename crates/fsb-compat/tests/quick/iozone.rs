@@ -91,7 +91,8 @@ fn operations_that_did_not_run_leave_no_series() {
     assert_eq!(value(&output("single"), "freread", "throughput"), 28_328_790.0 * 1024.0);
 }
 
-/// Rows as different versions print them: operations 0, 2 and 5 of 3.4xx with the narrow columns, 0 and 2 with the wide.
+/// Rows as different versions print them: operations 0, 2 and 5 of 3.4xx with the narrow columns, 0 and 2 with the
+/// wide.
 #[test]
 fn blanks_in_the_middle_of_a_row_are_columns_too() {
     let narrow = "\tOutput is in Kbytes/sec

@@ -1,4 +1,4 @@
-//! The readers, on real output: what each value is, and what damage does to it.
+//! The readers, on real output: each value, and the effect of damage.
 
 mod bonnie;
 mod cut;
@@ -15,17 +15,17 @@ use std::path::{Path, PathBuf};
 use fsb_compat::{TOOLS, read_file};
 use fsb_model::set::{Point, Run, Series};
 
-/// Real output that other crates' tests use too.
+/// Returns the path of real output that other crates' tests use too.
 fn shared(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)
 }
 
-/// Real output that only these tests use.
+/// Returns the path of real output that only these tests use.
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-/// Every golden file, of the tool that wrote it.
+/// Returns every golden file, with the tool that wrote it.
 fn every_file() -> Vec<(&'static str, PathBuf)> {
     let mut files = Vec::new();
     for directory in ["tool-output", "iozone-2010/ext4", "iozone-2010/xfs", "iozone-aa/ext4"] {
@@ -47,52 +47,52 @@ fn every_file() -> Vec<(&'static str, PathBuf)> {
     files
 }
 
-/// The only run of a file.
+/// Returns the only run of a file.
 fn only(path: &Path) -> Run {
     let mut runs = read_file(path).unwrap();
     assert_eq!(runs.len(), 1, "{}", path.display());
     runs.remove(0)
 }
 
-/// The only run of a text.
+/// Returns the only run of a text.
 fn parse(tool: &str, text: &str) -> Run {
     let mut runs = parse_all(tool, text);
     assert_eq!(runs.len(), 1);
     runs.remove(0)
 }
 
-/// The runs of a text.
+/// Returns the runs of a text.
 fn parse_all(tool: &str, text: &str) -> Vec<Run> {
     let tool = TOOLS.iter().find(|known| known.name == tool).unwrap();
     (tool.read)(&mut text.as_bytes()).unwrap()
 }
 
-/// A series of a run.
+/// Returns a series of a run.
 fn series<'a>(run: &'a Run, operation: &str, metric: &str) -> &'a Series {
     let found = run.series.iter().find(|series| series.operation == operation && series.metric == metric);
     found.unwrap_or_else(|| panic!("no {operation} {metric} in {}", run.path))
 }
 
-/// The value of a series at a file size and record size in KiB.
+/// Returns the value of a series at a file size and record size in KiB.
 fn at(series: &Series, file: u64, record: u64) -> Option<Point> {
     let here = |point: &&Point| point.file_size == Some(file << 10) && point.record_size == Some(record << 10);
     series.points.iter().find(here).copied()
 }
 
-/// The only value of a series.
+/// Returns the only value of a series.
 fn value(run: &Run, operation: &str, metric: &str) -> f64 {
     let points = &series(run, operation, metric).points;
     assert_eq!(points.len(), 1);
     points[0].value
 }
 
-/// The remarks of a run as texts with their lines.
+/// Returns the remarks of a run as texts with their lines.
 fn remarks(run: &Run) -> Vec<String> {
     let line = |line: Option<u32>| line.map_or(String::new(), |line| format!("{line}: "));
     run.warnings.iter().map(|remark| format!("{}{}", line(remark.line), remark.text)).collect()
 }
 
-/// What must hold of every run, whatever the input was.
+/// Checks the properties of every run, for any input.
 fn check(run: &Run) {
     assert!(!run.series.is_empty() || !run.histograms.is_empty());
     assert!(TOOLS.iter().any(|tool| tool.name == run.tool));

@@ -1,8 +1,8 @@
 //! POSIX asynchronous I/O: `aio_read`, `aio_write`, `aio_suspend`.
 //!
-//! The C library makes the calls in threads of its own (glibc: one file's requests one after another in one thread), so
-//! a depth costs switches between threads and gains little on one file. That is what is measured here. Its lists grow
-//! as they are needed: a session uses as many requests as it may ever have once before the clock.
+//! The C library makes the calls in its own threads (glibc: one thread per file, one request after another). A depth
+//! therefore costs context switches and gains little on one file. The benchmark measures exactly that. The library's
+//! lists grow on demand, so a session issues its maximum number of requests once before the clock starts.
 
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::EngineError;
 
-/// The member.
+/// The registry entry.
 #[derive(Debug)]
 pub(crate) struct PosixAio;
 
@@ -45,7 +45,7 @@ impl Backend for PosixAio {
     }
 }
 
-/// A request of the C library's, or room for one. It must not move while the library has it.
+/// A control block of the C library. It must not move while the library uses it.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct ControlBlock(UnsafeCell<libc::aiocb>);
@@ -56,12 +56,12 @@ impl ControlBlock {
         ControlBlock(UnsafeCell::new(unsafe { std::mem::zeroed() }))
     }
 
-    /// Hands a request to the library: aio_read or aio_write.
+    /// Submits a request to the library: aio_read or aio_write.
     ///
     /// # Safety
     ///
-    /// The library does not have this block. Block, memory and descriptor stay where they are until
-    /// [`ControlBlock::finished`] has returned something.
+    /// The library does not use this block. Block, memory and descriptor stay in place until [`ControlBlock::finished`]
+    /// has returned `Some`.
     #[inline]
     pub(crate) unsafe fn submit(
         &self,
@@ -87,24 +87,24 @@ impl ControlBlock {
         if refused { Err(files::last_errno()) } else { Ok(()) }
     }
 
-    /// What became of the request: bytes moved, or nothing while it is under way. Asked once more after that it is an
-    /// error.
+    /// Returns the number of bytes moved, or `None` while the request is in flight. After it has returned `Some`, a
+    /// further call returns an error.
     #[inline]
     pub(crate) fn finished(&self) -> Option<Result<usize, Errno>> {
         // SAFETY: the block is a valid one.
         match unsafe { libc::aio_error(self.0.get()) } {
             libc::EINPROGRESS => None,
-            // SAFETY: it is finished, and this is the one time that its result is asked for.
+            // SAFETY: the request is finished, and this is the only time that its result is read.
             0 => Some(Ok(unsafe { libc::aio_return(self.0.get()) } as usize)),
             errno => {
-                // SAFETY: as above; the library forgets the request then.
+                // SAFETY: as above; the library then forgets the request.
                 unsafe { libc::aio_return(self.0.get()) };
                 Some(Err(Errno::from_raw_os_error(errno)))
             }
         }
     }
 
-    /// Sleeps until the request is finished.
+    /// Sleeps until the request is finished. Returns its result.
     pub(crate) fn wait(&self) -> Result<usize, Errno> {
         loop {
             if let Some(result) = self.finished() {
@@ -115,7 +115,7 @@ impl ControlBlock {
     }
 }
 
-/// Sleeps until one of the requests is finished, or a signal came.
+/// Sleeps until one of the requests is finished, or a signal arrives.
 fn suspend(under_way: &[*const libc::aiocb]) -> Result<(), Errno> {
     // SAFETY: all pointers of the list are to blocks that the library has.
     if unsafe { libc::aio_suspend(under_way.as_ptr(), under_way.len() as libc::c_int, ptr::null()) } == 0 {
@@ -129,14 +129,14 @@ fn suspend(under_way: &[*const libc::aiocb]) -> Result<(), Errno> {
 
 struct AioSession {
     files: Table<OwnedFd>,
-    /// One a tag. The library keeps pointers to them: they never move.
+    /// One block per tag. The library keeps pointers to them, so they never move.
     blocks: Box<[ControlBlock]>,
-    /// The blocks that the library has: pointers for it, of which each is one into `blocks`.
+    /// Pointers into `blocks`: the blocks that the library uses at present.
     under_way: Vec<*const libc::aiocb>,
 }
 
 impl AioSession {
-    /// Has every request that there may be under way once, on a file in memory.
+    /// Issues the maximum number of requests at once, on a file in memory.
     fn warm_up(&mut self) -> Result<(), Errno> {
         let file = rustix::fs::memfd_create("fsb", MemfdFlags::CLOEXEC)?;
         let depth = self.blocks.len();
@@ -145,7 +145,8 @@ impl AioSession {
         for (tag, byte) in memory.iter_mut().enumerate() {
             let request =
                 IoRequest { slot: Slot(0), verb: Verb::Read, offset: 0, memory: byte, length: 1, tag: tag as u32 };
-            // SAFETY: each request has a byte of its own, and all of them are waited for below, also after an error.
+            // SAFETY: each request has a byte of its own, and the code below waits for all of them, also after an
+            // error.
             if let Err(errno) = unsafe { self.start(file.as_raw_fd(), &request) } {
                 self.wait_for_all();
                 return Err(errno);
@@ -154,11 +155,11 @@ impl AioSession {
         self.reap(depth, &mut done)
     }
 
-    /// Hands a request to the library.
+    /// Submits a request to the library.
     ///
     /// # Safety
     ///
-    /// As of [`Session::queue`], and the descriptor stays open until then.
+    /// As for [`Session::queue`]. The descriptor stays open until then, too.
     #[inline]
     unsafe fn start(&mut self, file: RawFd, request: &IoRequest) -> Result<Queued, Errno> {
         let block = self.blocks.get(request.tag as usize).ok_or(Errno::INVAL)?;
@@ -200,7 +201,7 @@ impl AioSession {
                 return;
             }
             if suspend(&self.under_way).is_err() {
-                // The library may write into memory that is about to be freed: there is no way on.
+                // The library may write into memory that is about to be freed, so the process cannot continue.
                 std::process::abort();
             }
         }

@@ -3,22 +3,22 @@
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
-/// The resources that a session needs: they are reserved before the clock starts.
+/// The resources that a session reserves before the clock starts.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Files open at once, at most.
+    /// The maximum number of files open at once.
     pub files: usize,
-    /// They are opened before the clock and stay open: what is registered once need not be taken back.
+    /// Whether files are opened before the clock starts and stay open. Their registration then stays, too.
     pub held: bool,
-    /// Requests under way at once, at most.
+    /// The maximum number of requests in flight.
     pub depth: u32,
-    /// Bytes of a request, at most.
+    /// The maximum bytes of a request.
     pub record_size: u64,
     /// All memory that requests will point into, for backends that register it with the kernel.
     pub memory: Vec<(*mut u8, usize)>,
 }
 
-/// A directory that a backend opened; nothing for one that does not touch files.
+/// A directory that a backend opened, or `None` for a backend that does not touch files.
 #[derive(Debug)]
 pub struct Directory(pub Option<OwnedFd>);
 
@@ -30,7 +30,7 @@ pub struct Slot(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFlags {
     pub flags: OFlags,
-    /// The permissions of a file that is made.
+    /// The permissions of a file that is created.
     pub mode: Mode,
 }
 
@@ -42,17 +42,17 @@ impl OpenFlags {
     /// Writing at the end.
     pub const APPEND: OpenFlags = OpenFlags::WRITE.with(OFlags::APPEND);
 
-    /// With further flags.
+    /// Returns the flags with further ones.
     pub const fn with(self, more: OFlags) -> OpenFlags {
         OpenFlags { flags: self.flags.union(more), ..self }
     }
 
-    /// Makes the file, which must not exist, with these permissions.
+    /// Adds the flags to create the file, which must not exist, with these permissions.
     pub const fn creating(self, mode: u32) -> OpenFlags {
         OpenFlags { mode: Mode::from_raw_mode(mode), ..self.with(OFlags::CREATE.union(OFlags::EXCL)) }
     }
 
-    /// Whether the file can be written to.
+    /// Returns whether the file can be written to.
     pub fn writes(self) -> bool {
         !(self.flags & (OFlags::WRONLY | OFlags::RDWR)).is_empty()
     }
@@ -79,7 +79,7 @@ pub enum Flush {
 }
 
 impl Setup {
-    /// For requests that go one at a time, on up to `files` files.
+    /// Returns a setup for one request at a time, on up to `files` files.
     pub const fn plain(files: usize) -> Setup {
         Setup { files, held: false, depth: 1, record_size: 0, memory: Vec::new() }
     }
@@ -92,17 +92,17 @@ pub enum RangeLock {
     Shared,
     /// No other process may take a lock.
     Exclusive,
-    /// It is given back.
+    /// The lock is released.
     Release,
 }
 
-/// The purpose that a file is opened for.
+/// The purpose of opening a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
-    /// Writing over what is there, or into an empty file.
+    /// Overwriting it, or writing to an empty file.
     Write,
-    /// Creating it, which must not exist, and writing into it.
+    /// Creating it, which must not exist, and writing to it.
     Create,
     /// Writing at its end.
     Append,

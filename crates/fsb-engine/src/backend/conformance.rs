@@ -1,4 +1,4 @@
-//! What every member of the registry must do.
+//! Conformance tests that every backend in the registry must pass.
 
 use rustix::fs::Mode;
 use std::ffi::CStr;
@@ -18,8 +18,8 @@ use crate::{worker, workload};
 
 const FILE_SIZE: usize = 80 << 10;
 
-/// Members that touch files, but for those that this kernel (io_uring can be forbidden) or the file system of the
-/// temporary directory (O_DIRECT) refuses.
+/// Returns the backends that touch files, without those that this kernel (io_uring can be forbidden) or the file system
+/// of the temporary directory (O_DIRECT) refuses.
 fn real() -> impl Iterator<Item = &'static dyn Backend> {
     REGISTRY.iter().copied().filter(|backend| backend.capabilities().real && !refused(*backend))
 }
@@ -31,14 +31,14 @@ fn refused(backend: &dyn Backend) -> bool {
     match backend.examine(&place).and_then(|_| backend.session(&setup)) {
         Ok(_) => false,
         Err(refusal) => {
-            // Not the macro: libraries do not print, and a test asserts that of their sources.
+            // No macro, because libraries do not print, and a test checks their sources for that.
             let _ = writeln!(std::io::stderr(), "SKIPPED: backend {}: {refusal}", backend.name());
             true
         }
     }
 }
 
-/// A directory: in memory where there is one, for backends that do not go past it.
+/// Creates a directory: in memory if there is one and the backend does not bypass the page cache.
 fn scratch(backend: &dyn Backend) -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     let made = match memory.is_dir() && !backend.capabilities().direct {
@@ -48,13 +48,13 @@ fn scratch(backend: &dyn Backend) -> tempfile::TempDir {
     made.unwrap()
 }
 
-/// The depths to try.
+/// Returns the depths to try.
 fn depths(backend: &dyn Backend) -> impl Iterator<Item = u32> {
     let most = backend.capabilities().depth;
     [1, 2, 4, 32].into_iter().filter(move |&depth| depth <= most)
 }
 
-/// Does the steps of a workload, all operations of it.
+/// Performs the steps of a workload with all its operations.
 fn perform(root: &Path, steps: &[Step], workload: &serde_json::Value) -> Result<(), EngineError> {
     let workload: fsb_model::WorkloadSpec = serde_json::from_value(workload.clone()).unwrap();
     let job = workload::parse(&workload, &SIZING).map_err(|error| EngineError::new(error.to_string()))?;
@@ -64,7 +64,7 @@ fn perform(root: &Path, steps: &[Step], workload: &serde_json::Value) -> Result<
     Ok(())
 }
 
-/// All files of the set below a root, in order.
+/// Reads all files of the set below a root, in order.
 fn contents(root: &Path) -> Vec<Vec<u8>> {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(root.join("fsb-set/d00000")).unwrap().map(|e| e.unwrap().path()).collect();
@@ -72,13 +72,13 @@ fn contents(root: &Path) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// What the files of a set hold when they are whole.
+/// Returns the complete content of each file of a set.
 fn expected(files: u64, size: usize) -> Vec<Vec<u8>> {
     let stride = size.next_multiple_of(4096) as u64;
     (0..files).map(|file| Data::new(SEED, size).window(file * stride, size).to_vec()).collect()
 }
 
-/// Record sizes that a backend must cope with in files of `FILE_SIZE`.
+/// Returns the record sizes that a backend must support in files of `FILE_SIZE`.
 fn records(backend: &dyn Backend) -> Vec<u64> {
     let granule = backend.capabilities().granule;
     [1025, 4096, 4608, 40_960, FILE_SIZE as u64].into_iter().filter(|record| record % granule == 0).collect()

@@ -1,11 +1,12 @@
-//! O_DIRECT: what it asks for, and whether it does what it says.
+//! O_DIRECT: its requirements, and whether it really bypasses the page cache.
 //!
-//! File systems that cannot go past the page cache often take the flag all the same and go through it. The kernel tells
-//! by statx what offsets and lengths must be multiples of (0: the file cannot), but not every file system fills that
-//! in. For those a trial tells. Of reads it is enough to look at the page cache afterwards, which the runner does. A
-//! write may go through the page cache and be thrown out of it again before the call returns (btrfs does so for files
-//! with checksums): what is thrown out are pages that nobody maps, whereas a direct write throws out mapped ones as
-//! well. So a page is mapped and touched, then overwritten: if it is still there, the write went through it.
+//! File systems that cannot bypass the page cache often accept the flag and use the page cache. The kernel reports
+//! through statx the alignment of offsets and lengths (0: the file does not support it), but not every file system
+//! fills that in. In that case the backend makes a trial. For reads it is enough to look at the page cache afterwards,
+//! which the runner does. A write may go through the page cache and be evicted again before the call returns (btrfs
+//! does so for files with checksums). That eviction spares mapped pages, but a direct write evicts them as well. So the
+//! trial maps and touches a page, then overwrites it: if the page is still resident, the write went through the page
+//! cache.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -22,14 +23,14 @@ use super::{Capabilities, Direct, KernelNamespace, Namespace, ProbeTarget, Verb}
 use crate::data::{Memory, PAGE};
 use crate::{EngineError, residency};
 
-/// Sectors are the least that any device moves; the file system may want more, and says so when it is examined.
+/// Every device moves at least a sector. The file system may need more and reports that in `examine`.
 pub(super) const CAPABILITIES: Capabilities =
     Capabilities { direct: true, granule: 512, sequential: false, ..Capabilities::PLAIN };
 
-/// A trial moves no more than this.
+/// The binary logarithm of the largest number of bytes that a trial moves.
 const LARGEST_TRIAL: u32 = 20;
 
-/// Refuses what O_DIRECT cannot do at a place, and finds out whether it does what it says.
+/// Refuses a place where O_DIRECT cannot work, and finds out whether it bypasses the page cache.
 pub(super) fn examine(place: &ProbeTarget<'_>) -> Result<Direct, EngineError> {
     let trial = ProbeFile::of(place)?;
     let file = open(&trial, place.verb)?;
@@ -61,20 +62,20 @@ fn open(trial: &ProbeFile, verb: Verb) -> Result<File, EngineError> {
     })
 }
 
-/// What statx says that must be a multiple of what; zeros mean that direct I/O is not possible.
+/// The alignments of memory and offsets from statx. Zeros mean that direct I/O is not possible.
 #[derive(Debug, Clone, Copy)]
 struct Alignment {
     memory: u32,
     offset: u32,
 }
 
-/// `None` where the file system does not say.
+/// Returns `None` if the file system does not report the alignment.
 fn alignment(file: &File, path: &Path) -> Result<Option<Alignment>, EngineError> {
     match rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
         Ok(told) if told.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
             Ok(Some(Alignment { memory: told.stx_dio_mem_align, offset: told.stx_dio_offset_align }))
         }
-        // A kernel without statx is asked the hard way too.
+        // Without statx, the trial decides as well.
         Ok(_) | Err(Errno::NOSYS) => Ok(None),
         Err(errno) => Err(EngineError::call("ask (statx) about", path, errno)),
     }
@@ -98,19 +99,19 @@ fn check(place: &ProbeTarget<'_>, path: &Path, Alignment { memory, offset }: Ali
     })
 }
 
-/// Bytes of a trial: as odd as the records are, but no more than needed.
+/// Returns the bytes of a trial: the largest power of two that divides the record size, up to a limit.
 fn trial_length(place: &ProbeTarget<'_>) -> usize {
     1 << place.record_size.trailing_zeros().min(LARGEST_TRIAL)
 }
 
-/// Reads a little where the second record begins, for the kernel to refuse.
+/// Reads a little at the start of the second record, so that the kernel can refuse it.
 fn try_read(place: &ProbeTarget<'_>, path: &Path, file: &File) -> Result<(), EngineError> {
     let length = trial_length(place);
     let mut memory = Memory::new(length);
     file.read_at(memory.as_mut(), length as u64).map(drop).map_err(|error| cannot(place, "read from", path, &error))
 }
 
-/// Overwrites a file of its own; whether the page cache was in between, where that can be told.
+/// Overwrites a temporary file. Returns whether the write went through the page cache, or `None` if that is unknown.
 fn try_write(place: &ProbeTarget<'_>) -> Result<Option<bool>, EngineError> {
     let (trial, plain) = ProbeFile::new(place.directory, "trial-write")?;
     let path = trial.path();
@@ -120,7 +121,7 @@ fn try_write(place: &ProbeTarget<'_>) -> Result<Option<bool>, EngineError> {
     plain.write_all_at(memory.as_mut(), 0).and_then(|()| plain.sync_all()).map_err(refused)?;
     let direct = open(&trial, Verb::Write)?;
     let buffered = match Touched::new(&plain, length) {
-        // Not every file system can map; then nobody can look into its page cache either.
+        // Not every file system supports mmap. In that case the state of the page cache is unknown, too.
         Err(_) => None,
         Ok(_touched) => {
             let written = direct.write_at(memory.as_mut(), 0);
@@ -129,7 +130,7 @@ fn try_write(place: &ProbeTarget<'_>) -> Result<Option<bool>, EngineError> {
         }
     };
     drop((plain, direct, trial));
-    // What the trial changed must not be written back against the clock.
+    // The changes of the trial must not be written back while the clock runs.
     let settled = KernelNamespace.open_root(place.directory).and_then(|root| KernelNamespace.sync_file_system(&root));
     settled.map_err(|errno| EngineError::call("syncfs of", place.directory, errno))?;
     Ok(buffered)
@@ -144,7 +145,7 @@ fn cannot(place: &ProbeTarget<'_>, call: &str, path: &Path, error: &std::io::Err
     refusal
 }
 
-/// A mapping of a file's first bytes, every page of it looked at.
+/// A mapping of a file's first bytes, with every page touched.
 struct Touched {
     start: *mut libc::c_void,
     length: usize,
@@ -165,8 +166,8 @@ impl Touched {
 
 impl Drop for Touched {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new`, and nothing points into it.
-        // It cannot fail, for it is a whole mapping of this process.
+        // SAFETY: the mapping was made by `new`, and nothing points into it. It cannot fail, because it is a whole
+        // mapping of this process.
         let _ = unsafe { munmap(self.start, self.length) };
     }
 }
@@ -186,7 +187,7 @@ mod tests {
             return;
         }
         match examine(&place(memory.path(), Verb::Write, 4096)) {
-            // Older kernels refuse the flag there.
+            // Older kernels refuse the flag on tmpfs.
             Err(refusal) => assert!(refusal.message.contains("cannot bypass the page cache"), "{refusal}"),
             Ok(direct) => assert_eq!(direct, Direct { alignment: None, buffered: Some(true) }),
         }

@@ -1,4 +1,4 @@
-//! What sessions over descriptors have in common: a table of what is open, and the calls on descriptors.
+//! Common parts of sessions over descriptors: a table of open files, and the calls on descriptors.
 
 use std::ffi::CStr;
 use std::io;
@@ -10,7 +10,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::{Directory, Flush, OpenFlags, RangeLock, Setup, Slot};
 
-/// What is open, by slot. Its size is fixed: it never allocates.
+/// The open files, by slot. Its size is fixed, so it never allocates.
 #[derive(Debug)]
 pub(super) struct Table<T>(Vec<Option<T>>);
 
@@ -19,13 +19,13 @@ impl<T> Table<T> {
         Table((0..setup.files).map(|_| None).collect())
     }
 
-    /// A slot that nothing is in.
+    /// Returns an empty slot. Returns `MFILE` if there is none.
     pub(super) fn free(&self) -> Result<Slot, Errno> {
         let free = self.0.iter().position(Option::is_none).ok_or(Errno::MFILE)?;
         Ok(Slot(free as u32))
     }
 
-    /// Puts something into a slot that was [free](Table::free).
+    /// Fills a slot that was [free](Table::free).
     pub(super) fn put(&mut self, slot: Slot, value: T) {
         self.0[slot.0 as usize] = Some(value);
     }
@@ -40,7 +40,7 @@ impl<T> Table<T> {
         self.0.get_mut(slot.0 as usize).and_then(Option::as_mut).ok_or(Errno::BADF)
     }
 
-    /// Takes out what is in a slot.
+    /// Empties a slot and returns its content.
     pub(super) fn take(&mut self, slot: Slot) -> Result<T, Errno> {
         self.0.get_mut(slot.0 as usize).and_then(Option::take).ok_or(Errno::BADF)
     }
@@ -50,9 +50,9 @@ pub(crate) fn open(at: &Directory, path: &CStr, OpenFlags { flags, mode }: OpenF
     retry_on_intr(|| rustix::fs::openat(at.fd(), path, flags, mode))
 }
 
-/// Closes a descriptor and reports what the kernel says about that.
+/// Closes a descriptor and returns the kernel's result.
 pub(crate) fn close(file: OwnedFd) -> Result<(), Errno> {
-    // SAFETY: the descriptor was owned, and `into_raw_fd` gave it up: nobody uses it afterwards.
+    // SAFETY: the descriptor was owned, and `into_raw_fd` gave it up, so no other code closes or uses it.
     unsafe { rustix::io::try_close(file.into_raw_fd()) }
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn allocate(file: impl AsFd, how: FallocateFlags, offset: u64, length
     retry_on_intr(|| rustix::fs::fallocate(&file, how, offset, length))
 }
 
-/// copy_file_range(2), to where the second file's own position is.
+/// copy_file_range(2), to the second file's own position.
 pub(crate) fn copy_range(from: impl AsFd, offset: u64, to: impl AsFd, length: usize) -> Result<usize, Errno> {
     retry_on_intr(|| {
         let mut offset = offset;
@@ -101,7 +101,7 @@ pub(crate) fn copy_range(from: impl AsFd, offset: u64, to: impl AsFd, length: us
     })
 }
 
-/// Waits for the lock of fcntl on a range, or gives it back.
+/// Takes or releases an fcntl lock on a range. Waits until the lock is available.
 pub(crate) fn lock(file: impl AsFd, lock: RangeLock, offset: u64, length: u64) -> Result<(), Errno> {
     let kind = match lock {
         RangeLock::Shared => libc::F_RDLCK,
@@ -122,12 +122,12 @@ pub(crate) fn lock(file: impl AsFd, lock: RangeLock, offset: u64, length: u64) -
     })
 }
 
-/// The number of an error that came from the kernel.
+/// Returns the error number of an error that came from the kernel.
 pub(crate) fn errno_of(error: &io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
-/// What the C library's last failing call in this thread says.
+/// Returns the error of the C library's last failing call in this thread.
 pub(crate) fn last_errno() -> Errno {
     errno_of(&io::Error::last_os_error())
 }

@@ -1,10 +1,10 @@
-//! Files mapped into memory: where in memory, and copying to and from them.
+//! Files mapped into memory: their addresses, and copying to and from them.
 //!
 //! The page cache keeps a file in folios of up to [`SPAN`] bytes. The first store to a page faults. Linux then maps the
-//! whole folio at once, unless it does not lie in one page table; then each of its pages faults by itself, and the file
-//! system looks at the whole folio each time. Which of the two a mapping gets depends on its address, which is random
-//! in each process: a file of 1 MiB in one folio has one fault or 256, and is stored to a fifty times faster or slower.
-//! So no mapping here crosses the border of a page table where it need not.
+//! whole folio at once, unless it crosses the border of a page table. In that case each of its pages faults separately,
+//! and the file system examines the whole folio each time. The address of a mapping decides between the two, and it is
+//! random in each process: a file of 1 MiB in one folio has one fault or 256, and stores are fifty times faster or
+//! slower. So no mapping here crosses the border of a page table without need.
 //!
 //! A load or a store has no result. If the kernel cannot read a page, finds no space for one, or the file has become
 //! shorter, it sends SIGBUS. The handler here replaces the mapping from the failing page on with empty memory, so that
@@ -23,10 +23,10 @@ use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
 
 use crate::memory::PAGE;
 
-/// Memory that shows a file, until it is dropped.
+/// Memory that maps a file, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    /// Dangling where nothing is mapped.
+    /// Dangling if nothing is mapped.
     start: *mut u8,
     length: usize,
 }
@@ -45,17 +45,18 @@ impl Mapping {
         self.length
     }
 
-    /// The address of a byte of the file, which may lie past the end.
+    /// Returns the address of a byte of the file, which may be beyond the end.
     #[inline]
     pub(crate) fn at(&self, offset: usize) -> *mut u8 {
         self.start.wrapping_add(offset)
     }
 
-    /// Copies bytes out of the file; whether no page failed. If one did, the mapping must not be used again.
+    /// Copies bytes out of the file. Returns whether all pages were accessible. If not, the mapping must not be used
+    /// again.
     ///
     /// # Safety
     ///
-    /// `to` is valid for `length` bytes, which the mapping has from `offset` on, and lies outside of it.
+    /// `to` is valid for `length` bytes and is outside of the mapping. The mapping has `length` bytes from `offset` on.
     #[inline]
     pub(crate) unsafe fn load(&self, offset: usize, to: *mut u8, length: usize) -> bool {
         // SAFETY: the caller's; nothing but this value points into the mapping, and `new` of its user installed the
@@ -63,7 +64,8 @@ impl Mapping {
         unsafe { copy(self.at(offset), to, length, (self.start, self.length)) }
     }
 
-    /// Copies bytes into the file; whether no page failed. If one did, the mapping must not be used again.
+    /// Copies bytes into the file. Returns whether all pages were accessible. If not, the mapping must not be used
+    /// again.
     ///
     /// # Safety
     ///
@@ -74,14 +76,14 @@ impl Mapping {
         unsafe { copy(from, self.at(offset), length, (self.start, self.length)) }
     }
 
-    /// Brings the pages of a range onto the device, now or some time.
+    /// Writes the pages of a range to the device, synchronously or in the background, depending on `how`.
     pub(crate) fn sync(&self, offset: usize, length: usize, how: MsyncFlags) -> Result<(), Errno> {
         if length == 0 {
             return Ok(());
         }
-        // msync wants the start of a page, which a record smaller than one may not be.
+        // msync needs the start of a page, but a record smaller than a page may begin elsewhere.
         let lead = offset % PAGE;
-        // SAFETY: the range lies in the mapping, which begins on a page; msync changes no memory.
+        // SAFETY: the range is in the mapping, which begins on a page; msync changes no memory.
         retry_on_intr(|| unsafe { rustix::mm::msync(self.at(offset - lead).cast(), length + lead, how) })
     }
 }
@@ -96,23 +98,23 @@ impl Drop for Mapping {
     }
 }
 
-/// What one page table maps where pages have 4 KiB.
+/// Bytes that one page table maps on systems with 4 KiB pages.
 const SPAN: usize = 2 << 20;
 
 /// Maps the first `length` bytes of a file, at least one.
 fn map(file: BorrowedFd<'_>, length: usize, access: ProtFlags, flags: MapFlags) -> Result<*mut u8, Errno> {
     let wish = if length > PAGE { free_place(length)? } else { ptr::null_mut() };
-    // SAFETY: a new mapping that replaces none disturbs no other memory: the place is a wish. Should another thread
-    // have taken it in between, the kernel chooses.
+    // SAFETY: a new mapping that replaces none disturbs no other memory: the address is only a hint. If another thread
+    // has taken it in between, the kernel chooses another one.
     let start = unsafe { rustix::mm::mmap(wish, length, access, flags, file, 0)? };
     Ok(start.cast())
 }
 
-/// An address where a page table begins, and where nothing is mapped: there was room for more than is needed.
+/// Returns an unmapped address where a page table begins. It reserves a larger range first and releases it again.
 fn free_place(length: usize) -> Result<*mut c_void, Errno> {
     let room = length.checked_add(SPAN).ok_or(Errno::NOMEM)?;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: as in `map`; nobody knows of the mapping before it is gone again.
+    // SAFETY: as in `map`; no other code knows the mapping before it is unmapped again.
     unsafe {
         let first = rustix::mm::mmap_anonymous(ptr::null_mut(), room, ProtFlags::empty(), flags)?;
         rustix::mm::munmap(first, room)?;

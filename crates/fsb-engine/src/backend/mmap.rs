@@ -1,8 +1,7 @@
 //! Loads and stores in a shared mapping of the file.
 //!
-//! Relatives that differ in the `msync` after each written record are constants of one type. A file is mapped whole
-//! when it is opened; one that is to be written is brought to its full size first, for a mapping cannot make a file
-//! longer.
+//! The backends differ in the `msync` after each written record and are constants of one type. A whole file is mapped
+//! when it is opened. For writing, the file first gets its full size, because a mapping cannot make a file longer.
 
 use std::ffi::CStr;
 
@@ -33,7 +32,7 @@ pub(crate) struct Mmap {
 const CAPABILITIES: Capabilities =
     Capabilities { appends: false, remembers: true, sequential: false, ..Capabilities::PLAIN };
 
-/// Written back when the kernel likes.
+/// The kernel writes pages back at its own time.
 pub(crate) static MMAP: Mmap = Mmap {
     name: "mmap",
     about: "copies to and from a shared mapping; msync and fsync where durability is asked for",
@@ -41,7 +40,7 @@ pub(crate) static MMAP: Mmap = Mmap {
     capabilities: CAPABILITIES,
 };
 
-/// The call that says "some time", after each record.
+/// With an asynchronous msync after each record.
 pub(crate) static MMAP_ASYNC: Mmap = Mmap {
     name: "mmap-async",
     about: "as mmap, with msync(MS_ASYNC) after each written record, which on Linux checks its arguments and no more",
@@ -49,7 +48,7 @@ pub(crate) static MMAP_ASYNC: Mmap = Mmap {
     capabilities: CAPABILITIES,
 };
 
-/// Written back at once.
+/// With a synchronous msync after each record.
 pub(crate) static MMAP_SYNC: Mmap = Mmap {
     name: "mmap-sync",
     about: "as mmap, with msync(MS_SYNC) after each written record, which returns when its data is durable",
@@ -143,7 +142,7 @@ impl Session for MmapSession {
 struct Mapped {
     mapping: Mapping,
     file: OwnedFd,
-    /// A page could not be read or written: what is mapped is the file no longer.
+    /// Whether a page could not be read or written. The mapping then no longer shows the file.
     broken: bool,
 }
 
@@ -153,7 +152,7 @@ impl Mapped {
         Ok(Mapped { mapping: shared(&file, length, writes)?, file, broken: false })
     }
 
-    /// Moves a record, or what of it the mapping has.
+    /// Moves a record, or the part of it that is in the mapping.
     ///
     /// # Safety
     ///
@@ -181,7 +180,7 @@ impl Mapped {
         unsafe { self.explain(request) }
     }
 
-    /// Asks the kernel by an ordinary call what is wrong with a record.
+    /// Makes an ordinary call to find out from the kernel why a record cannot be accessed.
     ///
     /// # Safety
     ///
@@ -194,11 +193,11 @@ impl Mapped {
             Verb::Read => files::read_at(&self.file, memory, request.offset)?,
             Verb::Write => files::write_at(&self.file, memory, request.offset)?,
         };
-        // A short read is told as such. Anything else that works this way did not work that way.
+        // A short read is returned as such. If the ordinary call succeeds, the access through the mapping still failed.
         if request.verb == Verb::Read && moved < request.length { Ok(moved) } else { Err(Errno::IO) }
     }
 
-    /// Brings the pages of a range onto the device, now or some time.
+    /// Writes the pages of a range to the device, synchronously or in the background, depending on `how`.
     fn sync(&self, offset: usize, length: usize, how: MsyncFlags) -> Result<(), Errno> {
         if self.broken {
             return Err(Errno::IO);
@@ -206,7 +205,7 @@ impl Mapped {
         self.mapping.sync(offset, length, how)
     }
 
-    /// Unmaps and closes it, and reports what the kernel says about that.
+    /// Unmaps and closes the file, and returns the kernel's result.
     fn close(self) -> Result<(), Errno> {
         let Mapped { mapping, file, .. } = self;
         drop(mapping);

@@ -1,16 +1,17 @@
-//! How calls reach the kernel.
+//! Backends: the ways in which calls reach the kernel.
 //!
-//! All file work of workloads goes through here, and a new call is a method of [`Session`] or [`Namespace`]: the
-//! default is the kernel's, `null` has one that does nothing, and no workload asks whether files are touched.
+//! All file work of workloads goes through this module. A new call is a method of [`Session`] or [`Namespace`]: the
+//! default makes the kernel's call, `null` has one that does nothing, and workloads never check whether files are
+//! touched.
 //!
-//! A backend is asked two things. Its [`Session`], one a thread, opens files and moves data: a request is *queued*, queued requests are
-//! *committed* to the kernel together, and finished ones are *reaped*. A synchronous backend finishes a request as it is
-//! queued and needs neither of the other two. Its [`Namespace`] makes the calls on names (stat, rename, …), which most
-//! backends leave to the kernel's usual calls. What a backend can do stands in its [`Capabilities`] and is checked
-//! against a workload in one place, the function `check`, before anything runs; what only the file system can tell is
-//! found out by [`Backend::examine`], before the clock.
+//! A backend has two parts. Each thread has one [`Session`], which opens files and moves data: the thread *queues*
+//! requests, *commits* queued requests to the kernel together, and *reaps* finished ones. A synchronous backend
+//! finishes a request when it is queued and needs neither of the other two calls. The [`Namespace`] makes the calls on
+//! names (stat, rename, …), which most backends leave to the kernel's usual calls. The [`Capabilities`] describe a
+//! backend, and the function `check` compares them with a workload before anything runs. [`Backend::examine`] asks the
+//! file system for the rest, before the clock starts.
 //!
-//! A new backend is a file beside this one (copy `skeleton.rs`) and a line in [`REGISTRY`].
+//! A new backend is a file in this directory (copy `skeleton.rs`) and a line in [`REGISTRY`].
 
 pub(crate) mod aio;
 mod arguments;
@@ -69,7 +70,7 @@ pub(crate) fn plain(backend: &dyn Backend) -> &'static dyn Backend {
     backend.plain().unwrap_or(CALLS)
 }
 
-/// The backend of that name, or a sentence that offers the nearest one.
+/// Returns the backend with that name. The error suggests the most similar name.
 pub fn find(name: &str) -> Result<&'static dyn Backend, EngineError> {
     let known = REGISTRY.iter().map(|backend| backend.name());
     REGISTRY
@@ -79,21 +80,21 @@ pub fn find(name: &str) -> Result<&'static dyn Backend, EngineError> {
         .ok_or_else(|| EngineError::new(unknown("backend", name, known.collect::<Vec<_>>())))
 }
 
-/// What a workload asks of a backend.
+/// The requirements of a workload on a backend.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Demands {
     pub(crate) depth: u32,
     pub(crate) cache: CacheState,
     pub(crate) appends: bool,
     pub(crate) record_size: u64,
-    /// Bytes of a file that is moved to its last byte, whether that fills a record or not.
+    /// Bytes of a file that is moved up to its last byte, even if that does not fill a record.
     pub(crate) whole_file: Option<u64>,
 }
 
-/// Bytes that all requests of a thread may point into: as much as io_uring registers as one piece.
+/// The limit of the memory that all requests of a thread may point into: the largest buffer that io_uring registers.
 const LARGEST_ARENA: u64 = 1 << 30;
 
-/// Whether the backend can do it: the parameter at fault and the reason, where it cannot.
+/// Checks whether the backend meets the demands. The error holds the parameter at fault and the reason.
 pub(crate) fn check(backend: &dyn Backend, demands: Demands) -> Result<(), (&'static str, String)> {
     let Capabilities { depth, direct, appends, granule, .. } = backend.capabilities();
     let Demands { record_size, whole_file, .. } = demands;

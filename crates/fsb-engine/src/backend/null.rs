@@ -1,5 +1,5 @@
-//! A backend that touches nothing: every call succeeds at once. It shows what the engine itself costs, and with the
-//! fake clock it makes whole runs exact.
+//! A backend that touches nothing: every call succeeds at once. It shows the overhead of the engine, and with the fake
+//! clock whole runs are exactly reproducible.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::EngineError;
 
-/// The member.
+/// The registry entry.
 #[derive(Debug)]
 pub(crate) struct Null;
 
@@ -49,7 +49,7 @@ struct NullSession {
     next: u32,
 }
 
-/// Everything succeeds at once, and files are as large as the caller says.
+/// Every call succeeds at once, and files have the size that the caller passes.
 impl Session for NullSession {
     fn open(&mut self, _at: &Directory, _path: &CStr, _flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
         self.next = self.next.wrapping_add(1);

@@ -1,5 +1,5 @@
-//! The interface of a backend: its capabilities, the session of a thread with its open files and requests, and the calls on
-//! names. Also the files with which backends try out what a file system can do.
+//! The interface of a backend: its capabilities, a thread's session with open files and requests, and the calls on
+//! names. Also temporary files with which backends probe the capabilities of a file system.
 
 use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
@@ -18,7 +18,7 @@ use super::arguments::{Directory, Flush, OpenFlags, RangeLock, Setup, Slot};
 use super::files;
 use crate::EngineError;
 
-/// Which way data goes.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// From the file.
@@ -34,22 +34,23 @@ pub struct IoRequest {
     pub slot: Slot,
     /// The direction.
     pub verb: Verb,
-    /// Where in the file; ignored for files that are open for appending.
+    /// The offset in the file. Ignored for files that are open for appending.
     pub offset: u64,
     pub memory: *mut u8,
     pub length: usize,
-    /// Comes back with the completion; below [`Setup::depth`](super::Setup::depth), and of one request under way at a time.
+    /// Returned with the completion. It is below [`Setup::depth`](super::Setup::depth), and no two requests in flight
+    /// share one.
     pub tag: u32,
 }
 
-/// What became of a queued request.
+/// The result of queueing a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queued {
     /// The request is finished; this number of bytes was moved.
     Done(usize),
-    /// It will be reaped.
+    /// The request is in flight and will be reaped.
     Pending,
-    /// There is no room; reap, then queue it again.
+    /// The queue is full: reap, then queue the request again.
     Busy,
 }
 
@@ -62,19 +63,19 @@ pub struct Completion {
     pub result: Result<usize, Errno>,
 }
 
-/// One thread's open files, and the calls on them. Nothing here may allocate, lock or log: all of it runs against the
-/// clock.
+/// One thread's open files, and the calls on them. No method may allocate, lock or log, because all of them run against
+/// the clock.
 ///
-/// A session over descriptors says which one a file has ([`Session::descriptor`]); the calls that are the same for all
-/// backends go through it. Where a call takes the size that a file has or should have, only a session that touches no
-/// files goes by it: the kernel knows better.
+/// A session over descriptors returns the descriptor of a file ([`Session::descriptor`]), and the calls that are the
+/// same for all backends use it. If a call takes the size that a file has or should have, only a session that touches
+/// no files uses it, because otherwise the kernel knows the size.
 ///
-/// Dropping a session waits for the requests that are under way, for their memory is freed after it.
+/// Dropping a session waits for the requests in flight, because their memory is freed after it.
 pub trait Session {
-    /// Opens a file, relative to a directory. `size` is what the file has or will have.
+    /// Opens a file, relative to a directory. `size` is the present or future size of the file.
     fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, size: u64) -> Result<Slot, Errno>;
 
-    /// Closes it and reports what the kernel says about that.
+    /// Closes the file and returns the kernel's result.
     fn close(&mut self, slot: Slot) -> Result<(), Errno>;
 
     /// Starts a transfer.
@@ -86,13 +87,13 @@ pub trait Session {
     /// until its completion was reaped.
     unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno>;
 
-    /// Says that no more is queued before the next [`Session::reap`]: everything is handed to the kernel now, or with
-    /// the call that reaps.
+    /// Announces that no more requests follow before the next [`Session::reap`]. The session submits everything to the
+    /// kernel now, or with the call that reaps.
     fn commit(&mut self) -> Result<(), Errno> {
         Ok(())
     }
 
-    /// Appends finished requests to `done`, waiting until there are at least `least`.
+    /// Appends finished requests to `done` and waits until there are at least `least`.
     fn reap(&mut self, _least: usize, _done: &mut Vec<Completion>) -> Result<(), Errno> {
         Ok(())
     }
@@ -100,35 +101,35 @@ pub trait Session {
     /// Returns when the file is on the device.
     fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno>;
 
-    /// The descriptor of a file, for the calls below.
+    /// Returns the descriptor of a file, for the calls below.
     fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno>;
 
-    /// Takes over a file that is open already, at its start.
+    /// Takes over an open file, at its start.
     fn adopt(&mut self, _file: OwnedFd, _flags: OpenFlags) -> Result<Slot, Errno> {
         Err(Errno::OPNOTSUPP)
     }
 
-    /// Reads at a place: how many bytes came. Of a session at depth 1.
+    /// Reads at an offset and returns the number of bytes. For sessions of depth 1.
     fn read_at(&mut self, slot: Slot, memory: &mut [u8], offset: u64, _size: u64) -> Result<usize, Errno> {
         files::read_at(self.descriptor(slot)?, memory, offset)
     }
 
-    /// Writes at a place: how many bytes were taken. Of a session at depth 1.
+    /// Writes at an offset and returns the number of bytes. For sessions of depth 1.
     fn write_at(&mut self, slot: Slot, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
         files::write_at(self.descriptor(slot)?, bytes, offset)
     }
 
-    /// Reads where the file's own position is: how many bytes came.
+    /// Reads at the file's own position and returns the number of bytes.
     fn read(&mut self, slot: Slot, memory: &mut [u8]) -> Result<usize, Errno> {
         files::read(self.descriptor(slot)?, memory)
     }
 
-    /// Writes where the file's own position is: how many bytes were taken.
+    /// Writes at the file's own position and returns the number of bytes.
     fn write(&mut self, slot: Slot, bytes: &[u8]) -> Result<usize, Errno> {
         files::write(self.descriptor(slot)?, bytes)
     }
 
-    /// Sets the file's own position to its end, where `size` bytes should be: where that is.
+    /// Moves the file's own position to its end, where `size` bytes should be. Returns the new position.
     fn seek_to_end(&mut self, slot: Slot, _size: u64) -> Result<u64, Errno> {
         rustix::fs::seek(self.descriptor(slot)?, SeekFrom::End(0))
     }
@@ -161,18 +162,17 @@ pub trait Session {
         rustix::fs::seek(self.descriptor(slot)?, SeekFrom::Start(0)).map(drop)
     }
 
-    /// Bytes of the file, which should be `size`.
+    /// Returns the size of the file, which should be `size`.
     fn size(&mut self, slot: Slot, _size: u64) -> Result<u64, Errno> {
         Ok(rustix::fs::fstat(self.descriptor(slot)?)?.st_size as u64)
     }
 
-    /// Allocates, frees, zeroes or takes out a range of a file's bytes: fallocate.
+    /// Allocates, frees, zeroes or removes a range of a file's bytes: fallocate.
     fn allocate(&mut self, slot: Slot, how: FallocateFlags, offset: u64, length: u64) -> Result<(), Errno> {
         files::allocate(self.descriptor(slot)?, how, offset, length)
     }
 
-    /// Copies a range of one file to where the other one's own position is, within the kernel: how many bytes were
-    /// copied.
+    /// Copies a range of one file to the other one's own position, within the kernel. Returns the number of bytes.
     fn copy_range(&mut self, from: Slot, offset: u64, to: Slot, length: usize) -> Result<usize, Errno> {
         files::copy_range(self.descriptor(from)?, offset, self.descriptor(to)?, length)
     }
@@ -182,17 +182,17 @@ pub trait Session {
         rustix::fs::ioctl_ficlone(self.descriptor(to)?, self.descriptor(from)?)
     }
 
-    /// Sets when the file was used and changed last.
+    /// Sets the times of the last access and change.
     fn set_times(&mut self, slot: Slot, times: &Timestamps) -> Result<(), Errno> {
         rustix::fs::futimens(self.descriptor(slot)?, times)
     }
 
-    /// Sets its permissions.
+    /// Sets the file's permissions.
     fn set_mode(&mut self, slot: Slot, mode: Mode) -> Result<(), Errno> {
         rustix::fs::fchmod(self.descriptor(slot)?, mode)
     }
 
-    /// Waits for the lock of fcntl on a range of the file; a length of 0 is all of it.
+    /// Takes or releases an fcntl lock on a range of the file. A length of 0 means the whole file.
     fn lock(&mut self, slot: Slot, lock: RangeLock, offset: u64, length: u64) -> Result<(), Errno> {
         files::lock(self.descriptor(slot)?, lock, offset, length)
     }
@@ -203,22 +203,22 @@ pub trait Session {
 pub struct Capabilities {
     /// It touches files. One that does not is for testing, and nothing is prepared or removed for it.
     pub real: bool,
-    /// The most requests under way at once; 1 is synchronous.
+    /// The maximum number of requests in flight. 1 means synchronous.
     pub depth: u32,
-    /// It goes past the page cache: data is never warm, and timed calls wait for the device.
+    /// Whether it bypasses the page cache. Data is then never warm, and timed calls wait for the device.
     pub direct: bool,
-    /// Written data is on the device when the call returns.
+    /// Whether written data is on the device when the call returns.
     pub synced: bool,
-    /// It can write at the end of a file, wherever that is.
+    /// Whether it can write at the end of a file, wherever that is.
     pub appends: bool,
-    /// Bytes that records must be multiples of.
+    /// Records must be a multiple of this number of bytes.
     pub granule: u64,
-    /// An open file is quicker the second time, for it remembers what was used: a mapping keeps its pages.
+    /// Whether an open file is faster the second time, because it keeps state. A mapping keeps its pages.
     pub remembers: bool,
-    /// Other threads of this process make the calls for it: a descriptor must mean the same file in all of them.
+    /// Whether other threads of this process make the calls. A descriptor must then mean the same file in all of them.
     pub helped: bool,
-    /// All calls of a session are its own, those at a file's own position too, and others see at once what they did: it
-    /// serves workloads that make any call.
+    /// Whether the session makes all calls itself, also those at a file's own position, and others see the effects at
+    /// once. Such a session serves workloads that make any call.
     pub sequential: bool,
 }
 
@@ -237,12 +237,12 @@ impl Capabilities {
     };
 }
 
-/// The place and the requests that direct I/O is tried for.
+/// The directory, file and requests that direct I/O is tried for.
 #[derive(Debug, Clone, Copy)]
 pub struct ProbeTarget<'p> {
-    /// The directory that all files lie below. A file may be made in it for a trial, if it is removed again.
+    /// The directory above all files. A trial may create a file in it if it removes it again.
     pub directory: &'p Path,
-    /// One of the files, unless all of them are yet to be made.
+    /// One of the files, or `None` if none of them exists yet.
     pub file: Option<&'p Path>,
     /// The direction.
     pub verb: Verb,
@@ -250,12 +250,12 @@ pub struct ProbeTarget<'p> {
     pub record_size: u64,
 }
 
-/// A member of the registry.
+/// A backend in the registry.
 pub trait Backend: Sync {
     /// The name in plans, records and tables.
     fn name(&self) -> &'static str;
 
-    /// One line on what it does.
+    /// Returns one line on what it does.
     fn about(&self) -> &'static str;
 
     /// Returns its capabilities.
@@ -267,13 +267,13 @@ pub trait Backend: Sync {
         None
     }
 
-    /// The calls on names.
+    /// Returns the calls on names.
     fn namespace(&self) -> &'static dyn Namespace {
         &KernelNamespace
     }
 
-    /// Refuses a place that it cannot serve, and says why. Asked once, before the clock. The answer is what a direct
-    /// backend found out; others have none.
+    /// Checks a place before the clock starts. Returns an error with the reason if the backend cannot serve it. A
+    /// direct backend returns the properties that it found out. Others return `None`.
     fn examine(&self, _place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
         Ok(None)
     }
@@ -288,9 +288,9 @@ pub trait Namespace: Sync {
     fn open_root(&self, path: &Path) -> Result<Directory, Errno>;
     /// Opens a directory below another one.
     fn open_directory(&self, at: &Directory, name: &CStr) -> Result<Directory, Errno>;
-    /// Asks for a file's attributes.
+    /// Calls stat on a file.
     fn stat(&self, at: &Directory, name: &CStr) -> Result<(), Errno>;
-    /// Gives a file another name.
+    /// Renames a file.
     fn rename(&self, at: &Directory, from: &CStr, to: &CStr) -> Result<(), Errno>;
     /// Removes a file.
     fn unlink(&self, at: &Directory, name: &CStr) -> Result<(), Errno>;
@@ -301,24 +301,24 @@ pub trait Namespace: Sync {
     fn remove_directory(&self, at: &Directory, name: &CStr) -> Result<(), Errno> {
         rustix::fs::unlinkat(at.fd(), name, AtFlags::REMOVEDIR)
     }
-    /// Gives a file that is there a second name.
+    /// Creates a hard link to an existing file.
     fn link(&self, at: &Directory, there: &CStr, name: &CStr) -> Result<(), Errno> {
         rustix::fs::linkat(at.fd(), there, at.fd(), name, AtFlags::empty())
     }
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     fn symbolic_link(&self, at: &Directory, target: &CStr, name: &CStr) -> Result<(), Errno> {
         rustix::fs::symlinkat(target, at.fd(), name)
     }
-    /// Sets when something was used and changed last.
+    /// Sets the times of the last access and change.
     fn set_times(&self, at: &Directory, name: &CStr, times: &Timestamps) -> Result<(), Errno> {
         rustix::fs::utimensat(at.fd(), name, times, AtFlags::empty())
     }
-    /// Sets the permissions of something.
+    /// Sets the permissions.
     fn set_mode(&self, at: &Directory, name: &CStr, mode: Mode) -> Result<(), Errno> {
         rustix::fs::chmodat(at.fd(), name, mode, AtFlags::empty())
     }
-    /// Calls `visit` with the name of each entry but `.` and `..` until it breaks off. `expected` is how many there
-    /// should be: the kernel knows better, and only a tree that touches nothing goes by it.
+    /// Calls `visit` with the name of each entry except `.` and `..` until `visit` breaks off. `expected` is the number
+    /// of entries. Only an implementation that touches no files uses it.
     fn list(
         &self,
         directory: &Directory,
@@ -342,7 +342,7 @@ const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::
 const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
 
 impl Directory {
-    /// The descriptor; the working directory's where there is none.
+    /// Returns the descriptor, or that of the working directory if there is none.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_ref().map_or(CWD, |fd| fd.as_fd())
     }
@@ -403,7 +403,7 @@ impl Namespace for KernelNamespace {
     }
 }
 
-/// A file that is there, or one that was made for a trial and is gone when this is dropped.
+/// A file that exists, or a temporary one that is removed on drop.
 #[derive(Debug)]
 pub(super) struct ProbeFile {
     path: PathBuf,
@@ -411,7 +411,7 @@ pub(super) struct ProbeFile {
 }
 
 impl ProbeFile {
-    /// The place's own file, where it has one.
+    /// Returns the place's own file, or creates a temporary one.
     pub(super) fn of(place: &ProbeTarget<'_>) -> Result<ProbeFile, EngineError> {
         match place.file {
             Some(path) => Ok(ProbeFile { path: path.to_owned(), ours: false }),
@@ -419,7 +419,7 @@ impl ProbeFile {
         }
     }
 
-    /// A new file and its descriptor for reading and writing.
+    /// Creates a new file. Returns it with a descriptor for reading and writing.
     pub(super) fn new(directory: &Path, name: &str) -> Result<(ProbeFile, File), EngineError> {
         let path = directory.join(name);
         let opened = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
@@ -431,7 +431,7 @@ impl ProbeFile {
         &self.path
     }
 
-    /// Opens it for a direction; always for reading too, as a mapping needs it.
+    /// Opens it for a direction, always with read access, because a mapping needs it.
     pub(super) fn open(&self, verb: Verb, flags: OFlags) -> io::Result<File> {
         let writes = verb == Verb::Write;
         OpenOptions::new().read(true).write(writes).custom_flags(flags.bits() as i32).open(&self.path)
@@ -441,7 +441,7 @@ impl ProbeFile {
 impl Drop for ProbeFile {
     fn drop(&mut self) {
         if self.ours {
-            // An error has no reader here; what remains is removed with its set.
+            // The error is ignored, because the rest is removed with the set.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -1,5 +1,5 @@
-//! A skeleton to copy. It is compiled and run with the tests of the engine, so it cannot rot, and is no part of a
-//! build.
+//! A skeleton to copy. It is compiled and run with the tests of the engine, so it cannot become outdated. Builds do not
+//! include it.
 //!
 //! To add a backend:
 //!
@@ -10,8 +10,8 @@
 //!    backend answers `Queued::Done` from `queue` and leaves the other two out;
 //! 5. run the tests: the conformance tests of workloads and backends include it by themselves.
 //!
-//! This one keeps up to four requests, carries them out when they are committed and hands them over last come first
-//! served, one at a time more than asked: all that an asynchronous backend may do to its user.
+//! This one keeps up to three requests, executes them in `commit`, and returns the newest ones first, one more than
+//! asked. An asynchronous backend may do all of this to its caller.
 
 use std::ffi::CStr;
 
@@ -25,12 +25,12 @@ use super::{
 };
 use crate::EngineError;
 
-/// The member: a constant without state. What a thread needs is in its session.
+/// The registry entry: a constant without state. Per-thread state is in the session.
 #[derive(Debug)]
 pub(crate) struct Skeleton;
 
 impl Backend for Skeleton {
-    /// As in plans; lower case, one word.
+    /// The name in plans: lower case, one word.
     fn name(&self) -> &'static str {
         "skeleton"
     }
@@ -44,7 +44,7 @@ impl Backend for Skeleton {
         Capabilities { depth: 4, direct: true, appends: false, granule: 512, sequential: false, ..Capabilities::PLAIN }
     }
 
-    /// What only the file itself can tell: the alignment for direct I/O, a file system that cannot map.
+    /// Checks the properties that only the file itself has: the alignment for direct I/O, a file system without mmap.
     fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
         if place.record_size > 1 << 30 {
             let ProbeTarget { directory, record_size, .. } = place;
@@ -80,7 +80,7 @@ impl Session for SkeletonSession {
     }
 
     unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
-        // One less than it says it can: full queues happen, and callers must cope.
+        // One less than its depth, because callers must cope with full queues.
         if self.queued.len() + self.finished.len() >= 3 {
             return Ok(Queued::Busy);
         }
@@ -90,7 +90,7 @@ impl Session for SkeletonSession {
 
     fn commit(&mut self) -> Result<(), Errno> {
         for mut request in self.queued.drain(..) {
-            // Half of what was asked, where that keeps to whole sectors: short writes happen too.
+            // Half of the length, if that leaves whole sectors, because callers must cope with short writes, too.
             let halves = request.length.is_multiple_of(1024) && request.offset.is_multiple_of(8192);
             if request.verb == Verb::Write && halves {
                 request.length /= 2;

@@ -1,8 +1,8 @@
 //! The C library's streams: `fread` and `fwrite` with the buffer that the library chooses.
 //!
-//! What is written lies in the library's buffer until that is full, or until it is flushed or closed: an error of the
-//! device may come that late. A stream has a position of its own, so only a record that does not begin where the last
-//! one ended costs an `fseeko`, which throws the buffer away.
+//! Written data is in the library's buffer until the buffer is full, flushed or closed, so a device error may be
+//! reported that late. A stream has its own position, so `fseeko` runs only for a record that does not begin at the end
+//! of the last one. The call discards the buffer.
 
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -15,11 +15,11 @@ use super::files::{self, Table};
 use super::{Backend, Capabilities, Directory, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot, Verb};
 use crate::EngineError;
 
-/// The member.
+/// The registry entry.
 #[derive(Debug)]
 pub(crate) struct Stdio;
 
-/// fopen's flags of "r", "w" and "a".
+/// The open flags of fopen's "r", "w" and "a".
 const OPENED: [(OFlags, &CStr); 3] = [
     (OFlags::RDONLY, c"r"),
     (OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::TRUNC), c"w"),
@@ -36,7 +36,7 @@ impl Backend for Stdio {
     }
 
     fn capabilities(&self) -> Capabilities {
-        // What one stream has written others see late.
+        // Other streams see the data that one stream has written only later.
         Capabilities { sequential: false, ..Capabilities::PLAIN }
     }
 
@@ -49,10 +49,10 @@ struct StdioSession {
     files: Table<Positioned>,
 }
 
-/// An open stream and where it stands.
+/// An open stream and its position.
 struct Positioned {
     stream: Stream,
-    /// Where the next byte goes or comes from, where that is known.
+    /// The offset of the next byte, if it is known.
     position: Option<u64>,
     appends: bool,
 }
@@ -66,7 +66,7 @@ impl StdioSession {
 }
 
 impl Session for StdioSession {
-    /// By fopen where it has such flags and the path needs no directory, else by open and fdopen.
+    /// Uses fopen if it has such flags and the path needs no directory, otherwise open and fdopen.
     fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
         let appends = flags.flags.contains(OFlags::APPEND);
@@ -83,7 +83,7 @@ impl Session for StdioSession {
         let appends = flags.contains(OFlags::APPEND);
         let mode = match flags & OFlags::RWMODE {
             _ if appends => c"a",
-            // `fdopen` truncates nothing: that was for `open` to do.
+            // `fdopen` does not truncate. `open` has done that.
             OFlags::WRONLY => c"w",
             OFlags::RDWR => c"r+",
             _ => c"r",
@@ -147,7 +147,7 @@ impl Session for StdioSession {
         Ok(end)
     }
 
-    /// What lies in the buffer would change the time when it is written.
+    /// Flushes first. Otherwise a later write of the buffer would change the time again.
     fn set_times(&mut self, slot: Slot, times: &Timestamps) -> Result<(), Errno> {
         let file = self.files.get_mut(slot)?;
         file.flush()?;
@@ -191,7 +191,7 @@ impl Positioned {
         flushed
     }
 
-    /// After an error nobody knows how much of the buffer got through.
+    /// Advances the position. After an error the position is unknown, because part of the buffer may have been written.
     #[inline]
     fn moved(&mut self, moved: Result<usize, Errno>) -> Result<usize, Errno> {
         self.position = self.position.zip(moved.ok()).map(|(position, moved)| position + moved as u64);
@@ -199,12 +199,12 @@ impl Positioned {
     }
 }
 
-/// An open `FILE`. Dropped without [`Stream::close`] it is closed, and nobody is told what became of its data.
+/// An open `FILE`. If it is dropped without [`Stream::close`], it is closed and write errors are lost.
 #[derive(Debug)]
 pub(crate) struct Stream {
     /// Absent once it is closed.
     file: Option<NonNull<libc::FILE>>,
-    /// Where the library keeps what it has not passed on, if it was given such memory.
+    /// The memory of the library's buffer, if `set_buffer` has supplied one.
     _buffer: Vec<u8>,
 }
 
@@ -217,17 +217,17 @@ impl Stream {
         Ok(Stream { file: Some(file), _buffer: Vec::new() })
     }
 
-    /// fdopen(3), of a descriptor that was opened in a way that fits the mode.
+    /// fdopen(3), for a descriptor that was opened in a way that fits the mode.
     fn of(descriptor: OwnedFd, mode: &CStr) -> Result<Stream, Errno> {
-        // SAFETY: the descriptor is open and nobody else's; where the library does not take it, it is closed here.
+        // SAFETY: the descriptor is open and owned here. If the library does not take it, it is closed on return.
         let file = unsafe { libc::fdopen(descriptor.as_raw_fd(), mode.as_ptr()) };
         let file = NonNull::new(file).ok_or_else(files::last_errno)?;
-        // The library has it.
+        // The library owns the descriptor now.
         let _ = descriptor.into_raw_fd();
         Ok(Stream { file: Some(file), _buffer: Vec::new() })
     }
 
-    /// The stream, which is open until [`Stream::close`] or the end of `self`.
+    /// Returns the stream, which is open until [`Stream::close`] or the end of `self`.
     #[inline]
     fn file(&self) -> *mut libc::FILE {
         self.file.map_or(std::ptr::null_mut(), NonNull::as_ptr)
@@ -280,7 +280,7 @@ impl Stream {
         Ok(moved)
     }
 
-    /// After a transfer that did less than it was asked to: whether to go on, which the end of the file ends.
+    /// Returns whether to continue after a short transfer. Returns `false` at the end of the file.
     #[cold]
     fn goes_on(&mut self) -> Result<bool, Errno> {
         let errno = files::last_errno();
@@ -295,7 +295,7 @@ impl Stream {
         }
     }
 
-    /// fseeko(3): where the stream stands then.
+    /// fseeko(3). Returns the new position.
     fn seek(&mut self, offset: libc::off_t, whence: libc::c_int) -> Result<u64, Errno> {
         // SAFETY: the stream is open.
         self.again_if_interrupted(|file| unsafe { libc::fseeko(file, offset, whence) })?;
@@ -312,7 +312,7 @@ impl Stream {
         self.again_if_interrupted(|file| unsafe { libc::fflush(file) })
     }
 
-    /// Makes the stream usable again after an error; signals are forgiven.
+    /// Repeats the call if a signal interrupts it. Clears the stream's error state after any error.
     fn again_if_interrupted(&mut self, call: impl Fn(*mut libc::FILE) -> libc::c_int) -> Result<(), Errno> {
         while call(self.file()) != 0 {
             let errno = files::last_errno();
@@ -325,7 +325,7 @@ impl Stream {
         Ok(())
     }
 
-    /// fclose(3): writes what is left, closes the stream and reports what the library says about that.
+    /// fclose(3): writes the rest of the buffer, closes the stream and returns the library's result.
     pub(crate) fn close(&mut self) -> Result<(), Errno> {
         let Some(file) = self.file.take() else { return Ok(()) };
         // SAFETY: the stream is open, and `take` makes sure that it is closed once.
@@ -335,7 +335,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // A stream that is dropped open has failed already: that error is the one to tell.
+        // A stream that is dropped while open has failed before, and the caller reports that earlier error.
         let _ = self.close();
     }
 }

@@ -1,8 +1,9 @@
-//! io_uring: requests are written into memory that the kernel shares, and go to it in batches, one call each.
+//! io_uring: requests are written into memory that is shared with the kernel, and submitted in batches, one call each.
 //!
-//! Files that stay open and all memory are registered, so that the kernel need not look them up and pin them for each
-//! request. A ring is used by the thread that made it alone, which spares the kernel its locks, and what is finished is
-//! looked at when the thread asks for it, not by interrupting it; older kernels do without.
+//! Files that stay open and all memory are registered, so that the kernel need not look up files and pin memory for
+//! each request. Only the thread that created a ring uses it, which saves the kernel its locks. The kernel processes
+//! completions when the thread asks for them and does not interrupt it. On older kernels the ring works without these
+//! options.
 
 use std::ffi::CStr;
 
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::EngineError;
 
-/// A backend of one ring a thread.
+/// A backend with one ring per thread.
 #[derive(Debug)]
 pub(crate) struct Uring {
     name: &'static str,
@@ -108,33 +109,33 @@ fn make_ring(depth: u32) -> Result<IoUring, EngineError> {
     Err(error)
 }
 
-/// A ring and what is under way in it. Dropping it waits for that: the kernel may write into memory until then.
+/// A ring and its requests in flight. Dropping it waits for them, because the kernel may write into memory until then.
 pub(crate) struct Ring {
     ring: IoUring,
-    /// Requests that were queued and not taken back.
+    /// Requests that were queued and not reaped.
     under_way: usize,
 }
 
 impl Ring {
-    /// A ring of the newest kind that the kernel knows.
+    /// Creates a ring with the newest options that the kernel supports.
     pub(crate) fn new(depth: u32) -> Result<Ring, EngineError> {
         Ok(Ring { ring: make_ring(depth)?, under_way: 0 })
     }
 
-    /// Queues a request; whether there was room.
+    /// Queues a request. Returns whether there was space.
     ///
     /// # Safety
     ///
-    /// What the entry points to stays valid until its completion was taken, or until this value is dropped.
+    /// The memory that the entry points to stays valid until its completion is reaped, or until this value is dropped.
     #[inline]
     pub(crate) unsafe fn push(&mut self, entry: &squeue::Entry) -> bool {
-        // SAFETY: the caller's; `drop` waits for what is under way.
+        // SAFETY: guaranteed by the caller; `drop` waits for requests in flight.
         let pushed = unsafe { self.ring.submission().push(entry) }.is_ok();
         self.under_way += usize::from(pushed);
         pushed
     }
 
-    /// Takes what is finished: tags and results.
+    /// Reaps finished requests: tags and results.
     #[inline]
     pub(crate) fn take_finished(&mut self, mut each: impl FnMut(Completion)) {
         let mut taken = 0;
@@ -149,12 +150,12 @@ impl Ring {
         self.under_way -= taken;
     }
 
-    /// Gives the kernel what is queued and waits until `wanted` requests are finished.
+    /// Submits the queued requests to the kernel and waits until `wanted` requests are finished.
     pub(crate) fn enter(&mut self, wanted: usize) -> Result<(), Errno> {
         match self.ring.submit_and_wait(wanted) {
             Ok(_) => Ok(()),
             Err(error) => match files::errno_of(&error) {
-                // A signal; or finished requests must be taken first.
+                // A signal arrived, or finished requests must be taken first.
                 Errno::INTR | Errno::BUSY => Ok(()),
                 errno => Err(errno),
             },
@@ -164,14 +165,14 @@ impl Ring {
     fn wait_for_all(&mut self) {
         while self.under_way > 0 {
             if self.enter(1).is_err() {
-                // The kernel may write into memory that is about to be freed: there is no way on.
+                // The kernel may write into memory that is about to be freed, so the process cannot continue.
                 std::process::abort();
             }
             self.take_finished(drop);
         }
     }
 
-    /// Requests that are under way.
+    /// Returns the number of requests in flight.
     pub(crate) fn under_way(&self) -> usize {
         self.under_way
     }

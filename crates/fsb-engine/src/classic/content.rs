@@ -1,9 +1,9 @@
-//! What is written, and whether it comes back.
+//! Record contents: generates the data that is written, and checks the data that is read.
 //!
-//! IOzone writes the same record over and over, and looks at the first word of each page when it reads; so does this,
-//! at the same cost. Its records hold little else than zeros, which some file systems compress or leave out: here they
-//! are incompressible. Where every byte is checked, either all are the same, or each is a function of its place in its
-//! file, so that a record at a wrong place or in a wrong file is found too.
+//! IOzone writes the same record over and over, and checks the first word of each page when it reads. This module does
+//! the same at the same cost. IOzone's records are mostly zeros, which some file systems compress or leave out. The
+//! sampled records here are incompressible. Modes that check every byte use one byte everywhere, or a function of the
+//! place in the file. The latter also detects a record at a wrong place or in a wrong file.
 
 use std::path::{Path, PathBuf};
 
@@ -12,25 +12,25 @@ use serde::{Deserialize, Serialize};
 use crate::hash::mix;
 use crate::memory::PAGE;
 
-/// What stands at the start of each page in [`Check::Sample`].
+/// The word at the start of each page in [`Check::Sample`].
 const MARK: u64 = 0xf5b1_0203_0405_0607;
 /// Decides the bytes between the marks, the same in every run.
 const SEED: u64 = 0x10_2011;
 const WORD: usize = size_of::<u64>();
 
-/// What records hold, and how much of that is looked at when they are read.
+/// The content of records, and the part of it that is checked when they are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
-    /// Incompressible bytes, and a mark at the start of each page that is looked at.
+    /// Incompressible bytes with a mark at the start of each page; only the marks are checked.
     Sample,
-    /// The same byte everywhere; all are looked at.
+    /// The same byte everywhere; all bytes are checked.
     Pattern(u8),
-    /// Bytes that belong to their place in their file alone; all are looked at.
+    /// Bytes that depend on their file and their place in it; all bytes are checked.
     Diagnose,
 }
 
-/// A byte that is not what was written.
+/// A byte that differs from the written one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error(
     "{} is corrupt at byte {offset}: expected {expected:#04x}, found {found:#04x} ({bytes} wrong bytes in the record of {record} bytes at {record_offset})",
@@ -39,16 +39,16 @@ pub enum Check {
 pub struct Corruption {
     /// The file.
     pub path: PathBuf,
-    /// Where in the file the first wrong byte is.
+    /// Offset of the first wrong byte in the file.
     pub offset: u64,
-    /// What should stand there.
+    /// The byte that was written there.
     pub expected: u8,
     pub found: u8,
-    /// Where the record begins that was read.
+    /// Offset of the record in the file.
     pub record_offset: u64,
-    /// Its size.
+    /// Size of the record in bytes.
     pub record: u64,
-    /// How many of its bytes are wrong, of those that were looked at.
+    /// Number of wrong bytes in the record, among those that are checked.
     pub bytes: u64,
 }
 
@@ -97,7 +97,7 @@ impl RecordContent {
         mix(self.key ^ (offset / WORD as u64 + index as u64))
     }
 
-    /// Looks at a record that was read from `offset`.
+    /// Checks a record that was read from `offset`.
     #[inline]
     pub(super) fn check(&self, path: &Path, offset: u64, record: &[u8]) -> Result<(), Box<Corruption>> {
         let intact = match self.check {
@@ -113,7 +113,7 @@ impl RecordContent {
         if intact { Ok(()) } else { Err(self.corruption(path, offset, record)) }
     }
 
-    /// What should stand at `place` of a record at `offset`; none where nobody looks.
+    /// Returns the expected byte at `place` of a record at `offset`, or `None` if that byte is not checked.
     fn expected(&self, offset: u64, place: usize) -> Option<u8> {
         match self.check {
             Check::Sample => MARK.to_le_bytes().get(place % PAGE).copied(),

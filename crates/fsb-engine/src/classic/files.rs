@@ -1,4 +1,4 @@
-//! Files under test: which may be touched, how they are opened, and how they are taken away.
+//! Files under test: checks their paths, and opens, locks, syncs and removes the files.
 
 use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt;
@@ -12,7 +12,7 @@ use super::phase::{Operation, Phase};
 use crate::EngineError;
 use crate::backend::{RangeLock, files as calls};
 
-/// What stands at a path.
+/// The state of a path: absent, or a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
     Nothing,
@@ -20,12 +20,12 @@ pub enum Existing {
     File(u64),
 }
 
-/// What stands at a path, if a file may be made or overwritten there.
+/// Checks that a file may be created or overwritten at a path, and returns the state of the path.
 ///
 /// # Errors
-/// A path that is, or that a symbolic link leads to, a directory, a device, a pipe or a socket; a symbolic link to a
-/// file or to nothing, for the test would empty the one and remove the other; a directory that does not exist. In words
-/// that name it.
+/// The path is a directory, a device, a pipe or a socket, or a symbolic link to one of these. The path is a symbolic
+/// link to a file or to nothing: the test would overwrite the file and remove the link. The directory of the file does
+/// not exist. The message names the path.
 pub fn examine(path: &Path) -> Result<Existing, EngineError> {
     let shown = path.display();
     let refused = |message: String| EngineError::new(message);
@@ -71,7 +71,7 @@ fn kind(kind: FileType) -> &'static str {
     }
 }
 
-/// Removes a file; whether there was one.
+/// Removes a file. Returns whether it existed.
 ///
 /// # Errors
 /// The kernel's reason.
@@ -83,10 +83,10 @@ pub fn remove(path: &Path) -> Result<bool, EngineError> {
     }
 }
 
-/// The mode of files, as IOzone has it.
+/// The mode of files, as in IOzone.
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP);
 
-/// Opens a file. Between the examination of the path and this call somebody may have put something else there.
+/// Opens a file. Checks that it is a regular file, because another program may have replaced it since [`examine`].
 pub(super) fn open(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, EngineError> {
     let file = rustix::fs::open(path, flags | OFlags::CLOEXEC, mode)
         .map_err(|errno| EngineError::call("open", path, errno))?;
@@ -97,8 +97,8 @@ pub(super) fn open(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, En
     Ok(file)
 }
 
-/// What IOzone does before it writes a file for the first time: it opens it without any permission, empties and removes
-/// it (a file system that cannot do that is found out before it is measured), and creates it anew.
+/// Recreates a file as IOzone does before its first write: opens it without any permission, empties and removes it,
+/// and creates it anew. A file system that cannot do that fails here, before it is measured.
 pub(super) fn make_anew(path: &Path) -> Result<(), EngineError> {
     let file = open(path, OFlags::WRONLY | OFlags::CREATE, Mode::empty())?;
     rustix::fs::ftruncate(&file, 0).map_err(|errno| EngineError::call("truncate", path, errno))?;
@@ -112,8 +112,8 @@ pub(super) fn empty(path: &Path) -> Result<(), EngineError> {
     close(path, open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC, MODE)?)
 }
 
-/// Opens a file for a phase, with IOzone's flags. `together` is whether it is one of several that run at once: those
-/// create the file as they open it.
+/// Opens a file for a phase, with IOzone's flags. `together` is whether the phase is one of several that run at once:
+/// those create the file when they open it.
 pub(super) fn open_for(phase: &Phase, together: bool) -> Result<OwnedFd, EngineError> {
     let sync = |flag: bool, flags: OFlags| if flag { flags } else { OFlags::empty() };
     let written = OFlags::RDWR | sync(phase.sync, OFlags::SYNC) | sync(phase.data_sync, OFlags::DSYNC);
@@ -140,12 +140,12 @@ pub(super) fn lock(phase: &Phase, file: &OwnedFd, locked: bool) -> Result<(), En
     calls::lock(file, operation, 0, 0).map_err(|errno| EngineError::call("lock", &phase.path, errno))
 }
 
-/// Closes a file and reports what the kernel says about that.
+/// Closes a file and returns the error that close reports.
 pub(super) fn close(path: &Path, file: OwnedFd) -> Result<(), EngineError> {
     calls::close(file).map_err(|errno| EngineError::call("close", path, errno))
 }
 
-/// Brings a file onto the device after repetitions that left that to the last one.
+/// Syncs a file to the device after repetitions that left the sync to the last one.
 ///
 /// # Errors
 /// The kernel's reason.

@@ -1,4 +1,4 @@
-//! Several passes that start together, and stop together unless told otherwise.
+//! Runs several passes that start together. With a stonewall, the first pass that finishes stops the others.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,20 +18,20 @@ use crate::EngineError;
 use crate::processes::Children;
 use crate::shared_memory::SharedMemory;
 
-/// What came of all of them.
+/// The results of all passes of a group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GroupResult {
-    /// One each, in order.
+    /// One result per pass, in order.
     pub results: Vec<PhaseResult>,
-    /// From the word to start to the end of the last one.
+    /// From the start signal to the end of the last pass.
     pub nanoseconds: u64,
 }
 
-/// Does phases together: in threads, or in processes of `program`, which is this program and calls
+/// Performs phases together: in threads, or in processes of `program`. `program` is this program, which calls
 /// [`super::child_main`] when its first argument is [`CHILD_ARGUMENT`].
 ///
 /// # Errors
-/// As of [`super::perform`], of the first that failed.
+/// The error of the first phase that failed, as of [`super::perform`].
 pub fn perform_together(
     phases: &[Phase],
     program: Option<&Path>,
@@ -63,7 +63,7 @@ fn threads(phases: &[Phase], interrupted: &AtomicBool) -> Result<GroupResult, Ph
     })
 }
 
-/// Starts the phases once all are ready; aborts them if one of them is not, or if `in_vain` says that it will not be.
+/// Starts the phases once all are ready. Aborts them if one is not ready, or if `in_vain` reports that it will not be.
 fn begin(group: &GroupState, phases: &[Phase], mut in_vain: impl FnMut() -> bool) -> Instant {
     let count = phases.len() as u32;
     if group.start.all_ready(count, &mut in_vain) {
@@ -81,7 +81,8 @@ fn panicked() -> Ended {
     (Err(EngineError::new("a thread of the test ended unexpectedly").into()), Instant::now())
 }
 
-/// The first failure, or all results. One that failed before the start makes the others leave: it is the one to tell.
+/// Returns the first failure, or all results. A phase that fails before the start interrupts the others, so any other
+/// error takes precedence over `Interrupted`.
 fn conclude(ended: Vec<Ended>, start: Instant) -> Result<GroupResult, PhaseError> {
     let last = ended.iter().map(|(_, end)| *end).max().unwrap_or(start);
     let mut results = Vec::new();
@@ -123,7 +124,7 @@ fn processes(phases: &[Phase], program: &Path, interrupted: &AtomicBool) -> Resu
             thread::Builder::new().spawn_scoped(scope, move || -> (String, Instant) {
                 let mut text = String::new();
                 if let Some(mut output) = output {
-                    // A pipe that cannot be read says as much as one that says nothing.
+                    // A pipe that cannot be read counts as one without output.
                     let _ = output.read_to_string(&mut text);
                 }
                 (text, Instant::now())
@@ -131,7 +132,7 @@ fn processes(phases: &[Phase], program: &Path, interrupted: &AtomicBool) -> Resu
         };
         let members: Result<Vec<_>, _> = outputs.into_iter().map(listen).collect();
         let members = members.map_err(|error| {
-            // Those that listen wait for them.
+            // The reader threads wait for the children to end.
             children.kill();
             no_thread(&error)
         })?;
@@ -151,7 +152,8 @@ fn processes(phases: &[Phase], program: &Path, interrupted: &AtomicBool) -> Resu
     })
 }
 
-/// What a process said.
+/// Parses the answer of a child process. Without a valid answer, returns `Interrupted` if the group was interrupted,
+/// and an error that names the file otherwise.
 fn answer(text: &str, phase: &Phase, interrupted: &AtomicBool) -> Result<PhaseResult, PhaseError> {
     match serde_json::from_str::<Result<PhaseResult, PhaseError>>(text) {
         Ok(result) => result,
@@ -164,16 +166,16 @@ fn answer(text: &str, phase: &Phase, interrupted: &AtomicBool) -> Result<PhaseRe
     }
 }
 
-/// The first argument of such a process.
+/// The first argument of a child process.
 pub const CHILD_ARGUMENT: &str = "__iozone-child";
 
-/// Does the phase that the second argument holds, for the process that the first one names: what to say about it.
+/// Performs the phase in `task` for the process with the number `parent`, and returns the answer to print.
 ///
-/// Such a process is this program again. Its standard input is the shared memory, its second argument the phase, and its
-/// one answer on standard output the result. It dies with the process that started it.
+/// A child process is this program again. Its standard input is the shared memory. It prints one answer, the result,
+/// to standard output. It dies with the process that started it.
 pub fn child_main(parent: &str, task: &str) -> String {
     let result = serve(parent, task);
-    // Results are numbers, and errors text: they can be written down.
+    // Results are numbers and errors are text, so serializing them does not fail.
     serde_json::to_string(&result).unwrap_or_default()
 }
 

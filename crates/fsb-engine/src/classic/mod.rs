@@ -1,13 +1,13 @@
 //! IOzone's operations, one pass over one file at a time, with the very calls that IOzone 3.471 makes.
 //!
 //! The workloads of this crate's registry are made for fair comparison: incompressible data, restored states,
-//! latencies. IOzone's are made of its own habits: which flags a file is opened with, what is synced before the clock
-//! starts, what is read once beforehand, what happens between the last record and the end of the clock. A comparison
-//! with IOzone's needs those, so they live here, apart, and the tests hold them against traces of the real tool.
+//! latencies. IOzone has its own conventions: the flags of open, the syncs and reads before the clock starts, and the
+//! calls between the last record and the end of the clock. A comparison with IOzone's results needs these, so this
+//! module implements them separately, and the tests compare its calls with traces of the real tool.
 //!
-//! A [`Phase`] is data; [`perform`] does it alone, [`perform_together`] does several that start and stop together, in
-//! threads or in processes that are this program again ([`child_main`]). How a record is moved is a matter of
-//! [`IoMethod`], each in a file of its own.
+//! A [`Phase`] is data. [`perform`] performs it alone. [`perform_together`] performs several that start and stop
+//! together, in threads or in processes that are this program again ([`child_main`]). [`IoMethod`] determines the calls
+//! that move a record.
 
 mod content;
 mod files;

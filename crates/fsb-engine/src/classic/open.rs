@@ -3,8 +3,8 @@
 //! * Calls: pread and pwrite if IOzone seeks first, otherwise read and write.
 //! * Streams: fopen, fwrite, fread and fclose of the C library, with a buffer of one record.
 //! * Mappings: loads and stores through a mapping of the file.
-//! * Asynchronous: POSIX requests of the C library, a fixed number of them in flight. A request has its own memory. With
-//!   IOzone's `-H` each record is copied: from the caller's record before a write, into it after a read.
+//! * Asynchronous: POSIX requests of the C library, a fixed number of them in flight. A request has its own memory.
+//!   With IOzone's `-H` each record is copied: from the caller's record before a write, into it after a read.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -173,7 +173,8 @@ impl<'p> MappedFile<'p> {
     }
 }
 
-/// A load or store has no result: the same by a call tells why it failed, unless the cause is gone by then.
+/// Builds the fault of a failed load or store. These have no result, so `moved` is the result of the same transfer by
+/// a call, which fails for the same reason, unless the cause no longer exists.
 #[cold]
 fn failed(call: &'static str, moved: Result<usize, Errno>, length: usize) -> Fault {
     Fault::whole(call, moved, length).err().unwrap_or(Fault::Mapping(call))
@@ -192,7 +193,7 @@ impl Records for MappedFile<'_> {
     fn read(&mut self, offset: u64) -> Result<(), Fault> {
         let record = self.record.as_mut();
         let length = record.len();
-        // SAFETY: the record lies in the mapping (the file of a phase has a whole number of records, and is as long),
+        // SAFETY: the record is in the mapping (the file of a phase has a whole number of records, and is as long),
         // and the other side is memory of our own; the handler is installed. A mapping that failed is not used again:
         // the pass ends.
         if !unsafe { self.map.load(offset as usize, record.as_mut_ptr(), length) } {
@@ -230,24 +231,24 @@ impl Records for MappedFile<'_> {
     }
 }
 
-/// POSIX asynchronous requests, by the C library, a fixed number of them under way.
+/// POSIX asynchronous requests, by the C library, a fixed number of them in flight.
 ///
-/// A request has memory of its own. Where IOzone copies (`-H`), each record passes through one record of the caller on its
-/// way: from it before a write, into it after a read.
+/// A request has its own memory. If IOzone copies (`-H`), each record is copied: from a record of the caller before a
+/// write, into it after a read.
 pub(super) struct Asynchronous<'p> {
     phase: &'p Phase,
-    /// Before the file, so that none is under way when that is closed.
+    /// Before the file, so that no request is in flight when the file is closed.
     requests: Vec<QueuedRecord>,
     file: OwnedFd,
     content: RecordContent,
     /// The caller's record.
     record: Memory,
     copy: bool,
-    /// The request that was queued longest ago.
+    /// The oldest queued request.
     next: usize,
 }
 
-/// A request and its memory. The control block must not move while it is under way.
+/// A request and its memory. The control block must not move while the request is in flight.
 struct QueuedRecord {
     block: Box<ControlBlock>,
     memory: Memory,
@@ -273,7 +274,7 @@ impl<'p> Asynchronous<'p> {
         Asynchronous { phase, requests, file, content, record, copy, next: 0 }
     }
 
-    /// Queues a record in the place of the one that was queued longest ago, which is waited for.
+    /// Waits for the oldest queued request, and queues a record in its place.
     fn queue(&mut self, offset: u64, reads: bool) -> Result<(), Fault> {
         let index = self.next;
         self.next = (self.next + 1) % self.requests.len();
@@ -300,7 +301,7 @@ impl<'p> Asynchronous<'p> {
         Ok(())
     }
 
-    /// Waits for a request and looks at what it read.
+    /// Waits for a request and checks the record that it read.
     fn finish(&mut self, index: usize) -> Result<(), Fault> {
         let request = &mut self.requests[index];
         if !request.pending {
@@ -357,7 +358,7 @@ impl Records for Asynchronous<'_> {
 impl Drop for QueuedRecord {
     fn drop(&mut self) {
         if self.pending {
-            // Its memory goes away next; what became of it, the error that led here tells already.
+            // Its memory is freed next. The error that led here is returned already, so the result does not matter.
             let _ = self.block.wait();
         }
     }
@@ -422,14 +423,14 @@ impl Records for Calls<'_> {
     }
 }
 
-/// A record that was not moved. Small, for it is returned against the clock.
+/// The error of a record that was not moved. Small, because it is returned against the clock.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// The kernel refused: `read from`, `write to`.
     Call(&'static str, Errno),
     /// Fewer bytes were moved than a record has.
     Short(&'static str, usize),
-    /// A load or store was refused by a signal, and the call that should tell why was not.
+    /// A load or store failed with a signal, but the call that should give the reason succeeded.
     Mapping(&'static str),
     /// The bytes that were read are wrong.
     Corrupt(Box<Corruption>),
@@ -442,7 +443,7 @@ impl From<Box<Corruption>> for Fault {
 }
 
 impl Fault {
-    /// The whole sentence.
+    /// Builds the complete error.
     #[cold]
     pub(super) fn of(self, phase: &Phase, offset: u64) -> PhaseError {
         let (path, record) = (&phase.path, phase.record_size);
@@ -464,7 +465,7 @@ impl Fault {
         }
     }
 
-    /// The bytes of a call that should move a whole record.
+    /// Checks that a call has moved a whole record.
     #[inline]
     pub(super) fn whole(call: &'static str, moved: Result<usize, Errno>, record: usize) -> Result<(), Fault> {
         match moved {
@@ -488,12 +489,12 @@ pub(super) trait Records {
     /// Locks or unlocks the file.
     fn lock(&mut self, locked: bool) -> Result<(), PhaseError>;
 
-    /// Reads the record at an offset and looks at it.
+    /// Reads the record at an offset and checks it.
     fn read(&mut self, offset: u64) -> Result<(), Fault>;
 
     fn write(&mut self, offset: u64) -> Result<(), Fault>;
 
-    /// Waits for what is under way.
+    /// Waits for the requests in flight.
     fn drain(&mut self) -> Result<(), Fault> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! One pass over a file, in the order of its records: what is done before the clock, within its time and after it.
+//! Performs one pass over a file in the order of its records: the work before the clock, within it and after it.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -20,7 +20,7 @@ use crate::memory::Memory;
 use crate::permutation::Permutation;
 use crate::residency::resident_bytes;
 
-/// Does a phase alone, in this thread.
+/// Performs a phase alone, in this thread.
 ///
 /// # Errors
 /// The first call that was refused, the first corruption, or [`PhaseError::Interrupted`] soon after `interrupted` is
@@ -29,7 +29,7 @@ pub fn perform(phase: &Phase, interrupted: &AtomicBool) -> Result<PhaseResult, P
     Pass { phase, interrupted, group: None, thread: false }.perform()
 }
 
-/// Does a phase as one of several; `thread` is whether they are threads of one process.
+/// Performs a phase as one of several; `thread` is whether they are threads of one process.
 pub(super) fn perform_with(
     phase: &Phase,
     interrupted: &AtomicBool,
@@ -55,12 +55,12 @@ struct Pass<'p> {
     thread: bool,
 }
 
-/// What was moved, and when.
+/// The records that a pass moved, and their times.
 #[derive(Default)]
 struct Moved {
     /// Records before the stonewall.
     records: u64,
-    /// When the stonewall was met, where work went on behind it.
+    /// Time at which the pass reached the stonewall, if it continued after it.
     stone: Option<u64>,
     /// Whether all records were moved.
     whole: bool,
@@ -89,7 +89,7 @@ impl Pass<'_> {
         self.group.is_some() || matches!(self.phase.operation, Write | Rewrite | Read)
     }
 
-    /// Everything before the clock but the lock of those that start together.
+    /// Does everything before the clock, except the lock of passes in a group.
     fn prepare(&self) -> Result<(Box<dyn Records + '_>, Option<Purger>), PhaseError> {
         let Phase { operation, cpu, purge, .. } = self.phase;
         if let Some(cpu) = cpu {
@@ -127,7 +127,7 @@ impl Pass<'_> {
         let stop = now();
         let used = Usage::now(self.thread).since(&usage);
         if let Some(mut file) = open {
-            // What comes next starts on a file that is at rest.
+            // The next pass starts on a file whose data is on the device.
             if phase.rest.after {
                 file.flush()?;
             }
@@ -161,7 +161,7 @@ impl Pass<'_> {
                 return Err(PhaseError::Interrupted);
             }
             if moved.stone.is_none() && self.stopped() {
-                // A file that others will read must be finished; the rest of the work on it counts for nothing.
+                // Later passes read this file, so it must be complete. Records after the stonewall do not count.
                 if !phase_makes_file(phase.operation) {
                     return self.end(file, moved);
                 }
@@ -179,7 +179,7 @@ impl Pass<'_> {
             if phase.latencies {
                 moved.latencies.push((offset, now() - start));
             }
-            // What was under way when somebody else finished does not count either.
+            // A record in flight when another pass finished does not count either.
             moved.records += u64::from(moved.stone.is_none() && !self.stopped());
         }
         moved.whole = true;
@@ -221,7 +221,8 @@ struct Usage {
 }
 
 impl Usage {
-    /// Of this thread, or of the whole process: the C library's asynchronous requests have threads of their own.
+    /// Returns the time of this thread, or of the whole process: the C library's asynchronous requests have their own
+    /// threads.
     fn now(thread: bool) -> Usage {
         // SAFETY: all bits zero are a valid structure of numbers, and the call fills it.
         let usage = unsafe {
@@ -238,7 +239,7 @@ impl Usage {
     }
 }
 
-/// Memory as large as the processor's cache; going through it drives a record out of there.
+/// Memory as large as the processor's cache. Reading it evicts a record from the cache.
 struct Purger {
     memory: Memory,
     purge: Purge,
@@ -249,7 +250,7 @@ impl Purger {
         Purger { memory: Memory::new(purge.cache), purge }
     }
 
-    /// Reads a byte of each line that a record's lines would share a place with.
+    /// Reads one byte of each cache line that replaces a line of the record.
     fn purge(&mut self, record: usize) {
         let length = record.min(self.purge.cache);
         let lines = self.memory.as_mut()[..length].iter().step_by(self.purge.line);
@@ -257,7 +258,7 @@ impl Purger {
     }
 }
 
-/// IOzone visits at random in the same order each time; so does this, in an order of its own.
+/// Seed of the random order. Like IOzone, the engine uses the same random order each time, but not IOzone's order.
 const SEED: u64 = 0x10_2011;
 
 /// The places of all records, in the order of an operation.
@@ -281,7 +282,7 @@ impl Order {
         }
     }
 
-    /// Record numbers, as many as the file has records.
+    /// Returns record numbers, as many as the file has records.
     fn places(&self) -> Places<'_> {
         Places { order: self, done: 0, next: 0, wraps: 0 }
     }
@@ -322,9 +323,9 @@ impl Iterator for Places<'_> {
 }
 
 impl Places<'_> {
-    /// The place after the current one, as IOzone has it: a stride further; beyond the end, or at the last record, it
-    /// starts again one record further than the time before. A file that a stride does not fit into is read at its
-    /// start only. So the last record may never be read, and some are read twice: their number is what is kept.
+    /// Advances to the next place as IOzone does: by one stride. Beyond the end, or at the last record, it starts again
+    /// one record further than the time before. A file that is too small for the stride is read at its start only. So
+    /// the last record may never be read, and some records are read twice. The number of reads equals that of records.
     fn leap(&mut self, records: u64, stride: u64) {
         let after = self.next + 1;
         if after + stride >= records.saturating_sub(1) {
@@ -347,8 +348,8 @@ pub fn sync_all() {
     rustix::fs::sync();
 }
 
-/// Processors for `count` workers to run on: those that this process may use, in turn, from `first` on; none if that is
-/// not one of them.
+/// Returns the processors for `count` workers: those that this process may use, in turn, from `first` on. Returns
+/// `None` if this process may not use `first`.
 pub fn processors(first: u32, count: usize) -> Option<Vec<u32>> {
     let allowed = sched_getaffinity(None).ok()?;
     let mut all: Vec<u32> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32).collect();
@@ -366,11 +367,11 @@ fn bind(cpu: u32) -> Result<(), EngineError> {
     sched_setaffinity(None, &set).map_err(|errno| EngineError::call("bind to", format!("processor {cpu}"), errno))
 }
 
-/// Tries whether files in `directory` can be written past the page cache in records of `record` bytes, on a file that
-/// has no name.
+/// Checks, on a temporary file, that files in `directory` can be written past the page cache in records of `record`
+/// bytes.
 ///
 /// # Errors
-/// Why not: the file system refuses O_DIRECT or the size, or it takes both and caches all the same.
+/// The file system refuses O_DIRECT or the size, or it accepts both but still uses the page cache.
 pub fn check_direct(directory: &Path, record: u64) -> Result<(), EngineError> {
     let shown = directory.display();
     let refused = |what: &str, errno: Errno| {
@@ -398,7 +399,7 @@ pub fn check_direct(directory: &Path, record: u64) -> Result<(), EngineError> {
     }
 }
 
-/// A file that is gone when it is closed: without a name at all, or removed as soon as it is open.
+/// Opens a file that disappears when it is closed: it has no name at all, or is removed as soon as it is open.
 fn unnamed(directory: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
@@ -407,7 +408,7 @@ fn unnamed(directory: &Path) -> Result<OwnedFd, Errno> {
             let number = crate::mix(Clock::Monotonic.now() ^ (u64::from(std::process::id()) << 32));
             let name = directory.join(format!(".fsb-direct-{number:016x}"));
             let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode);
-            // Some file systems make the file before they refuse the flag. A file that was there before belongs to others.
+            // Some file systems make the file before they refuse the flag. An older file belongs to another program.
             if !matches!(file, Err(Errno::EXIST)) {
                 let _ = rustix::fs::unlink(&name);
             }

@@ -1,4 +1,4 @@
-//! What a pass over a file is, and what comes of it.
+//! The description of a pass over a file, and its result.
 
 use std::path::PathBuf;
 
@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 use super::content::{Check, Corruption};
 use crate::EngineError;
 
-/// What is done to the records of a file.
+/// The operation on the records of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// A new file is written from its start.
+    /// Writes a new file from its start.
     Write,
-    /// An existing one is.
+    /// Overwrites an existing file from its start.
     Rewrite,
-    /// A file is read from its start.
+    /// Reads a file from its start.
     Read,
-    /// Records are read in random order, each once.
+    /// Reads the records in random order, each once.
     RandomRead,
-    /// Records are written in random order, each once.
+    /// Writes the records in random order, each once.
     RandomWrite,
-    /// Records are read from the last to the first.
+    /// Reads the records from the last to the first.
     BackwardRead,
-    /// The first record is written as often as the file has records.
+    /// Writes the first record as often as the file has records.
     RecordRewrite,
-    /// Records are read with a stride.
+    /// Reads records with a stride.
     StrideRead,
     /// C stdio writes: a new file, or over an existing one.
     Fwrite,
@@ -39,40 +39,40 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Whether data go into the file.
+    /// Returns whether the operation writes to the file.
     pub fn writes(self) -> bool {
         use Operation::*;
         matches!(self, Write | Rewrite | RandomWrite | RecordRewrite | Fwrite | Frewrite | Pwrite)
     }
 
-    /// Whether it uses C stdio.
+    /// Returns whether the operation uses C stdio.
     pub fn is_stream(self) -> bool {
         matches!(self, Operation::Fwrite | Operation::Frewrite | Operation::Fread)
     }
 }
 
-/// How a record is moved.
+/// The calls that move a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IoMethod {
     /// read and write.
     Calls,
-    /// A mapping, and what follows each record that is stored into it.
+    /// A mapping, and the msync after each record that is stored into it.
     Mapping(Msync),
     /// POSIX asynchronous requests.
     Asynchronous {
-        /// Requests under way at once.
+        /// Requests in flight at once.
         depth: u32,
-        /// Each record is copied between the request's memory and one of the caller.
+        /// Whether each record is copied between the request's memory and a buffer of the caller.
         copy: bool,
     },
 }
 
-/// What follows each record that is stored into a mapping.
+/// The msync call after each record that is stored into a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Msync {
-    /// Nothing.
+    /// No call.
     Never,
     /// MS_ASYNC.
     Async,
@@ -92,7 +92,7 @@ pub struct Purge {
 /// One pass over one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// What is done.
+    /// The operation on the records.
     pub operation: Operation,
     /// The file.
     pub path: PathBuf,
@@ -100,12 +100,12 @@ pub struct Phase {
     pub file_size: u64,
     /// The record in bytes.
     pub record_size: u64,
-    /// For strided reads: how many records further the next one is.
+    /// For strided reads: the number of records from one to the next.
     pub stride: u64,
     pub method: IoMethod,
     /// O_DIRECT.
     pub direct: bool,
-    /// O_SYNC, where the file is opened for writing.
+    /// O_SYNC, if the file is opened for writing.
     pub sync: bool,
     /// O_DSYNC, likewise.
     pub data_sync: bool,
@@ -115,24 +115,24 @@ pub struct Phase {
     pub include_close: bool,
     /// The whole file is locked meanwhile.
     pub lock: bool,
-    /// What the file holds.
+    /// The content of the file.
     pub check: Check,
     /// Whether the processor's cache is emptied before each record.
     pub purge: Option<Purge>,
     /// The time of each record is kept.
     pub latencies: bool,
-    /// Which of several this is, from 0; also distinguishes their data in [`Check::Diagnose`].
+    /// Index of this phase in its group, from 0; it also distinguishes the data of the phases in [`Check::Diagnose`].
     pub rank: u32,
     /// The processor to run on.
     pub cpu: Option<u32>,
     /// The first of several to finish stops the others.
     pub stonewall: bool,
-    /// Where IOzone calls fsync outside the clock.
+    /// The fsync calls outside the clock.
     pub rest: Rest,
 }
 
-/// When a file is brought to rest outside the clock. IOzone does so before and after each pass; what a repetition does
-/// not need to find the state of the first pass would only make it last.
+/// The fsync calls on a file outside the clock. IOzone calls fsync before and after each pass. A repetition omits the
+/// calls that it does not need to find the state of the first pass, because they only take time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rest {
     /// After opening it.
@@ -146,14 +146,14 @@ impl Rest {
     pub const ALWAYS: Rest = Rest { before: true, after: true };
 }
 
-/// What came of a pass.
+/// The result of a pass.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PhaseResult {
-    /// From the first record to the last, or to the stonewall, with what belongs to the time.
+    /// From the first record to the last, or to the stonewall, with the flush and close that belong to the time.
     pub nanoseconds: u64,
     /// Records moved in that time.
     pub records: u64,
-    /// From the first record to the end of all of them, where all were moved.
+    /// From the first record to the end of the pass; `None` if it did not move all records.
     pub full_nanoseconds: Option<u64>,
     /// Processor time between first and last record, in user mode and in the kernel.
     pub user_nanoseconds: u64,
@@ -161,21 +161,21 @@ pub struct PhaseResult {
     pub system_nanoseconds: u64,
     /// Elapsed time that belongs to the processor time.
     pub wall_nanoseconds: u64,
-    /// Offset in bytes and nanoseconds of each record, in order, where they were to be kept.
+    /// Offset in bytes and nanoseconds of each record, in order; empty unless [`Phase::latencies`] is set.
     pub latencies: Vec<(u64, u64)>,
 }
 
-/// A pass that could not be done.
+/// The error of a pass.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseError {
-    /// A call was refused.
+    /// A call failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// What was read is not what was written.
+    /// The data that was read differs from the data that was written.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
-    /// It was told to stop.
+    /// The pass was interrupted, or another pass of its group could not start.
     #[error("interrupted")]
     Interrupted,
 }

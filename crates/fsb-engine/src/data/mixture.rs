@@ -1,19 +1,19 @@
-//! How much of the data compression and deduplication save.
+//! The shares of the data that compression and deduplication save.
 
 use fsb_model::nearest::unknown;
 use serde_json::{Map, Value, json};
 
-/// Shares of the data that compression and deduplication save. The default is data that neither gains from.
+/// Shares of the data that compression and deduplication save. By default both are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Mixture {
     /// The share of each sector that is a run of one byte, from 0 to 1.
     compressible: f64,
-    /// The share of blocks of 4 KiB that have the content of another one, from 0 to 1.
+    /// The share of 4 KiB blocks that have the content of another one, from 0 to 1.
     duplicate: f64,
 }
 
 impl Mixture {
-    /// From what a plan says: `{ compressible = "60%", duplicate = "10%" }`, or a number of per cent.
+    /// Parses the value in a plan: `{ compressible = "60%", duplicate = "10%" }`, or a number in per cent.
     pub(crate) fn parse(value: &Value) -> Result<Mixture, String> {
         const KEYS: [&str; 2] = ["compressible", "duplicate"];
         let Value::Object(shares) = value else {
@@ -26,7 +26,7 @@ impl Mixture {
         Ok(Mixture { compressible: share("compressible")?, duplicate: share("duplicate")? })
     }
 
-    /// The same as a parameter; absent where it is the default.
+    /// Returns the mixture as a parameter, or `None` for the default.
     pub(crate) fn param(self) -> Option<Value> {
         let mut shares = Map::new();
         for (key, share) in [("compressible", self.compressible), ("duplicate", self.duplicate)] {
@@ -37,7 +37,7 @@ impl Mixture {
         (!shares.is_empty()).then_some(Value::Object(shares))
     }
 
-    /// What a cell's label says of it, with a comma in front.
+    /// Returns the text for a cell's label, with a leading comma.
     pub(crate) fn label(self) -> String {
         let mut label = String::new();
         for (share, what) in [(self.compressible, "compressible"), (self.duplicate, "duplicates")] {
@@ -48,23 +48,23 @@ impl Mixture {
         label
     }
 
-    /// The least share of the data that must reach the device.
+    /// Returns the least share of the data that must reach the device.
     pub(crate) fn least_share(self) -> f64 {
         (1.0 - self.compressible) * (1.0 - self.duplicate)
     }
 
-    /// Bytes of a sector that are random: at least those that tell it from others.
+    /// Returns the random bytes of a sector: at least those that make it unique.
     pub(super) fn random_bytes(self, sector: usize, least: usize) -> usize {
         (((1.0 - self.compressible) * sector as f64).round() as usize).max(least)
     }
 
-    /// Of 2³² blocks so many are duplicates.
+    /// Returns the number of duplicates in 2³² blocks.
     pub(super) fn duplicates(self) -> u64 {
         (self.duplicate * (1u64 << 32) as f64) as u64
     }
 }
 
-/// A share in per cent, from 0 to 100.
+/// Parses a share in per cent, from 0 to 100.
 fn share(key: &str, value: &Value) -> Result<f64, String> {
     let number = match value {
         Value::String(text) => text.trim().trim_end_matches('%').trim().parse::<f64>().ok(),
@@ -76,7 +76,7 @@ fn share(key: &str, value: &Value) -> Result<f64, String> {
     }
 }
 
-/// A hundredth of a per cent is less than a sector can tell.
+/// Formats a share. A hundredth of a per cent is less than the granularity of a sector.
 fn percent(share: f64) -> String {
     format!("{}%", (share * 1e4).round() / 100.0)
 }

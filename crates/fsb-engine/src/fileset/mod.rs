@@ -1,9 +1,10 @@
-//! Sets of files: where they are, what they are called and what they hold, how they are made, verified and removed, and how
-//! the page cache is filled, emptied and examined for them.
+//! Sets of files: their directories, names and content, their creation, verification and removal, and the state of the
+//! page cache for them.
 //!
-//! Place and name of a file are functions of its number. One thread makes the files in the order of their numbers, whatever
-//! the number of threads that will use them, so that the layout on disk does not depend on it. Only the cache is looked at
-//! near the clock: it is filled for warm work, emptied for cold work, and examined as a validity check.
+//! Directory and name of a file are functions of its number. One thread creates the files in the order of their
+//! numbers, whatever the number of threads that will use them, so that the layout on disk does not depend on it. Only
+//! the cache is touched shortly before the clock starts: it is filled for warm work, emptied for cold work, and
+//! examined as a validity check.
 
 pub(crate) mod tree_walk;
 
@@ -30,14 +31,14 @@ pub(crate) use tree_walk::remove;
 
 /// Bytes of the blocks that the device moves.
 pub(crate) const BLOCK: u64 = 4096;
-/// Bytes of one call when files are written or read outside the clock.
+/// Bytes per call when files are written or read outside the clock.
 const CHUNK: u64 = 1 << 20;
-/// What a file costs beside its data, in bytes: an inode and an entry, generously.
+/// The overhead of a file in bytes: an inode and a directory entry, generously.
 pub(crate) const NOTE: u64 = 2048;
 
-/// The most files that names have digits for.
+/// The maximum number of files, limited by the digits of names.
 pub(crate) const MOST_FILES: u64 = 100_000_000;
-/// The most directories that names have digits for.
+/// The maximum number of directories, limited by the digits of names.
 pub(crate) const MOST_DIRECTORIES: u64 = 100_000;
 /// `d00012/f00012345` and a NUL: all paths have one length, well below the 64 bytes a file that memory may cost.
 const STRIDE: usize = 17;
@@ -56,23 +57,23 @@ impl Layout {
         self.files.div_ceil(self.files_per_directory)
     }
 
-    /// The directory that a file lies in.
+    /// Returns the directory of a file.
     pub(crate) fn directory_of(&self, file: u64) -> u64 {
         file / self.files_per_directory
     }
 
-    /// The files that lie in a directory.
+    /// Returns the files of a directory.
     pub(crate) fn files_in(&self, directory: u64) -> Range<u64> {
         let first = directory * self.files_per_directory;
         first..self.files.min(first + self.files_per_directory)
     }
 
-    /// The address of a file's first byte among all bytes of the set: files begin on pages.
+    /// Returns the address of a file's first byte among all bytes of the set. Files begin on pages.
     pub(crate) fn address(&self, file: u64) -> u64 {
         file * self.file_size.next_multiple_of(4096)
     }
 
-    /// The path of a file relative to the set.
+    /// Returns the path of a file relative to the set.
     pub(crate) fn path(&self, file: u64) -> PathBuf {
         PathBuf::from(self.text(file, 'f'))
     }
@@ -141,14 +142,14 @@ impl Names {
         DirectoryName(name)
     }
 
-    /// The path for people, below `set`.
+    /// Returns the path for messages, below `set`.
     pub(crate) fn show(&self, set: &Path, file: u64) -> PathBuf {
         set.join(self.path(file).to_string_lossy().as_ref())
     }
 }
 
-/// Compares all that the files hold with what is written to them. Files may be shorter than the layout
-/// says: a workload that writes new files may end early.
+/// Compares the whole content of the files with the bytes that are written to them. Files may be shorter than the
+/// layout, because a workload that writes new files may end early.
 pub(crate) fn verify(set: &Path, layout: &Layout, data: DataSource) -> Result<(), EngineError> {
     let mut data = Data::new(data, CHUNK as usize);
     let mut memory = Memory::new(CHUNK as usize);
@@ -170,7 +171,7 @@ pub(crate) fn verify(set: &Path, layout: &Layout, data: DataSource) -> Result<()
     Ok(())
 }
 
-/// The content of a set when it is made.
+/// The content of a new set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Directories without files.
@@ -181,7 +182,8 @@ pub(crate) enum Content {
     Full,
 }
 
-/// Makes the set and brings all of it onto the device. With `settle`, what a later read would write is written now.
+/// Creates the set and syncs all of it. With `settle`, it also causes and syncs the writes that a later read would
+/// cause.
 pub(crate) fn build(
     set: &Path,
     layout: &Layout,
@@ -340,8 +342,8 @@ pub(crate) enum Interest {
     Names,
 }
 
-/// Brings the cache into the state asked for, as far as this process can, and says what it holds then. `evict` empties
-/// it of the files' data.
+/// Brings the cache into the requested state, as far as this process can, and returns its content. `evict` removes the
+/// files' data from it.
 pub(crate) fn ready(
     set: &Path,
     layout: &Layout,
@@ -351,7 +353,7 @@ pub(crate) fn ready(
 ) -> Result<Ready, EngineError> {
     if cache == CacheState::Warm {
         match interest {
-            // It may still lie there from the last time.
+            // It may still be there from the last time.
             Interest::Data if is_resident(set, layout) => {}
             Interest::Data => read(set, layout)?,
             Interest::Names => list(set, layout)?,
@@ -391,7 +393,7 @@ pub(crate) fn examined(layout: &Layout) -> u64 {
     layout.files.min(EXAMINED_FILES)
 }
 
-/// All bytes of all files lie in the cache, for sure.
+/// Returns whether the cache surely holds all bytes of all files.
 fn is_resident(set: &Path, layout: &Layout) -> bool {
     let (resident, whole) = residency(set, layout, examined(layout));
     examined(layout) == layout.files && resident == Some(whole)

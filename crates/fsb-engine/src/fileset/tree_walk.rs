@@ -1,7 +1,7 @@
-//! Trees of many files, walked by several threads: counted, or removed.
+//! Trees of many files that several threads count or remove.
 //!
-//! A directory is the work of one thread, for others would wait for the kernel's lock on it. Nothing of this runs
-//! against the clock.
+//! One thread does the work of one directory, because others would wait for the kernel's lock on it. None of this runs
+//! while the clock runs.
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
@@ -17,12 +17,12 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use crate::EngineError;
 use crate::progress::Progress;
 
-/// So few files are the work of one thread.
+/// Up to this number of files one thread does the work.
 pub(crate) const FEW_FILES: u64 = 20_000;
-/// More threads gain nothing: they would wait for the file system's journal.
+/// The maximum number of threads. More would wait for the file system's journal.
 const MOST_THREADS: usize = 8;
 
-/// As many threads as work outside the clock is done by.
+/// Returns the number of threads for work outside the clock.
 pub(crate) fn helpers() -> usize {
     thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS)
 }
@@ -34,14 +34,14 @@ pub(crate) struct Found {
     pub(crate) directories: u64,
 }
 
-/// Counts what lies below a directory; of few files the caller does it alone.
+/// Counts the files and directories below a directory. With few files the caller's thread does it alone.
 pub(crate) fn count(root: &Path, expected: u64) -> Result<Found, EngineError> {
     let threads = if expected < FEW_FILES { 1 } else { helpers() };
     walk(root, false, threads, &Progress::default()).map(|walk| walk.found)
 }
 
-/// Removes a directory and everything below it, if it exists: by several threads where paths and permissions allow it, and
-/// the rest by one thread that needs neither.
+/// Removes a directory and everything below it, if it exists. Several threads remove what paths and permissions allow,
+/// and one thread that needs neither removes the rest.
 pub(crate) fn remove(root: &Path, progress: &Progress) -> Result<(), EngineError> {
     match root.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -56,7 +56,7 @@ pub(crate) fn remove(root: &Path, progress: &Progress) -> Result<(), EngineError
 
 fn remove_by_threads(root: &Path, progress: &Progress) -> Result<(), EngineError> {
     let mut walk = walk(root, true, helpers(), progress)?;
-    // Those that lie deeper first.
+    // Deeper ones first.
     walk.directories.sort_unstable_by_key(|path| std::cmp::Reverse(path.as_os_str().len()));
     for path in &walk.directories {
         rustix::fs::rmdir(path).map_err(|errno| EngineError::call("remove directory", path, errno))?;

@@ -1,4 +1,4 @@
-//! Files that stay open: opened before the clock, and closed, opened again or made anew between two stretches of it.
+//! Files that stay open: opened before the clock starts, and closed, reopened or created again between two samples.
 
 use rustix::fs::FallocateFlags;
 
@@ -10,7 +10,7 @@ use crate::data::Data;
 impl IoLoop<'_> {
     /// Closes the files that stay open.
     pub(crate) fn close_held(&mut self) -> Result<(), EngineError> {
-        // Closing any descriptor of a file gives up the process's locks on it: the locks' own go first.
+        // Closing any descriptor of a file releases the process's locks on it, so the locks are released first.
         self.locks = None;
         self.session.let_go()
     }
@@ -23,7 +23,7 @@ impl IoLoop<'_> {
         Ok(())
     }
 
-    /// Allocates or gives back the record that an item is, or the first one of its file: fallocate.
+    /// Allocates or frees the record of an item, or the first record of its file: fallocate.
     #[inline]
     pub(crate) fn allocate(&mut self, item: u64, how: FallocateFlags, at_start: bool) -> Result<(), EngineError> {
         let IoOptions { record_size, flush_each, .. } = self.session.io_options;
@@ -45,7 +45,7 @@ impl IoLoop<'_> {
         Ok(())
     }
 
-    /// Locks or unlocks a record, where each is locked for itself.
+    /// Locks or unlocks a record, if each record is locked separately.
     #[inline(never)]
     pub(super) fn lock_record(&mut self, file: u64, offset: u64, take: bool) -> Result<(), EngineError> {
         let SetSession { set, io_options, .. } = &self.session;
@@ -55,12 +55,12 @@ impl IoLoop<'_> {
         }
     }
 
-    /// Locks the files that are locked as wholes, until [`IoLoop::unlock_files`].
+    /// Locks the files that are locked as a whole, until [`IoLoop::unlock_files`].
     pub(crate) fn lock_files(&mut self) -> Result<(), EngineError> {
         self.locks.as_mut().map_or(Ok(()), |locks| locks.all(self.session.set, true))
     }
 
-    /// Gives the locks back.
+    /// Releases the locks.
     pub(crate) fn unlock_files(&mut self) -> Result<(), EngineError> {
         self.locks.as_mut().map_or(Ok(()), |locks| locks.all(self.session.set, false))
     }
@@ -85,7 +85,7 @@ impl SetSession<'_> {
         Ok(())
     }
 
-    /// Compares a record that was read with what was written there.
+    /// Compares a record with the bytes that were written there.
     #[inline(never)]
     pub(super) fn check(&mut self, found: &[u8], file: u64, offset: u64) -> Result<(), EngineError> {
         let address = self.set.layout.address(file) + offset;

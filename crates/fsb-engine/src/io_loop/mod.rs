@@ -1,11 +1,11 @@
 //! The hot loop: moves the records of a file set through a session.
 //!
-//! Files are opened before the clock where there are few of them; in larger sets opening and closing belong to the
-//! operation, as they do for a program that reads many files. At depth 1 requests go one at a time straight from the
-//! data pool; at more the backend is kept filled, each request with memory of its own.
+//! If there are few files, they are opened before the clock starts. In larger sets the operation includes opening and
+//! closing, as in a program that reads many files. At depth 1 requests go one at a time straight from the data pool. At
+//! higher depths the loop keeps the backend filled, and each request has its own memory.
 //!
-//! Locks are those of fcntl, which the kernel keeps for a process and a range of bytes. They are taken through descriptors
-//! of their own, so that no backend has to know of them.
+//! Locks are fcntl locks, which the kernel keeps per process and byte range. The loop takes them through separate
+//! descriptors, so that backends need no support for them.
 
 mod held_files;
 mod options;
@@ -24,21 +24,21 @@ use crate::thread_recorder::ThreadRecorder;
 pub(crate) use options::{Files, IoOptions, Lock, OpenFileSet};
 use options::{SetSession, advance, call_of};
 
-/// The most files of a set that are opened before the clock.
+/// The maximum number of files of a set that are opened before the clock starts.
 pub(crate) const HELD_FILES: u64 = 16;
 
 /// One thread's I/O loop.
 pub(crate) struct IoLoop<'s> {
-    // First, for it is dropped first: its session waits for requests that point into the memory below.
+    // Dropped first, because its session waits for requests that point into the memory below.
     session: SetSession<'s>,
-    /// The file that is open, where they do not stay open.
+    /// The file that is open, if files do not stay open.
     current: Option<(u64, Slot)>,
     locks: Option<Locks>,
     source: Buffers,
     completed: Vec<Completion>,
 }
 
-/// Where requests point.
+/// The memory that requests point into.
 enum Buffers {
     Pool(Data),
     Buffer(Memory),
@@ -46,7 +46,7 @@ enum Buffers {
 }
 
 impl<'s> IoLoop<'s> {
-    /// An I/O loop with its memory touched and, where they are held, its files open.
+    /// Creates an I/O loop with its memory touched and, if files are held, its files open.
     pub(crate) fn new(set: &'s OpenFileSet, io_options: IoOptions) -> Result<IoLoop<'s>, EngineError> {
         let record = io_options.record_size as usize;
         let mut source = match io_options.verb {
@@ -93,7 +93,7 @@ impl<'s> IoLoop<'s> {
         self.close_current()
     }
 
-    /// Moves the record that an item is. All of it is in line: calls would cost as much as what they do.
+    /// Moves the record of an item. All of it is inlined, because calls would cost as much as the work itself.
     #[inline(always)]
     pub(crate) fn step(&mut self, item: u64) -> Result<(), EngineError> {
         let IoOptions { record_size, access, flush_each, .. } = self.session.io_options;
@@ -123,7 +123,7 @@ impl<'s> IoLoop<'s> {
         self.close_current()
     }
 
-    /// The open file, opened now if need be.
+    /// Returns the open file, or opens it.
     #[inline]
     fn seek(&mut self, file: u64) -> Result<Slot, EngineError> {
         if let Some(slot) = self.session.held(file) {
@@ -147,7 +147,7 @@ impl<'s> IoLoop<'s> {
         self.session.session.close(slot).map_err(|errno| self.session.set.refused("close", file, errno))
     }
 
-    /// Closes the file that is open, where files do not stay open.
+    /// Closes the current file, if files do not stay open.
     pub(crate) fn close_current(&mut self) -> Result<(), EngineError> {
         match self.current.take() {
             Some((file, slot)) => self.close(slot, file),
@@ -155,12 +155,12 @@ impl<'s> IoLoop<'s> {
         }
     }
 
-    /// Brings a file onto the device.
+    /// Syncs a file.
     pub(crate) fn flush(&mut self, slot: Slot, file: u64, what: Flush) -> Result<(), EngineError> {
         self.session.flush(slot, file, what)
     }
 
-    /// Brings everything that was written onto the device: by fsync of the one file, or by syncfs of a set.
+    /// Syncs everything that was written: by fsync of the one file, or by syncfs of a set.
     pub(crate) fn flush_all(&mut self) -> Result<(), EngineError> {
         match self.session.held[..] {
             [slot] => self.flush(slot, self.session.io_options.files.first, Flush::All),
@@ -168,7 +168,7 @@ impl<'s> IoLoop<'s> {
         }
     }
 
-    /// Brings the whole file system onto the device: syncfs.
+    /// Syncs the whole file system: syncfs.
     pub(crate) fn sync_set(&mut self) -> Result<(), EngineError> {
         let OpenFileSet { backend, root, path, .. } = self.session.set;
         backend.namespace().sync_file_system(root).map_err(|errno| EngineError::call("syncfs of", path, errno))
@@ -184,8 +184,8 @@ impl<'s> IoLoop<'s> {
             Buffers::RequestQueue(queue) => queue.load_one(set.layout.address(file) + offset),
         };
         let request = IoRequest { slot, verb: io_options.verb, offset, memory, length: length as usize, tag: 0 };
-        // SAFETY: the memory is this I/O loop's own, has at least the length of a record, and is used for nothing else
-        // before `finish` returns; a session that is dropped waits for what is under way.
+        // SAFETY: the memory belongs to this I/O loop, has at least the length of a record, and has no other use before
+        // `finish` returns; a session that is dropped waits for requests in flight.
         match unsafe { self.session.session.queue(&request) } {
             Ok(Queued::Done(moved)) if moved == request.length => {}
             answer => self.finish(request, answer, file)?,
@@ -197,7 +197,7 @@ impl<'s> IoLoop<'s> {
         }
     }
 
-    /// The rest of a transfer that was not done in one go.
+    /// Completes a transfer that was not done in one call.
     fn finish(&mut self, mut request: IoRequest, answer: Result<Queued, Errno>, file: u64) -> Result<(), EngineError> {
         let mut answer = answer;
         loop {
@@ -210,7 +210,7 @@ impl<'s> IoLoop<'s> {
             if advance(self.session.set, &mut request, moved, file)? {
                 return Ok(());
             }
-            // SAFETY: as in `transfer`; what remains lies within the same memory.
+            // SAFETY: as in `transfer`; the rest is within the same memory.
             answer = unsafe { self.session.session.queue(&request) };
         }
     }
@@ -226,7 +226,7 @@ impl<'s> IoLoop<'s> {
 }
 
 impl Buffers {
-    /// All memory that requests may point into.
+    /// Returns all memory that requests may point into.
     fn whole(&mut self) -> Vec<(*mut u8, usize)> {
         let piece = |memory: &mut [u8]| (memory.as_mut_ptr(), memory.len());
         match self {
@@ -237,18 +237,18 @@ impl Buffers {
     }
 }
 
-/// The requests of one thread and all that they need.
+/// The requests of one thread, with their memory.
 ///
-/// The bytes to write lie in the pool of data already, and most requests point there: the fewer bytes this thread touches,
-/// the fewer must change processors where a thread of the kernel does the work. Two requests whose bytes lie at the same
-/// place of the pool differ in their stamps, so the second of them is copied to memory that its slot has for itself.
+/// The bytes to write are in the data pool already, and most requests point there. If this thread touches fewer bytes,
+/// fewer cache lines move to another processor when a kernel thread does the work. Two requests at the same place of
+/// the pool have different stamps, so the second one is copied to its slot's own memory.
 struct RequestQueue {
     /// The source of written bytes.
     data: Option<Data>,
-    /// The places of the pool that requests point to.
+    /// The places of the pool that requests point to now.
     occupied: Vec<bool>,
     record_size: usize,
-    /// The memory of all slots, in one piece: a backend registers it as one.
+    /// The memory of all slots, in one piece, because a backend registers it as one buffer.
     arena: Memory,
     slots: Vec<RequestSlot>,
     /// Slots without a request.
@@ -256,17 +256,17 @@ struct RequestQueue {
     /// Slots whose request is loaded but not queued.
     waiting: Vec<u32>,
     completed: Vec<Completion>,
-    /// Requests that the backend has.
+    /// Requests that the backend has not completed.
     under_way: usize,
 }
 
-/// A slot for a request, and what must be known of it when it completes.
+/// A slot for a request, with the data that its completion needs.
 struct RequestSlot {
     /// The start of its memory.
     memory: *mut u8,
     /// The address whose bytes it holds, up to a multiple of the pool's period.
     holds: Option<u64>,
-    /// The place of the pool that its request points to, instead of its memory.
+    /// The place of the pool that its request points to, if it does not use its own memory.
     place: Option<usize>,
     file: u64,
     started: u64,
@@ -280,7 +280,7 @@ impl RequestQueue {
         let mut arena = Memory::new(depth * stride);
         let data = (io_options.verb == Verb::Write).then(|| Data::new(source, length));
         let slots = arena.as_mut().chunks_exact_mut(stride).zip(0..io_options.depth).map(|(memory, tag)| {
-            // Filled before the clock, for records of whole periods the copy is never needed again.
+            // Filled before the clock starts. Records of whole periods never need the copy again.
             let holds = data.as_ref().map(|data| data.fill(&mut memory[..length], 0, None));
             let memory = memory.as_mut_ptr();
             let request = IoRequest { slot: Slot(0), verb: io_options.verb, offset: 0, memory, length, tag };
@@ -292,7 +292,7 @@ impl RequestQueue {
             data,
             record_size: length,
             arena,
-            // The last is taken first.
+            // The last entry is taken first.
             free: (0..io_options.depth).rev().collect(),
             waiting: Vec::with_capacity(depth),
             completed: Vec::with_capacity(depth),
@@ -300,12 +300,12 @@ impl RequestQueue {
         }
     }
 
-    /// All memory that requests may point into.
+    /// Returns all memory that requests may point into.
     fn whole(&mut self) -> impl Iterator<Item = &mut [u8]> {
         iter::once(self.arena.as_mut()).chain(self.data.as_mut().map(Data::whole))
     }
 
-    /// Memory for a slot's request, with the record that begins at `address` in it where it is to be written.
+    /// Returns the memory for a slot's request. For a write, it holds the record that begins at `address`.
     #[inline]
     fn load(&mut self, tag: u32, address: u64) -> *mut u8 {
         let request_slot = &mut self.slots[tag as usize];
@@ -323,7 +323,7 @@ impl RequestQueue {
         request_slot.memory
     }
 
-    /// The request of a slot is finished: nothing points to its bytes any more.
+    /// Releases the place of a finished request: nothing points to its bytes any more.
     #[inline]
     fn unload(&mut self, tag: u32) {
         if let Some(place) = self.slots[tag as usize].place.take() {
@@ -331,13 +331,13 @@ impl RequestQueue {
         }
     }
 
-    /// As [`RequestQueue::load`], for a request that goes alone.
+    /// Like [`RequestQueue::load`], for a single request.
     fn load_one(&mut self, address: u64) -> *mut u8 {
         self.unload(0);
         self.load(0, address)
     }
 
-    /// Keeps the backend filled to its depth. All files are held: [`crate::workload`] sees to it.
+    /// Keeps the backend filled to its depth. [`crate::workload`] ensures that all files are held.
     fn run(
         &mut self,
         session: &mut SetSession<'_>,
@@ -379,7 +379,7 @@ impl RequestQueue {
         }
     }
 
-    /// Loads all free slots; whether there is more to visit.
+    /// Loads all free slots. Returns whether more items are left.
     fn load_free(&mut self, session: &SetSession<'_>, visits: &mut Visits, started: u64) -> bool {
         let record_size = session.io_options.record_size;
         while let Some(&tag) = self.free.last() {
@@ -397,14 +397,15 @@ impl RequestQueue {
         true
     }
 
-    /// Queues what waits, as much as there is room for, and collects what is finished: a batch, or all there is.
+    /// Queues the waiting requests, as far as the backend accepts them, and collects finished ones: a batch, or all
+    /// there are.
     fn launch(&mut self, session: &mut SetSession<'_>) -> Result<(), EngineError> {
         let mut queued = 0;
-        // In the order of the visits: the kernel merges neighbours and reads ahead for a reader that goes forward.
+        // In the order of the visits, because the kernel merges neighbours and reads ahead for a sequential reader.
         for &tag in &self.waiting {
             let RequestSlot { request, file, .. } = &self.slots[tag as usize];
-            // SAFETY: each slot has memory of its own, which no code touches until its completion was reaped; the
-            // session is dropped before the memory and waits for what is under way.
+            // SAFETY: each slot has its own memory, which no code touches until its completion is reaped; the session
+            // is dropped before the memory and waits for requests in flight.
             match unsafe { session.session.queue(request) } {
                 Ok(Queued::Busy) => break,
                 Ok(Queued::Pending) => self.under_way += 1,
@@ -430,15 +431,15 @@ impl RequestQueue {
 struct Locks {
     lock: Lock,
     verb: Verb,
-    /// The file that the first slot is of.
+    /// The file of the first slot.
     first: u64,
-    /// The session whose descriptors the locks are taken through.
+    /// The session with the descriptors for the locks.
     session: Box<dyn Session>,
     slots: Vec<Slot>,
 }
 
 impl Locks {
-    /// Opens what the locks are taken through.
+    /// Opens the descriptors for the locks.
     fn open(lock: Lock, set: &OpenFileSet, io_options: &IoOptions) -> Result<Locks, EngineError> {
         let IoOptions { verb, files, .. } = *io_options;
         let flags = match verb {
@@ -454,13 +455,13 @@ impl Locks {
         Ok(Locks { lock, verb, first: files.first, session, slots })
     }
 
-    /// Whether each record is locked for itself.
+    /// Returns whether each record is locked separately.
     #[inline]
     fn by_record(&self) -> bool {
         self.lock == Lock::Record
     }
 
-    /// Locks or unlocks all files, where they are locked as wholes.
+    /// Locks or unlocks all files, if they are locked as a whole.
     fn all(&mut self, set: &OpenFileSet, take: bool) -> Result<(), EngineError> {
         if self.by_record() {
             return Ok(());
@@ -469,7 +470,8 @@ impl Locks {
         files.into_iter().try_for_each(|file| self.range(set, file, (0, 0), take))
     }
 
-    /// Waits for the lock on a range of a file, or gives it back. A length of 0 is all of the file.
+    /// Takes or releases the lock on a range of a file. Waits until the lock is available. A length of 0 means the
+    /// whole file.
     fn range(
         &mut self,
         set: &OpenFileSet,

@@ -23,7 +23,7 @@ pub(crate) struct OpenFileSet {
 }
 
 impl OpenFileSet {
-    /// Opens the set's directory and writes out all names.
+    /// Opens the set's directory and prepares all names.
     pub(crate) fn open(
         backend: &'static dyn Backend,
         path: PathBuf,
@@ -34,7 +34,7 @@ impl OpenFileSet {
         Ok(OpenFileSet { backend, names: Names::new(&layout), path, layout, root, data })
     }
 
-    /// A call on a file was refused.
+    /// Returns the error of a refused call on a file.
     #[cold]
     pub(crate) fn refused(&self, call: &str, file: u64, errno: Errno) -> EngineError {
         EngineError::call(call, self.names.show(&self.path, file), errno)
@@ -46,23 +46,23 @@ impl OpenFileSet {
 pub(crate) struct IoOptions {
     pub(crate) purpose: Purpose,
     pub(crate) verb: Verb,
-    /// For the fake clock.
+    /// The kind of operation for the fake clock.
     pub(crate) kind: Kind,
     pub(crate) record_size: u64,
     pub(crate) access: Access,
-    /// The files that this I/O loop may be asked for: all of the set, or those of one process.
+    /// The files that this I/O loop may access: all of the set, or those of one process.
     pub(crate) files: Files,
     /// Open all files before the clock, if they are few.
     pub(crate) hold: bool,
-    /// fdatasync after each record.
+    /// Call fdatasync after each record.
     pub(crate) flush_each: bool,
-    /// Requests under way at once.
+    /// The number of requests in flight.
     pub(crate) depth: u32,
-    /// Requests that are waited for together, where that many are under way.
+    /// The number of requests that are reaped together, if that many are in flight.
     pub(crate) batch: u32,
-    /// Compare each record that is read with what was written there.
+    /// Compare each record with the bytes that were written there.
     pub(crate) verify: bool,
-    /// Lock what is read or written.
+    /// Lock each file or record during the access.
     pub(crate) lock: Option<Lock>,
 }
 
@@ -72,20 +72,20 @@ pub(super) struct SetSession<'s> {
     pub(super) set: &'s OpenFileSet,
     pub(super) io_options: IoOptions,
     pub(super) records_per_file: u64,
-    /// Slots of files that stay open, from the first of this I/O loop's files on.
+    /// Slots of files that stay open, starting with the first of this I/O loop's files.
     pub(super) held: Vec<Slot>,
     /// The expected content of records, if it is checked.
     pub(super) expected: Option<Data>,
 }
 
 impl SetSession<'_> {
-    /// The slot of a file that stays open.
+    /// Returns the slot of a file that stays open.
     #[inline]
     pub(super) fn held(&self, file: u64) -> Option<Slot> {
         self.held.get(file.wrapping_sub(self.io_options.files.first) as usize).copied()
     }
 
-    /// The file and the record in it that an item is. Divisions cost as much as the rest of the loop.
+    /// Returns the file of an item and the record in that file. Divisions cost as much as the rest of the loop.
     #[inline]
     pub(super) fn locate(&self, item: u64) -> (u64, u64) {
         if self.set.layout.files == 1 {
@@ -115,8 +115,9 @@ impl SetSession<'_> {
     }
 }
 
-/// Accounts for what a request moved; whether it is complete. A short write goes on, and so does what a signal stopped
-/// before it began; a short read is an error: the bytes were there when the clock started.
+/// Accounts for the bytes that a request moved. Returns whether the request is complete. A short write continues, and
+/// so does a request that a signal stopped before it began. A short read is an error, because the bytes existed when
+/// the clock started.
 #[inline]
 pub(super) fn advance(
     set: &OpenFileSet,
@@ -159,7 +160,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Their numbers.
+    /// Returns their numbers.
     pub(crate) fn all(self) -> Range<u64> {
         self.first..self.first + self.count
     }
@@ -174,10 +175,10 @@ pub(crate) enum Lock {
 }
 
 impl Lock {
-    /// In the order in which help lists them.
+    /// In the order of the help text.
     pub(crate) const ALL: &'static [Lock] = &[Lock::Record, Lock::File];
 
-    /// The word in plans.
+    /// Returns the word in plans.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Lock::Record => "record",

@@ -13,16 +13,16 @@ use crate::backend::{Backend, Directory, Flush, OpenFlags, Session, Setup, Slot}
 use crate::data::{Data, DataSource};
 use crate::memory::Memory;
 
-/// What files are filled with.
+/// The content of files.
 #[derive(Debug)]
 pub(crate) enum FileContent<'c> {
-    /// As of PostMark: the same text from its beginning, in each file and after each append.
+    /// As in PostMark: the same text from its beginning, in each file and after each append.
     Text(&'c [u8]),
-    /// Bytes that depend on the file and the place in it, of [`Data`].
+    /// Bytes from [`Data`] that depend on the file and on the offset in it.
     Addressed {
-        /// Where they come from.
+        /// The source of the bytes.
         data: Data,
-        /// From one file's first byte to the next one's.
+        /// The distance from one file's first byte to the next one's.
         stride: u64,
         /// Address of the first file's first byte.
         first: u64,
@@ -30,14 +30,14 @@ pub(crate) enum FileContent<'c> {
 }
 
 impl FileContent<'_> {
-    /// Bytes by address, of files of up to `largest` bytes that are moved in blocks of up to `block`.
+    /// Returns bytes by address, for files of up to `largest` bytes that are moved in blocks of up to `block`.
     pub(crate) fn addressed(source: DataSource, largest: u32, block: u32, rank: u32) -> FileContent<'static> {
         let data = Data::new(source, block.min(largest) as usize);
-        // Whole blocks, so that no two files share one; ranks are further apart than any number of files.
+        // Whole blocks, so that no two files share one. Ranks are further apart than any number of files.
         FileContent::Addressed { data, stride: u64::from(largest).next_multiple_of(4096), first: u64::from(rank) << 50 }
     }
 
-    /// The bytes of a file from `offset` on, of which an operation that began at `at` moves some.
+    /// Returns bytes of a file from `offset` on, for an operation that began at `at`.
     #[inline]
     fn window(&mut self, file: FileName, at: u32, offset: u32, length: usize) -> &[u8] {
         match self {
@@ -50,7 +50,7 @@ impl FileContent<'_> {
     }
 }
 
-/// How files are touched.
+/// The options of the operations on files.
 #[derive(Clone, Copy)]
 pub(crate) struct FileOpsOptions {
     /// Sessions of this backend make the calls.
@@ -58,9 +58,9 @@ pub(crate) struct FileOpsOptions {
     /// Bytes of one read and of one write.
     pub(crate) read_block: u32,
     pub(crate) write_block: u32,
-    /// What was created or appended to is brought onto the device before it is closed.
+    /// Whether created or extended files are synced before they are closed.
     pub(crate) sync: bool,
-    /// What is read is compared with what was written.
+    /// Whether read data is compared with the written data.
     pub(crate) verify: bool,
 }
 
@@ -72,25 +72,25 @@ const STREAM_FLAGS: [OpenFlags; 2] = [
 /// The flags of PostMark without streams.
 const CALL_FLAGS: [OpenFlags; 2] =
     [flags(OFlags::RDWR.union(OFlags::CREATE)), flags(OFlags::RDWR.union(OFlags::APPEND))];
-/// How both open a file to read it.
+/// The flags for reading, with and without streams.
 const READ_FLAGS: OpenFlags = flags(OFlags::RDONLY);
 
 const fn flags(flags: OFlags) -> OpenFlags {
     OpenFlags { flags, mode: Mode::from_raw_mode(0o644) }
 }
 
-/// Does operations, one after another. It allocates nothing of its own; the C library does for each stream.
+/// Performs operations one after another. It does not allocate, but the C library does for each stream.
 pub(crate) struct FileOps<'c> {
     names: PoolNames,
     options: FileOpsOptions,
     content: FileContent<'c>,
     memory: Memory,
     session: Box<dyn Session>,
-    /// How files are opened to be created, and to be appended to.
+    /// The flags for creating a file and for appending to it.
     write_flags: [OpenFlags; 2],
 }
 
-/// What names are relative to, unless they begin with a slash.
+/// The base of relative names: the working directory.
 const HERE: Directory = Directory(None);
 
 impl<'c> FileOps<'c> {
@@ -107,7 +107,7 @@ impl<'c> FileOps<'c> {
         Ok(FileOps { names, options, content, memory, session, write_flags })
     }
 
-    /// The directories.
+    /// Returns the names and directories of the files.
     pub(crate) fn names(&mut self) -> &mut PoolNames {
         &mut self.names
     }
@@ -128,7 +128,7 @@ impl<'c> FileOps<'c> {
         opened.map_err(|errno| self.refused(call, file, errno))
     }
 
-    /// Blocks, then what does not fill one, even where that is nothing.
+    /// Writes whole blocks, then the rest, even if the rest is empty.
     fn write(
         &mut self,
         (call, flags): (&str, OpenFlags),
@@ -190,7 +190,7 @@ impl<'c> FileOps<'c> {
         removed.map_err(|errno| self.refused("delete", file, errno))
     }
 
-    /// Removes a file of a run that did not reach its end: one that is not there is no reason to leave the others.
+    /// Removes a file of an aborted run. A missing file is not an error, so that the others are removed, too.
     pub(crate) fn clear(&mut self, file: FileName) -> Result<(), EngineError> {
         match self.delete(file) {
             Err(error) if error.errno == Some(libc::ENOENT) => Ok(()),
@@ -198,7 +198,7 @@ impl<'c> FileOps<'c> {
         }
     }
 
-    /// What a stream reads ahead or behind is not seen: each block is compared as it came.
+    /// Compares one block that was read with the expected bytes.
     fn compare(&mut self, file: FileName, offset: u32, length: usize) -> Result<(), EngineError> {
         let found = &self.memory.as_ref()[..length];
         let expected = self.content.window(file, 0, offset, length);
@@ -211,7 +211,7 @@ impl<'c> FileOps<'c> {
         }
     }
 
-    /// A call on a file that is open was refused: nobody is told what becomes of it when it is closed.
+    /// Closes a file after a refused call on it, ignores the result of the close, and returns the error.
     #[cold]
     fn give_up(&mut self, call: &str, file: FileName, slot: Slot, errno: Errno) -> EngineError {
         let _ = self.session.close(slot);
@@ -236,7 +236,7 @@ impl<'c> FileOps<'c> {
     }
 }
 
-/// Writes all bytes in one call, or in more where the kernel takes fewer.
+/// Writes all bytes in one call, or in several if the kernel takes fewer.
 #[inline]
 fn write_all(session: &mut dyn Session, slot: Slot, bytes: &[u8]) -> Result<(), Errno> {
     let mut written = session.write(slot, bytes)?;
@@ -249,7 +249,7 @@ fn write_all(session: &mut dyn Session, slot: Slot, bytes: &[u8]) -> Result<(), 
     Ok(())
 }
 
-/// Fills the memory in one call, or in more where fewer bytes come; whether the file has that many.
+/// Fills the memory in one call, or in several if fewer bytes arrive. Returns whether the file has that many.
 #[inline]
 fn read_all(session: &mut dyn Session, slot: Slot, memory: &mut [u8]) -> Result<bool, Errno> {
     let mut came = session.read(slot, memory)?;
@@ -262,25 +262,25 @@ fn read_all(session: &mut dyn Session, slot: Slot, memory: &mut [u8]) -> Result<
     Ok(true)
 }
 
-/// Of a directory that is made.
+/// The mode of created directories.
 const DIRECTORY_MODE: Mode = Mode::RWXU;
-/// Digits of a number of 32 bits.
+/// The maximum number of digits of a 32-bit number.
 const DIGITS: usize = 10;
 
-/// Puts paths together, in memory that is reserved before.
+/// Builds paths in memory that is reserved in advance.
 #[derive(Debug)]
 pub(crate) struct PoolNames {
-    /// Each with its slash; a single empty one where files lie in the working directory.
+    /// Each with its slash. A single empty one if files are in the working directory.
     locations: Vec<Vec<u8>>,
-    /// In each location; 0 where files lie in the location itself.
+    /// The number in each location, or 0 if files are in the location itself.
     subdirectories: u32,
-    /// Directories that were made.
+    /// Directories that this run created.
     made: Vec<PathBuf>,
     text: Vec<u8>,
 }
 
 impl PoolNames {
-    /// Names in locations with subdirectories; a single subdirectory is none, as of PostMark.
+    /// Returns names in locations with subdirectories. As in PostMark, a single subdirectory counts as none.
     pub(crate) fn new(locations: &[PathBuf], subdirectories: u32) -> PoolNames {
         let with_slash = |path: &PathBuf| [path.as_os_str().as_bytes(), b"/"].concat();
         let mut locations: Vec<_> = locations.iter().map(with_slash).collect();
@@ -292,7 +292,7 @@ impl PoolNames {
         PoolNames { locations, subdirectories, made: Vec::new(), text: Vec::with_capacity(longest + 2 * DIGITS + 3) }
     }
 
-    /// The path of a file. It stays right until the next call.
+    /// Returns the path of a file. It is valid until the next call.
     #[inline]
     pub(crate) fn of(&mut self, file: FileName) -> &CStr {
         self.text.clear();
@@ -304,7 +304,7 @@ impl PoolNames {
         }
         self.push_number(file.number);
         self.text.push(0);
-        // The locations hold no zero: the command language refuses it.
+        // The locations hold no NUL, because the command language refuses it.
         CStr::from_bytes_until_nul(&self.text).unwrap_or_default()
     }
 
@@ -323,7 +323,7 @@ impl PoolNames {
         self.text.extend_from_slice(&digits[first..]);
     }
 
-    /// Makes the subdirectories of all locations. A location that is named twice has them once.
+    /// Creates the subdirectories of all locations. A location that is named twice gets them once.
     pub(crate) fn make_directories(&mut self) -> Result<(), EngineError> {
         let mut known = Vec::new();
         for location in &self.locations {
@@ -345,7 +345,7 @@ impl PoolNames {
         Ok(())
     }
 
-    /// Removes those that were made.
+    /// Removes the directories that this run created.
     pub(crate) fn remove_directories(&mut self) -> Result<(), EngineError> {
         for path in std::mem::take(&mut self.made) {
             rustix::fs::rmdir(&path).map_err(|errno| EngineError::call("remove directory", &path, errno))?;

@@ -1,10 +1,12 @@
-//! PostMark's calls: which file is meant comes from a [`Pool`](fsb_model::postmark::Pool), how it is touched is here.
+//! PostMark's calls. A [`Pool`](fsb_model::postmark::Pool) chooses the files, and this module performs the operations
+//! on them.
 //!
-//! The calls are those of PostMark 1.53, flags, sizes and order: streams of the C library as it opens them, or plain
-//! calls with a last one of what does not fill a block, even where that is nothing. Traces of the real tool hold this
-//! module to it. What PostMark overlooks (a disk that is full, a file that vanished) ends a run here.
+//! The calls are those of PostMark 1.53, with the same flags, sizes and order: streams of the C library as PostMark
+//! opens them, or plain calls, the last of which moves the rest that does not fill a block, even if it is empty. Tests
+//! compare them with traces of the real tool. Errors that PostMark overlooks (a full disk, a file that vanished) end a
+//! run here.
 //!
-//! [`run`] is for `fsb postmark`; the workload of the registry does the same with a latency for each operation.
+//! [`run`] is for `fsb postmark`. The workload of the registry does the same with a latency for each operation.
 
 mod file_ops;
 mod run;

@@ -11,50 +11,51 @@ use super::file_ops::{FileContent, FileOps, FileOpsOptions};
 use crate::clock::Clock;
 use crate::{EngineError, backend};
 
-/// How a run touches files.
+/// The options of a run.
 #[derive(Debug)]
 pub struct RunOptions<'r> {
-    /// Where files lie, as many as the pool's shape has weights; the working directory where there are none.
+    /// The directories of the files, as many as the pool's shape has weights. If empty, files are in the working
+    /// directory.
     pub locations: Vec<PathBuf>,
     /// Bytes of one read.
     pub read_block: u32,
     /// Bytes of one write.
     pub write_block: u32,
-    /// Through streams of the C library, or by plain calls.
+    /// Whether to use streams of the C library instead of plain calls.
     pub buffered: bool,
-    /// The text that files are filled with, as many bytes as the largest has. Absent, they hold bytes that depend on
-    /// the file and the place in it, and what is read is compared with them.
+    /// The text that files are filled with, as many bytes as the largest has. If absent, their bytes depend on the file
+    /// and on the offset in it, and read data is compared with them.
     pub text: Option<&'r [u8]>,
 }
 
-/// What is told while a run goes on.
+/// A progress event of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Moment {
-    /// The directories are about to be made.
+    /// The run is about to create the directories.
     MakingDirectories,
-    /// They are made.
+    /// The directories exist.
     MadeDirectories,
-    /// The first files are about to be created.
+    /// The run is about to create the first files.
     Creating,
-    /// They are created, and the transactions begin.
+    /// The files exist, and the transactions begin.
     Transacting,
     /// A tenth of the transactions is done.
     Tenth,
     /// All transactions are done.
     Transacted,
-    /// There is no file left for another transaction.
+    /// No file is left for another transaction.
     OutOfFiles,
-    /// The files that are left are about to be deleted.
+    /// The run is about to delete the remaining files.
     Deleting,
-    /// They are deleted.
+    /// The files are deleted.
     Deleted,
-    /// The directories are about to be removed.
+    /// The run is about to remove the directories.
     RemovingDirectories,
-    /// They are removed.
+    /// The directories are removed.
     RemovedDirectories,
 }
 
-/// How long the stages took, in nanoseconds.
+/// The durations of the stages, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
     /// From the first file's creation to the last one's deletion.
@@ -62,36 +63,38 @@ pub struct Times {
     /// Creating the first files.
     pub creation: u64,
     pub transactions: u64,
-    /// Deleting what was left.
+    /// Deleting the remaining files.
     pub deletion: u64,
-    /// Files that were deleted after the transactions.
+    /// Files deleted after the transactions.
     pub deleted_alone: u64,
-    /// There were no files for some of the transactions.
+    /// Whether some of the transactions had no files.
     pub out_of_files: bool,
 }
 
-/// Why a run did not reach its end. What it made is gone, as far as it could be removed.
+/// The reason why a run was aborted. Its files are removed, as far as that was possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Ended {
-    /// Somebody asked for it.
+    /// The caller set the `interrupted` flag.
     #[error("interrupted")]
     Interrupted,
-    /// A call was refused, or a file holds what was not written to it.
+    /// A system call failed, or a file does not hold the bytes that were written to it.
     #[error(transparent)]
     Failed(#[from] EngineError),
     /// As before, and some of the files could not be removed either.
     #[error("{first}; and its files are not all removed: {second}")]
     Left {
         first: String,
-        /// Why the files are there.
+        /// The error that kept files from being removed.
         second: EngineError,
     },
 }
 
-/// Makes a run. `tell` is called as it goes on, within the clock as PostMark prints within it.
+/// Performs a run. It calls `tell` for progress events while the clock runs, because PostMark prints while its clock
+/// runs.
 ///
 /// # Errors
-/// The first call that is refused, or `interrupted`, which is looked at before each operation.
+/// Returns the first call that fails, or `Interrupted` if `interrupted` is set. The run checks it before each
+/// operation.
 pub fn run<D: Draw>(
     options: &RunOptions<'_>,
     pool: &mut Pool<D>,
@@ -121,7 +124,7 @@ struct Run<'r, D> {
     ops: FileOps<'r>,
     pool: &'r mut Pool<D>,
     interrupted: &'r AtomicBool,
-    /// What was done last, or could not be.
+    /// The last operation, whether it succeeded or failed.
     last: Option<Operation>,
 }
 
@@ -164,7 +167,7 @@ impl<D: Draw> Run<'_, D> {
         Ok(times)
     }
 
-    /// Whether there were files for all of them.
+    /// Performs the transactions. Returns whether there were files for all of them.
     fn transactions(&mut self, tell: &mut dyn FnMut(Moment)) -> Result<bool, Ended> {
         let (transactions, tenth) = (self.pool.shape().transactions, self.pool.shape().tenth());
         for transaction in 0..transactions {
@@ -195,7 +198,7 @@ impl<D: Draw> Run<'_, D> {
         Ok(())
     }
 
-    /// Removes what was made, and the file whose deletion the pool has counted already.
+    /// Removes the created files, and the file whose deletion the pool has counted already.
     fn clear(&mut self, ended: Ended) -> Ended {
         let mut failed = None;
         let mut keep = |result: Result<(), EngineError>| {

@@ -2,7 +2,7 @@
 
 use super::records::{Before, RecordAction, RecordWorkload};
 
-/// The member. A log's records are small: the usual record of a stream would be no log.
+/// The member. Records of a log are small: the default record of a stream is too large for one.
 pub(super) static APPEND: RecordWorkload = RecordWorkload {
     name: "append",
     operation: "append",

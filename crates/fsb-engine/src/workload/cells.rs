@@ -1,9 +1,9 @@
-//! Which cells can be asked for: what is refused, what they are called, what the runner is told of them.
+//! Tests of workload parameters: refused values, labels, and the profile that the runner gets.
 
 use super::parse;
 use super::testing::{Pairs, SIZING, with};
 
-/// What is wrong, the parameter it is found in, and what is said about it.
+/// Each case is a workload, a parameter, its value, and a part of the error message (empty if the value is accepted).
 #[test]
 fn senseless_parameters_are_refused_with_their_key() {
     let cases: &[(&str, &str, serde_json::Value, &str)] = &[

@@ -1,4 +1,4 @@
-//! What every member of the registry must do, on every backend.
+//! Tests of the requirements on every member of the registry, on every backend.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::*;
 use crate::task::{ClockSpec, Gate, Measurement, Ready, Step, StepReport, Task, Units};
 use crate::{EngineError, backend, latency, worker};
 
-/// All three steps; what the measure step said and what was ready before it.
+/// Runs all three steps. Returns the measurement, and the state that the measure step reported before it.
 fn run(
     workload: &WorkloadSpec,
     root: &Path,
@@ -199,7 +199,7 @@ fn workloads_that_make_any_call_run_on_every_backend_that_makes_all() {
     }
 }
 
-/// The null backend stands in for every cache state without anybody having brought it about.
+/// The null backend reports every cache state as reached, although no step established it.
 #[test]
 fn nothing_is_as_cold_or_warm_as_asked() {
     let nowhere = Path::new("/nowhere");
@@ -235,7 +235,7 @@ fn an_asynchronous_backend_moves_the_same_bytes() {
     }
 }
 
-/// What is written must be what preparation would have written, whichever way it went: whole, in records, by halves.
+/// Workloads write the same bytes as preparation, whatever the backend, block size, depth and number of threads.
 #[test]
 fn written_bytes_do_not_depend_on_how_they_were_written() {
     let root = tempfile::tempdir().unwrap();
@@ -247,7 +247,7 @@ fn written_bytes_do_not_depend_on_how_they_were_written() {
         let set = root.path().join("fsb-set/d00000");
         [fs::read(set.join("f00000000")).unwrap(), fs::read(set.join("f00000001")).unwrap()]
     };
-    // Not a size that somebody wrote down, so that it need not be a multiple of a record.
+    // A computed size, because a literal one must be a multiple of a record.
     let shape = [("files", 2.into()), ("file_size", "min(40960, size)".into())];
     let prepared = content(&with("stat", &shape), &[Step::Prepare]);
     assert_ne!(prepared[0], prepared[1]);
@@ -257,7 +257,7 @@ fn written_bytes_do_not_depend_on_how_they_were_written() {
         pairs.extend([("depth", depth.into()), ("threads", threads.into())]);
         let written = content(&with("write", &pairs), &[Step::Prepare, Step::Measure]);
         let whole = 40_960 / block * block;
-        // Where the size is no multiple of the record, the second file begins elsewhere among the set's addresses.
+        // If the size is not a multiple of the record, the second file begins elsewhere among the set's addresses.
         let files = if whole == 40_960 { 2 } else { 1 };
         for file in 0..files {
             assert_eq!(written[file], prepared[file][..whole], "{backend}, {block} bytes, file {file}");
@@ -372,7 +372,7 @@ fn only_many_names_are_visited_again() {
     }
 }
 
-/// Two passes give all files their names back, so that units share their files: one after another finds them as they were.
+/// Two passes restore the names of all files, so units share their files: each unit finds them unchanged.
 #[test]
 fn renames_go_there_and_back() {
     let unit = |threads: u64| {
@@ -400,12 +400,13 @@ fn renames_go_there_and_back() {
             assert_eq!(names(), before, "{threads} threads, {units} units");
         }
     }
-    // Not where a thread would not do whole passes over its share.
+    // Units have their own files if a thread would not do whole passes over its share.
     assert!(unit(3).1.own_files);
 }
 
-/// Units of every workload, as in its example and cold: the parameters parse, each with files of its own finds what the
-/// workload defines, whatever was done before, one that was only warmed can be measured again, and nothing is left.
+/// Runs units of every workload, as in its example and cold. The parameters parse. A unit with its own files finds the
+/// state that the workload defines, whatever was done before. A unit that was only warmed can be measured again.
+/// Cleanup leaves nothing.
 #[test]
 fn units_begin_in_the_state_that_the_workload_defines() {
     let (mut with_units, mut only_warmed) = (0, Vec::new());

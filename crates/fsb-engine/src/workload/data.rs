@@ -1,4 +1,5 @@
-//! The parameter `data`, of every workload that fills files: how much of their content compression and deduplication save.
+//! The parameter `data` of every workload that fills files: the shares of their content that compression and
+//! deduplication save.
 
 use fsb_model::Params;
 
@@ -12,7 +13,7 @@ use crate::{EngineError, ParamError, Sizing};
 
 const KEY: &str = "data";
 
-/// The job of these parameters, with the data that they ask for.
+/// Returns the job of these parameters, with the data that they ask for.
 pub(super) fn parse(workload: &dyn Workload, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
     let Some(asked) = params.get(KEY) else { return workload.parse(params, sizing) };
     let refused = |message: &str| ParamError {
@@ -103,8 +104,8 @@ mod tests {
     use crate::task::Step;
     use crate::worker;
 
-    /// What compression saves of all files below a directory, in per cent, and their bytes; what was allocated and not
-    /// written is not counted.
+    /// Returns the share of all files below a directory that compression saves, in per cent, and their bytes. Allocated
+    /// but unwritten sectors are not counted.
     fn saved(root: &std::path::Path) -> (f64, u64) {
         let (mut bytes, mut left, mut directories) = (0, 0, vec![root.to_owned()]);
         while let Some(directory) = directories.pop() {
@@ -154,7 +155,7 @@ mod tests {
                 let task = task(step, &spec, directory.path(), job.profile().operations);
                 worker::perform(&task, &mut Open::default()).unwrap();
                 let (share, bytes) = saved(directory.path());
-                // Of small sets names and headers of the compressed stream are a part.
+                // In small sets, names and headers of the compressed stream are a large part.
                 if bytes > 16 << 10 {
                     assert!((share - 60.0).abs() < 7.0, "{}: {share:.1} % of {bytes}", workload.name());
                     seen += 1;

@@ -1,7 +1,7 @@
-//! Allocating a file's blocks, and giving them back: fallocate(2) in four of its modes, a call a record.
+//! Allocates a file's blocks and releases them: fallocate(2) in four of its modes, one call per record.
 //!
-//! What a file system cannot do (tmpfs zeroes and collapses nothing, btrfs collapses nothing) is found out before the
-//! clock, and told as not applicable.
+//! The prepare step detects a mode that the file system does not support (tmpfs: zero and collapse, btrfs: collapse),
+//! and reports it as not applicable.
 
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{Access, Params};
@@ -22,7 +22,7 @@ use crate::profile::{Profile, Renewal};
 use crate::task::{Gate, Measurement};
 use crate::{EngineError, ParamError, Sizing};
 
-/// Sessions of these make the call on the very file; the usual one first.
+/// Backends whose sessions make the call on the file itself; the default first.
 const BACKENDS: &[&str] = &["psync", "direct", "osync", "dsync"];
 
 const RULES: Rules = Rules {
@@ -35,16 +35,16 @@ const RULES: Rules = Rules {
     ..Rules::BASE
 };
 
-/// What is done to a range.
+/// The operation on a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// Blocks are reserved; the file grows.
+    /// Reserves blocks; the file grows.
     Allocate,
-    /// Blocks are given back; zeros are read there.
+    /// Releases blocks; the range reads as zeros.
     Punch,
-    /// It reads as zeros and keeps its blocks.
+    /// Makes the range read as zeros; it keeps its blocks.
     Zero,
-    /// It is taken out, and what follows moves up: always at the start of the file.
+    /// Removes the range and moves the rest of the file up: always at the start of the file.
     Collapse,
 }
 
@@ -112,7 +112,8 @@ struct FallocateJob {
 }
 
 impl FallocateJob {
-    /// What a file holds beforehand. The end of a file cannot be collapsed, so there is a record more.
+    /// Returns the layout of the files beforehand. The end of a file cannot be collapsed, so collapse needs one more
+    /// record.
     fn layout_before(&self) -> Layout {
         let more = if self.mode == Mode::Collapse { self.spec.block_size } else { 0 };
         Layout { file_size: self.spec.layout.file_size + more, ..self.spec.layout }
@@ -122,7 +123,7 @@ impl FallocateJob {
         if self.mode == Mode::Allocate { Content::Empty } else { Content::Full }
     }
 
-    /// Bytes of a file when all of it is done.
+    /// Returns the size of a file in bytes after all calls.
     fn size_after(&self) -> u64 {
         if self.mode == Mode::Collapse { self.spec.block_size } else { self.spec.layout.file_size }
     }
@@ -144,7 +145,7 @@ impl FallocateJob {
         tried.map_err(|errno| self.explain(errno, &refused("fallocate", errno)))
     }
 
-    /// What a file system cannot do is no failure of it.
+    /// Marks a mode that the file system does not support as not applicable, and explains EINVAL for collapse.
     fn explain(&self, errno: Errno, error: &EngineError) -> EngineError {
         let mode = self.mode.name();
         match errno {
@@ -160,7 +161,7 @@ impl FallocateJob {
         }
     }
 
-    /// A call that says that it succeeded must have done so.
+    /// Checks the sizes of all files, so that a call that reports success has had its effect.
     fn check(&self, set: &OpenFileSet) -> Result<(), EngineError> {
         let mut session = backend::plain(set.backend).session(&Setup::plain(1))?;
         for file in 0..set.layout.files {

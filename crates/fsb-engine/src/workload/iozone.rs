@@ -1,6 +1,6 @@
 //! The operations of IOzone (W. Norcott and D. Capps, iozone.org), one constant each, beside `write` and `read`.
 //!
-//! Names and order are those of its table. Where ours differ on purpose from what IOzone does stands in the methods.
+//! Names and order are those of its table. docs/methods/iozone.md describes the intended differences from IOzone.
 
 use fsb_model::Access;
 

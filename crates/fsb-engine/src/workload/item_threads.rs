@@ -1,4 +1,4 @@
-//! One item after the other through one loop: what create and fallocate have in common.
+//! Moves one item after the other through one loop: the common part of create and fallocate.
 
 use fsb_model::Durability;
 
@@ -12,13 +12,13 @@ use crate::order::Visits;
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
 
-/// Threads that call `act` for each item that is theirs, and a flush of all at the end where that is asked for.
+/// Threads that call `act` for each of their items, and flush everything at the end if the durability requires it.
 pub(super) struct ItemThreads<'s, F> {
     pub(super) spec: &'s Spec,
     pub(super) set: &'s OpenFileSet,
     pub(super) context: &'s Context,
     pub(super) purpose: Purpose,
-    /// Does an item, and says how many bytes it wrote.
+    /// Does an item, and returns the bytes that it wrote.
     pub(super) act: F,
 }
 

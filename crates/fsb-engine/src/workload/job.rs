@@ -11,13 +11,13 @@ use crate::{EngineError, ParamError, Sizing};
 
 /// A member of the registry.
 pub trait Workload: Sync {
-    /// The name in plans and records.
+    /// Returns the name in plans and records.
     fn name(&self) -> &'static str;
 
-    /// One line on what it measures.
+    /// Returns one line about the measurement.
     fn about(&self) -> &'static str;
 
-    /// Parameters of a tiny job that runs in milliseconds.
+    /// Returns the parameters of a tiny job that runs in milliseconds.
     fn example(&self) -> Params;
 
     /// Declares the parameters.
@@ -32,14 +32,14 @@ pub trait Job: Send + Sync {
     /// Returns the properties that the runner needs.
     fn profile(&self) -> Profile;
 
-    /// Its parameters, resolved and complete: parsed again they give the same job.
+    /// Returns its parameters, resolved and complete: parsing them gives the same job.
     fn params(&self) -> Params;
 
-    /// The backend that makes the calls, unless a task has one of its own.
+    /// Returns the backend that makes the calls, unless a task has its own.
     fn backend(&self) -> &'static dyn Backend;
 
-    /// Returns the reason why the plan cannot choose the content of its data, if there is one: the workload brings its own
-    /// data, or has none.
+    /// Returns the reason why the plan cannot choose the content of its data, if there is one: the workload brings its
+    /// own data, or has none.
     fn own_data(&self) -> Option<&'static str> {
         let profile = self.profile();
         (profile.file_size == 0).then_some("it moves no data")
@@ -50,11 +50,11 @@ pub trait Job: Send + Sync {
         None
     }
 
-    /// Makes the files that the work needs, durably. What an earlier step left behind is replaced. Asked only where the
-    /// backend touches files, as [`Job::cleanup`] is.
+    /// Makes the files that the work needs, durably, and replaces those of an earlier step. Like [`Job::cleanup`], it
+    /// is called only if the backend touches files.
     fn prepare(&self, context: &Context) -> Result<(), EngineError>;
 
-    /// Does the work against the clock; the gate is asked once everything is ready.
+    /// Does the work against the clock. It asks the gate once everything is ready.
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError>;
 
     /// Removes every file.
@@ -66,9 +66,9 @@ pub trait Job: Send + Sync {
 pub struct Unit {
     /// Parameters of the unit alone: the workload's, with smaller or fewer files where each unit has its own.
     pub params: Params,
-    /// Each unit has files of its own.
+    /// Whether each unit has its own files.
     pub own_files: bool,
-    /// Its own files are used up only in that they are not cold any more: with caches emptied it is what it was.
+    /// Whether the work only warms the unit's own files: with emptied caches the unit is in its first state again.
     pub only_warmed: bool,
     /// Operations of a unit.
     pub operations: u64,

@@ -1,10 +1,10 @@
-//! How labels end: with what makes a cell another one whatever is done in it, each with a comma in front.
+//! The ends of labels: parts that distinguish cases of any workload, each with a comma in front.
 
 use fsb_model::Durability;
 
 use crate::backend::{self, Backend};
 
-/// What holds of what was written, and the number of workers.
+/// Returns the durability, the verification and the number of workers.
 pub(super) fn ending(durability: Durability, verify: bool, threads: u32, processes: u32) -> String {
     format!("{}{}{}", durable(durability), verified(verify), workers(threads, processes))
 }
@@ -18,7 +18,7 @@ pub(super) fn durable(durability: Durability) -> &'static str {
     }
 }
 
-/// `, osync`: the backend, where it is not that of plain calls.
+/// `, osync`: the backend, unless it is that of plain calls.
 pub(super) fn backend(backend: &dyn Backend) -> String {
     if backend.name() == backend::CALLS.name() { String::new() } else { format!(", {}", backend.name()) }
 }
@@ -28,7 +28,7 @@ pub(super) fn verified(verify: bool) -> &'static str {
     if verify { ", verified" } else { "" }
 }
 
-/// `, 2 threads, 3 processes`: of what there are several.
+/// `, 2 threads, 3 processes`: the numbers above 1.
 pub(super) fn workers(threads: u32, processes: u32) -> String {
     let several = |count: u32, what: &str| if count > 1 { format!(", {count} {what}") } else { String::new() };
     several(threads, "threads") + &several(processes, "processes")

@@ -1,7 +1,7 @@
-//! Going through directories: what readdir and scan have in common.
+//! Lists directories: the common part of readdir and scan.
 //!
-//! Each thread has a contiguous share of the directories. A repetition of fewer operations than there are entries ends
-//! in the middle of a directory; one of more passes over the thread's directories again.
+//! Each thread has a contiguous share of the directories. A repetition with fewer operations than entries ends in the
+//! middle of a directory. A repetition with more operations lists the thread's directories again.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -22,10 +22,10 @@ use crate::task::{Gate, Measurement};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
 
-/// What glibc's readdir uses.
+/// The buffer size of glibc's readdir.
 const BUFFER: usize = 32 << 10;
 
-/// What one operation is.
+/// The unit of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     /// A directory, read to its end.
@@ -34,7 +34,7 @@ pub(super) enum Unit {
     Entry,
 }
 
-/// Goes through the directories against the clock.
+/// Lists the directories against the clock.
 pub(super) fn measure(
     spec: &Spec,
     unit: Unit,
@@ -56,7 +56,7 @@ struct ListThreads<'a> {
 
 struct ThreadState {
     directories: Visits,
-    /// Operations that are left, where they are entries.
+    /// Remaining operations, if an operation is an entry.
     entries: u64,
     buffer: Vec<MaybeUninit<u8>>,
 }
@@ -117,7 +117,7 @@ impl ListThreads<'_> {
         Ok(recorder.lap(Kind::Readdir, seen))
     }
 
-    /// Asks for the attributes of each entry: as many operations as there are entries, or are left.
+    /// Reads the attributes of each entry, one operation each, until the directory or the operations end.
     fn scan(
         &self,
         directory: u64,
@@ -144,7 +144,7 @@ impl ListThreads<'_> {
         Ok(going)
     }
 
-    /// Calls `visit` with each entry and the number of operations that are left.
+    /// Calls `visit` with each entry and the number of remaining operations.
     fn entries(
         &self,
         directory: u64,
@@ -159,7 +159,7 @@ impl ListThreads<'_> {
         listed.map_err(|errno| refused(self.set, "list", directory, errno))
     }
 
-    /// A directory that hides files would look fast.
+    /// Checks that a listing was complete: a directory that hides files would look fast.
     fn all_seen(&self, directory: u64, seen: u64) -> Result<(), EngineError> {
         let files = self.set.layout.files_in(directory);
         let expected = files.end - files.start;
@@ -178,8 +178,8 @@ impl ListThreads<'_> {
     }
 }
 
-/// How many of `operations` entries fall to a thread: whole passes over its own directories, and of the rest a part in
-/// proportion to its entries, so that the parts of all threads add up.
+/// Returns the number of entries, of `operations` in all, that a thread reads: whole passes over its own directories,
+/// and a share of the rest in proportion to its entries, so that the shares of all threads add up.
 fn entries_of(layout: &Layout, share: &order::Share, operations: u64) -> u64 {
     if share.length == 0 {
         return 0;

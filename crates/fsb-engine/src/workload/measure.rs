@@ -1,4 +1,4 @@
-//! The three steps as all workloads over a file set do them.
+//! The three steps of all workloads over a file set.
 
 use fsb_model::CacheState;
 
@@ -22,7 +22,7 @@ impl Spec {
 
     /// Makes the files.
     pub(crate) fn prepare(&self, context: &Context, content: Content) -> Result<(), EngineError> {
-        // Files that are not there yet have nothing to settle.
+        // Files that do not exist yet have nothing to settle.
         let settle = self.cache != CacheState::Any && content == Content::Full;
         let (set, layout) = (context.set(), &self.layout);
         match context.preparing {
@@ -33,12 +33,12 @@ impl Spec {
         }
     }
 
-    /// The set that [`Spec::prepare`] made, open.
+    /// Opens the set that [`Spec::prepare`] made.
     pub(crate) fn open_set(&self, context: &Context) -> Result<OpenFileSet, EngineError> {
         OpenFileSet::open(self.backend_for(context), context.set(), self.layout, context.data())
     }
 
-    /// The items that a thread visits.
+    /// Returns the items that a thread visits.
     pub(crate) fn visits(&self, context: &Context, rank: u32) -> Visits {
         let items = self.items();
         let share = order::share(items, context.operations, rank, self.workers());
@@ -49,24 +49,24 @@ impl Spec {
     }
 }
 
-/// What the work is about to touch.
+/// The files that the work uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject {
-    /// Data that is there, or names.
+    /// Whether the work uses data or names.
     pub(crate) interest: Interest,
-    /// What the files hold before.
+    /// The content of the files before the work.
     pub(crate) content: Content,
-    /// Which way data is moved, where it is.
+    /// The direction of the data, if the work moves any.
     pub(crate) verb: Option<Verb>,
 }
 
 impl Subject {
-    /// Names and attributes of files that are there.
+    /// Names and attributes of existing files.
     pub(crate) const NAMES: Subject = Subject { interest: Interest::Names, content: Content::Full, verb: None };
 }
 
-/// Runs a job over a set: brings the cache into its state, waits at the gate, measures, examines the cache again.
-/// The threads' reports come beside the measurement; those of processes stay with them.
+/// Runs a job over a set: brings the cache into its state, waits at the gate, measures, and examines the cache again.
+/// Returns the measurement and the reports of the threads; the reports of processes stay with them.
 pub(crate) fn measure_set<C: ThreadJob>(
     job: &C,
     set: &OpenFileSet,
@@ -79,11 +79,11 @@ pub(crate) fn measure_set<C: ThreadJob>(
     let Capabilities { real, direct, helped, .. } = set.backend.capabilities();
     let ready = if real {
         let found = examine(set, subject, profile)?;
-        // What preparation left in the cache would look as if direct I/O had put it there.
+        // Data that preparation left in the cache would look as if direct I/O had put it there.
         let past_cache = direct && subject.interest == Interest::Data;
         let there = subject.content != Content::Directories;
         let evict = there && (past_cache || (context.evict && profile.cache.begins_cold()));
-        // What is yet to be written cannot be brought into the cache beforehand.
+        // Data that the work is yet to write cannot be brought into the cache beforehand.
         let cache = if subject.content == Content::Full { profile.cache } else { CacheState::Any };
         let ready = fileset::ready(&set.path, &set.layout, subject.interest, cache, evict)?;
         Ready { direct: found, ..ready }
@@ -105,7 +105,7 @@ pub(crate) fn measure_set<C: ThreadJob>(
     Ok((measurement, outcome.reports))
 }
 
-/// Asks the backend about the place that data will be moved at.
+/// Asks the backend to examine the directory and the file that the work moves data in.
 fn examine(set: &OpenFileSet, subject: Subject, profile: &Profile) -> Result<Option<Direct>, EngineError> {
     let Some(verb) = subject.verb else { return Ok(None) };
     let file = (subject.content != Content::Directories).then(|| set.path.join(set.layout.path(0)));
@@ -113,7 +113,7 @@ fn examine(set: &OpenFileSet, subject: Subject, profile: &Profile) -> Result<Opt
     set.backend.examine(&ProbeTarget { directory: &set.path, file: file.as_deref(), verb, record_size })
 }
 
-/// What a backend that touches nothing would find.
+/// Returns the cache state for a backend that touches nothing.
 fn pretend(layout: &Layout, subject: Subject, cache: CacheState) -> Ready {
     let whole = if subject.content == Content::Full { fileset::examined(layout) * layout.file_size } else { 0 };
     match subject.interest {
@@ -125,7 +125,8 @@ fn pretend(layout: &Layout, subject: Subject, cache: CacheState) -> Ready {
     }
 }
 
-/// An amount that the job cannot do is the caller's mistake, and must not become a wrong number.
+/// Checks the number of operations. A number that the job cannot do is a mistake of the caller, and must not become a
+/// wrong result.
 pub(super) fn check_operations(profile: &Profile, operations: u64) -> Result<(), EngineError> {
     let Profile { label, operations: whole, .. } = profile;
     if operations < *whole && !profile.divisible {
@@ -138,7 +139,7 @@ pub(super) fn check_operations(profile: &Profile, operations: u64) -> Result<(),
 }
 
 impl Spec {
-    /// How an I/O loop moves this job's records.
+    /// Returns the options of an I/O loop that moves this job's records.
     pub(crate) fn io_options(&self, purpose: Purpose, rank: u32) -> IoOptions {
         let (verb, kind) = match purpose {
             Purpose::Read => (Verb::Read, Kind::Read),

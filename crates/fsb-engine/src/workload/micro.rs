@@ -1,8 +1,8 @@
-//! The 2023 micro-benchmarks (Pokorný 2023, §4.4.3 and §5.5 to §5.7): what create, read and write have in common.
+//! The 2023 micro-benchmarks (Pokorný 2023, §4.4.3 and §5.5 to §5.7): the common part of create, read and write.
 //!
-//! An iteration sets its files up, does the work against the clock and removes them again; only the work is timed. A
-//! cycle is a number of iterations, shared by the threads, each in a directory of its own; its sample is the mean time
-//! of one iteration. Some cycles warm up, the others are the samples. All cycles together are one trial.
+//! An iteration sets its files up, does the work and removes the files again; only the work is timed. A cycle is a
+//! number of iterations that the threads share, each thread in its own directory. The sample of a cycle is the mean
+//! time of one iteration. Some cycles warm up, the others are the samples. All cycles together are one trial.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,7 +27,7 @@ use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
 use crate::{EngineError, ParamError, Sizing};
 
-/// What is timed.
+/// The timed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bench {
     /// Creating empty files.
@@ -277,7 +277,7 @@ impl Job for MicroJob {
         let verb = (self.bench != Bench::Create).then_some(Verb::Write);
         let subject = Subject { interest: Interest::Names, content: Content::Directories, verb };
         let (mut measurement, sums) = measure_set(&threads, &set, subject, &self.profile(), context, gate)?;
-        // One sum a cycle and thread; the warm-up comes first.
+        // One sum per cycle and thread; the warm-up comes first.
         let cycle_ns = |cycle: usize| sums.iter().map(|thread: &Vec<u64>| thread[cycle]).sum::<u64>();
         let cycles: Vec<u64> =
             (self.warmup_cycles..self.warmup_cycles + self.cycles).map(|cycle| cycle_ns(cycle as usize)).collect();
@@ -300,7 +300,7 @@ struct MicroThreads<'s> {
     failed: AtomicBool,
 }
 
-/// What one thread works with.
+/// The state of one thread.
 struct ThreadState<'s> {
     writer: IoLoop<'s>,
     reader: Option<IoLoop<'s>>,

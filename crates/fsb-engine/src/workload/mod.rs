@@ -1,7 +1,7 @@
-//! What is done to files.
+//! The workloads.
 //!
 //! A [`Workload`] is a member of the registry: it reads its own parameters and makes a [`Job`], which knows its profile
-//! and does the three steps. A new workload is a file beside this one (copy `skeleton.rs`) and a line in [`REGISTRY`].
+//! and does the three steps. A new workload is a file next to this one (copy `skeleton.rs`) and a line in [`REGISTRY`].
 
 mod append;
 #[cfg(test)]
@@ -107,7 +107,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &skeleton::SKELETON,
 ];
 
-/// The job that a plan describes.
+/// Parses the job that a plan describes.
 pub fn parse(spec: &WorkloadSpec, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
     let known: Vec<_> = REGISTRY.iter().map(|workload| workload.name()).collect();
     match REGISTRY.iter().find(|workload| workload.name() == spec.name) {

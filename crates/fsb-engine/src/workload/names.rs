@@ -1,4 +1,4 @@
-//! One call on a name, for each file of a set: what stat, rename and delete have in common.
+//! Makes one call on a name for each file of a set: the common part of stat, rename and delete.
 
 use fsb_model::Durability;
 
@@ -16,7 +16,8 @@ use crate::task::{Gate, Measurement};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
 
-/// What is done to a file; the number of the pass tells how often it was done before.
+/// The call on a file of the set. Its last argument, the number of the pass, is the number of earlier calls on that
+/// file.
 pub(super) type FileCall<'a> = &'a (dyn Fn(&OpenFileSet, u64, u64) -> Result<(), EngineError> + Sync);
 
 /// Calls `act` for each file against the clock.
@@ -91,7 +92,8 @@ impl ThreadJob for NameThreads<'_> {
 }
 
 impl NameThreads<'_> {
-    /// A changed name is durable when its directory is. The directory stays open until another one is needed.
+    /// Syncs the directory of a file, which makes a changed name durable. The directory stays open until another one is
+    /// needed.
     fn sync_directory(&self, state: &mut ThreadState, file: u64) -> Result<(), EngineError> {
         let OpenFileSet { backend, layout, .. } = self.set;
         let number = layout.directory_of(file);
@@ -110,7 +112,7 @@ pub(super) fn open_directory(set: &OpenFileSet, number: u64) -> Result<Directory
     opened.map_err(|errno| refused(set, "open", number, errno))
 }
 
-/// A call on a directory was refused.
+/// Builds the error of a failed call on a directory.
 #[cold]
 pub(super) fn refused(set: &OpenFileSet, call: &str, directory: u64, errno: rustix::io::Errno) -> EngineError {
     EngineError::call(call, set.path.join(Layout::directory_name(directory)), errno)

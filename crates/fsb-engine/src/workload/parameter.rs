@@ -161,7 +161,7 @@ impl Parameter {
         Parameter { name, kind, default, group: ParameterGroup::Work, about, needs: None, sweeps: false }
     }
 
-    /// `true` or `false`; `false` in a plan that does not say.
+    /// Returns a parameter that is `true` or `false`; `false` is the default.
     pub(crate) fn flag(name: &'static str, about: &'static str) -> Parameter {
         Parameter::new(name, ParameterKind::Flag, "false", about)
     }

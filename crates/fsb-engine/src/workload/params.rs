@@ -54,7 +54,7 @@ impl<'p> Reader<'p> {
         Ok(reader)
     }
 
-    /// Whether the plan gives the parameter. A flag that is `false` counts as not given.
+    /// Returns whether the plan gives the parameter. A flag that is `false` counts as not given.
     fn is_given(&self, parameter: &Parameter) -> bool {
         match self.params.get(parameter.name) {
             None => false,
@@ -143,7 +143,7 @@ impl<'p> Reader<'p> {
         self.number_of(key, &value)
     }
 
-    /// As [`Reader::number`], where the workload computes the default.
+    /// Like [`Reader::number`], with a default that the workload computes.
     pub(crate) fn number_or(&mut self, key: &'static str, default: u64) -> Result<u64, ParamError> {
         let value = self.value(key).unwrap_or_else(|| default.into());
         self.number_of(key, &value)
@@ -229,7 +229,7 @@ impl<'p> Reader<'p> {
         found.ok_or_else(|| self.error(key, "it is missing"))
     }
 
-    /// As [`Reader::word`], where the default is none of them.
+    /// Like [`Reader::word`], but returns `None` if neither the plan nor the table gives a word.
     pub(crate) fn optional_word<T: Copy>(
         &mut self,
         key: &'static str,
@@ -253,7 +253,7 @@ impl<'p> Reader<'p> {
         self.flag_or(key, false)
     }
 
-    /// As [`Reader::flag`], where the workload computes the default.
+    /// Like [`Reader::flag`], with a default that the workload computes.
     pub(crate) fn flag_or(&mut self, key: &'static str, default: bool) -> Result<bool, ParamError> {
         let value = self.value(key).unwrap_or_else(|| default.into());
         flag(&value).ok_or_else(|| self.error(key, format!("{value} is not true or false")))
@@ -311,7 +311,7 @@ impl<'p> Reader<'p> {
     }
 }
 
-/// A whole number, though it was written as `8.0`.
+/// Returns a whole number, even if it is written as `8.0`.
 fn whole(value: &Value) -> Option<u64> {
     let rounded = || value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..1e15).contains(number));
     value.as_u64().or_else(|| rounded().map(|number| number as u64))
@@ -337,7 +337,7 @@ fn flag(value: &Value) -> Option<bool> {
     }
 }
 
-/// Adds a backend that is not the usual one: a plan of an earlier version resolves to the same cell.
+/// Adds a backend that is not the default, so that a plan of an earlier version resolves to the same case.
 pub(crate) fn add_backend(params: &mut Params, backend: &dyn Backend) {
     if backend.name() != backend::CALLS.name() {
         params.insert("backend".to_owned(), backend.name().into());

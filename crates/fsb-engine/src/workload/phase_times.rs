@@ -1,11 +1,11 @@
-//! When phases began and ended, of one worker and of all.
+//! Start and end times of phases, of one worker and of all.
 
-/// Where N phases that follow each other lie on the clock, in nanoseconds. A phase that never began takes no time.
+/// Start and end of N successive phases on the clock, in nanoseconds. A phase that never began takes no time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PhaseTimes<const N: usize>(pub(super) [(u64, u64); N]);
 
 impl<const N: usize> PhaseTimes<N> {
-    /// Nothing has begun.
+    /// Returns the times of phases that have not begun.
     pub(super) fn new() -> Self {
         PhaseTimes([(u64::MAX, 0); N])
     }
@@ -20,14 +20,14 @@ impl<const N: usize> PhaseTimes<N> {
         self.0[phase].1 = ns;
     }
 
-    /// Workers together: each phase from the first start to the last end.
+    /// Returns the times of all workers together: each phase lasts from the first start to the last end.
     pub(super) fn of_all(workers: impl IntoIterator<Item = Self>) -> Self {
         workers.into_iter().fold(Self::new(), |PhaseTimes(all), PhaseTimes(one)| {
             PhaseTimes(std::array::from_fn(|phase| (all[phase].0.min(one[phase].0), all[phase].1.max(one[phase].1))))
         })
     }
 
-    /// How long each phase took.
+    /// Returns the duration of each phase.
     pub(super) fn durations(&self) -> [u64; N] {
         self.0.map(|(begun, ended)| ended.saturating_sub(begun))
     }

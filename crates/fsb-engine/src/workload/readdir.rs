@@ -1,5 +1,5 @@
-//! Listing directories, names only. An operation is a directory read to its end, for the kernel hands entries over by
-//! the bufferful and the time of a single one cannot be told.
+//! Lists directories, names only. An operation is a directory read to its end: the kernel returns entries in whole
+//! buffers, so the time of a single entry cannot be measured.
 
 use fsb_model::{CacheState, Durability};
 

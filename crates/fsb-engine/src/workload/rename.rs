@@ -20,7 +20,7 @@ pub(super) static RENAME: SimpleWorkload = SimpleWorkload {
     change: Change::Renamed,
     profile: |spec| {
         let profile = spec.profile("rename", spec.files_label("rename"));
-        // Whatever the number of operations was, the next repetition must find the first names.
+        // The next repetition must find the first names, for any number of operations.
         Profile { renewal: Renewal::Recreate, ..profile }
     },
     measure: |spec, profile, context, gate| {

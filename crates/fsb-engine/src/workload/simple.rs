@@ -1,4 +1,4 @@
-//! Workloads that take the shared parameters and no others: their rules, and what they do to a set of files.
+//! Workloads that take the shared parameters and no others: their rules, and their work on a set of files.
 
 use fsb_model::Params;
 
@@ -19,9 +19,9 @@ pub(super) struct SimpleWorkload {
     pub(super) rules: Rules,
     pub(super) about: &'static str,
     pub(super) example: fn() -> Params,
-    /// What is there before the clock starts.
+    /// The content of the files before the clock starts.
     pub(super) content: Content,
-    /// What measuring does to the files that are there.
+    /// The change that the measurement makes to these files.
     pub(super) change: Change,
     pub(super) profile: fn(&Spec) -> Profile,
     pub(super) measure: fn(&Spec, &Profile, &Context, &mut dyn Gate) -> Result<Measurement, EngineError>,

@@ -1,4 +1,4 @@
-//! A skeleton to copy. It is compiled and run with the tests of the engine, so it cannot rot, and is no part of a
+//! A skeleton to copy. The tests of the engine compile and run it, so it stays up to date. It is not part of a
 //! build.
 //!
 //! To add a workload:
@@ -26,8 +26,8 @@ use crate::profile::Profile;
 
 /// The member: a constant without state.
 pub(super) static SKELETON: SimpleWorkload = SimpleWorkload {
-    // What it takes of the shared parameters. Values that make no sense for it are left out and so refused. The name is
-    // that in plans: lower case, one word.
+    // The shared parameters that it takes. Values that make no sense for it are left out, so the parser refuses them.
+    // The name is used in plans: lower case, one word.
     rules: Rules {
         name: "skeleton",
         files: "100",
@@ -40,10 +40,10 @@ pub(super) static SKELETON: SimpleWorkload = SimpleWorkload {
     about: "look twice at the name of every file",
     // A tiny job for the conformance tests: milliseconds, and more than one directory.
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("threads", 2.into())]),
-    // What must be there before the clock starts: directories, empty files or full ones.
+    // The content before the clock starts: directories, empty files or full ones.
     content: Content::Full,
     change: Change::Nothing,
-    // The spec knows most of it; what differs is replaced. The label names everything that makes it another cell.
+    // The spec gives most values; replace those that differ. The label names everything that distinguishes the case.
     profile: |spec| Profile { cold_bytes_per_operation: 64, ..spec.profile("skeleton", spec.files_label("look at")) },
     // Nothing in the inner closure may allocate, lock or log. An error names the call and the file.
     measure: |spec, profile, context, gate| {

@@ -13,14 +13,14 @@ use crate::io_loop::{Files, HELD_FILES};
 use crate::profile::{Profile, Renewal};
 use crate::{ParamError, Sizing};
 
-/// Sequential records from this size on are judged by bytes a second, all others by operations a second.
+/// The report compares sequential records from this size on by bytes per second, all others by operations per second.
 const BYTES_MATTER: u64 = 64 << 10;
 /// A buffer is reserved for each record.
 const LARGEST_RECORD: u64 = 1 << 30;
 /// The device moves whole blocks of at least this size.
 const BLOCK: u64 = 4096;
 
-/// What a workload accepts, and what it takes where nothing is said.
+/// The values that a workload accepts, and its defaults.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) name: &'static str,
@@ -29,8 +29,8 @@ pub(crate) struct Rules {
     pub(crate) file_size: &'static str,
     /// The default record; `None` if it follows from the access.
     pub(crate) block_size: Option<&'static str>,
-    /// How data is cut into operations.
     pub(crate) records: Records,
+    /// The division of data into operations.
     /// The first one is the default.
     pub(crate) access: &'static [Access],
     pub(crate) durability: &'static [Durability],
@@ -54,7 +54,7 @@ impl Rules {
         backends: &[],
     };
 
-    /// The shared parameters of a workload with these rules.
+    /// Returns the shared parameters of a workload with these rules.
     pub(crate) fn parameters(&self) -> Vec<Parameter> {
         use ParameterKind::{Number, Size};
         let each = self.records == Records::Each;
@@ -113,9 +113,9 @@ impl Rules {
     }
 }
 
-/// How data is cut into operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Records {
+    /// The division of data into operations.
     /// No data is moved; files may be empty.
     None,
     /// An operation is a whole file, written in records of `block_size`; files may be empty.
@@ -129,21 +129,22 @@ pub(crate) enum Records {
 pub(crate) struct Spec {
     rules: Rules,
     pub(crate) layout: Layout,
-    /// 0 where no data is moved.
+    /// 0 if the workload moves no data.
     pub(crate) block_size: u64,
     pub(crate) access: Access,
     pub(crate) threads: u32,
     /// Each has files of its own, and one thread.
     pub(crate) processes: u32,
-    /// One of a matrix of sizes: called by both of them, and judged as its neighbours are.
+    /// Whether this is one case of a matrix of sizes: the label contains both sizes, and all cases of the matrix are
+    /// compared by the same metric.
     pub(crate) matrix: bool,
     pub(crate) durability: Durability,
     pub(crate) cache: CacheState,
     pub(crate) backend: &'static dyn Backend,
-    /// The one that labels do not mention.
+    /// The backend that labels do not mention.
     usual_backend: &'static str,
     pub(crate) depth: u32,
-    /// Requests that are waited for together.
+    /// Requests that a worker awaits together.
     pub(crate) batch: u32,
     label: Option<String>,
 }
@@ -238,7 +239,7 @@ impl Spec {
                 );
                 return Err(reader.error("file_size", message));
             }
-            // Of sizes that follow from the image's or the memory's, what does not fill a record is left out.
+            // A size that follows from the image's or the memory's is rounded down to whole records.
             self.layout.file_size = file_size / self.block_size * self.block_size;
             self.depth = reader.number("depth")? as u32;
             let batch = reader.number("batch")?;
@@ -263,7 +264,7 @@ impl Spec {
         Ok(spec)
     }
 
-    /// The parameters, complete: they parse to the same.
+    /// Returns the complete parameters: they parse to the same spec.
     pub(crate) fn params(&self) -> Params {
         let mut params = super::params::of([
             ("access", self.access.name().into()),
@@ -283,7 +284,7 @@ impl Spec {
             add("depth", self.depth.into());
             add("batch", self.batch.into());
             add("files", self.files_per_process().into());
-            // What is not usual only: a plan of an earlier version resolves to the same cell.
+            // Only values that differ from the default, so that a plan of an earlier version resolves to the same case.
             if self.matrix {
                 add("matrix", true.into());
             }
@@ -297,23 +298,23 @@ impl Spec {
         params
     }
 
-    /// Processes and their threads, all together.
+    /// Returns the number of threads of all processes.
     pub(crate) fn workers(&self) -> u32 {
         self.threads * self.processes
     }
 
-    /// Files that each process has for itself, and its threads share.
+    /// Returns the number of files that each process has for itself; its threads share them.
     pub(crate) fn files_per_process(&self) -> u64 {
         self.layout.files / u64::from(self.processes)
     }
 
-    /// The files of the worker of that rank: those of its process, or all.
+    /// Returns the files of the worker with this rank: those of its process, or all.
     pub(crate) fn files_of(&self, rank: u32) -> Files {
         let count = self.files_per_process();
         Files { first: if self.processes > 1 { u64::from(rank) * count } else { 0 }, count }
     }
 
-    /// Items that one pass visits: records, or files.
+    /// Returns the number of items that one pass visits: records, or files.
     pub(crate) fn items(&self) -> u64 {
         match self.rules.records {
             Records::Each => self.layout.files * (self.layout.file_size / self.block_size),
@@ -321,7 +322,8 @@ impl Spec {
         }
     }
 
-    /// The profile of a job that visits items once, is not repeated in place, and wants `what` as its label.
+    /// Returns the profile of a job that visits each item once. Unless the plan gives a label, the label begins with
+    /// `what`.
     pub(crate) fn profile(&self, operation: &'static str, what: String) -> Profile {
         let cold = self.cache.begins_cold();
         let Capabilities { direct, synced, .. } = self.backend.capabilities();
@@ -363,12 +365,12 @@ impl Spec {
         if stream || self.matrix { &THROUGHPUT } else { &OPERATION_RATE }
     }
 
-    /// Whether the plan says what it is called.
+    /// Returns whether the plan gives a label.
     pub(crate) fn has_own_label(&self) -> bool {
         self.label.is_some()
     }
 
-    /// `what` and everything else that makes it another cell.
+    /// Returns `what` and everything else that distinguishes the case.
     fn label(&self, what: String) -> String {
         let mut label = what;
         match self.cache {
@@ -390,7 +392,7 @@ impl Spec {
         label + &label::workers(self.threads, self.processes)
     }
 
-    /// `read 1M`, `random read 4K`, `read 4K files`, `read 64K of 1M files`; of a matrix `read 64K, 1M file`.
+    /// `read 1M`, `random read 4K`, `read 4K files`, `read 64K of 1M files`; for a matrix `read 64K, 1M file`.
     pub(crate) fn data_label(&self, verb: &str) -> String {
         let (record, size) = (Bytes(self.block_size), Bytes(self.layout.file_size));
         match self.files_per_process() {

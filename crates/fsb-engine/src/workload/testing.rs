@@ -1,4 +1,4 @@
-//! What tests of workloads begin with: a task as a plan would make it, and gates.
+//! Common parts of the tests of workloads: a task as a plan would make it, and gates.
 
 use std::path::Path;
 
@@ -17,23 +17,23 @@ pub(crate) const SEED: u64 = 42;
 /// Parameters as pairs.
 pub(crate) type Pairs<'a> = &'a [(&'a str, serde_json::Value)];
 
-/// A workload with parameters.
+/// Returns a workload with parameters.
 pub(crate) fn with(name: &str, pairs: Pairs<'_>) -> WorkloadSpec {
     let params = pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     WorkloadSpec::new(name, params)
 }
 
-/// What the workload is called in reports, or why it is refused.
+/// Returns the label of the workload in reports, or the reason why the parser refuses it.
 pub(crate) fn label(workload: &WorkloadSpec) -> Result<String, ParamError> {
     parse(workload, &SIZING).map(|job| job.profile().label)
 }
 
-/// One step, as a plan would have it.
+/// Returns the task of one step, as a plan would make it.
 pub(crate) fn task(step: Step, workload: &WorkloadSpec, root: &Path, operations: u64) -> Task {
     Task::plain(step, workload.clone(), SIZING, root, SEED, operations)
 }
 
-/// Lets every step start at once and remembers what it was told.
+/// Lets every step start at once and remembers the state that the step reported.
 #[derive(Default)]
 pub(crate) struct Open(pub(crate) Option<Ready>);
 
@@ -44,7 +44,7 @@ impl Gate for Open {
     }
 }
 
-/// Lets every step start when something was done.
+/// Calls a function and then lets the step start.
 struct Before<'a>(&'a mut dyn FnMut(Ready));
 
 impl Gate for Before<'_> {

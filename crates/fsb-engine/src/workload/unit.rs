@@ -1,9 +1,9 @@
-//! Units: the fixed piece of a workload's work that stretches are made of.
+//! Units: the fixed pieces of a workload's work that samples consist of.
 //!
-//! A unit is defined by the workload alone, the same for every target and every budget, and begins in a state that the
-//! workload defines. Where the work uses its state up (new files grow, files are deleted, cold data become warm) each
-//! unit has files of its own in a directory of its own, so that no unit finds what another one left; where it does not
-//! (warm reads, writes over written files), all units share one set.
+//! The workload alone defines a unit: it is the same for every target and every budget, and begins in a state that the
+//! workload defines. Some work uses this state up: new files grow, files are deleted, cold data become warm. Then each
+//! unit has its own files in its own directory, so that no unit finds the changes of another one. Otherwise (warm
+//! reads, writes over written files) all units share one set.
 
 use fsb_model::{CacheState, Durability, Params};
 
@@ -11,34 +11,34 @@ use super::job::{Job, Unit};
 use super::spec::Spec;
 use crate::profile::{Profile, Renewal};
 
-/// A unit that has files of its own has as many directories as hold so many files.
+/// A unit with its own files has as many whole directories as are necessary for this number of files.
 const FILES: u64 = 500;
-/// Of larger directories a unit has one with so many files.
+/// If the workload's directories are larger, a unit has one directory with this number of files.
 const LARGEST_DIRECTORY: u64 = 1000;
-/// Fewer names may lie in the memory that a mounted file system holds beside its own tables.
+/// Fewer names may fit into the memory that a mounted file system holds beside its own tables.
 const HELD_NAMES: u64 = 500;
 /// Bytes of a unit's own file.
 const FILE_BYTES: u64 = 16 << 20;
 /// Operations of a unit that waits for the device after each of them.
 const WAITED_FOR: u64 = 128;
-/// Bytes that a unit moves through the page cache at most.
+/// The most bytes that a unit moves through the page cache.
 const CACHED_BYTES: u64 = 256 << 20;
 
-/// What a unit does to the files of its set.
+/// The change that a unit makes to the files of its set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    /// None, but for what the job's [`Renewal`] says.
+    /// None, except for that of the job's [`Renewal`].
     Nothing,
-    /// Their contents are replaced.
+    /// It replaces their contents.
     Overwritten,
-    /// They grow.
+    /// It makes them grow.
     Grown,
-    /// Each has another name, and after the next pass its own again.
+    /// It gives each another name; the next pass restores the name.
     Renamed,
 }
 
-/// The unit of a job over a file set; `parse` makes a job of other parameters. Absent where only the whole tells
-/// something: what does not fit memory, work of several processes, a cell of a matrix.
+/// Returns the unit of a job over a file set; `parse` makes a job of other parameters. Returns `None` if the workload
+/// is unsplittable: files that do not fit memory, work of several processes, a case of a matrix.
 pub(super) fn of_set<J: Job>(
     job: &J,
     spec: &Spec,
@@ -55,11 +55,11 @@ pub(super) fn of_set<J: Job>(
         || profile.cache.begins_cold()
         || profile.renewal == Renewal::Recreate && !there_and_back
         || !profile.repeats_in_place;
-    // A mounted file system holds the memory beside its own tables, and the first inodes in it: some 100 KB of ext2 and
-    // ext4. Of a few names nothing would be read after the first round.
+    // A mounted file system holds some memory beside its own tables, with the first inodes in it: some 100 KB for ext2
+    // and ext4. With a few names, nothing would be read after the first round.
     let held = profile.metadata_only && spec.layout.files < HELD_NAMES;
     let only_warmed = own_files && change == Change::Nothing && profile.renewal == Renewal::Remount && !held;
-    // What is done at the end of a pass must not be done at the end of a large one.
+    // If a pass ends with other work, a unit is a whole pass, so the pass must be small.
     let passes = profile.renewal == Renewal::Inside || profile.durability == Durability::End;
     let profile = if own_files || passes || there_and_back {
         smaller(&mut params, spec);
@@ -71,16 +71,16 @@ pub(super) fn of_set<J: Job>(
     Some(Unit { operations, params, own_files, only_warmed })
 }
 
-/// Whether two passes over a unit give all its files their names back: each thread does as many whole passes over its
-/// share of them.
+/// Returns whether two passes over a unit restore the names of all its files: each thread does the same number of whole
+/// passes over its share of them.
 fn comes_back(profile: &Profile, spec: &Spec) -> bool {
     let shared = unit_files(spec).is_multiple_of(u64::from(spec.threads));
     shared && profile.repeats_in_place && profile.durability != Durability::Each
 }
 
-/// Fewer files, or a smaller one. Directories stay as large as the workload's: how a file system stores one depends on that,
-/// and between two forms it may cost several times as much (xfs forces its log at each block that a directory of 500 files
-/// gives up and takes again while all are renamed).
+/// Reduces the number of files, or the size of a single one. Directories stay as large as the workload's, because the
+/// size determines the form in which a file system stores a directory. Between two forms it may cost several times as
+/// much: xfs forces its log at each block that a directory of 500 files releases and takes again while all are renamed.
 fn smaller(params: &mut Params, spec: &Spec) {
     let layout = &spec.layout;
     if layout.files > 1 {

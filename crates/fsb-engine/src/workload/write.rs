@@ -1,7 +1,7 @@
-//! Writing records into new files, or over what fully written files hold.
+//! Writes records into new files, or over fully written files.
 //!
-//! The two are different work: new data needs space found for it, old data is replaced where it lies. Random writes are
-//! always of the second kind, or they would measure how holes are filled.
+//! The two are different work: the file system has to find space for new data, but replaces old data in place. Random
+//! writes are always of the second kind, or they would measure how holes are filled.
 
 use fsb_model::Access;
 

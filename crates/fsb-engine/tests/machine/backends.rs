@@ -1,4 +1,4 @@
-//! How backends reach the kernel, seen through strace.
+//! Tests through strace how backends reach the kernel.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::common::{perform, scratch, task};
 use crate::syscalls::{name_of, strace};
 
-/// The names of calls of a whole measure step, and the lines that they were found in.
+/// Returns the names of the calls of a whole measure step, and the lines of the trace.
 fn calls(root: &Path, filter: &str, operations: u64, workload: &serde_json::Value) -> Vec<(String, String)> {
     perform(Step::Prepare, root, workload).expect("prepared");
     let trace = strace(root, filter, &task(Step::Measure, root, operations, workload));
@@ -37,7 +37,7 @@ fn a_ring_takes_a_batch_a_call() {
         });
         let calls = calls(root.path(), "io_uring_enter,io_uring_register,pread64,pwrite64", 1024, &workload);
         let enters = count(&calls, "io_uring_enter");
-        // Each batch of 32 in one call; a write that had to wait may need a second one.
+        // One call for each batch of 32. A write that had to wait may need a second one.
         assert!((32..=64).contains(&enters), "{name}: {enters} calls for 1024 requests");
         let registered = |what: &str| calls.iter().any(|(_, line)| line.contains(what));
         assert!(registered("IORING_REGISTER_BUFFERS") && registered("IORING_REGISTER_FILES"), "{name}");
@@ -55,7 +55,7 @@ fn files_are_opened_as_the_backend_says() {
         ("dsync", "O_DSYNC"),
         ("mmap", "O_RDWR"),
         ("stdio", "O_WRONLY"),
-        // The last one, for it ends the test where it cannot run.
+        // The last one, because the test ends here if it cannot run.
         ("uring-direct", "O_DIRECT"),
     ] {
         if backend.starts_with("uring") {
@@ -66,7 +66,7 @@ fn files_are_opened_as_the_backend_says() {
             "name": "write", "backend": backend, "file_size": "64K", "block_size": "4K", "overwrite": true,
         });
         let calls = calls(root.path(), "openat", 16, &workload);
-        // Relative to the set it is opened by the session alone; who examines it goes by its whole path.
+        // Only the session opens it relative to the set. `examine` uses its whole path.
         let opened = calls.iter().find(|(_, line)| line.contains("\"d00000/f00000000\""));
         let (_, line) = opened.expect("the file is opened");
         assert!(line.contains(flag), "{backend}: {line}");
@@ -105,7 +105,7 @@ fn what_is_asked_of_a_mapping_or_a_stream_is_done() {
     assert_eq!((count(&stream, "fdatasync"), count(&stream, "lseek"), count(&stream, "pwrite64")), (16, 0, 0));
 }
 
-/// Threads that share nothing do not wait for each other: what locks cost does not grow with the work.
+/// Threads that share nothing do not wait for each other, so the number of futex calls does not grow with the work.
 #[test]
 fn no_call_of_a_futex_belongs_to_an_operation() {
     needs!(program "strace");
@@ -119,7 +119,7 @@ fn no_call_of_a_futex_belongs_to_an_operation() {
             measure.backend = Some("null".to_owned());
             strace(root.path(), "futex", &measure).iter().filter(|line| line.contains("futex(")).count()
         };
-        // Starting threads and waiting for them takes some, a few more or less from run to run.
+        // Starting threads and waiting for them takes some calls, a few more or less from run to run.
         let allowed = 16 + 16 * threads;
         for operations in [1_000, 4_000_000] {
             let counted = futexes(operations);

@@ -1,4 +1,4 @@
-//! Reads read written data: after preparation no file has a hole or an extent that was allocated but never written.
+//! Reads access written data: after preparation no file has a hole or an extent that was allocated but never written.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::common::perform;
 
-/// `struct fiemap` of linux/fiemap.h with room for so many extents.
+/// `struct fiemap` of linux/fiemap.h with space for `N` extents.
 #[repr(C)]
 struct Fiemap<const N: usize> {
     start: u64,
@@ -34,10 +34,10 @@ struct Extent {
 
 /// `_IOWR('f', 11, struct fiemap)`: the size counts the head alone.
 const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
-/// FIEMAP_EXTENT_UNKNOWN, _DELALLOC and _UNWRITTEN: there, but not on the device.
+/// FIEMAP_EXTENT_UNKNOWN, _DELALLOC and _UNWRITTEN: extents that exist but are not on the device.
 const NOT_WRITTEN: u32 = 0x2 | 0x4 | 0x800;
 
-/// The file's extents, or `None` where the file system does not tell.
+/// Returns the file's extents, or `None` if the file system does not report them.
 fn extents(file: &File) -> Option<Vec<Extent>> {
     let mut map: Fiemap<256> = Fiemap {
         start: 0,
@@ -48,14 +48,14 @@ fn extents(file: &File) -> Option<Vec<Extent>> {
         reserved: 0,
         extents: [Extent::default(); 256],
     };
-    // SAFETY: the kernel writes at most `extent_count` extents behind the head, which is what the struct has room for.
+    // SAFETY: the kernel writes at most `extent_count` extents behind the head, and the struct has space for that many.
     let told = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut map) } == 0;
     told.then(|| map.extents[..map.mapped_extents as usize].to_vec())
 }
 
 #[test]
 fn prepared_files_are_written_from_end_to_end() {
-    // Beside the build: /tmp may be a tmpfs, which has no extents.
+    // In the build directory: /tmp may be a tmpfs, which has no extents.
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let workload = json!({"name": "read", "files": 3, "file_size": "3M", "cache": "cold"});
     perform(Step::Prepare, root.path(), &workload).expect("prepared");

@@ -1,4 +1,4 @@
-//! What the kernel is really asked, seen through strace.
+//! Tests the system calls of a measure step through strace.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::common::{perform, task};
 
-/// The example `step`, built if this test was built alone.
+/// The example `step`, built here if this test was built alone.
 static STEP: LazyLock<PathBuf> = LazyLock::new(|| {
     let mut build = Command::new(env!("CARGO"));
     build.args(["build", "--quiet", "--package", "fsb-engine", "--example", "step"]);
@@ -19,7 +19,7 @@ static STEP: LazyLock<PathBuf> = LazyLock::new(|| {
     this.ancestors().nth(2).expect("the build directory").join("examples/step")
 });
 
-/// The lines of a trace of a step, of the calls that the filter names. The trace lies in `root`.
+/// Runs a step under strace. Returns the lines of the calls that the filter names. The trace file is in `root`.
 pub fn strace(root: &Path, filter: &str, task: &Task) -> Vec<String> {
     let trace = root.join("trace");
     let output = Command::new("strace")
@@ -35,36 +35,37 @@ pub fn strace(root: &Path, filter: &str, task: &Task) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The lines of a trace of a measure step between its being ready and its report.
+/// Returns the trace lines of a measure step between its readiness and its report.
 fn trace(root: &Path, operations: u64, workload: &serde_json::Value) -> Vec<String> {
     perform(Step::Prepare, root, workload).expect("prepared");
     let measure = task(Step::Measure, root, operations, workload);
     let lines = strace(root, "%file,%desc,fsync,fdatasync,syncfs", &measure);
     perform(Step::Cleanup, root, workload).expect("cleaned up");
-    // The example prints what is ready to stderr, and the report to stdout: the timed part lies in between.
+    // The example prints its readiness to stderr and the report to stdout. The timed part is between the two.
     let after = lines.iter().position(|line| line.contains("write(2, \"Ready")).expect("ready");
     let before = lines.iter().rposition(|line| line.contains("write(1, ")).expect("the report");
     lines[after + 1..before].to_vec()
 }
 
-/// The calls of a measure step after it was ready, by name, in order.
+/// Returns the names of the calls of a measure step after it was ready, in order.
 fn calls(root: &Path, operations: u64, workload: &serde_json::Value) -> Vec<String> {
     trace(root, operations, workload).iter().filter_map(|line| name_of(line)).collect()
 }
 
-/// `123 pwrite64(3, …` is a pwrite64; resumed lines repeat what an unfinished one began.
+/// Returns the call of a line: `123 pwrite64(3, …` is a pwrite64. Resumed lines repeat an unfinished call and return
+/// `None`.
 pub fn name_of(line: &str) -> Option<String> {
     let call = line.split_once(' ')?.1.trim_start();
     (!call.starts_with("<...")).then(|| call.split('(').next().unwrap_or(call).to_owned())
 }
 
-/// Only the calls that matter to durability and data.
+/// Returns only the calls that matter to durability and data.
 fn of_interest(calls: &[String]) -> Vec<&str> {
     const ALL: [&str; 8] = ["pwrite64", "pread64", "fdatasync", "fsync", "syncfs", "renameat", "renameat2", "unlinkat"];
     calls.iter().map(String::as_str).filter(|call| ALL.contains(call)).collect()
 }
 
-/// What a durability must look like for one workload.
+/// Checks the calls of one workload.
 fn expect(workload: &serde_json::Value, operations: u64, expected: &[&str]) {
     let root = tempfile::tempdir().expect("a directory");
     let calls = calls(root.path(), operations, workload);

@@ -1,6 +1,6 @@
-//! Between the first and the last timed call nothing allocates: four times the operations, not one allocation more.
+//! Between the first and the last timed call nothing allocates: four times the operations need no further allocation.
 //!
-//! The counting needs a process of its own, for other tests allocate too. So the test starts this binary again, with
+//! The counting needs a separate process, because other tests allocate, too. So the test runs this binary again, with
 //! only the counting in it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -18,11 +18,11 @@ struct Counting;
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Set in the thread that makes the files and encodes the answers, which may allocate.
+    /// Set in the thread that creates the files and encodes the answers, which may allocate.
     static EXCUSED: Cell<bool> = const { Cell::new(false) };
 }
 
-// SAFETY: every call is handed on to the system's allocator as it came.
+// SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !EXCUSED.try_with(Cell::get).unwrap_or(true) {
@@ -41,9 +41,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations of the worker threads alone while so many operations are measured.
+/// Counts the allocations of the worker threads alone while this number of operations is measured.
 fn counted(workload: &serde_json::Value, operations: u64) -> u64 {
-    // Beside the build for those that go past the cache: memory may refuse that.
+    // In the build directory for backends that bypass the cache, because a file system in memory may refuse them.
     let direct = workload["backend"].as_str().is_some_and(|backend| backend.ends_with("direct"));
     let beside = || tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let root = if direct { beside() } else { scratch() };
@@ -54,7 +54,7 @@ fn counted(workload: &serde_json::Value, operations: u64) -> u64 {
     ALLOCATIONS.load(Ordering::Relaxed) - before
 }
 
-/// Measures a part of the work and all of it.
+/// Compares the allocations for a part of the work with those for all of it.
 fn compare(workload: &serde_json::Value) {
     let whole = if workload["name"] == "readdir" { 80 } else { 800 };
     let (few, many) = (counted(workload, whole / 4), counted(workload, whole));

@@ -1,4 +1,4 @@
-//! What a file is called and holds depends on the seed and the file's number alone.
+//! File names and contents depend only on the seed and the file's number.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::common::{measure, perform, scratch};
 
-/// All files below a directory with their bytes.
+/// Returns all files below a directory with their bytes.
 fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for directory in fs::read_dir(root.join("fsb-set")).expect("the set") {

@@ -37,7 +37,7 @@ fn counts_balance_and_every_operation_has_its_latency() {
     }
 }
 
-/// One writer and readers that post to it: a write for so many reads, whatever the number of threads.
+/// One writer and readers that post to it: the ratio of writes to reads is fixed, whatever the number of threads.
 #[test]
 fn semaphores_tie_writers_to_readers() {
     let flow = r#"
@@ -66,11 +66,11 @@ fn semaphores_tie_writers_to_readers() {
     let measured = whole(root.path(), &workload, 13_000);
     let of = |name: &str| count(&measured.latency[name]).unwrap();
     assert_eq!(of("read") + of("aio-write") + of("aio-wait"), 13_000);
-    // Ten reads, two writes, one wait; what is posted and not yet taken is bounded.
+    // Ten reads, two writes, one wait. The number of posts that are not yet taken is bounded.
     assert!((10_000u64.abs_diff(of("read"))) < 200, "{} reads", of("read"));
 }
 
-/// What the clock of a fake target says must not depend on which thread came first.
+/// The fake clock's times must not depend on the order in which threads run.
 #[test]
 fn pretended_runs_repeat_to_the_last_digit_whatever_waits_for_what() {
     for name in ["fileserver", "webserver", "webproxy", "varmail", "oltp", "videoserver"] {
@@ -87,7 +87,7 @@ fn pretended_runs_repeat_to_the_last_digit_whatever_waits_for_what() {
     }
 }
 
-/// Does something when the clock is about to start.
+/// Runs a function when the clock is about to start.
 struct Meddler<F>(F);
 
 impl<F: FnMut()> Gate for Meddler<F> {
@@ -97,7 +97,7 @@ impl<F: FnMut()> Gate for Meddler<F> {
     }
 }
 
-/// What becomes of a workload whose files somebody meddles with as soon as it is ready.
+/// Returns the error of a workload whose files are changed as soon as it is ready.
 fn meddled(workload: &Value, operations: u64, meddle: impl Fn(&[PathBuf])) -> EngineError {
     let root = scratch();
     perform(Step::Prepare, root.path(), workload).unwrap();
@@ -128,13 +128,13 @@ fn a_file_that_vanishes_or_changes_fails_the_trial_by_name() {
         fs::OpenOptions::new().write(true).open(largest).unwrap().set_len(10).unwrap();
     });
     assert!(error.message.contains("it ended after 10 of the "), "{error}");
-    // What was made beside the counters does not go unnoticed.
+    // The test also detects a file that was created behind the counters.
     let error =
         meddled(&small("varmail", json!({})), 500, |files| fs::write(files[0].with_file_name("more"), []).unwrap());
     assert!(error.message.contains(" files in 2 directories instead of "), "{error}");
 }
 
-/// Three files are there, and eight threads would make more: nobody deletes any before.
+/// There are three files, and eight threads would create more, but no thread deletes any first.
 const TOO_FEW: &str = r#"
     name = "crowd"
     [[fileset]]
@@ -157,15 +157,15 @@ fn a_set_that_is_too_small_for_its_threads_says_so() {
         ("too few files: create finds none among the 3 files of the set few", "8 threads need a larger set");
     assert!(error.message.starts_with(why) && error.message.contains(help), "{error}");
     perform(Step::Cleanup, root.path(), &crowd).unwrap();
-    // Any number of threads may read one file, and wait for each other to make and delete one.
+    // Any number of threads may read one file, and wait for each other to create and delete one.
     for name in ["webserver", "varmail"] {
         let measured = whole(root.path(), &small(name, json!({"files": 1, "threads": 8})), 20_000);
-        // Who has no file when the others are done gives up what it would have done next.
+        // A thread without a file gives up its next operation when the others are done.
         assert!((19_900..=20_000).contains(&measured.operations), "{name}: {}", measured.operations);
     }
 }
 
-/// A flow that is done when there is nothing left to do.
+/// A flow that ends when no work is left.
 #[test]
 fn a_flow_may_end_when_its_files_are_used_up() {
     let flow = r#"

@@ -1,4 +1,4 @@
-//! The mail server: its counts, its files, and what is told when something goes wrong.
+//! The mail server: its counts, its files, and its errors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use crate::common::{measure, perform, scratch, task};
 
-/// A pool of its own with further parameters.
+/// Returns a small workload with further parameters.
 fn pool(more: Value) -> Value {
     let mut workload = json!({"name": "postmark", "number": 60, "transactions": 400, "size_high": 5000});
     workload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     workload
 }
 
-/// All three steps.
+/// Performs all three steps.
 fn whole(root: &Path, workload: &Value, transactions: u64) -> Measurement {
     perform(Step::Prepare, root, workload).unwrap();
     let measured = measure(root, transactions, workload).unwrap();
@@ -56,7 +56,7 @@ fn counts_balance_and_every_operation_has_its_latency() {
     }
 }
 
-/// Whoever does the work, in threads or in processes, does it on the same files; each has a pool of its own.
+/// Threads and processes work on the same files. Each worker has its own pool.
 #[test]
 fn what_is_done_depends_on_the_seed_and_the_workers_number_alone() {
     let of = |more: Value, transactions| whole(scratch().path(), &pool(more), transactions).counts;
@@ -67,7 +67,7 @@ fn what_is_done_depends_on_the_seed_and_the_workers_number_alone() {
     assert!(one["bytes_read"] < threads["bytes_read"] && one["bytes_read"] * 2 != threads["bytes_read"]);
 }
 
-/// Does something to the pool's directory when the clock is about to start.
+/// Runs a function on the pool's directory when the clock is about to start.
 struct Meddler<F>(F);
 
 impl<F: FnMut()> Gate for Meddler<F> {
@@ -77,7 +77,7 @@ impl<F: FnMut()> Gate for Meddler<F> {
     }
 }
 
-/// What becomes of a pool that somebody meddles with as soon as there are files.
+/// Returns the error of a pool whose directory is changed as soon as there are files.
 fn meddled(workload: &Value, transactions: u64, meddle: impl Fn(PathBuf) + Send + Copy + 'static) -> EngineError {
     let root = scratch();
     perform(Step::Prepare, root.path(), workload).unwrap();
@@ -104,7 +104,7 @@ fn meddled(workload: &Value, transactions: u64, meddle: impl Fn(PathBuf) + Send 
 
 #[test]
 fn a_file_that_vanishes_or_changes_fails_the_trial_by_name() {
-    // Many reads of few files: it is noticed soon.
+    // Many reads of few files, so that the change is detected soon.
     let reads = |more: Value| {
         let mut workload = pool(json!({"bias_read": 10, "bias_create": -1, "transactions": 3_000_000}));
         workload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

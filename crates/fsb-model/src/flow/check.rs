@@ -1,4 +1,4 @@
-//! What is wrong with a flow, all of it at once, each with its place.
+//! Checks a flow and reports all problems at once, each with its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,15 +6,15 @@ use std::fmt;
 use super::{Attribute, FileSet, Flow, MOST_DESCRIPTORS, MOST_FILES, MOST_THREADS, Op, Step, Thread};
 use crate::nearest::unknown;
 
-/// Files that a thread keeps open to go round them.
+/// The most files that a thread keeps open for a step with `rotate`.
 const MOST_TURNING: u64 = 512;
 
-/// Something that is wrong.
+/// A problem of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where: `thread reader, step 3 (append)`.
+    /// The place of the problem: `thread reader, step 3 (append)`.
     pub place: String,
-    /// What, and what would be right.
+    /// The problem, and the values that are allowed.
     pub message: String,
 }
 
@@ -39,7 +39,7 @@ impl Flow {
         Err(problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n"))
     }
 
-    /// All that is wrong. Nothing, and it can be performed.
+    /// Returns all problems. A flow without problems can be performed.
     pub fn check(&self) -> Vec<Problem> {
         let mut checker = Checker { flow: self, problems: Vec::new() };
         checker.whole();
@@ -133,7 +133,7 @@ impl Checker<'_> {
         self.descriptors(thread);
     }
 
-    /// Keys that an operation does not take, and those that it cannot do without.
+    /// Reports keys that the operation does not take, and missing keys that it needs.
     fn keys(&mut self, place: &str, step: &Step) {
         let takes = step.op.takes();
         for (_, key) in step.said().into_iter().filter(|(attribute, _)| !takes.contains(attribute)) {
@@ -198,7 +198,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Sets and steps that it names.
+    /// Checks the sets and steps that the step names.
     fn references(&mut self, place: &str, thread: &Thread, step: &Step) {
         if let Some(name) = &step.set {
             match self.flow.fileset(name) {
@@ -239,7 +239,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Follows the descriptors through two passes: what is used is open, what is opened is closed.
+    /// Follows the descriptors of a thread through two passes, up to the first problem. A step uses only open
+    /// descriptors, and opens only closed ones.
     fn descriptors(&mut self, thread: &Thread) {
         let mut open: BTreeMap<u32, bool> = thread.beforehand().into_iter().map(|(fd, _)| (fd, true)).collect();
         for pass in 0..2 {
@@ -281,8 +282,8 @@ impl Checker<'_> {
 }
 
 impl Thread {
-    /// Descriptors that no step opens, with the steps that name the set: their files are opened before the clock starts
-    /// and stay open.
+    /// Returns the descriptors that no step opens, each with the first step that uses it and names a set. Their files
+    /// are opened before the clock starts and stay open.
     pub fn beforehand(&self) -> Vec<(u32, &Step)> {
         let opened: BTreeSet<u32> =
             self.steps.iter().filter(|step| matches!(step.op, Op::Create | Op::Open)).map(Step::descriptor).collect();

@@ -1,10 +1,10 @@
-//! When what a flow writes is on the device, as its own steps have it.
+//! The durability of a flow's writes, as its own steps define it.
 
 use super::{Flow, Op, Thread};
 
 impl Flow {
-    /// Whether all that is written is on the device before its thread does anything else to it: each write goes with
-    /// O_DSYNC, or is followed by an fsync before the file is closed.
+    /// Returns whether the flow writes, and each write is on the device before its thread closes the file: the write
+    /// goes with O_DSYNC, or an fsync follows before the close.
     pub fn is_durable_each(&self) -> bool {
         let mut writes = false;
         for thread in &self.threads {

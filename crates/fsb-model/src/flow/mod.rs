@@ -1,8 +1,9 @@
-//! A small language for what servers do to files: sets of files, threads, and the list of operations of each.
+//! A small language for the work of servers on files: sets of files, threads, and the list of operations of each
+//! thread.
 //!
-//! It has the notions of filebench's workload model language (file sets, processes and threads, flow operations) as plain
-//! data, so that a personality is a table in TOML, and a script of filebench's can be turned into one. Nothing here touches
-//! a file: `fsb-engine` performs a flow, and `fsb-compat` translates from filebench.
+//! It has the notions of filebench's workload model language (file sets, processes and threads, flow operations) as
+//! plain data. A personality is a table in TOML, and a filebench script can be translated into one. Nothing here
+//! touches a file: `fsb-engine` performs a flow, and `fsb-compat` translates from filebench.
 //!
 //! ```toml
 //! name = "mail"
@@ -44,15 +45,15 @@ pub(crate) const MOST_DESCRIPTORS: u32 = 64;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// What it is called in tables.
+    /// The name in tables.
     pub name: String,
-    /// One line on what it stands for.
+    /// A description of the modelled work, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub about: String,
-    /// Events a second that the limiting steps wait for; without it they wait for nothing.
+    /// Events per second, which the limiting steps wait for. Without a rate they do not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// What it means that a step finds no file.
+    /// The effect of a step that finds no file.
     #[serde(default, skip_serializing_if = "is_default")]
     pub quit: Quit,
     /// The sets of files; the first one is what parameters such as `files` refer to.
@@ -63,7 +64,7 @@ pub struct Flow {
     pub threads: Vec<Thread>,
 }
 
-/// What it means that a step finds no file that it could use.
+/// The effect of a step that finds no file that it could use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quit {
@@ -80,7 +81,7 @@ pub enum Quit {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileSet {
-    /// Its name, unique in the flow; also of its directory.
+    /// The name of the set and of its directory, unique in the flow.
     pub name: String,
     /// Files that may exist.
     pub files: u64,
@@ -95,7 +96,7 @@ pub struct FileSet {
     /// The share of files, and of empty directories, that exists before the clock starts.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub preallocated: f64,
-    /// Which file a step takes.
+    /// The rule by which a step picks a file.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pick: Pick,
     /// Files are opened for reading only.
@@ -103,22 +104,22 @@ pub struct FileSet {
     pub read_only: bool,
 }
 
-/// Which of the files that would do a step takes.
+/// The rule by which a step picks one of the files that it could use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pick {
-    /// The next one after that which was taken last, by whichever thread.
+    /// The file after the one that any thread picked last.
     #[default]
     Rotate,
-    /// The next one after a number drawn at random.
+    /// The next usable file after a random number.
     Random,
 }
 
 impl Pick {
-    /// Both, as help lists them.
+    /// Both rules, in the order of the help.
     pub const ALL: [Pick; 2] = [Pick::Rotate, Pick::Random];
 
-    /// The word in flows and parameters.
+    /// Returns the word in flows and parameters.
     pub fn name(self) -> &'static str {
         match self {
             Pick::Rotate => "rotate",
@@ -127,44 +128,45 @@ impl Pick {
     }
 }
 
-/// Threads that do the same.
+/// Threads with the same steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thread {
     /// Its name, unique in the flow.
     pub name: String,
-    /// The process that it belongs to. Names are kept; all threads run in one process, each with descriptors of its own.
+    /// The process that it belongs to. Names are kept; all threads run in one process, each with descriptors of its
+    /// own.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub process: String,
-    /// How many such processes there are.
+    /// The number of such processes.
     #[serde(default = "one_process", skip_serializing_if = "is_one_process")]
     pub processes: u32,
-    /// How many such threads each process has.
+    /// The number of such threads in each process.
     #[serde(default = "one_process", skip_serializing_if = "is_one_process")]
     pub threads: u32,
-    /// What each does, again and again.
+    /// The steps, which each thread repeats.
     pub steps: Vec<Step>,
 }
 
 impl Thread {
-    /// All of them, of all processes.
+    /// Returns the number of these threads in all processes.
     pub fn instances(&self) -> u64 {
         u64::from(self.processes) * u64::from(self.threads)
     }
 }
 
 impl Flow {
-    /// The flow as TOML; read again it is the same.
+    /// Returns the flow as TOML, which parses to the same flow.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a flow has keys that are texts and no value before a table that is none")
     }
 
-    /// All threads, of all processes.
+    /// Returns the number of threads in all processes.
     pub fn instances(&self) -> u64 {
         self.threads.iter().map(Thread::instances).sum()
     }
 
-    /// A set by its name.
+    /// Returns the set of that name.
     pub fn fileset(&self, name: &str) -> Option<&FileSet> {
         self.filesets.iter().find(|set| set.name == name)
     }

@@ -4,29 +4,29 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Bytes;
 
-/// A size, or how sizes are spread.
+/// A size, or a distribution of sizes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Spread {
-    /// Always so many bytes.
+    /// A fixed number of bytes.
     Exact(Bytes),
-    /// A gamma distribution of this mean and shape; the scale follows: mean / shape.
+    /// A gamma distribution with this mean and shape. The scale is mean / shape.
     Gamma {
         /// Mean in bytes.
         mean: Bytes,
         /// Shape, above 0.
         shape: f64,
     },
-    /// Each whole number from `low` to below `high` alike.
+    /// A uniform distribution of whole numbers from `low` to below `high`.
     Uniform {
-        /// The least.
+        /// The smallest size.
         low: Bytes,
-        /// One more than the most.
+        /// One more than the largest size.
         high: Bytes,
     },
 }
 
 impl Spread {
-    /// The mean in bytes, rounded down.
+    /// Returns the mean in bytes, rounded down.
     pub fn mean(&self) -> u64 {
         match *self {
             Spread::Exact(size) => size.0,
@@ -35,7 +35,7 @@ impl Spread {
         }
     }
 
-    /// Spread alike around another mean.
+    /// Returns the same distribution around another mean.
     #[must_use]
     pub fn with_mean(&self, to: u64) -> Spread {
         match *self {
@@ -48,7 +48,7 @@ impl Spread {
         }
     }
 
-    /// Why there is no such spread.
+    /// Returns the reason why the parameters are invalid, or `None` if they are valid.
     pub(super) fn problem(&self) -> Option<String> {
         match *self {
             Spread::Exact(_) => None,
@@ -62,28 +62,28 @@ impl Spread {
     }
 }
 
-/// Entries of a directory: a mean, and how directories differ. Filebench's default is a gamma distribution of shape 1.5.
+/// Entries of a directory: a mean and a distribution. Filebench's default is a gamma distribution of shape 1.5.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Width {
     /// Mean number of entries.
     pub mean: u64,
-    /// Shape of the gamma distribution; 0 where all have the mean.
+    /// Shape of the gamma distribution; 0 if all directories have the mean.
     pub shape: f64,
 }
 
 impl Width {
-    /// The shape that filebench uses where nothing else is said.
+    /// The shape that filebench uses by default.
     pub const SHAPE: f64 = 1.5;
 }
 
-/// So wide that all files lie in one directory.
+/// The default is so wide that one directory holds all files.
 impl Default for Width {
     fn default() -> Width {
         Width { mean: 1_000_000, shape: Width::SHAPE }
     }
 }
 
-/// As written: a number or a table.
+/// The serialized form: a number or a table.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {

@@ -1,11 +1,11 @@
-//! One operation of a thread, and what may be said of it.
+//! The steps of a thread: an operation and its attributes.
 
 use serde::{Deserialize, Serialize};
 
 use super::spread::Spread;
 use crate::Bytes;
 
-/// What a step does.
+/// The operation of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Op {
@@ -27,15 +27,15 @@ pub enum Op {
     Write,
     /// As [`Op::Write`], without waiting for it.
     AioWrite,
-    /// Waits for all that the thread has not waited for.
+    /// Waits for all writes that the thread has not waited for.
     AioWait,
     /// fsync of an open file.
     Sync,
     /// fsync of all files of a set that the thread has open.
     SyncSet,
-    /// Deletes a file that exists: the one of a descriptor, or one that nobody has open.
+    /// Deletes a file that exists: the one of a descriptor, or one that no thread has open.
     Delete,
-    /// Attributes of a file that exists.
+    /// Reads the attributes of a file that exists.
     Stat,
     /// Lists a directory that holds files.
     List,
@@ -57,19 +57,19 @@ pub enum Op {
     Hog,
     /// Sleeps until it is woken.
     Block,
-    /// Wakes those who sleep at a step of another thread.
+    /// Wakes the threads that sleep at a step of another thread.
     Wake,
-    /// Waits until a semaphore has so many posts, and takes them.
+    /// Waits until a semaphore has `value` posts, and takes them.
     SemaphoreWait,
     /// Posts to the semaphores of a step of another thread.
     SemaphorePost,
-    /// Ends the work when so many operations were done.
+    /// Ends the work after `value` operations.
     FinishOnCount,
-    /// Ends the work when so many bytes were moved.
+    /// Ends the work after `value` bytes were moved.
     FinishOnBytes,
 }
 
-/// What may be said of a step beside its operation.
+/// An attribute of a step, besides its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attribute {
     /// `set`.
@@ -112,7 +112,7 @@ use Attribute::{
 };
 
 impl Op {
-    /// All, in the order in which they are explained.
+    /// All operations, in the order in which they are explained.
     pub const ALL: [Op; 29] = [
         Op::Create,
         Op::Open,
@@ -145,7 +145,7 @@ impl Op {
         Op::FinishOnBytes,
     ];
 
-    /// The word in flows, and in tables where a step has no name.
+    /// Returns the word in flows, and in tables for a step without a name.
     pub fn name(self) -> &'static str {
         match self {
             Op::Create => "create",
@@ -180,22 +180,24 @@ impl Op {
         }
     }
 
-    /// Whether it is work on files, which is counted; the others wait, limit and think.
+    /// Returns whether the operation works on files and is counted. The other operations wait, limit the rate or
+    /// compute.
     pub fn is_counted(self) -> bool {
         self as u8 <= Op::RemoveDirectory as u8
     }
 
-    /// Whether it moves data, so that a set may stand where no descriptor is open: the file is opened beforehand.
+    /// Returns whether the operation moves data. Such a step may name a set instead of an open descriptor: the file is
+    /// then opened beforehand.
     pub fn moves_data(self) -> bool {
         self.writes() || matches!(self, Op::ReadWhole | Op::Read)
     }
 
-    /// Whether it writes data.
+    /// Returns whether the operation writes data.
     pub fn writes(self) -> bool {
         matches!(self, Op::WriteWhole | Op::Append | Op::Write | Op::AioWrite)
     }
 
-    /// What may be said of it.
+    /// Returns the attributes that the operation takes.
     pub fn takes(self) -> &'static [Attribute] {
         match self {
             Op::Create | Op::Open => &[Set, Fd, Dsync, Direct, Index],
@@ -220,13 +222,13 @@ impl Op {
     }
 }
 
-/// One operation of a thread. Which keys an operation takes, [`Op::takes`] says.
+/// One operation of a thread. [`Op::takes`] lists the keys that an operation takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// What is done.
+    /// The operation.
     pub op: Op,
-    /// What it is called in tables, and where others refer to it.
+    /// The name in tables, by which other steps refer to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The set that a file is taken from.
@@ -235,31 +237,31 @@ pub struct Step {
     /// The thread's own number of an open file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fd: Option<u32>,
-    /// The number of the open file whose size is meant.
+    /// The number of the open file whose size is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u32>,
-    /// Bytes of one read or write. Of an append of no bytes no call is made.
+    /// Bytes of one read or write. An append of 0 bytes makes no call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Spread>,
-    /// Bytes of one call where a whole file is moved: 1M where nothing is said.
+    /// Bytes of one call of a step that moves a whole file; 1M by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<Bytes>,
-    /// At a random place, instead of the next one.
+    /// Moves the record at a random position instead of the next one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub random: bool,
-    /// Each time in the next file of the set, all of which the thread keeps open.
+    /// Uses the next file of the set each time. The thread keeps all of them open.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rotate: bool,
-    /// Random places lie within so many bytes of each file.
+    /// Bytes of each file within which random positions are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set: Option<Bytes>,
-    /// With O_DSYNC: the call returns when the data is on the device.
+    /// Writes with O_DSYNC: the call returns when the data is on the device.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dsync: bool,
-    /// With O_DIRECT.
+    /// Uses O_DIRECT.
     #[serde(default, skip_serializing_if = "is_default")]
     pub direct: bool,
-    /// How often the step is done before the next one.
+    /// The number of times that the step is done before the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,
     /// Turns of a hog, posts of a semaphore, operations or bytes to finish on.
@@ -268,22 +270,22 @@ pub struct Step {
     /// Seconds of a delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// The name of the step that is meant: of those that are woken or posted to, or of that whose operations are counted.
+    /// The name of the step that this step wakes, posts to or counts the operations of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// A post waits while the semaphore has more posts than its high water.
     #[serde(default, skip_serializing_if = "is_default")]
     pub blocking: bool,
-    /// Posts that a semaphore takes before blocking ones wait.
+    /// Posts that a semaphore takes before blocking posts wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high_water: Option<u64>,
-    /// Which file: its number, taken round the set, instead of the next one.
+    /// The number of the file, modulo the size of the set, instead of the next file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<Spread>,
 }
 
 impl Step {
-    /// A step of which nothing is said yet.
+    /// Returns a step without attributes.
     pub fn new(op: Op) -> Step {
         Step {
             op,
@@ -308,17 +310,17 @@ impl Step {
         }
     }
 
-    /// Its name, or its operation's.
+    /// Returns the name of the step, or else that of its operation.
     pub fn title(&self) -> &str {
         self.name.as_deref().unwrap_or_else(|| self.op.name())
     }
 
-    /// The thread's number of the open file that is meant, where one is; the default is 0.
+    /// Returns the thread's number of the open file; the default is 0.
     pub fn descriptor(&self) -> u32 {
         self.fd.unwrap_or(0)
     }
 
-    /// What is said of it, with the keys.
+    /// Returns the attributes that the step has, with their keys.
     pub(super) fn said(&self) -> Vec<(Attribute, &'static str)> {
         let all = [
             (Set, "set", self.set.is_some()),

@@ -1,8 +1,8 @@
 //! PostMark's pool of files, as data: which file is created, read, appended to and deleted next.
 //!
-//! What a transaction does is decided by numbers that a [`Draw`] gives, and by nothing else: with PostMark's own
-//! generator (it belongs to the foreign tool, in `fsb-compat`) the operations are PostMark's, file by file and byte by
-//! byte; with another one they are as many, of the same sizes and shares. Nothing here touches a file.
+//! Only the numbers of a [`Draw`] decide the content of a transaction. With PostMark's own generator, which is in
+//! `fsb-compat` because it belongs to the foreign tool, the operations are PostMark's, file by file and byte by byte.
+//! With another generator, their number, sizes and shares are the same. Nothing here touches a file.
 
 mod pool;
 mod tally;
@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 pub use pool::Pool;
 pub use tally::Tally;
 
-/// Where numbers come from that look random.
+/// A source of pseudo-random numbers.
 pub trait Draw {
-    /// The next one, any of 32 bits.
+    /// Returns the next number, any of 32 bits.
     fn draw(&mut self) -> u32;
 
-    /// One below `limit`; for a limit of 0 it is 0, and nothing is drawn.
+    /// Returns a number below `limit`. For a limit of 0, returns 0 and draws nothing.
     #[inline]
     fn below(&mut self, limit: u32) -> u32 {
         if limit == 0 { 0 } else { self.draw() % limit }
@@ -33,29 +33,29 @@ pub const OFF: i32 = -1;
 /// Always read, or always create.
 pub const MOST_BIAS: i32 = 10;
 
-/// What decides, beside the numbers that are drawn, which operations there are.
+/// The parameters that, with the drawn numbers, decide the operations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
-    /// Files are created with at least so many bytes; never 0.
+    /// The least bytes of a new file; never 0.
     pub size_low: u32,
-    /// No file has more bytes than this; at least `size_low`.
+    /// The most bytes of a file; at least `size_low`.
     pub size_high: u32,
     /// Files that are created before the transactions; the pool has room for twice as many.
     pub number: u32,
     /// Transactions.
     pub transactions: u32,
-    /// Directories in each location, where there are more than one; files lie in the location itself otherwise.
+    /// Directories in each location if there is more than one; otherwise files are in the location itself.
     pub subdirectories: u32,
-    /// One weight a location. A single location needs no drawing, and none means the working directory.
+    /// One weight per location. A single location needs no drawing; no location means the working directory.
     pub weights: Vec<u32>,
-    /// Of ten transactions so many read and the others append; [`OFF`] for neither.
+    /// The number of transactions in ten that read; the others append. [`OFF`] for neither.
     pub bias_read: i32,
-    /// Of ten transactions so many create and the others delete; [`OFF`] for neither.
+    /// The number of transactions in ten that create; the others delete. [`OFF`] for neither.
     pub bias_create: i32,
 }
 
 impl Default for Shape {
-    /// As PostMark starts.
+    /// Returns PostMark's defaults.
     fn default() -> Shape {
         Shape {
             size_low: 500,
@@ -71,13 +71,13 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// After so many transactions PostMark shows a dot: a tenth of them, and never none.
+    /// Returns the number of transactions after which PostMark shows a dot: a tenth of all, and at least 1.
     pub fn tenth(&self) -> u32 {
         (self.transactions / 10).max(1)
     }
 
-    /// How many files there may be at once, with all but certainty: the pool drifts as the bias says and wanders about
-    /// that by the root of its steps. Never more than the pool has places.
+    /// Returns the number of files that, with near certainty, is never exceeded. The pool drifts with the bias, and
+    /// deviates from that by the square root of its steps. The result is at most the number of places of the pool.
     pub fn most_files(&self) -> u64 {
         let number = f64::from(self.number);
         let steps = f64::from(self.transactions);
@@ -89,39 +89,39 @@ impl Shape {
     }
 }
 
-/// What a file is called: its number, and where it lies.
+/// The name of a file: its number, location and subdirectory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileName {
     /// Files are numbered from 1 in the order of their creation.
     pub number: u32,
-    /// Which location, from 0.
+    /// The location, from 0.
     pub location: u32,
-    /// Which subdirectory of it, from 0; 0 where there are none.
+    /// The subdirectory of the location, from 0; 0 if there are none.
     pub subdirectory: u32,
 }
 
-/// What is done to a file.
+/// An action on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
-    /// It is created with this many bytes.
+    /// Creates the file with this many bytes.
     Create,
-    /// All its bytes are read.
+    /// Reads all bytes of the file.
     Read,
-    /// So many bytes are added to those that it has.
+    /// Appends bytes to the file.
     Append {
-        /// The bytes that it has.
+        /// The bytes that the file has before.
         at: u32,
     },
-    /// It is removed.
+    /// Removes the file.
     Delete,
 }
 
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
-    /// What is done.
+    /// The action.
     pub act: Act,
-    /// To which file.
+    /// The file.
     pub file: FileName,
     /// Bytes written, read or removed.
     pub bytes: u32,

@@ -6,7 +6,7 @@
 
 use super::{Act, Draw, FileName, OFF, Operation, Shape, Tally};
 
-/// A place in the table. A file of no bytes is none.
+/// A place in the table. It is free if the size is 0.
 #[derive(Debug, Clone, Copy)]
 struct TableEntry {
     size: u32,
@@ -25,7 +25,7 @@ pub struct Pool<D> {
     next: usize,
     /// No place before this one is free.
     first_free: usize,
-    /// Where the removal of what is left has come to.
+    /// The next place that the removal of the remaining files looks at.
     removing: usize,
     /// Sum of the weights.
     weight: u32,
@@ -40,22 +40,22 @@ impl<D: Draw> Pool<D> {
         Pool { shape, draw, places, next: 0, first_free: 0, removing: 0, weight, tally: Tally::default() }
     }
 
-    /// What decides what is done.
+    /// Returns the parameters.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// What was done so far.
+    /// Returns the counts so far.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Whether all files are gone: PostMark ends there, for it would look for one for ever.
+    /// Returns whether no file is left. PostMark ends there, because it would search for a file forever.
     pub fn is_exhausted(&self) -> bool {
         self.tally.created == self.tally.deleted
     }
 
-    /// A new file; none where every place is taken.
+    /// Creates a file. Returns `None` if every place is taken.
     #[inline]
     pub fn create(&mut self) -> Option<Operation> {
         let index = self.free_place()?;
@@ -75,8 +75,8 @@ impl<D: Draw> Pool<D> {
         Some(Operation { act: Act::Create, file, bytes })
     }
 
-    /// The first half of a transaction, a read or an append. None where the bias is off, and where the file to append to
-    /// is as large as a file may be: PostMark counts that as a transaction all the same.
+    /// Performs the first half of a transaction, a read or an append. Returns `None` if the bias is off, or if the file
+    /// to append to has the largest size. PostMark counts that as a transaction.
     #[inline]
     pub fn use_one(&mut self) -> Option<Operation> {
         if self.shape.bias_read == OFF {
@@ -99,8 +99,8 @@ impl<D: Draw> Pool<D> {
         Some(Operation { act: Act::Append { at: size }, file, bytes })
     }
 
-    /// The second half of a transaction: a file more or one less. None where the bias is off, and where a file should be
-    /// created and every place is taken.
+    /// Performs the second half of a transaction: creates or deletes a file. Returns `None` if the bias is off, or if
+    /// it should create a file and every place is taken.
     #[inline]
     pub fn exchange(&mut self) -> Option<Operation> {
         if self.shape.bias_create == OFF {
@@ -113,7 +113,7 @@ impl<D: Draw> Pool<D> {
         Some(self.delete(index))
     }
 
-    /// One of the files that are left, in the order of their places, to be removed at the end.
+    /// Removes the next of the remaining files, in the order of their places. The caller uses it at the end of a run.
     #[inline]
     pub fn remove_next(&mut self) -> Option<Operation> {
         while self.removing < self.places.len() {
@@ -140,7 +140,7 @@ impl<D: Draw> Pool<D> {
             Some(place) if free(place) => self.next,
             _ => {
                 let found = self.places[self.first_free..].iter().position(free);
-                // Where none is, none is looked for again until a file was deleted.
+                // If no place is free, it is not searched for again until a file was deleted.
                 let index = found.map_or(self.places.len(), |ahead| self.first_free + ahead);
                 self.first_free = self.places.len().min(index + 1);
                 found.map(|_| index)?
@@ -150,7 +150,7 @@ impl<D: Draw> Pool<D> {
         Some(index)
     }
 
-    /// A file that is there. Who calls this knows that there is one.
+    /// Draws places until one holds a file. The caller ensures that there is a file.
     #[inline]
     fn taken_place(&mut self) -> usize {
         loop {
@@ -161,7 +161,7 @@ impl<D: Draw> Pool<D> {
         }
     }
 
-    /// The location whose share of the weights a drawn number falls into.
+    /// Returns the location into whose share of the weights a drawn number falls.
     fn location_at(&self, drawn: u32) -> u32 {
         let mut end = 0;
         let share = self.shape.weights.iter().position(|weight| {
@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// A plain generator of its own: what is asserted holds for any.
+    /// A simple generator. The assertions hold for any generator.
     struct Counting(u64);
 
     impl Draw for Counting {
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// Everything that happens, with the files that exist beside it.
+    /// Performs a whole run and checks each operation against the files that exist.
     fn play(shape: Shape, seed: u64) -> (Tally, usize) {
         let (mut pool, mut files) = (Pool::new(shape.clone(), Counting(seed)), BTreeMap::new());
         let mut most = 0;

@@ -1,4 +1,4 @@
-//! What was done, counted.
+//! The counts of operations.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Files that are there.
+    /// Returns the number of files that exist.
     pub fn left(&self) -> u64 {
         self.created - self.deleted
     }

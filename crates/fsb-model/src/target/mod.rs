@@ -1,6 +1,6 @@
 //! A target: a file system with options on a medium, or a directory.
 //!
-//! `text` reads and writes what users type.
+//! `text` parses and prints the form that users type.
 
 pub(crate) mod text;
 
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 
 pub use text::TargetError;
 
-/// What one column of a comparison is measured on.
+/// A target: one column of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Target {
-    /// What the user calls it; the whole text where no name was given. Unique in a plan.
+    /// The name that the user gave, or else the whole text. Unique in a plan.
     pub name: String,
-    /// What it is.
+    /// A file system or a directory.
     #[serde(flatten)]
     pub kind: TargetKind,
     /// Controls in which it differs from the other targets, by name. The text form does not hold them: only plans do.
@@ -26,7 +26,7 @@ pub struct Target {
     /// Release of the kernel that it is measured on, in a plan of several kernels. The text form does not hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Where this machine cannot make it, it is left out and said to be, and the run goes on. Only plans say so.
+    /// Whether the run continues without this target, with a warning, if the machine cannot make it. Only plans set it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
 }
@@ -36,7 +36,7 @@ pub struct Target {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TargetKind {
-    /// A file system that is made anew for every visit.
+    /// A file system that the testbed makes anew.
     FileSystem(FileSystemSpec),
     /// An existing directory, measured as it is.
     Directory(PathBuf),
@@ -54,18 +54,18 @@ pub struct FileSystemSpec {
     /// Arguments for the mkfs program, after the defaults.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mkfs: Vec<String>,
-    /// Where it lives.
+    /// The medium that holds it.
     #[serde(default)]
     pub medium: Medium,
 }
 
-/// Where a file system lives, as requested.
+/// The requested medium of a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Medium {
     /// Its name in the registry of media: `loop`, `ram`, `device`, …
     pub name: String,
-    /// What follows the name: the path of a device, the members of an array.
+    /// The text after the name: the path of a device, the members of an array.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument: Option<String>,
 }
@@ -77,12 +77,12 @@ impl Default for Medium {
 }
 
 impl Target {
-    /// Whether it is measured on the kernel of that release, as one that names none is on any.
+    /// Returns whether it is measured on the kernel of that release. A target that names no kernel is measured on any.
     pub fn runs_on(&self, release: &str) -> bool {
         self.kernel.as_deref().is_none_or(|kernel| kernel == release)
     }
 
-    /// The file system of the target, unless it is a directory.
+    /// Returns the file system of the target, or `None` for a directory.
     pub fn file_system(&self) -> Option<&FileSystemSpec> {
         match &self.kind {
             TargetKind::FileSystem(spec) => Some(spec),
@@ -90,14 +90,14 @@ impl Target {
         }
     }
 
-    /// The controls that hold for it in a run that asks for `run`.
+    /// Returns the controls that apply to it in a run that requests the controls `run`.
     pub fn controls_over(&self, run: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let mut controls = run.clone();
         controls.extend(self.controls.clone());
         controls
     }
 
-    /// The directory that is the target, if it is one.
+    /// Returns the directory, or `None` for a file system.
     pub fn directory(&self) -> Option<&Path> {
         match &self.kind {
             TargetKind::FileSystem(_) => None,

@@ -1,7 +1,7 @@
-//! The text form of a target is `[NAME=]FS[,OPTION…][@MEDIUM]`, or a path that starts with `/` or `.`. Options are what
-//! `mount -o` takes; `mkfs="…"` holds arguments for the mkfs program, split as a shell would, and its quotes protect
-//! commas and `@`. A name that holds `=`, `,`, `@`, `/` or `"` stands in double quotes, its own ones doubled. Which file
-//! systems and media exist is not known here: the testbed's registries say so.
+//! The text form of a target is `[NAME=]FS[,OPTION…][@MEDIUM]`, or a path that starts with `/` or `.`. Options are
+//! those of `mount -o`. `mkfs="…"` holds arguments for the mkfs program, split as a shell would, and its quotes protect
+//! commas and `@`. A name that contains `=`, `,`, `@`, `/` or `"` is written in double quotes, and its own double
+//! quotes are doubled. This module does not know which file systems and media exist: the testbed's registries do.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,22 +16,22 @@ use crate::error_codes;
 
 use super::{FileSystemSpec, Medium, Target, TargetKind};
 
-/// Why a text is no target.
+/// The error of a text that is not a target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// Nothing there.
+    /// The text is empty.
     #[error("a target cannot be empty: name a file system such as ext4, or a directory such as /srv/data")]
     Empty,
-    /// A `"` without its partner.
+    /// A `"` is not closed.
     #[error("target '{0}': a quote is not closed")]
     Quote(String),
-    /// `a,,b` or `a,`.
+    /// An option between commas is empty: `a,,b` or `a,`.
     #[error("target '{0}': an option between commas is empty")]
     EmptyOption(String),
-    /// mkfs arguments that no shell would split.
+    /// The mkfs arguments cannot be split as a shell would, or contain a double quote.
     #[error("target '{0}': the mkfs arguments cannot be split into words, or hold a double quote: check their quotes")]
     Mkfs(String),
-    /// A name that cannot stand in a table.
+    /// The name is empty or contains a control character.
     #[error("target '{0}': the name '{1}' is empty or holds a control character")]
     Name(String, String),
 }
@@ -77,10 +77,10 @@ impl FromStr for Target {
     }
 }
 
-/// What no name holds that is not quoted.
+/// The characters that only a quoted name may contain.
 const BEYOND_NAMES: [char; 5] = ['=', ',', '@', '/', '"'];
 
-/// NAME is quoted, or ends at the first `=` before any `,`, `@` or `/`.
+/// Splits off NAME, which is quoted, or ends at the first `=` before any `,`, `@` or `/`.
 fn split_name(text: &str) -> (Option<Cow<'_, str>>, &str) {
     if let Some((name, body)) = split_quoted_name(text) {
         return (Some(Cow::Owned(name)), body);
@@ -91,7 +91,8 @@ fn split_name(text: &str) -> (Option<Cow<'_, str>>, &str) {
     }
 }
 
-/// `"ext4,noatime#2"=ext4,noatime`: how repeated targets are told apart that were not named.
+/// Splits off a quoted name: `"ext4,noatime#2"=ext4,noatime`. Repeated targets without a name of their own get such
+/// names.
 fn split_quoted_name(text: &str) -> Option<(String, &str)> {
     let mut rest = text.strip_prefix('"')?;
     let mut name = String::new();
@@ -124,7 +125,7 @@ fn parse_file_system(text: &str, body: &str) -> Result<FileSystemSpec, TargetErr
             Some(quoted) => {
                 let inner = quoted.strip_prefix('"').and_then(|q| q.strip_suffix('"')).unwrap_or(quoted);
                 let words = shlex::split(inner).ok_or_else(|| TargetError::Mkfs(text.to_owned()))?;
-                // Double quotes stand around all words when they are printed.
+                // Printing puts double quotes around all words.
                 if words.iter().any(|word| word.contains('"')) {
                     return Err(TargetError::Mkfs(text.to_owned()));
                 }
@@ -158,7 +159,7 @@ fn split_medium<'a>(text: &str, body: &'a str) -> Result<(&'a str, Medium), Targ
     Ok((&body[..body.len() - last.len() - 1], medium))
 }
 
-/// Splits at `separator`, but not between double quotes. `None` where a quote stays open.
+/// Splits at `separator`, but not between double quotes. Returns `None` if a quote is not closed.
 fn split_outside_quotes(text: &str, separator: char) -> Option<Vec<&str>> {
     let mut pieces = Vec::new();
     let (mut start, mut quoted) = (0, false);
@@ -187,7 +188,7 @@ impl fmt::Display for Medium {
 impl fmt::Display for FileSystemSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let body = WithoutMedium(self).to_string();
-        // The default needs no saying, but where an option ends in what would be taken for a medium.
+        // The default medium is left out, unless an option ends in a text that would be read as a medium.
         let is_plain = split_medium("", &body).is_ok_and(|(all, _)| all.len() == body.len());
         match self.medium == Medium::default() && is_plain {
             true => f.write_str(&body),
@@ -196,7 +197,7 @@ impl fmt::Display for FileSystemSpec {
     }
 }
 
-/// The file system with its options.
+/// Prints the file system with its options.
 struct WithoutMedium<'s>(&'s FileSystemSpec);
 
 impl fmt::Display for WithoutMedium<'_> {
@@ -214,7 +215,7 @@ impl fmt::Display for WithoutMedium<'_> {
     }
 }
 
-/// Single quotes only: the double ones already stand around all mkfs arguments.
+/// Quotes a word with single quotes, because double quotes surround all mkfs arguments.
 fn quote_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=,.:/^+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -224,14 +225,14 @@ fn quote_word(word: &str) -> String {
     }
 }
 
-/// The text that parses back to this target.
+/// Prints the text that parses back to this target.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let body = match &self.kind {
             TargetKind::FileSystem(spec) => spec.to_string(),
             TargetKind::Directory(path) => path.display().to_string(),
         };
-        // A default name is the text itself and needs no saying.
+        // A default name is the text itself, and is left out.
         if body == self.name && split_name(&body).0.is_none() {
             f.write_str(&body)
         } else if self.name.contains(BEYOND_NAMES) {

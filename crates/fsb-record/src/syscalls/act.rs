@@ -13,7 +13,7 @@ pub enum Act {
     CloseRange(i32, i32, u32),
     /// Whether exec closes the descriptor.
     CloseOnExec(bool),
-    /// A new task: its flags, or where they lie in memory.
+    /// A new task: its flags, or their address in memory.
     Clone(u64, Option<u64>),
     /// unshare(2), with its flags.
     Unshare(u64),
@@ -25,7 +25,7 @@ pub enum Act {
     Nothing,
 }
 
-/// A call as its registers tell it: paths lie in the memory of who made it.
+/// A call as its registers describe it. Paths are in the memory of the calling process.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// The effect of the call.
@@ -35,7 +35,7 @@ pub struct Seen {
     pub path: Option<u64>,
     /// The address of the second path.
     pub second: Option<u64>,
-    /// The address and the number of the pieces; the sum of their lengths is what is requested.
+    /// The address and the number of the pieces. The requested length is the sum of their lengths.
     pub pieces: Option<(u64, u64)>,
     /// An empty path means the descriptor.
     pub empty_path: bool,

@@ -1,4 +1,4 @@
-//! Reading registers as what a call means by them.
+//! Interprets registers as the arguments of a call.
 
 use fsb_trace::{Kind, RawCall, flags};
 
@@ -13,7 +13,7 @@ impl Arguments {
         self.0[at] as i32
     }
 
-    /// A call of that kind on the descriptor in the first register.
+    /// Returns a call of that kind on the descriptor in the first register.
     pub(super) fn on(self, kind: Kind) -> Seen {
         Seen {
             act: Act::File,
@@ -26,12 +26,12 @@ impl Arguments {
         }
     }
 
-    /// One that is not about files themselves.
+    /// Returns a call that is not about files themselves.
     pub(super) fn act(self, act: Act) -> Seen {
         Seen { act, ..self.on(Kind::Stat) }
     }
 
-    /// Bytes that are moved, at a place or where the descriptor stands.
+    /// Returns a call that moves bytes, at an offset or at the position of the descriptor.
     pub(super) fn moves(self, kind: Kind) -> Seen {
         let mut seen = self.on(kind);
         seen.raw.length = self.0[2];
@@ -41,19 +41,19 @@ impl Arguments {
         seen
     }
 
-    /// As [`Arguments::moves`], in pieces.
+    /// Like [`Arguments::moves`], in pieces.
     pub(super) fn moves_pieces(self, kind: Kind) -> Seen {
         let mut seen = self.moves(kind);
         (seen.raw.length, seen.pieces) = (0, Some((self.0[1], self.0[2])));
         seen
     }
 
-    /// preadv2 and pwritev2: an offset of -1 is where the descriptor stands.
+    /// Returns preadv2 and pwritev2, whose offset of -1 means the position of the descriptor.
     pub(super) fn moves_pieces_or_on(self, at: Kind, on: Kind) -> Seen {
         self.moves_pieces(if self.0[3] as i64 == -1 { on } else { at })
     }
 
-    /// A name that begins in the working directory; the path lies in that register.
+    /// Returns a call on a name that begins in the working directory. The path is in that register.
     pub(super) fn name(self, kind: Kind, at: usize) -> Seen {
         let mut seen = self.on(kind);
         seen.raw.fd = fsb_trace::AT_CWD;
@@ -61,12 +61,12 @@ impl Arguments {
         seen
     }
 
-    /// A name that begins in the directory in the first register.
+    /// Returns a call on a name that begins in the directory in the first register.
     pub(super) fn name_at(self, kind: Kind) -> Seen {
         Seen { path: Some(self.0[1]), ..self.on(kind) }
     }
 
-    /// As [`Arguments::name_at`], with the flags AT_* in that register.
+    /// Like [`Arguments::name_at`], with the flags AT_* in that register.
     pub(super) fn name_with(self, kind: Kind, on: Kind, at: usize) -> Seen {
         let mut seen = self.name_at(kind);
         seen.raw.follows = self.int(at) & libc::AT_SYMLINK_NOFOLLOW == 0;
@@ -80,7 +80,7 @@ impl Arguments {
         seen
     }
 
-    /// Two names, and the directories that they begin in.
+    /// Returns a call on two names, with the directories that they begin in.
     pub(super) fn names(self, kind: Kind, [at, path, other, second]: [Option<usize>; 4]) -> Seen {
         let directory = |register: Option<usize>| register.map_or(fsb_trace::AT_CWD, |at| self.int(at));
         let mut seen = self.on(kind);
@@ -89,7 +89,7 @@ impl Arguments {
         seen
     }
 
-    /// An open, with the open flags and the mode in these registers.
+    /// Returns an open, with the open flags and the mode in these registers.
     pub(super) fn open(self, mut seen: Seen, flags_at: usize, mode: usize) -> Seen {
         seen.set_open_flags(self.int(flags_at));
         seen.raw.length = self.0[mode] & 0o7777;
@@ -108,7 +108,7 @@ impl Seen {
         self
     }
 
-    /// What O_* mean.
+    /// Sets the meaning of the flags O_*.
     pub fn set_open_flags(&mut self, given: i32) {
         self.raw.flags = open_flags(given);
         self.raw.close_on_exec = given & libc::O_CLOEXEC != 0;
@@ -117,7 +117,7 @@ impl Seen {
     }
 }
 
-/// Flags of open(2), the same on every machine.
+/// Returns the flags of open(2) as they are the same on every machine.
 pub fn open_flags(given: i32) -> u32 {
     let access = match given & libc::O_ACCMODE {
         libc::O_RDONLY => flags::READ,

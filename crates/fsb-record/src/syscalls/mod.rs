@@ -1,4 +1,4 @@
-//! Which calls are watched, and what their arguments mean: a table of numbers and readings.
+//! The watched calls and the meaning of their arguments: a table of numbers and functions.
 
 mod act;
 mod arguments;
@@ -9,7 +9,7 @@ use fsb_trace::{Kind, Unseen, flags};
 pub use act::{Act, Seen};
 pub use arguments::{Arguments, open_flags};
 
-/// What a call that began means; nothing where it is not watched.
+/// Returns the meaning of a call that began, or `None` if it is not watched.
 pub fn seen(number: u64, arguments: [u64; 6]) -> Option<Seen> {
     let watched = CALLS.iter().find(|watched| watched.rule.number as u64 == number)?;
     let chosen = |at: u8| arguments[usize::from(at)] as u32;
@@ -18,10 +18,10 @@ pub fn seen(number: u64, arguments: [u64; 6]) -> Option<Seen> {
     fits.then(|| (watched.read)(Arguments(arguments)))
 }
 
-/// Whether a call can be watched without a stop: what it means lies in its registers alone, and no name, and no number of
-/// a descriptor, means anything else after it.
+/// Returns whether a call can be watched without a stop: its registers alone hold its meaning, and it changes the
+/// meaning of no name and of no descriptor number.
 fn needs_no_stop(watched: &Watched) -> bool {
-    /// All that is read and written by descriptors.
+    /// Kinds of calls on descriptors that need no stop.
     const KINDS: [Kind; 11] = [
         Kind::Read,
         Kind::Write,
@@ -41,24 +41,24 @@ fn needs_no_stop(watched: &Watched) -> bool {
     plain && seen.act == Act::File && in_registers && KINDS.contains(&seen.raw.kind)
 }
 
-/// The rules of the calls that stop; all of them, or those that must.
+/// Returns the rules of the calls that stop: all of them, or those that must.
 pub fn rules(all: bool) -> Vec<Rule> {
     CALLS.iter().filter(|watched| all || !needs_no_stop(watched)).map(|watched| watched.rule).collect()
 }
 
-/// The numbers of the others, and of calls that tell only who waits for whom.
+/// Returns the numbers of the calls without a stop, and of calls that show only which task waits for which.
 pub fn numbers_to_watch() -> Vec<i32> {
     let waits = WAITS.iter().map(|number| *number as i32);
     numbers_without_stop().into_iter().chain(waits).collect()
 }
 
-/// The numbers of the others.
+/// Returns the numbers of the calls that need no stop.
 fn numbers_without_stop() -> Vec<i32> {
     CALLS.iter().filter(|watched| needs_no_stop(watched)).map(|watched| watched.rule.number as i32).collect()
 }
 
-/// The numbers of calls on no file in which tasks wait for each other and wake each other. Reads and writes of pipes and
-/// the like are watched as those of files are.
+/// The numbers of calls on no file in which tasks wait for each other and wake each other. Reads and writes of pipes
+/// and similar files are watched like those of regular files.
 pub static WAITS: &[libc::c_long] = &[
     libc::SYS_futex,
     libc::SYS_ppoll,
@@ -177,7 +177,7 @@ pub static CALLS: &[Watched] = &[
     call(libc::SYS_faccessat2, |a| a.name_with(Kind::StatName, Kind::Stat, 3)),
     call(libc::SYS_getdents64, |a| a.on(Kind::List).with(|raw| raw.length = a.0[2])),
     call(libc::SYS_copy_file_range, |a| {
-        // Where both stand is what the kernel knows: places of their own are rare.
+        // Only the kernel knows both positions. Explicit offsets are rare.
         a.on(Kind::Copy).with(|raw| (raw.other, raw.length) = (a.0[2] as i32, a.0[4]))
     }),
     call(libc::SYS_sendfile, |a| {

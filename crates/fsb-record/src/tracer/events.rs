@@ -1,4 +1,4 @@
-//! What eBPF saw of calls that do not stop, and of tasks that woke others.
+//! Events that eBPF records: calls that do not stop, and tasks that wake others.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use super::{BEGINS_AGAIN, RecordError, Tracer};
 use crate::syscalls::seen;
 
 impl<W: Write> Tracer<W> {
-    /// From now on the calls of this task that need no stop are seen.
+    /// Watches the calls of this task that need no stop.
     pub(super) fn see(&mut self, task: i32) {
         if let Some(watch) = &mut self.watch
             && watch.add(task).is_err()
@@ -25,7 +25,7 @@ impl<W: Write> Tracer<W> {
         }
     }
 
-    /// Writes down what the kernel has seen meanwhile.
+    /// Records the events that the kernel has seen meanwhile.
     pub(super) fn take_events(&mut self) -> Result<(), RecordError> {
         let Some(watch) = &mut self.watch else { return Ok(()) };
         let mut events = std::mem::take(&mut self.events);
@@ -45,8 +45,8 @@ impl<W: Write> Tracer<W> {
         }
     }
 
-    /// A task was woken; that it waited is written down where its call ends. One that is woken within a call of the trace waits
-    /// for that call, as files and names have it.
+    /// Records that a task was woken. Its wait is recorded when its call ends. A wake-up by a call of the trace is left
+    /// out, because files and names already order the two.
     fn woken(&mut self, woken: &Woken) -> Result<(), RecordError> {
         let Woken { task, by, at_ns, number, arguments } = woken;
         let in_trace = |fd| self.resolver.follows(*by as u32, fd);
@@ -64,7 +64,7 @@ impl<W: Write> Tracer<W> {
         Ok(self.resolver.wake(*by as u32, *task as u32, times, &mut self.writer)?)
     }
 
-    /// A call that did not stop has ended.
+    /// Records the end of a call that did not stop.
     fn ended(&mut self, call: &Ended) -> Result<(), RecordError> {
         if BEGINS_AGAIN.contains(&call.result) {
             return Ok(());

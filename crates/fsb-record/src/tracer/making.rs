@@ -44,7 +44,8 @@ impl<W: Write> Tracer<W> {
         Ok(())
     }
 
-    /// Resumes a task after a stop that every new task begins with. One that is not registered yet waits for its maker's event.
+    /// Resumes a task after a stop that every new task begins with. A task that is not registered yet waits for its
+    /// maker's event.
     pub(super) fn begins_to_run(&mut self, task: i32) {
         let Some(state) = self.tasks.get_mut(&task) else {
             self.births.early.insert(task);

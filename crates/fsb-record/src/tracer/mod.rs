@@ -1,4 +1,4 @@
-//! Follows a program from stop to stop and writes its file calls down.
+//! Follows a program from stop to stop and records its file calls.
 
 mod events;
 mod making;
@@ -32,31 +32,31 @@ pub(crate) struct Tracer<W: Write> {
     /// On the clock of the kernel's events.
     began_ns: u64,
     cost: Cost,
-    /// Where most calls do not stop.
+    /// The eBPF watch. With it, most calls do not stop.
     watch: Option<Watch>,
-    /// Every call stops, for there is no filter.
+    /// Every call stops, because the process has no filter.
     every: bool,
     /// The program has begun.
     running: bool,
     leader: i32,
     code: Option<i32>,
     counts: Counts,
-    /// Kept for its memory alone.
+    /// Kept to reuse its memory.
     events: Vec<Event>,
     /// Count of setuid and setgid programs, which run without those rights.
     without_rights: u64,
 }
 
-/// What a recording came to.
+/// The counts of a recording.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
     /// Times that a task was stopped.
     pub(crate) stops: u64,
-    /// Nanoseconds between the stops that begin or end a call and their ends.
+    /// Nanoseconds from the stops that begin or end a call until the task resumes.
     pub(crate) spent_ns: u64,
 }
 
-/// What is told of several tasks where it was not seen who woke whom.
+/// The note on a program with several tasks if wake-ups between them were not recorded.
 const NO_WAKES: &str = "wake-ups between threads were not recorded (eBPF records them, as root outside containers): \
     waits for other threads count as think time";
 
@@ -105,7 +105,8 @@ impl<W: Write> Tracer<W> {
         monotonic_ns.saturating_sub(self.began_ns)
     }
 
-    /// What stopping adds before a call, to it, and after it, where the header does not say it of all calls.
+    /// Returns the time that stopping adds before a call, to it, and after it. It is 0 if the header states it for all
+    /// calls.
     fn taken_off(&self) -> [u64; 3] {
         match self.watch {
             Some(_) => [self.cost.stop.gap_ns / 2, self.cost.stop.call_ns, self.cost.stop.gap_ns.div_ceil(2)],
@@ -119,7 +120,7 @@ impl<W: Write> Tracer<W> {
         self.take(&child)
     }
 
-    /// Follows a child that waits for it.
+    /// Traces a child that waits for the tracer.
     pub(crate) fn take(&mut self, child: &Child) -> io::Result<()> {
         self.leader = child.id() as i32;
         trace::seize(self.leader, true)?;
@@ -130,7 +131,7 @@ impl<W: Write> Tracer<W> {
         Ok(())
     }
 
-    /// Where a process works, and what it has open.
+    /// Registers the working directory and the open files of a process.
     fn adopt(&mut self, process: i32) {
         let directory = processes::directory(process).unwrap_or_else(|| PathBuf::from("/"));
         self.resolver.task(process as u32, directory.as_os_str().as_bytes());
@@ -144,7 +145,7 @@ impl<W: Write> Tracer<W> {
         }
         for file in processes::open_files(process) {
             let opened = (file.flags, file.place);
-            // A trace that cannot be written is told at the next call.
+            // If the trace cannot be written, the next call returns the error.
             let _ = self.resolver.opened_before(process as u32, file.fd, &file.path, opened, &mut self.writer);
         }
     }
@@ -154,7 +155,7 @@ impl<W: Write> Tracer<W> {
         for process in processes::with_children(process) {
             for (at, thread) in processes::threads(process).into_iter().enumerate() {
                 match trace::seize(thread, false).and_then(|()| trace::interrupt(thread)) {
-                    // It has ended meanwhile; but the one that was asked for must be there.
+                    // It has ended meanwhile. Only the requested process must exist.
                     Err(error) if thread == self.leader => return Err(RecordError::Refused(error)),
                     Err(_) => continue,
                     Ok(()) => {}
@@ -182,14 +183,14 @@ impl<W: Write> Tracer<W> {
                         self.let_go();
                         return Ok(());
                     }
-                    // The program was asked, too, where a terminal did it, and ends as it likes.
+                    // A signal from a terminal reaches the program as well, and the program ends as it likes.
                     continue;
                 }
                 Err(_) => break,
             };
             let seen_ns = self.now();
             self.counts.stops += 1;
-            // What a task did before it stopped is written down before. It waits for that, too.
+            // The events of a task before its stop are recorded first, and the task waits for that.
             self.take_events()?;
             self.stopped(task, stop, seen_ns)?;
         }
@@ -244,13 +245,13 @@ impl<W: Write> Tracer<W> {
         Ok(())
     }
 
-    /// A task goes on, to the end of its call where that is wanted. One that was killed meanwhile does not.
+    /// Resumes a task, up to the end of its call if requested. A task that was killed meanwhile does not resume.
     fn resume(&self, task: i32, to_end: bool, signal: i32) {
         let until = if to_end || self.every { Until::Call } else { Until::Event };
         let _ = trace::resume(task, until, signal);
     }
 
-    /// A call begins.
+    /// Handles the beginning of a call.
     fn begins(&mut self, task: i32, seen_ns: u64) -> Result<(), RecordError> {
         let pending = match trace::call_info(task) {
             Ok(CallInfo::Entry { architecture, .. }) if architecture != trace::HERE => {
@@ -278,7 +279,7 @@ impl<W: Write> Tracer<W> {
         Ok(())
     }
 
-    /// What is waited for, where the end of the call matters.
+    /// Returns the state that is kept until the end of a call, or `None` if the end does not matter.
     fn pending(&mut self, task: i32, mut seen: Seen) -> Result<Option<Pending>, RecordError> {
         let fd = seen.raw.fd;
         match seen.act {
@@ -326,7 +327,7 @@ impl<W: Write> Tracer<W> {
         Ok(begun.map(|begun| Pending::File { begun, moves_names }))
     }
 
-    /// A call has ended.
+    /// Handles the end of a call.
     fn ends(&mut self, task: i32, seen_ns: u64) -> Result<(), RecordError> {
         let result = match trace::call_info(task) {
             Ok(CallInfo::Exit { result }) => result,
@@ -389,7 +390,7 @@ impl<W: Write> Tracer<W> {
         Ok(())
     }
 
-    /// Everybody goes on without us.
+    /// Lets all tasks continue without the tracer.
     fn let_go(&mut self) {
         let tasks: Vec<i32> = self.tasks.keys().copied().collect();
         let mut left: HashSet<i32> = tasks.into_iter().filter(|task| trace::interrupt(*task).is_ok()).collect();

@@ -1,25 +1,25 @@
-//! How a recording ended, or why there is none.
+//! The outcome of a recording, and its errors.
 
 use std::io;
 use std::path::PathBuf;
 
 use fsb_trace::{Overhead, Totals, TraceError};
 
-/// How a recording ended.
+/// The outcome of a recording.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
-    /// The program's exit code, as a shell would have it; absent where it goes on.
+    /// The program's exit code, as in a shell; `None` if the program still runs.
     pub code: Option<i32>,
-    /// What the trace holds.
+    /// The totals of the trace.
     pub totals: Totals,
     /// Whether the program used a file or directory below the root.
     pub is_root_used: bool,
-    /// The directory outside the root in which the program opened most files, those for writing first. `None` if it used
-    /// files of the system alone.
+    /// The directory outside the root in which the program opened most files, those for writing first. `None` if it
+    /// used only files of the system.
     pub used_outside: Option<PathBuf>,
     /// Bytes of the trace.
     pub bytes: u64,
-    /// What stopping costs each call that stops.
+    /// The time that a stop adds to each call that stops.
     pub overhead: Overhead,
     /// The program began to run.
     pub begun: bool,
@@ -31,10 +31,10 @@ pub struct Outcome {
     pub seconds: f64,
 }
 
-/// Why nothing could be recorded.
+/// The reason why a recording failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The kernel does not let us watch.
+    /// The kernel refuses tracing.
     #[error("the program cannot be traced: {0}")]
     Refused(io::Error),
     /// Calls eBPF cannot record.

@@ -2,14 +2,14 @@
 
 use fsb_model::Unit;
 
-/// A unit that an axis is labelled with, and what base units are divided by.
+/// A unit for the labels of an axis, with the number of base units in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct AxisUnit {
     pub(crate) divisor: f64,
     pub(crate) name: &'static str,
 }
 
-/// The unit in which values around `typical` are easy to read.
+/// Returns the unit in which values around `typical` are easy to read.
 pub(crate) fn unit(unit: Unit, typical: f64) -> AxisUnit {
     let scales: &[(f64, &str)] = match unit {
         Unit::BytesPerSecond => &[(1.0, "B/s"), (1024.0, "KiB/s"), (1048576.0, "MiB/s"), (1073741824.0, "GiB/s")],

@@ -1,4 +1,4 @@
-//! Box plots: what was measured at every operation, a box a set.
+//! Box plots of the values of every operation, one box per set.
 
 use fsb_model::Unit;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind { name: "boxes", draw: Draw::Overview(draw) };
 
-/// One chart a unit: rates and times have no axis in common.
+/// Draws one chart per unit, because rates and times have no axis in common.
 fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
     let all: Vec<(&Row<'_>, &OperationRow<'_>)> =
         view.rows.iter().filter_map(|row| Some((row, row.operation()?))).collect();

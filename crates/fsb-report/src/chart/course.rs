@@ -1,4 +1,4 @@
-//! One trial over time: its rate above, its longest operations below, and where it stood still.
+//! One trial over time: its rate above, its longest operations below, and its stalls.
 
 use fsb_model::Unit;
 use fsb_model::units::show_seconds;
@@ -65,7 +65,7 @@ fn line(name: &str, target: usize, course: &Course, values: Vec<Option<Value>>, 
     })
 }
 
-/// Crosses at the top of the lower figure.
+/// Draws crosses for stalls at the top of the lower figure.
 fn stalls(name: &str, target: usize, course: &Course, top: f64) -> Option<Value> {
     let texts: Vec<String> = course
         .stalls

@@ -1,7 +1,7 @@
-//! The ratio on the grid of file size × record size.
+//! Heat map of the ratio on the grid of file size × record size.
 //!
-//! Colour is by better and worse, not by up and down, on a logarithmic scale around equality that people with any
-//! colour vision can read. Plotly cannot hatch a heat map, so a stroke lies over every uncertain cell.
+//! Colours show better and worse, not up and down, on a logarithmic scale around equality. People with any colour
+//! vision can read them. Plotly cannot hatch a heat map, so a stroke marks every uncertain cell.
 
 use fsb_model::Better;
 use fsb_stats::compare::{Cell, Colour, Operation};
@@ -15,8 +15,8 @@ use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind { name: "heat", draw: Draw::Row(draw) };
 
-/// The scale ends at threefold, or everything moderate would look equal beside one wild cell; it never ends below a
-/// tenth, or noise would glow.
+/// Limits of the end of the scale. Threefold is the highest, so that one extreme cell does not make moderate ones look
+/// equal. A tenth is the lowest, so that noise does not look strong.
 const ENDS: (f64, f64) = (1.1, 3.0);
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {

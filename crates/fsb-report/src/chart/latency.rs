@@ -1,4 +1,4 @@
-//! How long an operation took: quantiles on a scale that stretches the slow end.
+//! Latency charts: quantiles of an operation on a scale that stretches the slow end.
 
 use fsb_model::units::show_seconds;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind { name: "latency", draw: Draw::Row(draw) };
 
-/// One chart an operation of the workload.
+/// Draws one chart per operation of the workload.
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
     let operations = row.workload().map(|workload| workload.timed_operations()).unwrap_or_default();
     operations
@@ -56,7 +56,7 @@ fn chart(view: &View<'_>, row: &Row<'_>, operation: &str, id: String) -> Option<
     })
 }
 
-/// Equal steps for each nine more: 90 %, 99 %, 99.9 %.
+/// Returns the position of a quantile on the axis: equal steps for each additional nine (90 %, 99 %, 99.9 %).
 fn stretched(q: f64) -> f64 {
     -(1.0 - q).log10()
 }

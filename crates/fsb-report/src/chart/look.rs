@@ -1,4 +1,4 @@
-//! How a column of the view looks in charts: no two have the same colour, shape and dash.
+//! The look of a view's columns in charts: no two columns share colour, shape and dash.
 
 use fsb_model::units::Bytes;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::page::escape::script_safe;
 use crate::screen::Names;
 use crate::view::{Row, View};
 
-/// Colours; the next column has the first colour again, in another shape and with another dash.
+/// The number of colours. The next column has the first colour again, with another shape and dash.
 const COLORS: usize = 8;
 
-/// The colours on white, as in the style sheet. They differ for readers who are colour-blind, too.
+/// The colours on a white background, as in the style sheet. Colour-blind readers can distinguish them.
 pub(crate) const LIGHT: [[u8; 3]; COLORS] = [
     [0x00, 0x72, 0xb2],
     [0xc8, 0x50, 0x0a],
@@ -24,7 +24,8 @@ pub(crate) const LIGHT: [[u8; 3]; COLORS] = [
     [0x56, 0x61, 0x6b],
 ];
 
-/// Shapes: in a figure, and in text. A round is filled, the next one open, the third of other shapes.
+/// Shapes: the name in a figure and the character in text. The first round is filled, the second open, the third has
+/// other shapes.
 const SHAPES: [(&str, &str); 3 * COLORS] = [
     ("circle", "●"),
     ("square", "■"),
@@ -52,43 +53,44 @@ const SHAPES: [(&str, &str); 3 * COLORS] = [
     ("hourglass", "⧗"),
 ];
 
-/// How lines are broken, by round.
+/// The dashes of lines, one per round through the colours.
 const DASHES: [&str; 4] = ["solid", "dash", "dot", "dashdot"];
 
-/// The number of a column's colour.
+/// Returns the number of a column's colour.
 pub(crate) fn hue(place: usize) -> usize {
     place % COLORS
 }
 
-/// The colour of a column.
+/// Returns the colour of a column.
 pub(crate) fn color(place: usize) -> String {
     format!("var(--t{})", hue(place))
 }
 
-/// The name of its shape in a figure.
+/// Returns the name of the column's shape in a figure.
 pub(crate) fn symbol(place: usize) -> &'static str {
     SHAPES[place % SHAPES.len()].0
 }
 
-/// Its shape in text.
+/// Returns the column's shape in text.
 pub(crate) fn shape(place: usize) -> &'static str {
     SHAPES[place % SHAPES.len()].1
 }
 
-/// The name of its dash.
+/// Returns the name of the column's dash.
 pub(crate) fn dash(place: usize) -> &'static str {
     DASHES[place / COLORS % DASHES.len()]
 }
 
-/// How its areas are filled: lightly, not at all, more.
+/// Returns the fill of a column's areas: its colour with an opacity that depends on the round (light, transparent,
+/// stronger).
 pub(crate) fn fill(place: usize) -> String {
     format!("{}{}", color(place), ["33", "00", "77"][place / COLORS % 3])
 }
 
-/// How wide the line around an open shape is.
+/// The width of the line around an open shape.
 const OUTLINE: f64 = 1.8;
 
-/// Its mark in a figure. Plotly draws open shapes with a hairline, unless told otherwise.
+/// Returns the mark of a column in a figure. By default, Plotly draws open shapes with a hairline.
 pub(crate) fn mark(place: usize, size: usize) -> Value {
     let mut mark = json!({ "color": color(place), "symbol": symbol(place), "size": size });
     if symbol(place).contains("open") {
@@ -97,18 +99,18 @@ pub(crate) fn mark(place: usize, size: usize) -> Value {
     mark
 }
 
-/// A name short enough for the title of an axis, on a telephone too, and no other of `all` is called so.
+/// Returns a name that is short enough for the title of an axis, on a phone too, and that is unique in `all`.
 pub(crate) fn brief<'a>(name: &str, all: impl IntoIterator<Item = &'a str>) -> String {
     let names = Names::of(all);
     plain(names.short(name).unwrap_or(name))
 }
 
-/// Plotly reads a little markup in texts; names must not become any.
+/// Escapes `&` and `<`, because Plotly interprets some markup in texts.
 pub(crate) fn plain(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-/// A mark and a name for every column.
+/// Returns a mark and a name for every column.
 pub(crate) fn key(view: &View<'_>) -> Vec<KeyEntry> {
     let key = |(place, name): (usize, &String)| KeyEntry {
         class: format!("t{}", hue(place)),
@@ -118,26 +120,27 @@ pub(crate) fn key(view: &View<'_>) -> Vec<KeyEntry> {
     view.names.iter().enumerate().map(key).collect()
 }
 
-/// A figure as it lies in the page.
+/// Returns a figure as JSON for the page.
 ///
-/// Values are rounded to five digits, more than a chart shows: the page stays small.
+/// Callers round values to five digits with `short`, more than a chart shows, to keep the page small.
 pub(super) fn figure(data: &[Value], layout: &Value) -> String {
     script_safe(&json!({ "data": data, "layout": layout }))
 }
 
-/// The distance of a set from its size on the axis, so that bars of several do not hide each other nor reach the next size.
+/// Returns the offset of a set from its size on the axis, so that the bars of several sets neither hide each other nor
+/// reach the next size.
 pub(super) fn beside(set: usize, sets: usize) -> f64 {
     (set as f64 - (sets as f64 - 1.0) / 2.0) * f64::min(0.12, 0.7 / sets as f64)
 }
 
-/// A value with five digits.
+/// Rounds a value to five digits.
 pub(super) fn short(value: f64) -> Value {
     let rounded = format!("{value:.4e}").parse().unwrap_or(value);
     // A whole number needs no point.
     if rounded == rounded.trunc() && rounded.abs() < 1e15 { json!(rounded as i64) } else { json!(rounded) }
 }
 
-/// Sizes as ticks of an axis: at most eight labels, or they would print over each other on a telephone.
+/// Returns an axis with sizes as ticks, with at most eight labels so that they do not overlap on a phone.
 pub(super) fn size_axis(title: &str, sizes: &[u64]) -> Value {
     let step = sizes.len().div_ceil(8).max(1);
     let shown = sizes.iter().enumerate().step_by(step);
@@ -148,12 +151,13 @@ pub(super) fn size_axis(title: &str, sizes: &[u64]) -> Value {
     })
 }
 
-/// `64K`, as IOzone's users write it.
+/// Formats a size as users of IOzone write it: `64K`.
 pub(super) fn size_text(bytes: u64) -> String {
     Bytes(bytes).to_string()
 }
 
-/// An axis of values between `lo` and `hi`: from zero, or logarithmic where they differ too much for that.
+/// Returns an axis for values between `lo` and `hi`: linear from zero, or logarithmic if they differ by more than a
+/// factor of 8.
 pub(super) fn value_axis(unit: &str, lo: f64, hi: f64) -> Value {
     if lo > 0.0 && hi / lo > 8.0 {
         logarithmic(unit, lo / 1.15, hi * 1.15)
@@ -162,7 +166,7 @@ pub(super) fn value_axis(unit: &str, lo: f64, hi: f64) -> Value {
     }
 }
 
-/// A logarithmic axis from `lo` to `hi`.
+/// Returns a logarithmic axis from `lo` to `hi`.
 pub(super) fn logarithmic(title: &str, lo: f64, hi: f64) -> Value {
     let (places, texts) = value_ticks(lo, hi);
     json!({
@@ -200,7 +204,8 @@ pub(crate) struct ChartKind {
     pub(crate) draw: Draw,
 }
 
-/// The place of a chart on the page, and its source. The name is that of its kind. What a view does not hold is not drawn.
+/// The place of a chart on the page, and the function that draws it under the name of its kind. A view without the data
+/// has no chart.
 pub(crate) enum Draw {
     /// On the page as a whole.
     Overview(fn(&View<'_>, &str) -> Vec<Chart>),

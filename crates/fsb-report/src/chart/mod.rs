@@ -1,8 +1,8 @@
-//! The charts of runs and comparisons. A new one is a file and a line in [`CHARTS`].
+//! The charts of runs and comparisons. A new chart needs a file and a line in [`CHARTS`].
 //!
-//! A chart is a Plotly figure in JSON, made here and drawn by the page's script. Colours are names of the page's style
-//! variables (`var(--t0)`): the script puts the values in, so that charts follow light, dark and print. Every number of
-//! a chart also stands in a table.
+//! A chart is a Plotly figure in JSON. This module makes it and the page's script draws it. Colours are names of the
+//! page's style variables (`var(--t0)`); the script inserts the values, so that charts follow light, dark and print.
+//! The tables of the page contain every number of a chart as well.
 
 pub(crate) mod axis;
 mod boxes;
@@ -41,12 +41,12 @@ static CHARTS: &[ChartKind] = &[
     surface::KIND,
 ];
 
-/// Every chart sets one thing beside another: where that is not to be done there is none.
+/// Returns the kinds of charts for a view. Every chart compares, so a view in which nothing is judged has none.
 fn kinds(view: &View<'_>) -> impl Iterator<Item = &'static ChartKind> {
     CHARTS.iter().filter(|_| view.unjudged.is_none())
 }
 
-/// The charts of the overview.
+/// Returns the charts of the overview.
 pub(crate) fn overview(view: &View<'_>) -> Vec<Chart> {
     let kinds = kinds(view).filter_map(|kind| match kind.draw {
         Draw::Overview(draw) => Some(draw(view, kind.name)),
@@ -55,7 +55,7 @@ pub(crate) fn overview(view: &View<'_>) -> Vec<Chart> {
     kinds.flatten().collect()
 }
 
-/// The charts of the row at `place`.
+/// Returns the charts of the row at `place`.
 pub(crate) fn of_row(view: &View<'_>, row: &Row<'_>, place: usize) -> Vec<Chart> {
     let kinds = kinds(view).filter_map(|kind| match kind.draw {
         Draw::Row(draw) => Some(draw(view, row, kind.name, place)),
@@ -64,7 +64,7 @@ pub(crate) fn of_row(view: &View<'_>, row: &Row<'_>, place: usize) -> Vec<Chart>
     kinds.flatten().collect()
 }
 
-/// The charts of one size in detail.
+/// Returns the charts of one size in detail.
 pub(crate) fn of_size(view: &View<'_>, fixed: &Fixed<'_>) -> Vec<Chart> {
     let kinds = kinds(view).filter_map(|kind| match kind.draw {
         Draw::Size(draw) => Some(draw(view, fixed, kind.name)),
@@ -73,7 +73,7 @@ pub(crate) fn of_size(view: &View<'_>, fixed: &Fixed<'_>) -> Vec<Chart> {
     kinds.collect()
 }
 
-/// The panels that stand for all rows.
+/// Returns the panels for all rows together.
 pub(crate) fn panels(view: &View<'_>) -> Vec<Chart> {
     let kinds = kinds(view).filter_map(|kind| match kind.draw {
         Draw::Panel(draw) => draw(view, kind.name),

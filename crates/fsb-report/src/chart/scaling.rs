@@ -30,7 +30,7 @@ fn chart(view: &View<'_>, curve: &Scaling, name: &str, place: usize) -> Option<C
         "xaxis": { "title": { "text": curve.by.words() }, "tickvals": ticks, "ticktext": texts, "tickangle": 0,
                    "zeroline": false, "range": [-0.5, curve.levels.len() as f64 - 0.5] },
         "yaxis": value_axis(unit.name, lo / unit.divisor, hi / unit.divisor),
-        // Of the lines that mark knees.
+        // The axis of the lines that mark knees.
         "yaxis2": { "overlaying": "y", "range": [0, 1], "visible": false, "fixedrange": true },
     });
     let by = curve.by.words();
@@ -74,7 +74,7 @@ fn trace(view: &View<'_>, curve: &Scaling, rows: &[&Workload], target: usize, di
     })
 }
 
-/// Where curves stop to gain, as lines from the bottom to the top of the figure.
+/// Draws a vertical line over the full height of the figure at each knee, the level beyond which a curve shows no gain.
 fn knees(view: &View<'_>, curve: &Scaling) -> Vec<Value> {
     let knees = curve.knees.iter().enumerate().filter_map(|(target, knee)| Some((target, knee.as_ref()?)));
     let line = |(target, knee): (usize, &fsb_stats::Knee)| {

@@ -12,7 +12,7 @@ use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind { name: "scatter", draw: Draw::Row(draw) };
 
-/// How the points of a colour look.
+/// The look of points by colour: the symbol in a figure, the shape in text, the style class and the label.
 const LOOKS: [(Colour, &str, &str, &str, &str); 4] = [
     (Colour::Uncertain, "circle-open", "○", "muted", "uncertain"),
     (Colour::Same, "circle", "●", "muted", "the same"),
@@ -50,7 +50,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     }]
 }
 
-/// One candidate's figure.
+/// Returns the figure of one candidate. Returns `None` if no cell compares it with the baseline.
 fn candidate(view: &View<'_>, found: &OperationRow<'_>, set: usize) -> Option<Value> {
     let scale = Scale::of([found.operation]);
     let (baseline, name) = (view.baseline(), view.names[set].as_str());
@@ -110,7 +110,7 @@ fn trace(points: &[ScatterPoint], look: &(Colour, &str, &str, &str, &str), unit:
     })
 }
 
-/// The band, then the line, of a slope through the origin.
+/// Returns the band, then the line, of the regression through the origin. Empty without a positive slope.
 fn regression(classic: Option<&PooledAgainst>, lo: f64, hi: f64) -> Vec<Value> {
     let Some((classic, slope)) = classic.and_then(|classic| Some((classic, classic.slope.filter(|s| *s > 0.0)?)))
     else {

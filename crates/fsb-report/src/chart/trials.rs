@@ -21,7 +21,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
         return Vec::new();
     }
     let scale = unit(workload.unit, typical);
-    // Columns side by side are a ranking, whatever stands beside them.
+    // Readers take columns side by side for a ranking, so unranked targets are omitted.
     let ranked = workload.cells.iter().enumerate().filter(|(target, _)| !row.cells[*target].unranked);
     let present: Vec<(usize, &Estimate)> =
         ranked.filter_map(|(target, cell)| Some((target, cell.estimate.as_ref()?))).collect();
@@ -74,7 +74,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     }]
 }
 
-/// The letter of an estimate, above it; its name stands below.
+/// Returns the annotation with the letter of an estimate, above it. The axis shows the name below it.
 fn letter(target: usize, mark: &str) -> Option<Value> {
     (!mark.is_empty()).then(|| {
         json!({ "text": plain(mark), "xref": "x", "x": target, "xanchor": "center", "yref": "paper", "y": 1,
@@ -97,7 +97,7 @@ fn estimate_trace(name: &str, workload: &Workload, target: usize, estimate: &Est
     })
 }
 
-/// Trials of one target, and rings around its outliers.
+/// Draws the trials of one target, and rings around its outliers.
 fn run_order(name: &str, workload: &Workload, orders: &Orders, target: usize, divisor: f64) -> Vec<Value> {
     let trials = &workload.cells[target].trials;
     let x: Vec<Value> = trials.iter().map(|point| short(orders.place(point, workload.cells.len()))).collect();
@@ -123,7 +123,7 @@ fn run_order(name: &str, workload: &Workload, orders: &Orders, target: usize, di
     rings.into_iter().chain([points]).collect()
 }
 
-/// Medians of one target's groups of blocks, each at the middle of its blocks.
+/// Draws the medians of one target's groups of blocks, each at the middle of its blocks.
 fn group_medians(name: &str, workload: &Workload, size: u32, target: usize, divisor: f64) -> Value {
     let groups = groups::of(&workload.cells[target].trials, size);
     let x: Vec<Value> =
@@ -140,8 +140,8 @@ fn group_medians(name: &str, workload: &Workload, size: u32, target: usize, divi
     })
 }
 
-/// The orders of all trials of each block, sorted: trials of a block are drawn beside each other in the order in which they
-/// were made.
+/// The run-order numbers of each block's trials, sorted. The chart draws the trials of a block beside each other in the
+/// order in which they ran.
 struct Orders(BTreeMap<u32, Vec<u32>>);
 
 impl Orders {
@@ -154,7 +154,7 @@ impl Orders {
         Orders(blocks)
     }
 
-    /// The place of a trial on the axis of blocks.
+    /// Returns the place of a trial on the axis of blocks.
     fn place(&self, point: &TrialPoint, targets: usize) -> f64 {
         let orders = self.0.get(&point.block).map_or(&[][..], Vec::as_slice);
         let before = orders.partition_point(|order| *order < point.order) as f64;

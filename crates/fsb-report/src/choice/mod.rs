@@ -1,4 +1,4 @@
-//! What a race found: the fastest of many, or those that cannot be told apart from it.
+//! The result of a race: the fastest of many candidates, or those that are not significantly different from it.
 
 mod replay;
 mod text;
@@ -27,29 +27,29 @@ pub const SCHEMA: &str = "fsbench/choice/1";
 pub struct Choice {
     /// The name and version of the contract.
     pub schema: &'static str,
-    /// What candidates are compared with.
+    /// The baseline: the candidate that the others are compared with.
     pub reference: String,
     /// The smallest ratio that matters, 0.03 for 3 %.
     pub theta: f64,
-    /// The probability with which the answer may be worse than the best by more than that.
+    /// The probability with which the answer may be worse than the best candidate by more than that ratio.
     pub error: f64,
-    /// Nobody left can be faster than the first of `answer` by more than θ.
+    /// Whether no remaining candidate can be faster than the first of `answer` by more than θ.
     pub decided: bool,
-    /// The fastest, and behind it those that are not told apart from it; empty where nothing was measured.
+    /// The fastest candidate, then those that are not significantly different from it; empty if nothing was measured.
     pub answer: Vec<String>,
-    /// Heats that were measured.
+    /// The number of race rounds that were measured.
     pub heats: usize,
-    /// What was done in each of them.
+    /// The workloads that each race round measures.
     pub workloads: Vec<String>,
-    /// All candidates: the fastest first, then by their speed; those without a value last.
+    /// All candidates by state, the fastest first and those that were not raced last; within a state by speed.
     pub candidates: Vec<Candidate>,
-    /// What each option contributes, where that was asked for.
+    /// The contribution of each option, if the plan asks for it.
     pub effects: Vec<Effect>,
-    /// Why the race ended; absent while it goes on.
+    /// The reason why the race ended; absent while it continues.
     pub finished: Option<String>,
-    /// The machine and the medium, part by part.
+    /// The media, the kernel and the seed, one fact each.
     pub facts: Vec<String>,
-    /// What the reader must know.
+    /// The warnings of the run, and one on interference if it affected many trials.
     pub warnings: Vec<String>,
 }
 
@@ -61,64 +61,65 @@ pub struct Candidate {
     pub name: String,
     /// Whether it may still be the fastest.
     pub state: State,
-    /// Its speed as a ratio of the reference's.
+    /// Its speed as a ratio to the speed of the baseline.
     pub ratio: Option<f64>,
-    /// The interval of that ratio: those of all candidates hold together, at all looks, with the probability 1 less the error.
+    /// The interval of that ratio. The intervals of all candidates hold together at all interim analyses, with
+    /// probability 1 − `error`.
     pub interval: Option<Interval>,
-    /// Heats that it has a value of.
+    /// The number of race rounds in which it has a value.
     pub heats: usize,
-    /// Why it may be faster.
+    /// The reason why it may be faster.
     pub why: String,
-    /// What may be lost with it.
+    /// The loss that it may cause; absent if it keeps everything that the defaults keep.
     pub risk: Option<String>,
     /// The reasons why it is unsafe: data that it reports as synced may be lost. Empty for a safe candidate.
     #[serde(rename = "unsafe", skip_serializing_if = "Vec::is_empty")]
     pub risks: Vec<Risk>,
-    /// With what it is made and mounted, a line each; none where it was not.
+    /// The commands that format and mount it, one per line; empty if it was not made.
     pub commands: Vec<String>,
     /// Its line of /etc/fstab.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fstab: Option<String>,
-    /// Why it was not raced to the end, where it has not lost.
+    /// The reason why it was not raced to the end although it has not lost.
     pub reason: Option<String>,
 }
 
-/// Where a candidate stands.
+/// The state of a candidate in the race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// The fastest so far.
     Fastest,
-    /// Not told apart from the fastest.
+    /// Not significantly different from the fastest.
     NotToldApart,
-    /// Surely slower than another one.
+    /// Significantly slower than another candidate.
     Slower,
-    /// It could not be measured, or is another one.
+    /// It could not be measured, may not win, or is the same as another candidate.
     NotRaced,
 }
 
-/// What an option contributes, averaged over all ways to set the others.
+/// The contribution of an option, averaged over all settings of the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Effect {
     /// The option.
     pub option: String,
-    /// Speed with it as a ratio of the speed without.
+    /// The ratio of the speed with the option to the speed without it.
     pub ratio: f64,
-    /// The interval of that ratio; those of all options hold together.
+    /// The interval of that ratio. The intervals of all options hold together.
     pub interval: Interval,
 }
 
 impl Candidate {
-    /// The name with the mark of an unsafe target.
+    /// Returns the name with the mark of an unsafe target.
     pub fn label(&self) -> String {
         mark::name(&self.name, &self.risks)
     }
 }
 
 impl Choice {
-    /// Of a run whose plan is a race; nothing of another one.
+    /// Returns the result of a run whose plan is a race. Returns `None` for another run.
     pub fn of(record: &RunRecord, trials: &[ShownTrial]) -> Option<Choice> {
         let plan = &record.plan;
         let race = plan.race.as_ref()?;
@@ -190,13 +191,14 @@ impl Choice {
         })
     }
 
-    /// Whether anything was measured that the answer stands on.
+    /// Returns whether any candidate has a value, so that there is an answer.
     pub fn has_answer(&self) -> bool {
         !self.answer.is_empty()
     }
 }
 
-/// From the heats of the first stage alone: those after it went to who was fast, so that options were not balanced in them.
+/// Returns the effects of options, from the race rounds of the first stage alone. Later rounds favour fast candidates,
+/// so options are not balanced in them.
 fn effects(record: &RunRecord, trials: &[ShownTrial], replay: &Replay) -> Vec<Effect> {
     let Some(race) = &record.plan.race else { return Vec::new() };
     let last = race.first_stage.len().checked_sub(1).and_then(|last| replay.blocks.get(last));
@@ -226,7 +228,7 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    /// Three candidates in six heats; the second one is the fastest, and unsafe.
+    /// Three candidates in six race rounds. The second one is the fastest and unsafe.
     fn raced(risky: bool) -> (RunRecord, Vec<Trial>) {
         let names = ["ext4", "ext4,barrier=0", "xfs"];
         let (mut record, mut trials) = sample::run(&names, 6);

@@ -1,4 +1,4 @@
-//! A race again, from the trials of its heats: who is left, and why the others are not.
+//! Replays a race from the trials of its rounds: the remaining candidates, and the reasons why the others are out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,39 +10,39 @@ use fsb_stats::race::{Drawn, Entry, Race, Settings};
 use crate::mark;
 use crate::run::{ShownTrial, risks};
 
-/// A candidate that gave no value in so many heats is not measured any more.
+/// A candidate without a value in this number of race rounds is not measured any more.
 const MOST_FAILURES: usize = 2;
 
-/// A race as far as its trials go.
+/// The state of a race after its trials so far.
 #[derive(Debug, Clone)]
 pub struct Replay {
     /// The race.
     pub race: Race,
-    /// Why a candidate is out without having lost, by its place in the plan.
+    /// The reason why a candidate is out without having lost, by its place in the plan.
     pub without_loss: BTreeMap<usize, String>,
-    /// The reasons why candidates may not win, by place in the plan. The reference is measured all the same.
+    /// The reasons why candidates may not win, by place in the plan. The baseline is measured nevertheless.
     pub barred: BTreeMap<usize, String>,
-    /// The blocks that were heats of the race.
+    /// The blocks that were rounds of the race.
     pub blocks: Vec<u32>,
 }
 
-/// What one target gave in one block.
+/// The results of one target in one block.
 #[derive(Debug, Default)]
 struct Given<'a> {
     /// The logarithm of its speed at each workload.
     values: BTreeMap<&'a str, f64>,
     part: Option<u32>,
-    /// Why there is no value, of the first workload without.
+    /// The reason for the missing value of the first workload without one.
     failure: Option<String>,
 }
 
 impl Replay {
-    /// Of a run whose plan is a race, by all of its heats.
+    /// Replays a run whose plan is a race, with all of its rounds.
     pub fn of(record: &RunRecord, trials: &[ShownTrial]) -> Replay {
         Replay::until(record, trials, u32::MAX)
     }
 
-    /// By those up to a block.
+    /// Replays the rounds up to the block `last`.
     pub(super) fn until(record: &RunRecord, trials: &[ShownTrial], last: u32) -> Replay {
         let plan = &record.plan;
         let error = plan.race.as_ref().map_or(0.05, |race| race.error);
@@ -78,7 +78,8 @@ impl Replay {
         replay
     }
 
-    /// Who is in the next heat: that of the first stage, as long as it lasts, else whom the race draws.
+    /// Draws the candidates of the next race round: those of the first stage while it lasts, then those that the race
+    /// chooses.
     pub fn draw(&self, record: &RunRecord) -> Vec<Drawn> {
         let plan = &record.plan;
         let Some(race) = &plan.race else { return Vec::new() };
@@ -94,7 +95,7 @@ impl Replay {
         }
     }
 
-    /// What mkfs or the kernel refused when it was tried, and what changes nothing.
+    /// Withdraws targets that mkfs or the kernel refused, and targets whose options change nothing.
     fn leave_out_what_cannot_race(&mut self, record: &RunRecord) {
         for (candidate, target) in record.plan.targets.iter().enumerate() {
             let Some(made) = record.targets.get(&target.name) else { continue };
@@ -109,7 +110,7 @@ impl Replay {
         }
     }
 
-    /// An unsafe candidate does not race against safe ones, unless the plan lets it.
+    /// Withdraws unsafe candidates beside safe ones, unless the plan lets them win.
     fn bar_unsafe_candidates(&mut self, record: &RunRecord) {
         for candidate in risks::barred(record) {
             let name = &record.plan.targets[candidate].name;
@@ -129,7 +130,8 @@ impl Replay {
     }
 }
 
-/// Another candidate before this one that was mounted with the very same options, where only mount options tell them apart.
+/// Returns an earlier candidate that was mounted with the same options, if only the requested mount options of the two
+/// differ.
 fn same_as<'a>(record: &'a RunRecord, candidate: usize, made: &TargetRecord) -> Option<&'a str> {
     let targets = &record.plan.targets;
     let own = targets[candidate].file_system()?;
@@ -142,7 +144,7 @@ fn same_as<'a>(record: &'a RunRecord, candidate: usize, made: &TargetRecord) -> 
     Some(&before.name)
 }
 
-/// What each candidate gave, by block and its place in the plan.
+/// Collects the results of each candidate up to the block `last`, by block and by its place in the plan.
 fn given<'a>(record: &RunRecord, trials: &'a [ShownTrial], last: u32) -> BTreeMap<u32, BTreeMap<usize, Given<'a>>> {
     let place = |name: &str| record.plan.targets.iter().position(|target| target.name == name);
     let mut blocks: BTreeMap<u32, BTreeMap<usize, Given<'_>>> = BTreeMap::new();
@@ -162,7 +164,7 @@ fn given<'a>(record: &RunRecord, trials: &'a [ShownTrial], last: u32) -> BTreeMa
             }
         }
     }
-    // Where a heat was cut by the end of the budget, what all of it has counts.
+    // If the budget ended within a race round, only the workloads that have a value of the baseline count.
     for given in blocks.values_mut() {
         let shared: BTreeSet<&str> = given.get(&0).map(|r| r.values.keys().copied().collect()).unwrap_or_default();
         given.values_mut().for_each(|given| given.values.retain(|workload, _| shared.contains(workload)));

@@ -1,4 +1,4 @@
-//! A choice for people: the answer, what to type, and how all candidates did.
+//! Text of a race result: the answer, the commands to use it, and the results of all candidates.
 
 use super::{Candidate, Choice, State};
 use crate::mark;
@@ -6,12 +6,12 @@ use crate::screen::{WIDTH, paragraph};
 use crate::show::{Change, counted, listed_or_counted, percent};
 use crate::visible;
 
-/// So many that are not told apart are named in the answer.
+/// The answer names at most this number of candidates that are not significantly different from the leader.
 const NAMED: usize = 6;
-/// Columns of a name, before its numbers take a line of their own.
+/// The maximum width of a name in the table. The numbers of a longer name have a line of their own.
 const NAME: usize = 40;
 
-/// The whole screen, in `width` columns, 80 at least.
+/// Returns the whole screen in `width` columns, at least 80.
 pub fn screen(choice: &Choice, width: usize) -> String {
     let width = width.max(WIDTH);
     let mut lines = Vec::new();
@@ -33,7 +33,7 @@ pub fn screen(choice: &Choice, width: usize) -> String {
     lines.join("\n") + "\n"
 }
 
-/// How the race stands, in a line: `31 of 40 left; ext4,noatime leads by 4 %`.
+/// Returns the state of the race in a line: `31 of 40 left, ext4,noatime (+4 % [+2 +6]) leads`.
 pub fn standing(choice: &Choice) -> String {
     let all = choice.candidates.iter().filter(|candidate| candidate.state != State::NotRaced).count();
     let Some(leader) = leader(choice) else { return format!("{} to race", counted(all, "candidate")) };
@@ -101,7 +101,7 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     }
 }
 
-/// What to type for the answer.
+/// Appends the commands that format and mount the leader.
 fn commands(lines: &mut Vec<String>, choice: &Choice) {
     let Some(leader) = leader(choice).filter(|leader| !leader.commands.is_empty()) else { return };
     lines.push(String::new());

@@ -1,4 +1,4 @@
-//! Comparisons between runs in words: why one is not judged, what it can show, what became of a target.
+//! Comparisons between runs in words: why one is not judged, which change it can detect, and how a target changed.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use fsb_stats::{BetweenSource, FEWEST_RUNS_JUDGED, Interval, Method, Unjudged, V
 
 use crate::show::{Change, capital, counted, percent};
 
-/// Returns the reason why a comparison of runs has no verdict; `None` where any operation is judged, or runs are not what is missing.
+/// Returns the reason why a comparison of runs has no verdict. Returns `None` if any operation is judged, or if the
+/// cause is not a lack of runs.
 pub fn unjudged_of(document: &Document) -> Option<String> {
     let levels = || judged_by(document).flat_map(|operation| operation.estimate.against.values().flatten());
     let between_runs = || levels().filter(|level| is_between_runs(level));
@@ -34,7 +35,7 @@ fn reason(unjudged: Unjudged) -> String {
     }
 }
 
-/// Returns what to do about a comparison of runs that has no verdict.
+/// Returns the action that leads to a verdict, for a comparison of runs without one.
 pub fn remedy_of(document: &Document) -> Option<String> {
     let levels = judged_by(document).flat_map(|operation| operation.estimate.against.values().flatten());
     let unjudged: BTreeSet<Unjudged> = levels.filter_map(|level| level.unjudged).collect();
@@ -48,14 +49,14 @@ pub fn remedy_of(document: &Document) -> Option<String> {
     }
 }
 
-/// The smallest change that the comparisons between runs show, and how many runs would show what matters; `None` where no runs
-/// are compared, or nothing is known of how they vary.
+/// Returns the smallest change that the comparisons between runs detect, and the number of runs that would detect what
+/// matters. Returns `None` if no runs are compared, or if their variation is unknown.
 pub fn power_of(document: &Document) -> Option<String> {
     let levels: Vec<&RunLevel> = judged_by(document)
         .flat_map(|operation| operation.estimate.against.values().flatten())
         .filter(|level| is_between_runs(level))
         .collect();
-    // Comparisons that are not judged have fewer runs, and tell nothing of those that are.
+    // Comparisons that are not judged have fewer runs, so they do not describe the judged ones.
     let judged: Vec<&RunLevel> = levels.iter().copied().filter(|level| level.unjudged.is_none()).collect();
     let levels = if judged.is_empty() { levels } else { judged };
     let runs = levels.iter().map(|level| level.n).min()?;
@@ -99,7 +100,8 @@ fn between_text(document: &Document) -> Option<String> {
     })
 }
 
-/// Describes the changes of a set from the baseline: a sentence, then details. Nothing where they have no operation in common.
+/// Describes the changes of a set from the baseline: a sentence, then details. Empty if they have no operation in
+/// common.
 pub fn change_of(document: &Document, set: &str) -> Vec<String> {
     let runs = |name: &str| {
         let found: Option<&SetSummary> = document.sets.iter().find(|summary| summary.name == name);

@@ -10,18 +10,18 @@ use crate::view::{CellView, Detail, DetailLine, Row};
 /// The level of the classic intervals.
 const CLASSIC_LEVEL: f64 = 0.9;
 
-/// One size held, the other one varies.
+/// The cells of an operation with one size fixed while the other one varies.
 #[derive(Debug)]
 pub(crate) struct Fixed<'a> {
     /// Unique on a page: `0-record-65536`.
     pub(crate) id: String,
     /// `write, records of 64K`.
     pub(crate) title: String,
-    /// What the lines differ in: `file size`.
+    /// The size that varies: `file size`.
     pub(crate) varies: &'static str,
     /// The operation.
     pub(crate) operation: &'a Operation,
-    /// One line a size that occurs.
+    /// One line per size that occurs.
     pub(crate) lines: Vec<SizeLine<'a>>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Single<'a> {
     pub(crate) ci90: Option<[f64; 2]>,
 }
 
-/// Each record size of the row at `place`, over file sizes; for a comparison of these sets.
+/// Returns the lines over file sizes for each record size of the row at `place`, with a value of each set in `names`.
 pub(crate) fn by_record_size<'a>(row: &Row<'a>, place: usize, names: &[String]) -> Vec<Fixed<'a>> {
     let Some(operation) = row.operation().map(|found| found.operation) else { return Vec::new() };
     let fixed = |slice: &Slice| Fixed {
@@ -62,7 +62,7 @@ pub(crate) fn by_record_size<'a>(row: &Row<'a>, place: usize, names: &[String]) 
     operation.by_record_size.iter().map(fixed).collect()
 }
 
-/// Each file size of the row, over record sizes.
+/// Returns the lines over record sizes for each file size of the row.
 pub(crate) fn by_file_size<'a>(row: &Row<'a>, place: usize, names: &[String]) -> Vec<Fixed<'a>> {
     let Some(operation) = row.operation().map(|found| found.operation) else { return Vec::new() };
     let fixed = |slice: &Slice| Fixed {
@@ -77,7 +77,7 @@ pub(crate) fn by_file_size<'a>(row: &Row<'a>, place: usize, names: &[String]) ->
     operation.by_file_size.iter().map(fixed).collect()
 }
 
-/// The cells that `varying` gives a size for, in the order of that size.
+/// Returns the cells that `varying` gives a size for, in the order of that size.
 fn lines<'a>(operation: &'a Operation, names: &[String], varying: impl Fn(&Cell) -> Option<u64>) -> Vec<SizeLine<'a>> {
     let singles =
         |cell: &'a Cell| names.iter().map(|name| cell.values.get(name).and_then(|values| Single::of(values))).collect();
@@ -101,7 +101,7 @@ impl<'a> Single<'a> {
     }
 }
 
-/// A table a file size, with a line a record size and set and a column a run.
+/// Returns one table per file size, with a line per record size and set and a column per run.
 pub(super) fn run_details<'v>(
     row: &'v Row<'_>,
     operation: &'v Operation,
@@ -128,7 +128,7 @@ fn runs(operation: &Operation) -> usize {
     values.map(|value| value.run + 1).max().unwrap_or(0)
 }
 
-/// The value of each run, in their order; nothing where a run has none.
+/// Returns the value of each run in order, and `None` for a run without one.
 pub(super) fn by_run(values: &[CellValue], runs: usize) -> impl Iterator<Item = Option<&CellValue>> {
     let mut values = values.iter().peekable();
     (0..runs).map(move |run| values.next_if(|value| value.run == run))

@@ -1,4 +1,4 @@
-//! The answer in a sentence, and a sentence a row.
+//! The answer in a sentence, and one sentence per row.
 
 use fsb_model::Better;
 use fsb_stats::compare::{ALL, Operation, SetSummary};
@@ -10,8 +10,8 @@ use crate::show::{capital, counted, listed, listed_or_counted, percent};
 use crate::tally::{TallyWords, Told, tally};
 use crate::view::Row;
 
-/// States the number of operations at which each set is fastest, the ties and the undecided ones. Neither the pool of all operations counts nor the parts
-/// of a total.
+/// States the number of operations at which each set is fastest, the ties and the undecided ones. The pool of all
+/// operations does not count unless it is the only row, and the parts of a total count only in detail.
 pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
     let (document, sets) = (selection.document, selection.sets());
     let counts = |row: &&Row<'_>| operation(row).is_none_or(|found| found.operation != ALL) || all.len() == 1;
@@ -57,12 +57,12 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
     if few.is_empty() { tally } else { format!("{tally} Left out, too few runs: {}.", listed(&few)) }
 }
 
-/// Between two, the superlative is too much.
+/// Returns the comparative for two sets and the superlative for more.
 fn best(sets: &[&SetSummary]) -> &'static str {
     if sets.len() == 2 { "faster" } else { "fastest" }
 }
 
-/// Too few runs for verdicts: which way the numbers point, and that they are no more than that.
+/// Describes rows with too few runs for verdicts: the direction of the numbers, and that nothing is judged.
 fn described(selection: Selection<'_>, rows: &[&Row<'_>], word: &str) -> String {
     let all = counted(rows.len(), word);
     if let Some(why) = unjudged_of(selection.document) {
@@ -82,7 +82,7 @@ fn described(selection: Selection<'_>, rows: &[&Row<'_>], word: &str) -> String 
     )
 }
 
-/// What the data support at a row, in a sentence.
+/// Returns the conclusion that the data support at a row, in a sentence.
 pub(super) fn sentence(selection: Selection<'_>, row: &Row<'_>) -> String {
     let (document, sets) = (selection.document, selection.sets());
     let names = |places: &[usize]| listed(&places.iter().map(|place| sets[*place].name.as_str()).collect::<Vec<_>>());
@@ -116,7 +116,7 @@ pub(super) fn sentence(selection: Selection<'_>, row: &Row<'_>) -> String {
     }
 }
 
-/// `ext4 +12 % [+9 +16]`, and what its cells look like.
+/// Returns the change of a set with its verdict: `ext4 +12 % [+9 +16], faster`. Returns `None` if it is not compared.
 fn change(name: &str, row: &Row<'_>, set: usize) -> Option<String> {
     let judged = row.cells[set].judged?;
     let what = if row.better == Better::Higher { "" } else { " in time" };

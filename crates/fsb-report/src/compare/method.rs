@@ -1,4 +1,4 @@
-//! How the numbers were made, in words.
+//! The statistical methods of a comparison, in words.
 
 use fsb_stats::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, Method};
 
@@ -6,7 +6,7 @@ use super::operation::Selection;
 use crate::show::Paragraph;
 use crate::show::{capital, percent};
 
-/// The method as far as it was used in this comparison.
+/// Returns paragraphs on the methods that this comparison uses.
 pub(super) fn paragraphs(selection: Selection<'_>) -> Vec<Paragraph> {
     if let Some(why) = &selection.document.unjudged {
         return vec![unjudged(why), classic()];
@@ -35,7 +35,7 @@ fn unjudged(why: &str) -> Paragraph {
     }
 }
 
-/// Which methods the estimates used.
+/// Returns whether estimates compare targets block by block, and whether they compare runs.
 fn methods(selection: Selection<'_>) -> (bool, bool) {
     let all = selection.operations().flat_map(|operation| operation.estimate.against.values().flatten());
     all.fold((false, false), |(paired, welch), estimate| match estimate.method {

@@ -1,4 +1,5 @@
-//! Comparisons of sets, ours or imported: what is said of one. The numbers are those of [`fsb_stats::compare`].
+//! Comparisons of sets, measured or imported, as reports describe them. The numbers are those of
+//! [`fsb_stats::compare`].
 
 pub(crate) mod between;
 pub(crate) mod detail;

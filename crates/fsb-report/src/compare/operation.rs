@@ -1,4 +1,4 @@
-//! One operation of one workload, as the sets did it.
+//! One operation of one workload, in all sets.
 
 use fsb_model::Unit;
 use fsb_stats::Method;
@@ -12,40 +12,40 @@ use crate::judged::Judged;
 /// One operation of one workload, in the metric that sets are compared by and in all others.
 #[derive(Debug)]
 pub(crate) struct OperationRow<'a> {
-    /// In the metric that sets are compared by: a rate, where there is one.
+    /// The operation in the metric that sets are compared by: a rate, if there is one.
     pub(crate) operation: &'a Operation,
-    /// In the other metrics.
+    /// The operation in the other metrics.
     pub(crate) others: Vec<&'a Operation>,
-    /// Where the columns of the view stand in the document, as the operation's ranking numbers them.
+    /// The places of the view's columns in the document, by which the operation's ranking numbers sets.
     pub(crate) places: Vec<usize>,
-    /// One a set, the baseline first.
+    /// One entry per set, the baseline first.
     pub(crate) sets: Vec<SetStatistics<'a>>,
-    /// The false discovery rate that the cells' colours hold at.
+    /// The false discovery rate at which the colours of the cells hold.
     pub(crate) q: f64,
 }
 
-/// One set at one operation, or at one of its sizes.
+/// The statistics of one set at one operation, or at one of its sizes.
 #[derive(Debug, Clone)]
 pub(crate) struct SetStatistics<'a> {
-    /// The statistics of its pooled values, where it has any.
+    /// The statistics of its pooled values, if it has any.
     pub(crate) pooled: Option<&'a Pooled>,
-    /// Pooled beside the baseline.
+    /// The comparison of its pooled values with those of the baseline.
     pub(crate) classic: Option<&'a PooledAgainst>,
-    /// The runs beside the baseline's.
+    /// The comparison of its runs with those of the baseline.
     pub(crate) judged: Option<Judged>,
-    /// The cells beside the baseline's.
+    /// The comparison of its cells with those of the baseline.
     pub(crate) grid: Option<&'a GridAgainst>,
 }
 
 impl<'a> SetStatistics<'a> {
-    /// At an operation.
+    /// Returns the statistics of a set at an operation.
     pub(crate) fn of_operation(operation: &'a Operation, name: &str) -> SetStatistics<'a> {
         let estimate = operation.estimate.against.get(name).and_then(Option::as_ref);
         let grid = operation.grid.as_ref().and_then(|grid| grid.against.get(name)).and_then(Option::as_ref);
         SetStatistics::of(name, &operation.classic, estimate.map(Judged::of_runs), grid)
     }
 
-    /// At one of its sizes.
+    /// Returns the statistics of a set at one of the operation's sizes.
     pub(crate) fn of_slice(slice: &'a Slice, name: &str) -> SetStatistics<'a> {
         let grid = slice.grid.against.get(name).and_then(Option::as_ref);
         SetStatistics::of(name, &slice.classic, grid.and_then(Judged::of_grid), grid)
@@ -61,12 +61,12 @@ impl<'a> SetStatistics<'a> {
     }
 }
 
-/// Whether a finding is about an operation.
+/// Returns whether a finding is about an operation.
 pub(crate) fn is_about(found: &Finding, operation: &Operation) -> bool {
     (&found.workload, &found.operation, &found.metric) == (&operation.workload, &operation.operation, &operation.metric)
 }
 
-/// `DIFF` or `SAME`.
+/// Returns `DIFF` or `SAME`.
 pub(crate) fn t_word(verdict: TVerdict) -> &'static str {
     match verdict {
         TVerdict::Diff => "DIFF",
@@ -74,7 +74,7 @@ pub(crate) fn t_word(verdict: TVerdict) -> &'static str {
     }
 }
 
-/// The name in JSON and CSV.
+/// Returns the name in JSON and CSV.
 pub(crate) fn method_name(method: Method) -> &'static str {
     match method {
         Method::Paired => "paired",
@@ -84,7 +84,7 @@ pub(crate) fn method_name(method: Method) -> &'static str {
     }
 }
 
-/// The name in CSV.
+/// Returns the name in CSV.
 pub(crate) fn colour_word(colour: Colour) -> &'static str {
     match colour {
         Colour::Faster => "faster",
@@ -103,7 +103,7 @@ pub(crate) struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// The operations that are shown, in the document's order.
+    /// Returns the operations that are shown, in the document's order.
     pub(crate) fn operations(&self) -> impl Iterator<Item = &'a Operation> + use<'a> {
         let detail = self.detail;
         self.document.operations.iter().filter(move |operation| {
@@ -111,7 +111,7 @@ impl<'a> Selection<'a> {
         })
     }
 
-    /// The baseline, then the others in their order.
+    /// Returns the baseline, then the other sets in their order.
     pub(crate) fn sets(&self) -> Vec<&'a SetSummary> {
         let is_baseline = |set: &&SetSummary| set.name == self.document.baseline;
         let others = self.document.sets.iter().filter(|set| !is_baseline(set));
@@ -119,7 +119,7 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// A unit for tables and axes, and what base units are divided by.
+/// A unit for tables and axes, with the number of base units in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     pub(crate) divisor: f64,
@@ -127,7 +127,8 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// The unit of operations that are shown together: MiB/s as in published tables; times by their size.
+    /// Returns the unit of operations that are shown together: MiB/s for rates in bytes, as in published tables, and
+    /// for times a unit that suits the smallest median.
     pub(crate) fn of<'a>(operations: impl IntoIterator<Item = &'a Operation>) -> Scale {
         let mut operations = operations.into_iter().peekable();
         let unit = operations.peek().map_or(Unit::Count, |operation| operation.unit);
@@ -143,7 +144,7 @@ impl Scale {
         }
     }
 
-    /// Two digits after the point, as in published tables; more where they would hide the number.
+    /// Formats a value with two digits after the point, as in published tables, and with more if it is below 1.
     pub(crate) fn show(self, value: f64) -> String {
         let value = value / self.divisor;
         let decimals =
@@ -152,7 +153,7 @@ impl Scale {
     }
 }
 
-/// A probability: `0.034`; a tiny one with its magnitude.
+/// Formats a probability with four digits after the point, and a tiny one with an exponent: `0.0340`, `1.0e-9`.
 pub(crate) fn p_value(p: f64) -> String {
     if p >= 1e-4 || p == 0.0 { format!("{p:.4}") } else { format!("{p:.1e}") }
 }

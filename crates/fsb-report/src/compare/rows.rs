@@ -1,4 +1,4 @@
-//! One row an operation and workload, in the metric that sets are compared by.
+//! The rows of a comparison: one per operation and workload, in the metric that sets are compared by.
 
 use fsb_stats::Outcome;
 use fsb_stats::compare::{ALL, OURS, Operation};
@@ -8,7 +8,7 @@ use super::operation::{OperationRow, SetStatistics};
 use crate::mark;
 use crate::view::{CellView, Row, RowData};
 
-/// The rows of a selection, in the document's order; their sentences are still to be written.
+/// Returns the rows of a selection in the document's order. Their sentences are still empty.
 pub(crate) fn rows<'a>(selection: Selection<'a>) -> Vec<Row<'a>> {
     let sets = selection.sets();
     let place = |name: &str| selection.document.sets.iter().position(|other| other.name == name);
@@ -71,7 +71,7 @@ fn row<'a>(mut group: Vec<&'a Operation>, names: &[&str], places: &[usize], (q, 
     }
 }
 
-/// What is shown of a set, without a mark.
+/// Returns the cell of a set, without a mark.
 pub(super) fn cell(operation: &Operation, set: &SetStatistics<'_>) -> CellView {
     CellView {
         value: set.pooled.map(|pooled| operation.unit.show(pooled.geometric_mean)),
@@ -81,7 +81,8 @@ pub(super) fn cell(operation: &Operation, set: &SetStatistics<'_>) -> CellView {
     }
 }
 
-/// The workload where it names what is done, as labels of ours do; else both; the pool says what it is.
+/// Returns the workload if it names the operation, as FSBench's labels do, or else both. The label of the pool says
+/// that it is one.
 fn label(operation: &Operation, ours: bool) -> String {
     let name = operation.operation.replace('_', " ");
     match &operation.workload {
@@ -92,7 +93,7 @@ fn label(operation: &Operation, ours: bool) -> String {
     }
 }
 
-/// The analysis' outcome, with the baseline's place first as everywhere on a page.
+/// Returns the outcome of the analysis with sets numbered by the view's columns, the baseline first.
 fn outcome(operation: &Operation, places: &[usize]) -> Outcome {
     let place = |set: &usize| places.iter().position(|place| place == set).unwrap_or(*set);
     let all = |sets: &[usize]| sets.iter().map(place).collect();
@@ -101,7 +102,7 @@ fn outcome(operation: &Operation, places: &[usize]) -> Outcome {
         Outcome::Tie(sets) => Outcome::Tie(all(sets)),
         Outcome::Undecided(sets) => Outcome::Undecided(all(sets)),
         Outcome::NotJudged => Outcome::NotJudged,
-        // They have values, but their runs have too few cells in common to be estimated.
+        // These sets have values, but their runs have too few cells in common for an estimate.
         Outcome::Alone(_) | Outcome::Nothing if operation.classic.sets.values().flatten().count() > 1 => {
             Outcome::NotJudged
         }

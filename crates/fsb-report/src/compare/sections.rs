@@ -12,10 +12,10 @@ use crate::page::block::{Block, Opening, Section};
 use crate::page::table::{FigureGroup, FigureLine, Figures};
 use crate::view::{Row, View};
 
-/// More findings than this are folded away.
+/// The page folds findings beyond this number.
 const FINDINGS: usize = 12;
 
-/// Between the overview and the method: findings, operations, fixed sizes, the surface, the sets.
+/// Returns the sections between the overview and the method: findings, operations, fixed sizes, the surface, the sets.
 pub(crate) fn of(selection: Selection<'_>, view: &View<'_>) -> Vec<Section> {
     let mut sections: Vec<Section> = findings(view).into_iter().collect();
     sections.extend(view.rows.iter().enumerate().filter_map(|(place, row)| operation(view, row, place)));
@@ -30,7 +30,7 @@ pub(crate) fn of(selection: Selection<'_>, view: &View<'_>) -> Vec<Section> {
     sections
 }
 
-/// How the overview begins.
+/// Returns the opening of the overview.
 pub(crate) fn opening(view: &View<'_>) -> Opening {
     Opening { columns: None, caption: tables::caption(view), total: None }
 }
@@ -52,7 +52,7 @@ fn listed(findings: &[&Finding]) -> Block {
     Block::Findings(findings.iter().map(|found| (found.faster, found.text.clone())).collect())
 }
 
-/// One operation.
+/// Returns the section of one operation.
 fn operation(view: &View<'_>, row: &Row<'_>, place: usize) -> Option<Section> {
     let found = row.operation()?;
     let own: Vec<&Finding> =
@@ -78,7 +78,7 @@ fn operation(view: &View<'_>, row: &Row<'_>, place: usize) -> Option<Section> {
     Some(Section { id: format!("operation-{place}"), title: row.label.clone(), is_row: true, blocks })
 }
 
-/// What few readers need: every size, judged, and the statistics of 2011.
+/// Returns the folded blocks that few readers need: the verdict for every size, and the classic statistics of 2011.
 fn folded(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>) -> Vec<Block> {
     let slices = [(&found.operation.by_file_size, "file size"), (&found.operation.by_record_size, "record size")];
     let judged = slices.iter().filter_map(|(slices, what)| tables::sizes(view, row, slices, what));
@@ -102,7 +102,7 @@ fn folded(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>) -> Vec<Block
     blocks
 }
 
-/// One row in detail: every record size, then every file size.
+/// Returns the sections of one row in detail: every record size, then every file size.
 fn halves(view: &View<'_>, row: &Row<'_>, place: usize) -> impl Iterator<Item = Section> {
     let halves = [("record", by_record_size(row, place, &view.names)), ("file", by_file_size(row, place, &view.names))];
     let half = |(what, all): (&str, Vec<Fixed<'_>>)| {
@@ -123,7 +123,7 @@ fn one_size(view: &View<'_>, fixed: &Fixed<'_>) -> [Block; 3] {
     [Block::Title(fixed.title.clone()), Block::Charts(charts), Block::Figures(values(view, fixed))]
 }
 
-/// The statistics of 2011 by file size or by record size.
+/// Returns the statistics of 2011 by file size or by record size. Returns `None` if there is only one size.
 pub(super) fn classic_figures(
     view: &View<'_>,
     row: &OperationRow<'_>,
@@ -159,7 +159,7 @@ fn beside(view: &View<'_>) -> String {
     if view.compares() { format!("; the last columns against {}", view.baseline()) } else { String::new() }
 }
 
-/// Means, intervals and every value at one fixed size.
+/// Returns means, intervals and every value at one fixed size.
 pub(super) fn values(view: &View<'_>, fixed: &Fixed<'_>) -> Figures {
     let scale = Scale::of([fixed.operation]);
     let all = || fixed.lines.iter().flat_map(|line| line.sets.iter().flatten());

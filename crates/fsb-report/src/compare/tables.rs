@@ -13,7 +13,7 @@ use crate::run::latency::quantile_name;
 use crate::show::{capital, counted};
 use crate::view::{Row, View};
 
-/// What the answer's table says of itself.
+/// Returns the caption of the answer's table.
 pub(super) fn caption(view: &View<'_>) -> String {
     match (view.compares(), is_judged(view)) {
         (false, _) => "Geometric means.".to_owned(),
@@ -26,7 +26,7 @@ pub(super) fn caption(view: &View<'_>) -> String {
     }
 }
 
-/// One operation, judged: sets down.
+/// Returns the table of the verdicts on one operation, with one row per set.
 pub(super) fn judged(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>) -> Table {
     let mut head: Vec<String> = ["Set", "Geometric mean"].map(str::to_owned).into();
     if view.compares() {
@@ -76,7 +76,7 @@ fn of_set(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>, set: usize) 
     cells
 }
 
-/// More than two sets: each against each.
+/// Returns the table of all pairs, if there are more than two sets.
 pub(super) fn pairs(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
     let ranking = &found.operation.ranking;
     if view.names.len() < 3 || ranking.pairs.is_empty() {
@@ -104,7 +104,7 @@ fn verdict(verdict: Verdict) -> TableCell {
     TableCell { class, ..TableCell::of(format!("{sign}{}", verdict.words())) }
 }
 
-/// One size a line, judged: sets across.
+/// Returns the table of the verdicts by size, with one row per size and one column per set.
 pub(super) fn sizes(view: &View<'_>, row: &Row<'_>, slices: &[Slice], what: &str) -> Option<Table> {
     let shown = |slice: &Slice| {
         let line = line(row, slice, &view.names);
@@ -118,7 +118,7 @@ pub(super) fn sizes(view: &View<'_>, row: &Row<'_>, slices: &[Slice], what: &str
     (slices.len() > 1).then(|| Table::of_columns(caption, &capital(what), &view.names, rows))
 }
 
-/// The other metrics of an operation: metrics down, sets across.
+/// Returns the table of an operation's other metrics, with one row per metric and one column per set.
 pub(super) fn others(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
     let other = |operation: &&Operation| {
         let cell = |name: &String| rows::cell(operation, &SetStatistics::of_operation(operation, name));
@@ -136,7 +136,7 @@ pub(super) fn others(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table>
     (!rows.is_empty()).then(|| Table::of_columns(caption, "Metric", &view.names, rows))
 }
 
-/// Quantiles of latencies: sets down.
+/// Returns the table of latency quantiles, with one row per set.
 pub(super) fn latencies(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
     let of_set = |name: &String| found.operation.latencies.get(name).map(Vec::as_slice).unwrap_or_default();
     let mut quantiles: Vec<f64> = view.names.iter().flat_map(|name| of_set(name).iter().map(|found| found.q)).collect();
@@ -154,7 +154,8 @@ pub(super) fn latencies(view: &View<'_>, found: &OperationRow<'_>) -> Option<Tab
     (!quantiles.is_empty()).then(|| Table::new(caption, head, rows.collect()))
 }
 
-/// The statistics of 2011 for the whole operation: statistics down, sets across.
+/// Returns the table of the statistics of 2011 for the whole operation, with one row per statistic and one column per
+/// set.
 pub(super) fn classic(view: &View<'_>, found: &OperationRow<'_>) -> Table {
     let scale = Scale::of([found.operation]);
     let mut rows: Vec<TableRow> = POOLED
@@ -178,7 +179,7 @@ fn of_each(found: &OperationRow<'_>, of: impl Fn(&SetStatistics<'_>) -> Option<S
 type OfSet = fn(&Pooled, Scale) -> String;
 type Against = fn(&PooledAgainst) -> String;
 
-/// In the order of the figure of 2011.
+/// Statistics of a set, in the order of the figure of 2011.
 pub(super) const POOLED: [(&str, OfSet); 10] = [
     ("n", |pooled, _| pooled.n.to_string()),
     ("mean", |pooled, scale| scale.show(pooled.mean)),
@@ -194,7 +195,7 @@ pub(super) const POOLED: [(&str, OfSet); 10] = [
     ("maximum", |pooled, scale| scale.show(pooled.max)),
 ];
 
-/// Beside the baseline.
+/// Statistics of a set against the baseline.
 pub(super) const AGAINST: [(&str, Against); 6] = [
     ("median against", |against| format!("{:+.2} %", against.median_change * 100.0)),
     ("t-test p against", |against| optional(against.t_p, p_value)),
@@ -208,7 +209,7 @@ fn optional<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "–".to_owned(), show)
 }
 
-/// The sets as they were read.
+/// Returns the table of the sets as they were read.
 pub(super) fn sets(sets: &[&SetSummary]) -> Table {
     let row = |(place, set): (usize, &&SetSummary)| {
         let text = |text: String| TableCell { text, class: "text", ..TableCell::default() };
@@ -226,7 +227,7 @@ pub(super) fn sets(sets: &[&SetSummary]) -> Table {
     Table::new("What was read", head, sets.iter().enumerate().map(row).collect())
 }
 
-/// The first files by name; of very many, how many more there are.
+/// Lists the first files by name, and the number of the others if there are many.
 fn files(files: &[String]) -> String {
     const NAMED: usize = 24;
     match files.len() {

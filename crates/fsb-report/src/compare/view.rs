@@ -1,4 +1,4 @@
-//! What is shown of a comparison.
+//! The view of a comparison.
 
 use std::borrow::Cow;
 
@@ -19,10 +19,10 @@ use crate::view::{Detail, DetailLine, Row, View, Words, brief_legend, legend_of_
 const WORDS: Words =
     Words { column: "set", row: "operation", told: 10, elsewhere: "the formats markdown, html and json" };
 
-/// Of fewer runs than this the answer says how few they are.
+/// With fewer runs than this, a note states how few they are.
 const FEW_RUNS: usize = 5;
 
-/// Of a comparison, or of one operation of it in detail.
+/// Returns the view of a comparison, or of one operation of it in detail.
 pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
     let (document, sets) = (selection.document, selection.sets());
     let names: Vec<String> = sets.iter().map(|set| set.name.clone()).collect();
@@ -84,14 +84,14 @@ fn title(names: &[String]) -> String {
     }
 }
 
-/// Whether any row has letters.
+/// Returns whether any row has letters.
 pub(super) fn is_judged(view: &View<'_>) -> bool {
     let lettered =
         |row: &Row<'_>| row.operation().is_some_and(|found| found.operation.letters.values().any(Option::is_some));
     view.rows.iter().any(lettered)
 }
 
-/// What the signs of the table mean, where they occur, and what stands elsewhere.
+/// Explains the abbreviations and signs that occur in the table, and names the output with the remaining values.
 fn legend(view: &View<'_>) -> Vec<String> {
     let names = Names::of(view.names.iter().map(String::as_str));
     let mut notes = names.legend();
@@ -137,12 +137,13 @@ fn explanation(view: &View<'_>) -> Option<String> {
     })
 }
 
-/// Returns further tables, by size and by run. They are made one at a time: all tables of thousands of runs fill the memory.
+/// Returns further tables, by size and by run. The iterator makes one at a time, because all tables of thousands of
+/// runs would fill the memory.
 pub(crate) fn details<'v>(view: &'v View<'_>) -> impl Iterator<Item = Detail> + 'v {
     view.rows.iter().filter(|_| view.in_detail).flat_map(|row| details_of_row(row, &view.names))
 }
 
-/// One operation size by size, then every value.
+/// Returns the tables of one operation size by size, then those with every value.
 fn details_of_row<'v>(row: &'v Row<'_>, names: &'v [String]) -> impl Iterator<Item = Detail> + 'v {
     let operation = row.operation().map(|found| found.operation);
     let slices = operation
@@ -158,7 +159,7 @@ fn details_of_row<'v>(row: &'v Row<'_>, names: &'v [String]) -> impl Iterator<It
     judged.chain(operation.into_iter().flat_map(|operation| detail::run_details(row, operation, names)))
 }
 
-/// One size: a cell a set.
+/// Returns the line of one size, with one cell per set.
 pub(super) fn line(row: &Row<'_>, slice: &Slice, names: &[String]) -> DetailLine {
     let operation = row.operation().map(|found| found.operation);
     let cell = |name: &String| Some(rows::cell(operation?, &SetStatistics::of_slice(slice, name)));
@@ -166,7 +167,7 @@ pub(super) fn line(row: &Row<'_>, slice: &Slice, names: &[String]) -> DetailLine
     DetailLine { head: Bytes(slice.bytes).to_string(), column: None, cells }
 }
 
-/// The contents of each set, and the part that can be compared.
+/// Returns the contents of each set, and the number of cells that the sets have in common.
 pub(super) fn facts(document: &Document, sets: &[&SetSummary]) -> Vec<String> {
     let mut facts: Vec<String> = sets.iter().map(|set| set_fact(set)).collect();
     let coverage = &document.coverage;
@@ -184,8 +185,8 @@ fn set_fact(set: &SetSummary) -> String {
     format!("{}: {}{version}, {}{blocks}", set.name, set.tool, counted(set.runs, "run"))
 }
 
-/// The same with as much of each kernel's release in names as tells the kernels apart, and what was shortened. For
-/// people; programs get the names in full.
+/// Returns the document with each kernel's release in names shortened to the part that distinguishes it, and the
+/// releases that were shortened. Programs get the names in full.
 pub(crate) fn shortened(document: &Document) -> (Cow<'_, Document>, Releases) {
     let releases = Releases::of(document.sets.iter().map(|set| set.name.as_str()));
     if releases.is_empty() {

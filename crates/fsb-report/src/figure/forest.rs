@@ -36,8 +36,8 @@ struct Scale {
 }
 
 impl Scale {
-    /// All points are on the axis, and what lies within the range of the points, or the median length of an interval, beyond
-    /// them: a wild interval would squeeze the others.
+    /// Returns a scale that contains all points. Ends of intervals extend it at most by the range of the points, or by
+    /// the median length of an interval, so that one very wide interval does not compress the others.
     fn of(view: &View<'_>, area: Area) -> Scale {
         let of_row = |row: &'_ Row<'_>| -> Vec<Ratio> {
             row.cells.iter().skip(1).filter_map(|cell| ratio_of(view, row, cell)).collect()

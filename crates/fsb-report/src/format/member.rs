@@ -1,4 +1,4 @@
-//! What a format is.
+//! The description of an output format.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! What a page consists of: sections of blocks, from top to bottom.
+//! The elements of a page: sections of blocks, from top to bottom.
 
 use askama::Template;
 
@@ -7,22 +7,22 @@ use crate::chart::look::Chart;
 use crate::chart::look::{hue, shape};
 use crate::show::Paragraph;
 
-/// A part of the page that the contents lead to.
+/// A section of the page, with an entry in the contents.
 pub(crate) struct Section {
     pub(crate) id: String,
     pub(crate) title: String,
-    /// It is one of the rows, which stand together in the contents.
+    /// Whether it is one of the rows, which are grouped in the contents.
     pub(crate) is_row: bool,
     pub(crate) blocks: Vec<Block>,
 }
 
-/// What a run and a comparison say in their own words at the beginning.
+/// The opening of the overview, which differs between a run and a comparison.
 pub(crate) struct Opening {
-    /// What is compared, where that is more than names.
+    /// The targets with remarks on each. `None` for a comparison.
     pub(crate) columns: Option<Block>,
-    /// What the answer's table says of itself.
+    /// The caption of the answer's table.
     pub(crate) caption: String,
-    /// Its last line.
+    /// The last line of that table.
     pub(crate) total: Option<TableRow>,
 }
 
@@ -30,21 +30,21 @@ pub(crate) struct Opening {
 pub(crate) enum Block {
     /// A title within a section.
     Title(String),
-    /// A paragraph; the class says how it looks.
+    /// A paragraph. The class selects its style.
     Text {
         class: &'static str,
         text: String,
     },
-    /// What is compared.
+    /// The columns that are compared.
     Columns(Vec<ColumnItem>),
     Table {
         class: &'static str,
         table: Table,
     },
     Figures(Figures),
-    /// Below each other.
+    /// Charts below each other.
     Charts(Vec<Chart>),
-    /// Side by side where there is room.
+    /// Charts side by side, if there is room.
     ChartsAbreast(Vec<Chart>),
     /// A list under a label.
     List {
@@ -52,7 +52,7 @@ pub(crate) enum Block {
         class: &'static str,
         items: Vec<String>,
     },
-    /// Each with whether the candidate is faster.
+    /// Findings, each with whether the candidate is faster.
     Findings(Vec<(bool, String)>),
     /// Warnings: shown, and folded.
     Warnings {
@@ -60,13 +60,13 @@ pub(crate) enum Block {
         more: Vec<String>,
     },
     Method(Vec<Paragraph>),
-    /// What the classic statistics say; of a comparison more of them.
+    /// An explanation of the classic statistics. That of a comparison covers more of them.
     Classic {
         compares: bool,
     },
-    /// Where the page's script puts what chooses a surface.
+    /// The place where the page's script puts the selectors of a surface.
     Selectors,
-    /// Folded away.
+    /// Folded blocks.
     Details {
         summary: String,
         blocks: Vec<Block>,
@@ -76,7 +76,7 @@ pub(crate) enum Block {
 /// A target or set as the overview names it.
 pub(crate) struct ColumnItem {
     pub(crate) name: String,
-    /// What it is, and that the others are compared with it.
+    /// Its description, the remark that it is the baseline, and its risk.
     pub(crate) remarks: Vec<String>,
     pub(crate) failed: Option<String>,
 }
@@ -101,24 +101,24 @@ impl Blocks<'_> {
 }
 
 impl Section {
-    /// A section that is no row.
+    /// Returns a section that does not belong to the rows.
     pub(crate) fn new(id: &str, title: &str, blocks: Vec<Block>) -> Section {
         Section { id: id.to_owned(), title: title.to_owned(), is_row: false, blocks }
     }
 }
 
 impl Block {
-    /// A paragraph.
+    /// Returns a paragraph.
     pub(crate) fn text(class: &'static str, text: impl Into<String>) -> Block {
         Block::Text { class, text: text.into() }
     }
 
-    /// A table; the class says how wide its columns are.
+    /// Returns a table. The class sets the widths of its columns.
     pub(crate) fn table(class: &'static str, table: Table) -> Block {
         Block::Table { class, table }
     }
 
-    /// Charts that the block draws.
+    /// Returns the number of charts that the block draws.
     pub(crate) fn charts(&self) -> usize {
         match self {
             Block::Charts(charts) | Block::ChartsAbreast(charts) => charts.len(),

@@ -1,4 +1,4 @@
-//! What keeps names from becoming markup or script, or from hiding in a page.
+//! Escapes text and JSON, so that names neither become markup or script nor hide in a page.
 
 use std::fmt;
 use std::io;
@@ -9,8 +9,8 @@ use serde_json::ser::{CharEscape, Formatter, Serializer};
 
 use crate::visible;
 
-/// What the templates write text with, by `askama.toml`: markup becomes character references, and characters that act
-/// or hide are written out.
+/// The escaper of the templates, set in `askama.toml`. It replaces markup by character references, and writes out
+/// control characters and hidden characters.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Escape;
 
@@ -20,7 +20,8 @@ impl Escaper for Escape {
     }
 }
 
-/// JSON that can stand inside a `<script>` element, whatever names are in it, and shows in a chart what would hide.
+/// Returns JSON that is safe inside a `<script>` element whatever names it contains. Charts show hidden characters
+/// written out.
 pub(crate) fn script_safe(value: &impl Serialize) -> String {
     let mut json = Vec::new();
     value
@@ -58,7 +59,7 @@ struct InScript;
 
 impl Formatter for InScript {
     fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        // What `visible` adds begins with a backslash, which JSON doubles.
+        // The escapes that `visible` adds begin with a backslash, which JSON doubles.
         let shown = match visible::line(fragment) {
             std::borrow::Cow::Borrowed(shown) => shown.replace('<', "\\u003c"),
             std::borrow::Cow::Owned(shown) => shown.replace('\\', "\\\\").replace('<', "\\u003c"),

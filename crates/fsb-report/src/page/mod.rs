@@ -1,7 +1,7 @@
-//! What pages are made of: sections, tables, charts, and the script that draws.
+//! The parts of pages: sections, tables, charts, and the scripts that draw charts.
 //!
-//! Every finding and number stands in a page as text and tables; scripts only add charts, drawn by Plotly from JSON
-//! that lies beside them. A page forbids itself any request by a Content-Security-Policy.
+//! A page contains every finding and number as text and tables. Scripts only add charts, which Plotly draws from JSON
+//! in the page. A Content-Security-Policy forbids the page every request.
 
 pub(crate) mod block;
 pub(crate) mod escape;

@@ -12,43 +12,43 @@ pub(crate) struct Table {
     pub(crate) head: Vec<String>,
     pub(crate) rows: Vec<TableRow>,
     pub(crate) foot: Option<TableRow>,
-    /// Header cells from the second on name the view's columns and carry their marks.
+    /// Whether header cells from the second on name the view's columns and carry their marks.
     pub(crate) heads_are_columns: bool,
 }
 
 /// A line of a table.
 pub(crate) struct TableRow {
     pub(crate) head: String,
-    /// The column of the view that the line is about: it carries its mark.
+    /// The column of the view that the line is about. The line carries its mark.
     pub(crate) column: Option<usize>,
     pub(crate) link: Option<String>,
     pub(crate) cells: Vec<TableCell>,
 }
 
-/// A cell: what it says, what stands smaller below it, and how it is coloured.
+/// A cell: its text, the smaller text below it, and its style.
 #[derive(Default)]
 pub(crate) struct TableCell {
     pub(crate) text: String,
     pub(crate) letter: String,
-    /// It is the row's winner.
+    /// Whether it is the row's winner.
     pub(crate) best: bool,
     pub(crate) small: String,
     pub(crate) class: &'static str,
 }
 
 impl Table {
-    /// Without a foot, and with heads that name no columns.
+    /// Returns a table without a foot, with heads that name no columns.
     pub(crate) fn new(caption: impl Into<String>, head: Vec<String>, rows: Vec<TableRow>) -> Table {
         Table { caption: caption.into(), head, rows, foot: None, heads_are_columns: false }
     }
 
-    /// With a head of `first` and the columns of a view.
+    /// Returns a table with a head of `first` and the columns of a view.
     pub(crate) fn of_columns(caption: impl Into<String>, first: &str, names: &[String], rows: Vec<TableRow>) -> Table {
         let head = std::iter::once(first.to_owned()).chain(names.iter().cloned()).collect();
         Table { heads_are_columns: true, ..Table::new(caption, head, rows) }
     }
 
-    /// The name of the view's column that a cell belongs to: on a narrow screen it stands beside the cell.
+    /// Returns the name of the view's column that a cell belongs to. A narrow screen shows it beside the cell.
     pub(crate) fn name_of(&self, cell: &usize) -> &str {
         let named = self.head.get(cell + 1).filter(|_| self.heads_are_columns);
         named.map_or("", String::as_str)
@@ -56,12 +56,12 @@ impl Table {
 }
 
 impl TableRow {
-    /// About nothing but what its head says.
+    /// Returns a line that is not about a column of the view.
     pub(crate) fn new(head: impl Into<String>, cells: Vec<TableCell>) -> TableRow {
         TableRow { head: head.into(), column: None, link: None, cells }
     }
 
-    /// About one column of the view.
+    /// Returns a line about one column of the view.
     pub(crate) fn of_column(column: usize, name: &str, cells: Vec<TableCell>) -> TableRow {
         TableRow { column: Some(column), ..TableRow::new(name, cells) }
     }
@@ -72,7 +72,7 @@ impl TableCell {
         TableCell { text: minus(&text.into()), ..TableCell::default() }
     }
 
-    /// What a view's cell says; `best` where its column wins the row.
+    /// Returns the cell of a view as text. `best` is true if its column wins the row.
     pub(crate) fn shown(cell: &CellView, best: bool) -> TableCell {
         match (&cell.judged, &cell.value) {
             (Some(judged), _) => TableCell { best, ..TableCell::change(judged, &cell.mark) },
@@ -81,7 +81,7 @@ impl TableCell {
         }
     }
 
-    /// The value alone, with its interval below.
+    /// Returns the value alone, with its interval below.
     pub(crate) fn value(cell: &CellView) -> TableCell {
         let Some(value) = &cell.value else { return TableCell::absent(cell.absence) };
         TableCell {
@@ -93,7 +93,7 @@ impl TableCell {
         }
     }
 
-    /// A change with its interval, verdict and mark.
+    /// Returns a change with its interval, verdict and mark.
     pub(crate) fn change(judged: &Judged, mark: &str) -> TableCell {
         let Change { center, ends } = judged.change();
         let interval = ends.map(|(lo, hi)| format!("[{lo}, {hi}] ")).unwrap_or_default();
@@ -111,7 +111,7 @@ impl TableCell {
     }
 }
 
-/// How a verdict is coloured.
+/// Returns the style class of a verdict.
 fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Faster => "better",
@@ -123,7 +123,7 @@ fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A sign for the verdict that needs no colour.
+/// Returns a sign that conveys the verdict without colour.
 fn sign(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Faster | Verdict::ProbablyFaster => "▲\u{a0}",
@@ -133,8 +133,8 @@ fn sign(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A long table with a group of lines a size, and a line a column of the view in each. There are thousands of cells
-/// here, so they are text alone.
+/// A long table with a group of lines per size, and one line per column of the view in each group. It has thousands of
+/// cells, so they are text alone.
 pub(crate) struct Figures {
     pub(crate) caption: String,
     /// Heads of the columns after size and set.
@@ -157,11 +157,11 @@ pub(crate) struct FigureLine {
     pub(crate) cells: Texts,
 }
 
-/// Texts behind one another: of the values of thousands of runs, a string each would take four times the memory.
+/// Texts joined in one string. A string for each value of thousands of runs would take four times the memory.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Texts {
     text: String,
-    /// Where each one ends.
+    /// The end of each text, in bytes.
     ends: Vec<usize>,
 }
 

@@ -11,7 +11,7 @@ use super::{
     warnings,
 };
 
-/// The workloads without a row that the run left out because of its budget.
+/// Returns the workloads without a row that the run left out because of its budget.
 fn left_out(record: &RunRecord, rows: &[Workload]) -> Vec<String> {
     let of_warning = |warning: &Warning| match warning {
         Warning::LeftOut { workloads, .. } | Warning::TooLong { workloads, .. } => workloads.clone(),
@@ -32,7 +32,7 @@ impl Summary {
         Summary::of_shown(record, &ShownTrial::all(trials))
     }
 
-    /// The same of trials without what no report tells.
+    /// Assembles the summary from trials that hold only the fields that reports show.
     pub fn of_shown(record: &RunRecord, trials: &[ShownTrial]) -> Summary {
         let targets = facts::targets(record);
         let (rows, correlation) = rows::rows(record, trials);
@@ -90,21 +90,21 @@ impl Summary {
         summary
     }
 
-    /// Lays published values beside the summary's own, matched by workload and file system.
+    /// Adds published values beside the summary's own, matched by workload and file system.
     #[must_use]
     pub fn with_published(mut self, table: &PublishedTable) -> Summary {
         self.published = Some(beside::beside(&self, table));
         self
     }
 
-    /// Adds how far an earlier run of the same plan was.
+    /// Adds the difference to an earlier run of the same plan.
     #[must_use]
     pub fn with_earlier_run(mut self, record: &RunRecord, earlier: &Summary, its_record: &RunRecord) -> Summary {
         self.earlier = compare_earlier::compare((&self, record), (earlier, its_record));
         self
     }
 
-    /// Adds what the cells of a matrix show together, the widest first, and what the reader must know of it.
+    /// Adds the findings in the cells of a matrix, the widest first, and the warnings about them.
     #[must_use]
     pub fn with_findings(mut self, findings: Vec<Finding>, warnings: Vec<String>) -> Summary {
         self.method.push(method::findings(self.theta));

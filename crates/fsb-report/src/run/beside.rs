@@ -1,10 +1,9 @@
-//! Published values, laid beside the run's own.
+//! Matches published values with those of the run.
 
 use super::published::{Published, PublishedRow, PublishedTable, PublishedValue};
 use super::summary::{Measured, Summary, TargetSummary};
 
-/// Matches by workload label, metric and file-system name. Rows that were not run are left out: they say nothing beside
-/// ours.
+/// Matches by workload label, metric and file-system name. Rows that the run did not measure are omitted.
 pub(super) fn beside(summary: &Summary, table: &PublishedTable) -> Published {
     let (mut file_systems, mut rows): (Vec<String>, Vec<&PublishedValue>) = (Vec::new(), Vec::new());
     for value in &table.rows {

@@ -1,5 +1,5 @@
-//! What rows cost beside time, as far as the first screen tells it: which touch no device, and where processors are what
-//! differs.
+//! Costs of cases besides time, for the first screen: latencies with flushes, cases without device I/O, differences in
+//! CPU time and in space, and deferred work.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use fsb_stats::{BlockValue, Comparison, Ranking, hold_groups_over_page};
 use super::summary::{Measured, Secondary, Summary, Workload};
 use crate::show::{Change, listed, some_rows, told_of_rows};
 
-/// Some lines below the table, where there is something to tell.
+/// Returns the lines below the table.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let lines = [flushed(summary), in_memory(summary), processors(summary), space(summary)];
     lines.into_iter().flatten().collect()
@@ -18,7 +18,8 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
 
 /// `p99 where each operation is flushed: ext4 1.21 ms, xfs 980 µs at append 4K, durable each.`
 fn flushed(summary: &Summary) -> Option<String> {
-    /// Of the operations of a file system that flushes at each, not quite all reach a device as a flush of their own.
+    /// Mean flushes per operation from which on a file system counts as one that flushes at each operation. Not every
+    /// flush reaches the device on its own.
     const EACH: f64 = 0.9;
     let rows = summary.rows.iter().filter_map(|row| {
         let each = |cell: &Measured| {
@@ -36,7 +37,7 @@ fn flushed(summary: &Summary) -> Option<String> {
             Some(format!("{} {}", target.label(), fsb_model::units::show_seconds(p99(cell)?)))
         });
         let lines: Vec<String> = lines.collect();
-        // Beside fewer than all it would look as if the others had none.
+        // A partial list would suggest that the other targets have none.
         (lines.len() == measured().count()).then(|| format!("{} at {}", lines.join(", "), row.workload))
     });
     let rows: Vec<String> = rows.collect();
@@ -49,7 +50,7 @@ fn space(summary: &Summary) -> Option<String> {
     (!rows.is_empty()).then(|| format!("Space that the files take differs: {}.", told_of_rows(&rows)))
 }
 
-/// `In memory inside the clock, no device did anything: read 1M, warm; rename 4K files.`
+/// `No device I/O in the timed part: read 1M, warm; rename 4K files.`
 fn in_memory(summary: &Summary) -> Option<String> {
     let idle = |cell: &Measured| {
         let moved = cell.beside("device_bytes_per_operation").map(|found| found.description.max);
@@ -75,7 +76,8 @@ fn processors(summary: &Summary) -> Option<String> {
     (!rows.is_empty()).then(|| format!("CPU time per operation differs where speed does not: {}.", told_of_rows(&rows)))
 }
 
-/// The significant changes of a cost against the reference by more than matters, with the names of their rows.
+/// Returns the changes of a cost against the baseline that are significant and larger than matters, with the names of
+/// their rows.
 fn differing(summary: &Summary, cost: &str, is_meant: impl Fn(&Measured) -> bool) -> Vec<(String, String)> {
     let of_row = |row: &Workload| {
         let cells = summary.targets.iter().zip(&row.cells).filter(|(_, cell)| is_meant(cell));
@@ -89,8 +91,8 @@ fn differing(summary: &Summary, cost: &str, is_meant: impl Fn(&Measured) -> bool
     summary.rows.iter().filter(|_| summary.compares()).filter_map(of_row).collect()
 }
 
-/// `Including deferred work: ext4 -12 % [-14 -10] and xfs -4 % [-5 -3] at delete 4K files, durable.`: the speeds that it
-/// significantly changes by more than matters.
+/// `Including deferred work: ext4 -12 % [-14 -10] and xfs -4 % [-5 -3] at delete 4K files, durable.`: the speeds that
+/// deferred work changes significantly and by more than matters.
 pub(super) fn deferred_line(summary: &Summary) -> Option<String> {
     let of_row = |row: &Workload| {
         let cells = summary.targets.iter().zip(&row.cells);
@@ -103,7 +105,7 @@ pub(super) fn deferred_line(summary: &Summary) -> Option<String> {
     (!rows.is_empty()).then(|| format!("Including deferred work: {}.", told_of_rows(&rows)))
 }
 
-/// The change of a cell's speed if the clock goes on until the target is idle.
+/// Returns the change of a cell's speed if the clock runs on until the target is idle.
 fn deferred_change(cell: &Measured, better: Better) -> Option<String> {
     let comparison = significant(cell, |metric| metric.ends_with(WITH_DEFERRED))?;
     let speed = if better == Better::Higher { comparison.clone() } else { comparison.inverse() };
@@ -122,8 +124,8 @@ struct Compared {
     rankings: Vec<Ranking>,
 }
 
-/// Compares costs with the reference's, and rates with deferred work with those without, all corrected together for
-/// their number.
+/// Compares costs with those of the baseline, and rates that include deferred work with rates without it. Corrects all
+/// these comparisons together for their number.
 pub(super) fn compare(rows: &mut [Workload], record: &RunRecord) {
     let mut compared: BTreeMap<String, Compared> = BTreeMap::new();
     let is_ranked = |target: usize| record.unjudged_target(&record.plan.targets[target]).is_none();
@@ -151,15 +153,15 @@ pub(super) fn compare(rows: &mut [Workload], record: &RunRecord) {
     }
 }
 
-/// Whether values of a metric are compared with others.
+/// Returns whether values of a metric are compared with others.
 pub(super) fn is_compared(metric: &str) -> bool {
     metric == CPU || metric == SPACE || metric.ends_with(WITH_DEFERRED)
 }
 
-/// The values to compare and the direction that is good. Returns `None` for metrics that are not compared, and where a
-/// value is zero.
+/// Returns the values to compare and the direction that is good. Returns `None` for metrics that are not compared, and
+/// if a value is not positive.
 fn samples(row: &Workload, target: usize, found: &Secondary) -> Option<([Vec<BlockValue>; 2], Better)> {
-    // Both rates of a trial are of one part of the medium, which cancels out.
+    // Both rates of a trial are of one slice of the medium, which cancels out.
     let without_part =
         |points: &[BlockValue]| points.iter().map(|point| BlockValue { part: None, within: None, ..*point }).collect();
     let (samples, better): ([Vec<BlockValue>; 2], Better) = match found.metric.as_str() {
@@ -175,7 +177,7 @@ fn samples(row: &Workload, target: usize, found: &Secondary) -> Option<([Vec<Blo
     positive.then_some((samples, better))
 }
 
-/// The comparison of a metric of a cell, if it is significant and differs by more than matters.
+/// Returns the comparison of a metric of a cell, if it is significant and differs by more than matters.
 pub(super) fn significant(cell: &Measured, is_meant: impl Fn(&str) -> bool) -> Option<&Comparison> {
     let found = cell.secondary.iter().find(|secondary| is_meant(&secondary.metric))?;
     found.against.as_ref().filter(|comparison| comparison.verdict.is_sure())
@@ -189,12 +191,12 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    /// The first screen's lines of a run where each trial has these costs.
+    /// Returns the first screen's lines of a run in which each trial has these costs.
     fn lines_of(cost: impl Fn(&str, u32) -> (f64, f64)) -> Vec<String> {
         let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
         for trial in &mut trials {
             let (cpu, bytes) = cost(&trial.target, trial.block);
-            // Equal speeds, or there is nothing to tell of processors.
+            // With equal speeds, because a difference of speed suppresses the line on CPU time.
             trial.metrics.truncate(1);
             trial.metrics[0].value = 100.0 + f64::from(trial.block);
             trial.metrics.push(CPU_PER_OPERATION.of(cpu));
@@ -216,7 +218,7 @@ mod tests {
         assert_eq!(lines_of(|_, block| (1e-6 * noise(block), 4096.0)), Vec::<String>::new());
     }
 
-    /// Differences of one row that an interval of its own would exclude, and that twelve rows show by chance.
+    /// Differences at one row that are significant alone, but that chance produces among twelve rows.
     #[test]
     fn costs_are_corrected_for_the_number_of_rows() {
         let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
@@ -260,7 +262,7 @@ mod tests {
         }
     }
 
-    /// The line of a run whose first row has these rates with deferred work, as shares of its rates, by block.
+    /// Returns the line of a run whose first row has these rates with deferred work, as shares of its rates, by block.
     fn line_of(share: impl Fn(u32) -> f64) -> Option<String> {
         line_of_run(sample::run(&["ext4", "xfs"], 6), share)
     }

@@ -1,44 +1,44 @@
-//! What happened when within a trial that lasted: its rate and its longest operations over time, and where it stood still.
+//! The timeline of a trial that lasted: its rate and its longest operations over time, and its stalls.
 
 use fsb_model::timeline::Timeline;
 use fsb_model::units::show_bytes;
 
 use super::shown::ShownTrial;
 
-/// A rate below this share of the typical one is a stall, where it lasts for [`FEWEST`] bins.
+/// A rate below this share of the typical one is a stall, if it lasts for [`FEWEST`] bins.
 const STALLED: f64 = 0.1;
 pub(super) const FEWEST: usize = 2;
 
-/// The course of one trial: that with the median value of its cell.
+/// The timeline of one trial: the trial with the median value of its cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Course {
-    /// The block that it was made in.
+    /// The block of the trial.
     pub block: u32,
     /// Seconds of a bin.
     pub bin: f64,
-    /// By bin: seconds since the first one began, up to its middle.
+    /// By bin: seconds from the start of the first bin to the middle of the bin.
     pub seconds: Vec<f64>,
-    /// By bin: operations a second; absent where the clock stood still.
+    /// By bin: operations per second. `None` if the clock did not run.
     pub rates: Vec<Option<f64>>,
-    /// By bin: seconds of the longest operation; absent where none ended.
+    /// By bin: seconds of the longest operation. `None` if none ended.
     pub longest: Vec<Option<f64>>,
-    /// Where it stood still.
+    /// The stalls.
     pub stalls: Vec<Stall>,
 }
 
-/// A time in which a target did next to nothing.
+/// A period in which a target made almost no progress.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stall {
     /// Seconds since the first bin began.
     pub at: f64,
     /// Seconds that it lasted, in whole bins.
     pub lasted: f64,
-    /// Bytes that the device read and wrote meanwhile, and flushes; absent where it was not seen.
+    /// Bytes that the device read and wrote meanwhile, and flushes. `None` if it was not observed.
     pub device: Option<[u64; 3]>,
 }
 
 impl Stall {
-    /// `the device read nothing, wrote 34.0 MiB, 3 flushes`.
+    /// Describes the device during the stall: `the device read nothing, wrote 34.0 MiB, 3 flushes`.
     pub(crate) fn meanwhile(&self) -> String {
         let Some([read, written, flushes]) = self.device else { return "the device was not observed".to_owned() };
         let amount = |bytes: u64| if bytes == 0 { "nothing".to_owned() } else { show_bytes(bytes as f64) };
@@ -48,7 +48,8 @@ impl Stall {
 }
 
 impl Course {
-    /// Of the trial whose value is the median of these, the lower one of two.
+    /// Returns the timeline of the trial whose value is the median of these, the lower one of two. Returns `None` if no
+    /// trial has a sound timeline.
     pub(super) fn of(trials: &[(&ShownTrial, f64)]) -> Option<Course> {
         let mut there: Vec<&(&ShownTrial, f64)> =
             trials.iter().filter(|(trial, _)| trial.extras().timelines.iter().any(Timeline::is_sound)).collect();
@@ -57,7 +58,7 @@ impl Course {
         Some(Course::joined(trial.block, &trial.extras().timelines))
     }
 
-    /// Repetitions follow each other with a gap, without what was between them.
+    /// Joins repetitions with a gap of one bin, without the time between them.
     fn joined(block: u32, timelines: &[Timeline]) -> Course {
         let lines = || timelines.iter().filter(|line| line.is_sound());
         let least = typical(&lines().flat_map(rates_of).collect::<Vec<_>>()) * STALLED;
@@ -86,25 +87,25 @@ impl Course {
         self.longest.push((longest_us > 0).then_some(longest_us as f64 * 1e-6));
     }
 
-    /// The rate of the typical bin.
+    /// Returns the rate of the typical bin.
     pub(crate) fn typical(&self) -> f64 {
         typical(&self.rates)
     }
 
-    /// The longest operation.
+    /// Returns the seconds of the longest operation.
     pub(super) fn longest(&self) -> f64 {
         self.longest.iter().flatten().copied().fold(0.0, f64::max)
     }
 }
 
-/// The median of the bins in which the clock ran.
+/// Returns the median rate of the bins in which the clock ran.
 fn typical(rates: &[Option<f64>]) -> f64 {
     let mut there: Vec<f64> = rates.iter().flatten().copied().collect();
     there.sort_by(f64::total_cmp);
     there.get(there.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Seconds of a bin.
+/// Returns the seconds of a bin.
 fn bin_of(line: &Timeline) -> f64 {
     line.bin_ns as f64 * 1e-9
 }
@@ -113,10 +114,10 @@ fn rates_of(line: &Timeline) -> impl Iterator<Item = Option<f64>> + '_ {
     line.rates.iter().map(|rate| rate.map(|rate| rate as f64))
 }
 
-/// Where a repetition that begins at `start` stood still: its rate was below `least`.
+/// Returns the stalls of a repetition that begins at `start`: periods with a rate below `least`.
 fn stalls_of(line: &Timeline, least: f64, start: f64) -> Vec<Stall> {
     let bin = bin_of(line);
-    // A target that does a few operations in a bin at most has bins without any.
+    // A target with few operations per bin has empty bins without a stall.
     if least * bin < 0.5 {
         return Vec::new();
     }
@@ -166,7 +167,7 @@ mod tests {
                 &[0, 0, 5, 7, 0, 0, 9, 0, 0, 0, 0],
             )],
         );
-        // One bin alone is none, and neither is a pause.
+        // Neither a single bin nor a pause of the clock is a stall.
         assert_eq!(course.stalls.len(), 1, "{course:?}");
         let stall = &course.stalls[0];
         assert!((stall.at - 0.04).abs() < 1e-9 && (stall.lasted - 0.06).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! The table of what happened when: one trial a target, and where it stood still.
+//! The table of timelines: one trial per target, with its stalls.
 
 use fsb_model::units::{show_count, show_seconds};
 
@@ -7,7 +7,7 @@ use super::summary::{Summary, Workload};
 use crate::page::table::{Table, TableCell, TableRow};
 use crate::show::counted;
 
-/// What the courses of a workload say, targets down.
+/// Returns the table of a workload's timelines, with one row per target. Returns `None` if no target has a timeline.
 pub(super) fn table(summary: &Summary, workload: &Workload) -> Option<Table> {
     let cells = workload.cells.iter().enumerate();
     let rows: Vec<TableRow> = cells

@@ -1,4 +1,4 @@
-//! What rows that differ in the number of threads, of requests under way, or in their rate alone have in common.
+//! Rows that differ only in the number of threads, in the number of requests under way, or in their rate.
 
 use fsb_model::units::show_rate;
 use fsb_stats::Knee;
@@ -6,30 +6,31 @@ use serde::Serialize;
 
 use crate::show::counted;
 
-/// Rows of a page that are one curve a target.
+/// Rows of a page that form one curve per target.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scaling {
-    /// What is done, without the number that varies: `create 4K files, durable`.
+    /// The workload without the number that varies: `create 4K files, durable`.
     pub what: String,
-    /// What varies.
+    /// The parameter that varies.
     pub by: By,
-    /// Its values, rising.
+    /// The values of that parameter, rising.
     pub levels: Vec<u64>,
     /// The rows of the page, in the order of the levels.
     pub rows: Vec<usize>,
-    /// The level of each target's curve beyond which no gain is shown, in the order of targets; absent where too little is known.
+    /// The level beyond which each target's curve shows no gain, in the order of targets; absent if too little is
+    /// known.
     pub knees: Vec<Option<Knee>>,
-    /// Seconds below which the plan wants the 99th percentile to stay; of rates alone.
+    /// The number of seconds below which the plan wants the 99th percentile to stay; for rates only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub below: Option<f64>,
-    /// Of rates: the place of the highest level up to which each target holds all, in the order of targets; absent where it
-    /// holds none.
+    /// For rates: the place of the highest level up to which each target holds all levels, in the order of targets;
+    /// absent if it holds none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Option<usize>>,
 }
 
-/// What varies along a curve.
+/// The parameter that varies along a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -38,14 +39,14 @@ pub enum By {
     Threads,
     /// Requests under way.
     Depth,
-    /// Operations a second that are started.
+    /// Operations started per second.
     Rate,
 }
 
 impl By {
     pub(super) const ALL: [By; 3] = [By::Threads, By::Depth, By::Rate];
 
-    /// The name of the parameter.
+    /// Returns the name of the parameter.
     pub(super) fn key(self) -> &'static str {
         match self {
             By::Threads => "threads",
@@ -54,7 +55,7 @@ impl By {
         }
     }
 
-    /// `threads`, `requests under way`.
+    /// Returns the name in words: `threads`, `requests under way`.
     pub(crate) fn words(self) -> &'static str {
         match self {
             By::Threads => "threads",
@@ -63,7 +64,7 @@ impl By {
         }
     }
 
-    /// `2 threads`, `16 under way`.
+    /// Returns a level with its name: `2 threads`, `16 under way`.
     pub(super) fn counted(self, count: u64) -> String {
         match self {
             By::Threads => counted(count as usize, "thread"),

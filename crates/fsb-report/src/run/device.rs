@@ -1,4 +1,4 @@
-//! What the raw devices beneath did in each block, and whether they changed.
+//! The rates of the raw devices in each block, and changes between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use fsb_stats::{Interval, LEVEL, ratio_of_means, t_interval};
 
 use crate::warning::different_media_text;
 
-/// A change is reported where the interval lies beyond this share.
+/// The report warns of a change if its interval lies beyond this share.
 const CHANGED: f64 = 0.15;
 
-/// The four rates, what they are called, and how they are shown.
+/// A rate with its name and the function that formats it.
 type Kind = (fn(&DeviceRates) -> f64, &'static str, fn(f64) -> String);
 const KINDS: [Kind; 4] = [
     (|rates| rates.read, "read", show_bytes),
@@ -21,8 +21,8 @@ const KINDS: [Kind; 4] = [
     (|rates| rates.flushed_writes, "flushed writes", show_count),
 ];
 
-/// `raw device, one request at a time: 1.20 GiB/s ±8 % read, 800 MiB/s ±12 % written, …`, geometric means over the blocks
-/// with half-widths of their 95 % intervals.
+/// `raw device, one request at a time: 1.20 GiB/s ±8 % read, 800 MiB/s ±12 % written, …`: geometric means over the
+/// blocks with half-widths of their 95 % intervals.
 pub(super) fn fact(record: &RunRecord) -> Option<String> {
     let said = KINDS.iter().filter_map(|(rate, what, show)| {
         let logs = logs(record, |block| block > 0, *rate);
@@ -33,7 +33,8 @@ pub(super) fn fact(record: &RunRecord) -> Option<String> {
     (!said.is_empty()).then(|| format!("raw device, one request at a time: {}", said.join(", ")))
 }
 
-/// Warns of a device that was slower or faster in the warm-up than in the blocks: amounts were planned for the warm-up.
+/// Returns a warning if a device was slower or faster in the warm-up than in the blocks, because the amounts were
+/// planned for the warm-up.
 pub(super) fn warning(record: &RunRecord) -> Option<String> {
     let changed = KINDS.iter().filter_map(|(rate, what, _)| {
         let (before, after) = (logs(record, |block| block == 0, *rate), logs(record, |block| block > 0, *rate));
@@ -51,7 +52,8 @@ pub(super) fn warning(record: &RunRecord) -> Option<String> {
     })
 }
 
-/// A change with its interval in two significant digits: `−25 % [−31, −19]`, or as factors from twofold on: `×7.1 [3.2, 16]`.
+/// Formats a change with its interval in two significant digits: `−25 % [−31, −19]`, or as factors from twofold on:
+/// `×7.1 [3.2, 16]`.
 fn shown(ratio: f64, Interval { lo, hi }: Interval) -> String {
     let is_factor = |ratio: f64| !(0.5..=2.0).contains(&ratio);
     if is_factor(ratio) {
@@ -64,7 +66,7 @@ fn shown(ratio: f64, Interval { lo, hi }: Interval) -> String {
     format!("{} % [{}, {}]", percent(ratio), percent(lo), percent(hi))
 }
 
-/// Two significant digits without an exponent.
+/// Formats a number with two significant digits and without an exponent.
 fn significant(value: f64) -> String {
     if value <= 0.0 || !value.is_finite() {
         return format!("{value:.0}");
@@ -74,7 +76,7 @@ fn significant(value: f64) -> String {
     format!("{:.*}", digits.max(0) as usize, (value * scale).round() / scale)
 }
 
-/// Half the width of the 95 % t interval of a geometric mean, relative; absent below two blocks.
+/// Returns half the width of the 95 % t interval of a geometric mean, relative. Returns `None` below two blocks.
 fn half_width(logs: &[f64]) -> Option<f64> {
     let Interval { lo, hi } = t_interval(logs, LEVEL).ok()??;
     Some(((hi - lo) / 2.0).exp_m1())
@@ -84,7 +86,8 @@ fn average(logs: &[f64]) -> Option<f64> {
     (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64)
 }
 
-/// Logarithms of the rates of some blocks, one a block: the probes of a block see the same state of the device.
+/// Returns logarithms of the rates of some blocks, one per block, because the probes of a block see the same state of
+/// the device.
 fn logs(record: &RunRecord, blocks: impl Fn(u32) -> bool, rate: fn(&DeviceRates) -> f64) -> Vec<f64> {
     let of_block = |probes: &BTreeMap<String, DeviceRates>| {
         let rates = probes.values().map(rate).filter(|rate| rate.is_finite() && *rate > 0.0);
@@ -98,8 +101,8 @@ fn logs(record: &RunRecord, blocks: impl Fn(u32) -> bool, rate: fn(&DeviceRates)
         .collect()
 }
 
-/// `on ext4 on vda (virtual disk, volatile write cache, writes throttled to 75 ms); what the host beneath caches is not
-/// known`; absent where nothing is known of the device.
+/// `on ext4 on vda (virtual disk, volatile write cache, writeback throttled for reads within 75 ms); cold for this
+/// machine, but its host may cache`. Returns `None` if the device has no name.
 pub(super) fn storage_text(record: &RunRecord, device: &DeviceManifest) -> Option<String> {
     if device.name.is_empty() {
         return None;
@@ -108,7 +111,7 @@ pub(super) fn storage_text(record: &RunRecord, device: &DeviceManifest) -> Optio
     let is_virtual = record.host.hypervisor.is_some();
     let queue = |name: &str| bottom.queue.get(name).map(String::as_str);
     let kind = match (is_virtual, queue("rotational")) {
-        // What a virtual disk says of its platters is made up.
+        // The rotational flag of a virtual disk is arbitrary.
         (true, _) => Some("virtual disk"),
         (false, Some("1")) => Some("rotating disk"),
         (false, Some("0")) => Some("solid state"),
@@ -132,12 +135,12 @@ pub(super) fn storage_text(record: &RunRecord, device: &DeviceManifest) -> Optio
     Some(format!("{on}{properties}{host}"))
 }
 
-/// The disk at the end of the stack; the first one of several.
+/// Returns the disk at the end of the stack, the first one of several.
 fn bottom_device(device: &DeviceManifest) -> &DeviceManifest {
     device.beneath.first().map_or(device, bottom_device)
 }
 
-/// The warning if targets are on different media.
+/// Returns the warning if targets are on different media.
 pub(super) fn different_media(record: &RunRecord) -> Option<String> {
     // The observed medium counts; for a target that was never made, the requested one does.
     let own = |target: &fsb_model::Target| match record.targets.get(&target.name) {
@@ -186,7 +189,7 @@ mod tests {
         let warned = |factors: &[f64]| warning(&run(factors));
         let changed = warned(&[1.0, 0.71, 0.7, 0.69, 0.7, 0.7]).unwrap();
         assert!(changed.contains("warm-up and blocks: written -30 % [-32, -28] (95 % intervals); "), "{changed}");
-        // Probes that scatter by a half tell nothing of a quarter, and none of sevenfold in two blocks.
+        // Probes that scatter by a half do not show a change of a quarter, nor a sevenfold one in one or two blocks.
         assert_eq!(warned(&[1.0, 0.4, 1.1, 0.4, 1.1, 0.4]), None);
         assert_eq!(warned(&[0.14, 0.5, 2.0]), None);
         assert_eq!(warned(&[0.14, 1.0]), None);

@@ -59,15 +59,15 @@ impl CellValue {
 }
 
 impl CellChange {
-    /// The absolute difference of the logarithms.
+    /// Returns the absolute difference of the logarithms.
     pub(super) fn distance(&self) -> f64 {
         (self.now.number() / self.then.number()).ln().abs()
     }
 }
 
 impl EarlierRun {
-    /// `the run of 2026-11-24 15:30 UTC differed by 3 % (median over 12 cases), most at create, 2 threads: xfs −3 % then,
-    /// −11 % now`.
+    /// `the run of 2026-11-24 15:30 UTC differed by 3 % (median over 12 cases), most at create, 2 threads: xfs −3 %
+    /// then, −11 % now`.
     pub(crate) fn line(&self) -> String {
         let CellChange { workload, target, then, now } = &self.most;
         let when = self.started.get(..16).unwrap_or(&self.started).replace('T', " ");

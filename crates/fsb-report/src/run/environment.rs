@@ -17,21 +17,21 @@ use crate::show::{percent, scale};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EnvironmentTable {
-    /// What it is about.
+    /// The subject of the table.
     pub title: String,
     /// Its lines.
     pub rows: Vec<EnvironmentRow>,
 }
 
-/// One fact, as it was asked for and as it was found.
+/// One fact, as requested and as observed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EnvironmentRow {
-    /// What.
+    /// The name of the fact.
     pub what: String,
-    /// What was asked for, where anything was.
+    /// The requested value, if there is one.
     pub requested: Option<String>,
-    /// What was seen, where anything was.
+    /// The observed value, if there is one.
     pub observed: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl Rows {
     }
 }
 
-/// All tables that have anything to say.
+/// Returns all tables that are not empty.
 pub(super) fn tables(record: &RunRecord) -> Vec<EnvironmentTable> {
     let mut tables = vec![run(record)];
     tables.extend(record.plan.targets.iter().map(|target| {
@@ -165,7 +165,7 @@ fn device(rows: &mut Rows, prefix: &str, device_found: &DeviceManifest) {
 fn controls(record: &RunRecord) -> Option<EnvironmentTable> {
     let mut rows = Rows::default();
     control_rows(&mut rows, &record.controls);
-    // Those of visits stand with the targets.
+    // Controls of single targets are in the tables of those targets.
     let of_a_visit = |name: &String| record.targets.values().any(|target| target.controls.contains_key(name));
     let known = |name: &String| record.controls.contains_key(name) || of_a_visit(name);
     for (name, asked) in record.plan.controls.iter().filter(|(name, _)| !known(name)) {
@@ -192,7 +192,7 @@ fn amounts(record: &RunRecord) -> Option<EnvironmentTable> {
     rows.table("Work in one trial")
 }
 
-/// What was around the machine that the table below describes.
+/// Returns the table of the virtual machine. The next table describes the machine inside it.
 fn virtual_machine(record: &RunRecord) -> Option<EnvironmentTable> {
     let mut rows = Rows::default();
     let asked = record.plan.vm;

@@ -1,4 +1,4 @@
-//! The run in a line, and what more blocks would do.
+//! The facts of a run in a line, and advice on more blocks.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(super) fn targets(record: &RunRecord) -> Vec<TargetSummary> {
     record.plan.targets.iter().enumerate().map(summarised).collect()
 }
 
-/// The file system with its options on its medium, without the name.
+/// Returns the file system with its options on its medium, or the directory, without the name.
 fn what(target: &fsb_model::Target) -> String {
     match &target.kind {
         TargetKind::Directory(path) => path.display().to_string(),
@@ -38,13 +38,13 @@ fn what(target: &fsb_model::Target) -> String {
     }
 }
 
-/// Measured blocks that have trials.
+/// Returns the number of measured blocks that have trials.
 pub(super) fn blocks(trials: &[ShownTrial]) -> u32 {
     let blocks: BTreeSet<u32> = trials.iter().filter(|trial| trial.counts()).map(|trial| trial.block).collect();
     blocks.len() as u32
 }
 
-/// Medium, kernel, blocks, seed, time.
+/// Returns the facts of a run: medium, device, placement, kernel, blocks, scale, seed, controls, time.
 pub(super) fn facts(record: &RunRecord, trials: &[ShownTrial], blocks: u32) -> Vec<String> {
     let mut facts = Vec::new();
     let media: BTreeSet<&str> =
@@ -84,7 +84,7 @@ pub(super) fn facts(record: &RunRecord, trials: &[ShownTrial], blocks: u32) -> V
     facts
 }
 
-/// Why no more blocks were made, where it was not said beforehand how many to make.
+/// Returns the reason why the run ended, if the plan did not fix the number of blocks alone.
 pub(super) fn stopped(record: &RunRecord) -> Option<String> {
     let decided = !matches!(record.plan.repetition, Repetition::Blocks { seconds: None, .. });
     record.stop_reason.as_ref().filter(|_| decided).map(stop_reason_text)
@@ -97,7 +97,8 @@ fn asked(record: &RunRecord) -> Option<u32> {
     }
 }
 
-/// How long the run took: its segments, the killed ones up to their last trial.
+/// Returns the duration of the run in seconds: the sum of its segments, killed ones up to their last trial. Returns
+/// `None` if it is unknown.
 pub(super) fn seconds(record: &RunRecord, trials: &[ShownTrial]) -> Option<f64> {
     let mut total = 0.0;
     for (index, segment) in record.segments.iter().enumerate() {
@@ -114,7 +115,8 @@ pub(super) fn seconds(record: &RunRecord, trials: &[ShownTrial]) -> Option<f64> 
     (total > 0.0).then_some(total)
 }
 
-/// What would settle the undecided rows, or make rows that can be judged.
+/// Returns the option that would narrow the intervals of undecided rows or allow verdicts, or the reason why nothing is
+/// judged.
 pub(super) fn advice(summary: &Summary, record: &RunRecord, seconds: Option<f64>) -> Option<String> {
     if let Some(why) = summary.unjudged.as_deref().filter(|_| summary.blocks > 0) {
         return Some(unjudged::advice(why));
@@ -141,7 +143,7 @@ pub(super) fn advice(summary: &Summary, record: &RunRecord, seconds: Option<f64>
     Some(format!("--blocks {blocks} would halve the intervals{}", about(blocks).unwrap_or_default()))
 }
 
-/// A duration that is only a guess: whole minutes.
+/// Formats an estimated duration: whole seconds, and whole minutes from 90 s to an hour.
 fn rough(seconds: f64) -> String {
     match seconds {
         s if s < 90.0 => show_duration(Duration::from_secs_f64(s.round())),

@@ -10,8 +10,8 @@ use crate::show::some_of;
 /// More differences than this are not named for a target.
 const NAMED: usize = 3;
 
-/// Targets on small slices that mkfs made otherwise than on a large disk, or that cannot be compared with one, a line each:
-/// their ranking may turn round there.
+/// Returns a line for each target on a small slice that mkfs lays out differently than on a large disk, or whose layout
+/// there is unknown: the ranking may be another one on a large disk.
 pub(super) fn warnings(record: &RunRecord) -> Vec<String> {
     let disk = size(LARGE_DISK);
     let warning = |target: &Target| {
@@ -32,7 +32,7 @@ pub(super) fn warnings(record: &RunRecord) -> Vec<String> {
     record.plan.targets.iter().filter_map(warning).collect()
 }
 
-/// Whether the target's slice is smaller than the large disk, as far as its size is recorded.
+/// Returns whether the target's slice is smaller than the large disk, as far as its size is recorded.
 fn is_small(record: &RunRecord, target: &Target) -> bool {
     let slice = record.placement.as_ref().and_then(Placement::divided).map(|(_, bytes)| bytes);
     let medium = || target.file_system().and_then(|spec| record.media.get(&spec.medium.to_string()));
@@ -40,7 +40,7 @@ fn is_small(record: &RunRecord, target: &Target) -> bool {
     bytes.is_none_or(|bytes| bytes < LARGE_DISK)
 }
 
-/// The journal and groups of a target that a large disk gets otherwise, for the notes.
+/// Returns the journal and groups of a target that differ on a large disk, for the notes.
 pub(super) fn notes(record: &RunRecord, target: &Target) -> Vec<String> {
     let found = differences(record, target, |difference| !difference.is_a_choice());
     found.into_iter().map(|difference| format!("{difference} on a disk of {}", size(LARGE_DISK))).collect()

@@ -1,4 +1,4 @@
-//! The answer in a sentence, and a finding a row.
+//! The answer in a sentence, and one finding per row.
 
 use fsb_stats::{FEWEST_JUDGED, Interval, Outcome, Resolution, Verdict};
 
@@ -8,7 +8,7 @@ use super::{risks, unjudged};
 use crate::show::{Change, capital, counted, listed, percent, some_rows};
 use crate::tally::{TallyWords, Told, bound, resolution_text, tally};
 
-/// Which target is fastest at how many workloads; ties; what is open.
+/// Returns the answer: the number of workloads at which each target is fastest, the ties and the undecided ones.
 pub(super) fn headline(summary: &Summary) -> String {
     let total = summary.rows.len();
     if summary.blocks == 0 {
@@ -75,7 +75,7 @@ pub(super) fn overall(summary: &Summary) -> Option<String> {
     is_shown.then(|| format!("Overall: {} against {} (in this run).", changes.join(", "), summary.reference_name()))
 }
 
-/// The beginning of a headline if some cases are withheld: how many, why, and what would help.
+/// Returns the beginning of a headline if some cases are withheld: their number, the reasons and the remedies.
 pub(super) fn withheld(summary: &Summary) -> Option<String> {
     let (reasons, all) = (withheld_reasons(summary), summary.rows.len());
     let withheld: usize = reasons.iter().map(|(_, rows)| rows).sum();
@@ -85,7 +85,7 @@ pub(super) fn withheld(summary: &Summary) -> Option<String> {
     (withheld > 0 && withheld < all && summary.is_comparison()).then(|| said.collect())
 }
 
-/// Every kind of reason with the number of its cases, the first of each kind for all.
+/// Returns every kind of reason with the number of its cases. The first reason of a kind represents it.
 fn withheld_reasons(summary: &Summary) -> Vec<(&Withheld, usize)> {
     let mut reasons: Vec<(&Withheld, usize)> = Vec::new();
     for found in summary.rows.iter().filter_map(|row| row.withheld.as_ref()) {
@@ -160,7 +160,7 @@ fn directions(summary: &Summary, row: &Workload, open: &[usize]) -> String {
         .collect()
 }
 
-/// By how much the winner leads the second best.
+/// Returns the lead of the winner over its closest rival.
 fn margin(summary: &Summary, row: &Workload, winner: usize) -> String {
     let rivals = (0..row.cells.len()).filter(|target| *target != winner && row.ranking.may_win(*target));
     // The closest rival is the one that the winner leads by the smallest ratio of speeds.
@@ -169,7 +169,7 @@ fn margin(summary: &Summary, row: &Workload, winner: usize) -> String {
         .filter_map(|rival| Some((rival, row.ranking.comparison(rival, winner)?)))
         .min_by(|(_, a), (_, b)| lead(a.ratio).total_cmp(&lead(b.ratio)));
     let Some((rival, comparison)) = closest else { return String::new() };
-    // The table has the change against the reference: so has the headline, where that is one of the two.
+    // Like the table, the headline gives the change against the baseline if the baseline is one of the two.
     let of_rival = row.ranking.comparison(winner, rival).filter(|_| winner == summary.reference);
     let Change { center, ends } = Change::of(of_rival.as_ref().unwrap_or(&comparison));
     let interval = ends.map(|(lo, hi)| format!(" ({} CI {lo} to {hi})", level(comparison.level))).unwrap_or_default();
@@ -181,12 +181,12 @@ fn margin(summary: &Summary, row: &Workload, winner: usize) -> String {
     }
 }
 
-/// `95 %`, `98.3 %`.
+/// Formats a level: `95 %`, `98.3 %`.
 pub(crate) fn level(level: f64) -> String {
     percent((level * 1e3).round() / 1e3)
 }
 
-/// Targets that are slower than every contender, then those that are slower than some of them.
+/// Names the targets that are slower than every contender, then those that are slower than some of them.
 fn losers(summary: &Summary, row: &Workload, contenders: &[usize]) -> String {
     let name = |target: usize| summary.targets[target].label();
     let others =
@@ -206,7 +206,7 @@ fn losers(summary: &Summary, row: &Workload, contenders: &[usize]) -> String {
     of_all + &of_some.collect::<String>()
 }
 
-/// Whether a target that may not win was measured at this row.
+/// Returns whether a target that may not win was measured at this row.
 fn barred_have_values(summary: &Summary, row: &Workload) -> bool {
     let cells = summary.targets.iter().zip(&row.cells);
     cells.into_iter().any(|(target, cell)| !target.may_win && !cell.trials.is_empty())
@@ -222,7 +222,7 @@ fn alone(row: &Workload, only: usize) -> String {
     format!("{}: {}{interval}.", row.workload, row.unit.show(estimate.value))
 }
 
-/// A line below the table for each kind of row without a winner.
+/// Returns a line below the table for each kind of row without a winner.
 pub(super) fn resolution_lines(summary: &Summary) -> Vec<String> {
     let rows_with = |wanted: fn(Resolution) -> bool| {
         let of = |row: &Workload| {

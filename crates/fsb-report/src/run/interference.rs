@@ -21,14 +21,14 @@ pub(super) fn warning(trials: &[ShownTrial]) -> Option<String> {
         let next = cells.len() as u32;
         cells.entry((&trial.what.target, &trial.what.workload)).or_insert(next);
     }
-    // Attempts of one trial are one trial; so are those of a block that a resume made anew.
+    // Attempts of one trial count as one trial. So do trials of a block that a resumed run measured again.
     let place = |trial: &ShownTrial| (trial.block, cells[&(&*trial.what.target, &*trial.what.workload)]);
     let places = |wanted: &dyn Fn(&ShownTrial) -> bool| -> BTreeSet<_> {
         disturbed.iter().filter(|trial| wanted(trial)).map(|trial| place(trial)).collect()
     };
     let repeated = places(&|trial| trial.superseded);
     let analysed = places(&|trial| !trial.superseded);
-    // Those that were to be made again when the run ended, too: what is disturbed is a part of all.
+    // Trials that were not retried before the run ended count as well, so that affected trials are a subset of all.
     let all = measured().map(place).collect::<BTreeSet<_>>().len();
     let some = format!("{} of {}", places(&|_| true).len(), counted(all, "trial"));
     let what = match (repeated.len(), analysed.len()) {
@@ -41,10 +41,11 @@ pub(super) fn warning(trials: &[ShownTrial]) -> Option<String> {
     Some(format!("{}: {what}; fsb doctor shows the cause", listed(&causes(&disturbed))))
 }
 
-/// If interference affected more of the trials than this, the numbers are less certain than they look.
+/// If interference affected a larger share of the trials than this, the numbers are less certain than their intervals
+/// say.
 const SOME: f64 = 0.1;
 
-/// How much of what was analysed was disturbed, and by what.
+/// The number of analysed trials that interference affected, and its causes.
 pub(super) struct Share {
     pub(super) disturbed: usize,
     all: usize,
@@ -52,12 +53,12 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// From 0 to 1.
+    /// Returns the share of all analysed trials, from 0 to 1.
     pub(super) fn of_all(&self) -> f64 {
         self.disturbed as f64 / self.all as f64
     }
 
-    /// More than half.
+    /// Returns whether interference affected more than half of them.
     pub(super) fn most(&self) -> bool {
         2 * self.disturbed > self.all
     }
@@ -68,7 +69,7 @@ impl Share {
     }
 }
 
-/// Nothing where nothing was.
+/// Returns the share of the analysed trials that interference affected. Empty if it affected none.
 pub(super) fn share(trials: &[ShownTrial]) -> impl Iterator<Item = Share> {
     let analysed: Vec<&ShownTrial> = trials.iter().filter(|trial| trial.counts()).collect();
     let disturbed: Vec<&ShownTrial> =
@@ -77,13 +78,13 @@ pub(super) fn share(trials: &[ShownTrial]) -> impl Iterator<Item = Share> {
     (share.disturbed > 0).then_some(share).into_iter()
 }
 
-/// The share of the trials that interference affected, in words, if it is more than a tenth.
+/// Returns the share of the trials that interference affected, in words, if it is more than a tenth.
 pub(crate) fn warning_of_some(trials: &[ShownTrial]) -> Option<String> {
     share(trials).find(|share| share.of_all() > SOME).map(|share| share.words())
 }
 
-/// Returns the beginning of a headline if interference affected more than half of the analysed trials: `With interference in
-/// 9 of 12 trials (CPU steal 58 %): `.
+/// Returns the beginning of a headline if interference affected more than half of the analysed trials: `With
+/// interference in 9 of 12 trials (CPU steal 58 %): `.
 pub(super) fn preface(trials: &[ShownTrial]) -> Option<String> {
     let share = share(trials).find(Share::most)?;
     let (some, all) = (share.disturbed, counted(share.all, "trial"));
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(said, format!("With interference in {n} of {n} trials (CPU steal 58 %): "));
     }
 
-    /// A block that was interrupted, and that no resume has made anew yet.
+    /// A block was interrupted, and no resumed run has measured it again yet.
     #[test]
     fn what_was_not_made_again_is_a_part_of_all() {
         let (_, mut trials) = sample::run(&["ext4", "xfs"], 6);

@@ -20,7 +20,7 @@ const CURVE: [f64; 22] = [
     0.9999, 0.99999,
 ];
 
-/// How long one kind of operation took in all trials of a cell together.
+/// The latencies of one kind of operation in all trials of a cell together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
@@ -32,7 +32,7 @@ pub struct Latency {
     pub mean: f64,
     /// The quantiles that enough operations lie beyond.
     pub quantiles: Vec<Quantile>,
-    /// The same, denser, for a curve.
+    /// More quantiles, for a curve.
     pub curve: Vec<Quantile>,
 }
 
@@ -40,27 +40,28 @@ pub struct Latency {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantile {
-    /// The share of operations that took at most so long.
+    /// The share of operations that took at most this time.
     pub q: f64,
     /// Seconds.
     pub seconds: f64,
 }
 
 impl Latency {
-    /// The quantile at exactly `q`, where it is printed.
+    /// Returns the quantile at exactly `q`, if it is printed.
     pub fn at(&self, q: f64) -> Option<f64> {
         self.quantiles.iter().find(|quantile| quantile.q == q).map(|quantile| quantile.seconds)
     }
 }
 
-/// Latencies by operation, merged over trials, never averaged. A histogram that cannot be read is left out: it
-/// describes a trial, and the trial's value stands without it.
+/// Merges the histograms of all trials by operation; latencies are never averaged. A histogram that cannot be decoded
+/// is left out: it only describes a trial, whose value remains valid without it.
 pub(super) fn merged(trials: &[&ShownTrial]) -> Vec<Latency> {
     let mut histograms: BTreeMap<&str, Histogram<u64>> = BTreeMap::new();
     for (operation, text) in trials.iter().flat_map(|trial| &trial.extras().latency) {
         let Some(histogram) = histogram::decode(text) else { continue };
         match histograms.get_mut(operation.as_str()) {
-            // Histograms of one operation share their bounds; one that does not fit is no latency of this program.
+            // All histograms of one operation have the same bounds. One that does not fit is not from FSBench and is
+            // left out.
             Some(sum) => drop(sum.add(histogram)),
             None => drop(histograms.insert(operation, histogram)),
         }
@@ -92,7 +93,7 @@ pub(crate) fn quantile_name(q: f64) -> String {
     format!("p{}", (q * 1e6).round() / 1e4)
 }
 
-/// The quantiles that tables have columns for.
+/// Returns the quantiles that tables have columns for.
 pub(crate) fn columns() -> &'static [f64] {
     &QUANTILES
 }

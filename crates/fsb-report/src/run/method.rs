@@ -1,4 +1,4 @@
-//! How the numbers were made, in words.
+//! The statistical methods of a run, in words.
 
 use fsb_model::RunRecord;
 use fsb_model::run::Placement;
@@ -10,7 +10,7 @@ use crate::record_text::{stop_reason_text, stopping_rule_text};
 use crate::show::Paragraph;
 use crate::show::{listed, percent};
 
-/// The method as far as it was used in this run.
+/// Returns paragraphs on the methods that this run uses.
 pub(super) fn paragraphs(summary: &Summary, record: &RunRecord) -> Vec<Paragraph> {
     let mut paragraphs = vec![design(record), cell(summary)];
     paragraphs.extend(looks(record));
@@ -57,7 +57,7 @@ fn design(record: &RunRecord) -> Paragraph {
     Paragraph { title: "Blocks and trials", text: text.to_owned() }
 }
 
-/// The paragraph on interim analyses. `None` if the number of blocks was fixed beforehand.
+/// Returns the paragraph on interim analyses. Returns `None` if the number of blocks was fixed beforehand.
 fn looks(record: &RunRecord) -> Option<Paragraph> {
     let planned: Vec<String> = record.looks.iter().map(u32::to_string).collect();
     (planned.len() > 1).then(|| Paragraph {
@@ -124,7 +124,7 @@ fn pairs(summary: &Summary) -> Paragraph {
     }
 }
 
-/// The paragraph on what the workloads tell of each other.
+/// Returns the paragraph on the variances and the correlation of blocks that are estimated from all workloads together.
 fn page(summary: &Summary) -> Paragraph {
     let correlation = summary.correlation.map_or_else(String::new, |correlation| {
         format!(" The estimate of this run is {:+.2} ± {:.2}.", correlation.estimate, correlation.error)
@@ -177,7 +177,7 @@ fn all_workloads() -> Paragraph {
     }
 }
 
-/// Added where there are findings, or might have been.
+/// Returns the paragraph on findings, for runs in which fsb looks for them.
 pub(super) fn findings(theta: f64) -> Paragraph {
     Paragraph {
         title: "Findings",

@@ -1,4 +1,4 @@
-//! Runs: what one found, and what is said of it.
+//! Runs: their results, and the parts of a report on them.
 
 mod assemble;
 mod beside;

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::show::NOT_HERE;
 
-/// Which way a published table lies.
+/// The orientation of a published table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -16,16 +16,16 @@ pub enum PublishedLayout {
     Configurations,
 }
 
-/// A published table, read by someone else and handed in.
+/// A published table that the caller has read.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PublishedTable {
-    /// Where it was published.
+    /// The title, which names the publication.
     pub title: String,
-    /// What a reader must know to compare.
+    /// The note that a reader needs for a comparison.
     pub note: String,
-    /// Whether it belongs on the first screen too: where the run was made for it.
+    /// Whether the first screen shows it too, because the run was made for it.
     pub first: bool,
-    /// Which way it lies.
+    /// The orientation of the table.
     pub layout: PublishedLayout,
     /// The values.
     pub rows: Vec<PublishedValue>,
@@ -34,11 +34,11 @@ pub struct PublishedTable {
 /// One published value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PublishedValue {
-    /// What the row is called.
+    /// The name of the row.
     pub row: String,
-    /// The label of our workload that it belongs to.
+    /// The label of the workload that it belongs to.
     pub workload: String,
-    /// The metric of it; the one that targets are compared by where none is named.
+    /// The metric of that workload; if absent, the one that targets are compared by.
     pub metric: Option<String>,
     /// The unit of the value; times are shown in microseconds.
     pub unit: Unit,
@@ -48,28 +48,28 @@ pub struct PublishedValue {
     pub value: f64,
 }
 
-/// The table as it is shown: one column a target, ours and theirs.
+/// The table as the report shows it: one column per target of the run and per published file system.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
-    /// Where it was published.
+    /// The title, which names the publication.
     pub title: String,
-    /// What a reader must know to compare.
+    /// The note that a reader needs for a comparison.
     pub note: String,
-    /// Whether it belongs on the first screen too.
+    /// Whether the first screen shows it too.
     pub first: bool,
-    /// Which way it lies; rows and columns below are those of tests all the same.
+    /// The orientation in the report. The rows and columns below are those of the layout by tests in either case.
     pub layout: PublishedLayout,
-    /// File systems that were published, in the table's order.
+    /// The published file systems, in the table's order.
     pub file_systems: Vec<String>,
-    /// One a workload of ours that was published.
+    /// One row per published workload of the run.
     pub rows: Vec<PublishedRow>,
-    /// Targets of ours that this machine cannot make.
+    /// Targets of the run that this machine cannot make.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unavailable: Vec<String>,
 }
 
-/// One workload, ours beside theirs.
+/// One workload, with measured and published values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedRow {
@@ -77,7 +77,7 @@ pub struct PublishedRow {
     pub workload: String,
     /// The unit of its values.
     pub unit: Unit,
-    /// Our arithmetic means, by target; absent where we have none.
+    /// The measured arithmetic means, by target; absent for a target without a value.
     pub ours: Vec<Option<f64>>,
     /// The published means, by file system in the table's order.
     pub theirs: Vec<Option<f64>>,
@@ -85,21 +85,21 @@ pub struct PublishedRow {
 
 /// One file system as it was configured, with its value of each test.
 pub(crate) struct Configuration<'v> {
-    /// The target of ours, or what was printed.
+    /// The target of the run, or the published name.
     pub(crate) name: &'v str,
-    /// Whether it is published, and not ours.
+    /// Whether it is published and not measured.
     pub(crate) published: bool,
-    /// As they are shown.
+    /// The values as text.
     pub(crate) values: Vec<String>,
 }
 
 impl Published {
-    /// The table lying the other way: targets of ours, then those that were published.
+    /// Returns the table with rows and columns exchanged: the targets of the run, then the published file systems.
     pub(crate) fn configurations<'v>(&'v self, targets: &[&'v str]) -> Vec<Configuration<'v>> {
         let of = |name: &'v str, published: bool, values: &dyn Fn(&PublishedRow) -> Option<f64>| {
             let shown = |row| values(row).map_or_else(|| "–".to_owned(), |seconds| minutes(seconds, !published));
             let mut values: Vec<String> = self.rows.iter().map(shown).collect();
-            // Said once in its row.
+            // The row of an unavailable target says so once.
             if let Some(first) = values.first_mut().filter(|_| !published && self.unavailable.iter().any(|n| n == name))
             {
                 NOT_HERE.clone_into(first);
@@ -112,7 +112,7 @@ impl Published {
     }
 }
 
-/// `04:37`; what was not rounded to whole seconds with two digits more.
+/// Formats a time as minutes and seconds: `04:37`, or `04:37.00` if it is `exact`.
 fn minutes(seconds: f64, exact: bool) -> String {
     let hundredths = (seconds * 100.0).round() as u64;
     let (minutes, rest) = (hundredths / 6000, hundredths % 6000);
@@ -121,7 +121,7 @@ fn minutes(seconds: f64, exact: bool) -> String {
 }
 
 impl PublishedRow {
-    /// A value as it is shown: times in microseconds, all others with their unit.
+    /// Formats a value: times in microseconds, all others with their unit.
     pub fn show(&self, value: Option<f64>) -> String {
         match value {
             Some(value) if self.unit == Unit::Seconds => format!("{:.0} µs", value * 1e6),

@@ -1,4 +1,4 @@
-//! Unsafe targets: which of them may win, and what a run says of them.
+//! Unsafe targets: the rule which of them may win, and the statements of a report on them.
 
 use fsb_model::RunRecord;
 use fsb_model::run::Risk;
@@ -8,13 +8,13 @@ use super::summary::{Summary, TargetSummary, Workload};
 use crate::mark;
 use crate::show::{counted, listed, some_rows};
 
-/// The risks of a target of the plan.
+/// Returns the risks of a target of the plan.
 pub(crate) fn of<'a>(record: &'a RunRecord, target: &str) -> &'a [Risk] {
     record.targets.get(target).map_or(&[], |found| &found.risks)
 }
 
-/// The places of targets that may not win: unsafe ones beside safe ones, unless the plan lets them. Targets that were not
-/// made, or failed, are neither.
+/// Returns the places of targets that may not win: unsafe ones beside safe ones, unless the plan lets them. A target
+/// that was not made or failed counts as neither.
 pub(crate) fn barred(record: &RunRecord) -> Vec<usize> {
     let targets = &record.plan.targets;
     let made = |place: &usize| record.targets.get(&targets[*place].name).is_some_and(|found| found.failed.is_none());
@@ -38,8 +38,8 @@ pub(super) fn preface(summary: &Summary) -> String {
     best.map(|(_, target)| format!("{}. ", mark::statement(&target.name, &target.risks))).collect()
 }
 
-/// `; ext4,barrier=0 (unsafe: a power failure may lose synced data) is faster at 3`: barred targets that are faster than
-/// every contender of a row.
+/// `; ext4,barrier=0 (unsafe: a power failure may lose synced data) is faster at 3`: barred targets that are faster
+/// than every contender of a row.
 pub(super) fn faster(summary: &Summary) -> String {
     let said = barred_targets(summary).filter_map(|(place, target)| {
         let wins = summary.rows.iter().filter(|row| beats_contenders(row, place)).count();
@@ -48,13 +48,13 @@ pub(super) fn faster(summary: &Summary) -> String {
     said.collect()
 }
 
-/// The same for one row.
+/// Names the barred targets that are faster than every contender of one row.
 pub(super) fn faster_at(summary: &Summary, row: &Workload) -> String {
     let said = barred_targets(summary).filter(|(place, _)| beats_contenders(row, *place));
     said.map(|(_, target)| format!("; {} is faster", mark::name_with_loss(&target.name, &target.risks))).collect()
 }
 
-/// The answer if exactly one target is safe: `ext4 is the only safe target; …`.
+/// Returns the answer if exactly one target is safe: `ext4 is the only safe target; …`.
 pub(super) fn only_safe(summary: &Summary) -> Option<String> {
     let mut safe = summary.targets.iter().filter(|target| target.may_win);
     let (Some(only), None) = (safe.next(), safe.next()) else { return None };
@@ -64,7 +64,7 @@ pub(super) fn only_safe(summary: &Summary) -> Option<String> {
     (summary.targets.len() > 1).then(|| format!("{} is the only safe target at {workloads}{faster}.", only.name))
 }
 
-/// The statement that unsafe targets do different work where work is durable.
+/// Returns the statement that unsafe targets do different work if a case is durable.
 pub(super) fn durable(summary: &Summary) -> Option<String> {
     let rows: Vec<String> = summary.rows.iter().filter(|row| row.durable).map(|row| row.workload.clone()).collect();
     let targets = summary.targets.iter().filter(|target| !target.risks.is_empty());
@@ -80,7 +80,7 @@ fn barred_targets(summary: &Summary) -> impl Iterator<Item = (usize, &TargetSumm
     summary.targets.iter().enumerate().filter(|(_, target)| !target.may_win)
 }
 
-/// Whether a target is faster than the winner of a row, or than everyone who may be it.
+/// Returns whether a target is faster than the winner of a row, or than every target that may be the winner.
 fn beats_contenders(row: &Workload, place: usize) -> bool {
     let beats = |contender: &usize| row.ranking.verdict(*contender, place) == Verdict::Faster;
     match &row.ranking.outcome {
@@ -90,7 +90,7 @@ fn beats_contenders(row: &Workload, place: usize) -> bool {
     }
 }
 
-/// The names of targets as tables and sentences show them.
+/// Returns the names of targets as tables and sentences show them.
 pub(super) fn names(summary: &Summary, places: &[usize]) -> String {
     listed(&places.iter().map(|place| summary.targets[*place].label()).collect::<Vec<_>>())
 }

@@ -1,4 +1,4 @@
-//! Rows: one a workload.
+//! The rows of a run: one per workload.
 
 use std::collections::HashMap;
 
@@ -16,8 +16,8 @@ use super::summary::{Lost, Measured, Overall, Secondary, State, TargetSummary, T
 use super::{costs, latency, risks, roles, stretches, withheld};
 use crate::mark;
 
-/// One row a cell of the plan, then one for every label that only the trials know.
-/// With the correlation of neighbouring blocks.
+/// Returns one row per cell of the plan, then one for every label that only the trials have, and the correlation of
+/// neighbouring blocks.
 pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> (Vec<Workload>, Option<Correlation>) {
     let cases = cases(record, trials);
     let mut rows: Vec<Workload> = cases.iter().map(|case| row(record, case)).collect();
@@ -46,7 +46,7 @@ pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> (Vec<Workload>,
     (rows, correlation)
 }
 
-/// The trials that count of one case.
+/// One case with its trials that count.
 struct Case<'a> {
     label: &'a str,
     trials: Vec<&'a ShownTrial>,
@@ -72,7 +72,7 @@ fn cases<'a>(record: &'a RunRecord, trials: &'a [ShownTrial]) -> Vec<Case<'a>> {
     cases
 }
 
-/// A row while its run goes on.
+/// The state of a row while its run continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowNow {
     /// Its label.
@@ -81,7 +81,7 @@ pub struct RowNow {
     pub state: RowState,
 }
 
-/// Every row as it stands after the trials so far: what a run asks after each look.
+/// Returns the state of every row after the trials so far. A run calls this at each interim analysis.
 pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
     let trials = &*ShownTrial::all(trials);
     let precision = match record.plan.repetition {
@@ -99,7 +99,7 @@ pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
     let nothing = RowState { decided: false, half_width: None, enough: false };
     let now = |(case, ranking): (&Case<'_>, &Ranking)| {
         let state = ranking.state(precision, page).unwrap_or(nothing);
-        // What would not be judged is not decided.
+        // A row that would be withheld is not decided.
         let spoilt = withheld::is_spoilt(record, case.label, &case.trials);
         let state = RowState { decided: state.decided && !spoilt, enough: state.enough && !spoilt, ..state };
         RowNow { workload: case.label.to_owned(), state }
@@ -107,7 +107,7 @@ pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
     cases.iter().zip(&rankings).map(now).collect()
 }
 
-/// The metric that a row is compared by, and its cells with their rounds, one a target.
+/// Returns the metric that a row is compared by, and its cells with their rounds, one per target.
 fn cells(record: &RunRecord, case: &Case<'_>) -> (Metric, Vec<(Measured, Vec<RoundLogs>)>) {
     let primary = case.trials.iter().find_map(|trial| trial.primary()).map_or_else(nothing_measured, Metric::from);
     let mut by_target: HashMap<&str, Vec<&ShownTrial>> = HashMap::new();
@@ -150,12 +150,12 @@ fn row(record: &RunRecord, case: &Case<'_>) -> Workload {
     }
 }
 
-/// Stands in where no trial of a row has a value: nothing of it is shown but the absence.
+/// Returns the metric of a row without any value, of which the report shows only the absence.
 fn nothing_measured() -> Metric {
     Metric { name: String::new(), value: 0.0, unit: Unit::Count, better: Better::Higher }
 }
 
-/// The values of each target; none of one that is not judged.
+/// Returns the values of each target. A target that is not judged has none.
 fn samples(record: &RunRecord, cells: &[&Measured]) -> Vec<Vec<BlockValue>> {
     let ranked = record.plan.targets.iter().map(|target| record.unjudged_target(target).is_none());
     cells.iter().zip(ranked).map(|(cell, ranked)| if ranked { cell.values() } else { Vec::new() }).collect()
@@ -163,13 +163,13 @@ fn samples(record: &RunRecord, cells: &[&Measured]) -> Vec<Vec<BlockValue>> {
 
 fn rank(record: &RunRecord, cells: &[Measured], better: Better) -> Ranking {
     let samples = samples(record, &cells.iter().collect::<Vec<_>>());
-    // Cells hold only values that are finite and above zero, so the error cannot occur; if it did, an unranked row
-    // is the honest answer.
+    // Cells hold only values that are finite and above zero, so the error cannot occur. If it does, the row is not
+    // ranked.
     Ranking::of_run(&samples, &record.analyses(), better, record.plan.theta)
         .unwrap_or_else(|_| Ranking::without_pairs(cells.len(), RowOutcome::Nothing))
 }
 
-/// Each target that may win against the reference over all workloads where both have values.
+/// Compares each target that may win with the baseline, over all workloads at which both have values.
 pub(super) fn overall(
     rows: &[Workload],
     targets: &[TargetSummary],
@@ -240,7 +240,7 @@ fn state_of(trials: &[&ShownTrial], lost: &[Lost], target: Option<&TargetRecord>
     if let Some(why) = target.and_then(|target| target.unavailable.as_ref()) {
         return State::Unavailable(why.clone());
     }
-    // The words of the reason without its kind, which the state itself says.
+    // The state names the kind of the reason, so the kind is cut off here.
     let bare = |reason: &str| reason.split_once(": ").map_or(reason, |(_, rest)| rest).to_owned();
     let first = lost.first().map(|lost| bare(&lost.reason));
     match (trials.first().map(|trial| trial.outcome), first) {
@@ -254,7 +254,7 @@ fn state_of(trials: &[&ShownTrial], lost: &[Lost], target: Option<&TargetRecord>
     }
 }
 
-/// Every other metric of the good trials, in the order in which they record them.
+/// Returns every other metric of the good trials, in the order in which they record them.
 fn other_metrics(good: &[&ShownTrial], primary: &Metric) -> Vec<Secondary> {
     let mut names: Vec<&MetricKind> = Vec::new();
     for metric in good.iter().flat_map(|trial| trial.metrics()) {

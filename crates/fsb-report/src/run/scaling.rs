@@ -1,5 +1,5 @@
-//! Rows that differ in the number of threads, of requests under way, or in their rate alone: curves, where they stop to gain,
-//! and the highest rate that is held.
+//! Curves of rows that differ only in the number of threads, in the number of requests under way, or in their rate: the
+//! level beyond which they show no gain, and the highest rate that a target holds.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,10 +12,10 @@ use super::shown::ShownTrial;
 use super::summary::{Measured, Summary, TargetSummary, Workload};
 use crate::show::listed;
 
-/// A curve has so many levels at least.
+/// A curve has at least this number of levels.
 const FEWEST: usize = 3;
 
-/// All curves of a page.
+/// Returns all curves of a page.
 pub(super) fn curves(rows: &[Workload], targets: &[TargetSummary], trials: &[ShownTrial], theta: f64) -> Vec<Scaling> {
     let mut known: HashMap<&str, &Params> = HashMap::new();
     for trial in trials.iter().filter(|trial| trial.counts()) {
@@ -33,7 +33,7 @@ pub(super) fn curves(rows: &[Workload], targets: &[TargetSummary], trials: &[Sho
     curves
 }
 
-/// The curves along one of the parameters.
+/// Returns the curves along one of the parameters.
 fn of(by: By, rows: &[Workload], params: &[Option<&Params>]) -> Vec<Scaling> {
     let mut families: BTreeMap<String, Vec<(u64, usize)>> = BTreeMap::new();
     for (row, params) in params.iter().enumerate() {
@@ -43,7 +43,7 @@ fn of(by: By, rows: &[Workload], params: &[Option<&Params>]) -> Vec<Scaling> {
         families.entry(rest.join(" ")).or_default().push((level, row));
     }
     let mut curves = Vec::new();
-    // A rate that a workload of filebench's is held to is no bound for a latency.
+    // A filebench workload may have a rate too, but it is not compared by latency and forms no such curve.
     let fits = |family: &Vec<(u64, usize)>| by != By::Rate || rows[family[0].1].better == Better::Lower;
     for mut family in families.into_values().filter(|family| family.len() >= FEWEST && fits(family)) {
         family.sort_unstable();
@@ -56,13 +56,13 @@ fn of(by: By, rows: &[Workload], params: &[Option<&Params>]) -> Vec<Scaling> {
     curves
 }
 
-/// The parts, between commas, that two labels share.
+/// Returns the comma-separated parts that two labels share.
 fn common(one: &str, other: &str) -> String {
     let others: Vec<&str> = other.split(", ").collect();
     one.split(", ").filter(|part| others.contains(part)).collect::<Vec<_>>().join(", ")
 }
 
-/// From the blocks in which all levels have a value.
+/// Returns the knee of a target's curve, from the blocks in which all levels have a value.
 fn knee_of(curve: &Scaling, rows: &[Workload], target: usize, theta: f64) -> Option<Knee> {
     if curve.rows.iter().any(|row| rows[*row].better != Better::Higher) {
         return None;
@@ -78,8 +78,8 @@ fn knee_of(curve: &Scaling, rows: &[Workload], target: usize, theta: f64) -> Opt
     knee(&complete, theta).ok().flatten()
 }
 
-/// Of rates: the highest level up to which every trial of this target kept up, and the interval of its 99th percentile is below the
-/// bound, where there is one.
+/// For rates: returns the highest level up to which every trial of this target kept up, and the interval of its 99th
+/// percentile is below the bound if there is one.
 fn held(curve: &Scaling, rows: &[Workload], target: usize) -> Option<usize> {
     let holds = |row: &usize| {
         let cell = &rows[*row].cells[target];
@@ -92,15 +92,16 @@ fn held(curve: &Scaling, rows: &[Workload], target: usize) -> Option<usize> {
     curve.rows.iter().take_while(|row| holds(row)).count().checked_sub(1)
 }
 
-/// A sentence a curve: `create 4K files: ext4 shows no gain beyond 2 threads (95 %: 1 to 2), xfs and btrfs gain to the last, 8
-/// threads.`
+/// Returns one sentence per curve: `create 4K files: ext4 shows no gain beyond 2 threads (95 %: 1 to 2), xfs and btrfs
+/// gain to the last, 8 threads.`
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let of = |curve: &Scaling| if curve.by == By::Rate { rates(summary, curve) } else { line(summary, curve) };
     let is_judged = |curve: &&Scaling| curve.rows.iter().all(|row| summary.rows[*row].withheld.is_none());
     summary.scaling.iter().filter(is_judged).filter_map(of).collect()
 }
 
-/// `random read 4K: p99 below 10.0 ms is shown up to 8.00 kop/s on ext4, not at 1.00 kop/s on xfs.` Too few blocks show neither.
+/// `random read 4K: p99 below 10.0 ms is shown up to 8.00 kop/s on ext4, not at 1.00 kop/s on xfs.` Returns `None` if a
+/// bound needs more blocks.
 fn rates(summary: &Summary, curve: &Scaling) -> Option<String> {
     let mut cells = curve.rows.iter().flat_map(|row| &summary.rows[*row].cells);
     if curve.below.is_some() && !cells.any(|cell| cell.estimate.as_ref().is_some_and(Estimate::is_judged)) {

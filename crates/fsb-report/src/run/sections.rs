@@ -10,8 +10,8 @@ use crate::page::block::{Block, ColumnItem, Opening, Section};
 use crate::show::counted;
 use crate::view::{Row, View};
 
-/// Between the overview and the method: published values, findings, workloads, the environment.
-/// The iterator makes each section when it is asked for it, because sections of workloads hold all trials as text.
+/// Returns the sections between the overview and the method: published values, findings, workloads, the environment.
+/// The iterator makes each section on request, because sections of workloads hold all trials as text.
 pub(crate) fn of<'a>(summary: &'a Summary, view: &'a View<'a>) -> impl Iterator<Item = Section> + 'a {
     let workloads = view.rows.iter().enumerate().filter_map(|(place, row)| workload(summary, view, row, place));
     let tables = summary.environment.iter().map(|table| Block::table("environment", tables::environment(table)));
@@ -20,7 +20,7 @@ pub(crate) fn of<'a>(summary: &'a Summary, view: &'a View<'a>) -> impl Iterator<
     first.chain(workloads).chain([environment])
 }
 
-/// What is compared, as the overview names it.
+/// Returns the targets as the overview names them.
 fn columns(summary: &Summary) -> Block {
     let item = |(place, target): (usize, &TargetSummary)| {
         let what = (target.what != target.name).then(|| target.what.clone());
@@ -36,13 +36,13 @@ fn columns(summary: &Summary) -> Block {
     Block::Columns(summary.targets.iter().enumerate().map(item).collect())
 }
 
-/// How the overview begins.
+/// Returns the opening of the overview.
 pub(crate) fn opening(summary: &Summary) -> Opening {
     let columns = Some(columns(summary));
     Opening { columns, caption: tables::caption(summary), total: tables::total(summary) }
 }
 
-/// The results for each role of a machine.
+/// Returns the section with the results for each role of a machine.
 fn machine_roles(summary: &Summary) -> Option<Section> {
     let items = roles::lines(summary);
     let label = "The results of this run for their work, and a command that measures it in five minutes";
@@ -99,7 +99,8 @@ fn workload(summary: &Summary, view: &View<'_>, row: &Row<'_>, place: usize) -> 
     Some(Section { id: format!("workload-{place}"), title: row.label.clone(), is_row: true, blocks })
 }
 
-/// What the rounds tell of the cells of a workload.
+/// Describes the scatter of a workload's cells between rounds and between blocks, and the cells that are not
+/// stationary.
 fn rounds(summary: &Summary, workload: &Workload) -> Option<String> {
     let reference = summary.reference_name();
     let cells = summary.targets.iter().zip(&workload.cells);
@@ -116,13 +117,13 @@ fn rounds(summary: &Summary, workload: &Workload) -> Option<String> {
     (!said.is_empty()).then(|| said.join(" "))
 }
 
-/// Two digits of a scatter.
+/// Formats a scatter with two digits.
 fn brief(share: f64) -> String {
     let percent = share * 100.0;
     if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
-/// Cells and trials without a value, in words. Where the page holds groups of blocks, trials with the same reason are
+/// Describes cells and trials without a value. If the page holds groups of blocks, trials with the same reason are
 /// counted.
 fn lost(summary: &Summary, workload: &Workload, group_size: u32) -> Vec<String> {
     let mut lines = Vec::new();

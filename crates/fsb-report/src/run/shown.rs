@@ -1,4 +1,5 @@
-//! Trials as far as reports show them: what many of them share is kept once, so that hundreds of thousands fit the memory.
+//! Trials with the fields that reports show. Fields that many trials share are stored once, so that hundreds of
+//! thousands fit in memory.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -12,10 +13,10 @@ use fsb_model::{Better, Interference, Metric, Outcome, Trial, Unit};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-/// A trial without what no report tells. Its fields are those of [`Trial`].
+/// A trial without the fields that no report shows. The others are those of [`Trial`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShownTrial {
-    /// What was done, shared by all trials of which it is true.
+    /// The case, the target and the metrics, shared by all trials that have them in common.
     pub what: Arc<ShownCell>,
     /// Whether it counts.
     pub phase: Phase,
@@ -23,21 +24,21 @@ pub struct ShownTrial {
     pub block: u32,
     /// The place in run order.
     pub order: u32,
-    /// From 1.
+    /// The attempt, from 1.
     pub attempt: u32,
-    /// How it ended.
+    /// The outcome of the trial.
     pub outcome: Outcome,
-    /// It was made again.
+    /// Whether it was retried.
     pub superseded: bool,
-    /// The target had come to rest before it was measured.
+    /// Whether the target was idle before the measurement, as far as the record says.
     pub at_rest: bool,
-    /// The part of the medium that the target had.
+    /// The slice of the medium that the target had.
     pub part: Option<u32>,
-    /// Seconds since 1970; absent where the record has no time.
+    /// Seconds since 1970 at its start. `None` if the record has no time.
     pub started: Option<f64>,
     /// The values, in the order of the metrics of [`ShownTrial::what`].
     values: Box<[f64]>,
-    /// Nanoseconds of each stretch.
+    /// Nanoseconds of each sample.
     pub timed_ns: Times,
     /// `None` if there is nothing but values, which is the rule.
     extras: Option<Box<ShownExtras>>,
@@ -50,9 +51,9 @@ pub struct ShownExtras {
     pub error: Option<Arc<str>>,
     /// The interference that affected it.
     pub interference: Vec<Interference>,
-    /// What happened when, one a repetition.
+    /// The timelines, one per repetition.
     pub timelines: Vec<Timeline>,
-    /// Histograms by operation: its own, or those of all trials of its cell, merged.
+    /// Histograms by operation: its own, or the merged ones of all trials of its cell.
     pub latency: BTreeMap<String, String>,
 }
 
@@ -69,15 +70,15 @@ pub struct ShownCell {
     pub kernel: String,
     /// The label of the cell.
     pub workload: String,
-    /// What is done to a file.
+    /// The operation on a file.
     pub operation: String,
     /// The member of the registry, and all its parameters.
     pub params: Params,
-    /// The metrics that its trials have values of, in order. Targets are compared by the first one.
+    /// The metrics of its trials' values, in order. Targets are compared by the first one.
     pub metrics: Box<[MetricKind]>,
 }
 
-/// Whether an operation with these parameters writes, or makes data durable.
+/// Returns whether an operation with these parameters writes, or makes data durable.
 pub fn writes(operation: &str, params: &Params) -> bool {
     let reads = |name: &str| name.ends_with("read") || name.ends_with("readv");
     let only_reads = reads(operation) || ["stat", "scan", "readdir"].contains(&operation);
@@ -90,12 +91,12 @@ pub(super) fn is_durable(params: &Params) -> bool {
 }
 
 impl ShownCell {
-    /// Whether it writes, or makes data durable.
+    /// Returns whether it writes, or makes data durable.
     pub fn writes(&self) -> bool {
         writes(&self.operation, &self.params)
     }
 
-    /// Whether its data must be on the device when the clock stops.
+    /// Returns whether its data must be on the device when the clock stops.
     pub fn is_durable(&self) -> bool {
         is_durable(&self.params)
     }
@@ -104,13 +105,13 @@ impl ShownCell {
 /// A value with its metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ShownMetric<'a> {
-    /// What is measured.
+    /// The metric.
     pub kind: &'a MetricKind,
-    /// In the metric's unit.
+    /// The value in the metric's unit.
     pub value: f64,
 }
 
-/// Nanoseconds: in half the memory where none is longer than four seconds, as stretches are.
+/// Durations in nanoseconds. They take half the memory if none is longer than four seconds, which is usual for samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Times {
     /// Each below 2³².
@@ -125,7 +126,7 @@ impl Times {
         short.map_or_else(|_| Times::Long(times.into()), Times::Short)
     }
 
-    /// In their order.
+    /// Returns the durations in their order.
     pub fn to_vec(&self) -> Vec<u64> {
         match self {
             Times::Short(times) => times.iter().map(|time| u64::from(*time)).collect(),
@@ -141,7 +142,7 @@ pub struct MetricKind {
     pub name: String,
     /// Its unit.
     pub unit: Unit,
-    /// Which way is good.
+    /// The direction that is good.
     pub better: Better,
 }
 
@@ -198,7 +199,7 @@ pub struct TrialFields<'a> {
     pub observed: IdleField,
 }
 
-/// Of the observations, whether the target was idle each time the clock started.
+/// The part of the observations that says whether the target was idle each time the clock started.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 pub struct IdleField {
     #[serde(default, alias = "settled")]
@@ -215,7 +216,7 @@ pub struct MetricFields<'a> {
     pub better: Better,
 }
 
-/// Of the stretches, how long each one took.
+/// The part of the samples that says how long each one took.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct StretchFields<'a> {
@@ -227,7 +228,7 @@ pub struct StretchFields<'a> {
 pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
 impl TrialFields<'_> {
-    /// Whether analysis may use its values.
+    /// Returns whether the analysis may use its values.
     pub fn has_values(&self) -> bool {
         self.phase == Phase::Measured && !self.superseded && self.outcome == Outcome::Ok
     }
@@ -266,7 +267,7 @@ impl<'a> From<&'a Trial> for TrialFields<'a> {
     }
 }
 
-/// Takes trials in, one by one.
+/// Collects trials one by one.
 #[derive(Debug, Default)]
 pub struct ShownTrials {
     list: Vec<ShownTrial>,
@@ -306,7 +307,7 @@ impl ShownTrials {
         self.list.len()
     }
 
-    /// The trials in the order in which they came.
+    /// Returns the trials in the order in which they were added.
     pub fn finish(mut self) -> Vec<ShownTrial> {
         self.list.shrink_to_fit();
         self.list
@@ -345,13 +346,13 @@ impl ShownTrials {
     }
 }
 
-/// Seconds since 1970 of a time as records have it.
+/// Parses a time of a record into seconds since 1970. Returns `None` if it is not a time.
 pub(super) fn seconds(text: &str) -> Option<f64> {
     text.parse::<Timestamp>().ok().map(|stamp| stamp.as_nanosecond() as f64 * 1e-9)
 }
 
 impl ShownTrial {
-    /// Trials that are held anyway.
+    /// Converts trials that are in memory already.
     pub fn all(trials: &[Trial]) -> Vec<ShownTrial> {
         let mut shown = ShownTrials::default();
         trials.iter().for_each(|trial| shown.push(trial.into()));
@@ -402,7 +403,7 @@ impl From<ShownMetric<'_>> for Metric {
     }
 }
 
-/// In run order, one trial a block: where a trial was made again, the last attempt.
+/// Returns one trial per block in run order: the last attempt if a trial was retried.
 pub(super) fn last_attempts<'a>(trials: &[&'a ShownTrial]) -> Vec<&'a ShownTrial> {
     let mut by_block: BTreeMap<u32, &ShownTrial> = BTreeMap::new();
     for trial in trials {
@@ -416,7 +417,7 @@ pub(super) fn last_attempts<'a>(trials: &[&'a ShownTrial]) -> Vec<&'a ShownTrial
     trials
 }
 
-/// The value of a trial, or the reason why it has none.
+/// Returns the value of a trial, or as an error the reason why it has none.
 pub(super) fn value(trial: &ShownTrial, primary: &Metric) -> Result<f64, String> {
     if trial.outcome != Outcome::Ok {
         return Err(trial.reason());

@@ -1,4 +1,4 @@
-//! What the stretches of a cell's trials tell: where scatter comes from, and whether all are of one kind.
+//! Analysis of the samples of a cell's trials: the sources of scatter, and whether all samples are of one kind.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use super::shown::ShownTrial;
 use super::summary::{Measured, Summary, Workload};
 use crate::show::{Change, listed, percent, some_of, some_rows, told_of_rows};
 
-/// The logarithms of the rates of all rounds, by block, on the scale of the trials' own values: a stretch is the same work
-/// every time, so that its time is all it takes.
+/// Returns the logarithms of the rates of all rounds, by block, on the scale of the trials' own values. Every sample
+/// does the same work, so its time determines its rate.
 pub(super) fn rounds(trials: &[&ShownTrial], primary: &Metric) -> Vec<RoundLogs> {
     shown::last_attempts(trials).into_iter().filter_map(|trial| of_trial(trial, primary)).collect()
 }
@@ -30,13 +30,13 @@ fn of_trial(trial: &ShownTrial, primary: &Metric) -> Option<RoundLogs> {
     Some(RoundLogs { block: trial.block, logs })
 }
 
-/// Whether the stretches trend or come in two kinds.
+/// Tests whether the samples have a trend or come in two kinds. Returns `None` if they are stationary.
 pub(super) fn judged(rounds: &[RoundLogs], theta: f64) -> Option<NotStationary> {
     let rates: Vec<Vec<f64>> = rounds.iter().map(|block| block.logs.iter().map(|log| log.exp()).collect()).collect();
     stationarity(&rates, theta).ok().flatten()
 }
 
-/// `rates fall by 12 % over the rounds`; `two kinds: 62 % at 17.7 kop/s, the rest at 6.50 kop/s`.
+/// Describes the result: `rates fall by 12 % over the rounds`; `two kinds: 62 % at 17.7 kop/s, the rest at 6.50 kop/s`.
 pub(super) fn words(found: &NotStationary, unit: Unit, better: Better) -> String {
     match *found {
         NotStationary::Trend { change, .. } => {
@@ -58,7 +58,8 @@ pub(super) fn words(found: &NotStationary, unit: Unit, better: Better) -> String
     }
 }
 
-/// `By total time: xfs +38 % instead of +42 % at write 1M, durable.`: a geometric mean of samples hides few that take very long.
+/// `By total time: xfs +38 % instead of +42 % at write 1M, durable.`: a geometric mean of samples hides a few that take
+/// very long.
 pub(super) fn total_time_line(summary: &Summary) -> Option<String> {
     let of_row = |row: &Workload| {
         let cells = summary.targets.iter().zip(&row.cells).skip(1);
@@ -74,8 +75,8 @@ pub(super) fn total_time_line(summary: &Summary) -> Option<String> {
     (!rows.is_empty()).then(|| format!("By total time: {}.", told_of_rows(&rows)))
 }
 
-/// The ratio of speeds by the total time of all samples in common blocks, and the ratio of geometric means, where the two differ by more
-/// than half of what matters. All samples of a cell do the same work.
+/// Returns the ratio of speeds by the total time of all samples in common blocks, and the ratio of geometric means.
+/// Returns `None` unless the two differ by more than half of what matters. All samples of a cell do the same work.
 fn total_time_ratio(row: &Workload, cell: &Measured, theta: f64) -> Option<(f64, f64)> {
     let against = cell.against.as_ref().filter(|against| against.verdict != Verdict::NotJudged)?;
     let reference: HashMap<u32, u64> = row.cells[0].trials.iter().map(|point| (point.block, point.timed_ns)).collect();
@@ -89,12 +90,12 @@ fn total_time_ratio(row: &Workload, cell: &Measured, theta: f64) -> Option<(f64,
     ((ratio / against.ratio).ln().abs() > theta.ln_1p() / 2.0).then_some((ratio, against.ratio))
 }
 
-/// Some lines below the table, where there is something to tell.
+/// Returns the lines on sustained workloads below the table.
 pub(super) fn sustained_lines(summary: &Summary) -> Vec<String> {
     slower_than_before(summary).into_iter().chain(unwritten(summary)).collect()
 }
 
-/// `Before the steady state: ext4 +38 % at make and delete 4K files, sustained.`
+/// `Rates before the steady state differed: ext4 +38 % at make and delete 4K files, sustained.`
 fn slower_than_before(summary: &Summary) -> Option<String> {
     let told = |cell: &Measured| {
         let change = cell.beside(BEFORE_STEADY.name)?.description.mean - 1.0;
@@ -104,7 +105,7 @@ fn slower_than_before(summary: &Summary) -> Option<String> {
     (!rows.is_empty()).then(|| format!("Rates before the steady state differed: {}.", some_rows(&rows)))
 }
 
-/// `Journals that were not written once while work was held: ext4 0.2 times at rename 4K files, sustained.`
+/// `The journal was written less than once during the work: ext4 0.2 times at rename 4K files, sustained.`
 fn unwritten(summary: &Summary) -> Option<String> {
     let told = |cell: &Measured| {
         let turns = cell.beside(JOURNAL_TURNS.name)?.description.mean;
@@ -114,9 +115,9 @@ fn unwritten(summary: &Summary) -> Option<String> {
     (!rows.is_empty()).then(|| format!("The journal was written less than once during the work: {}.", some_rows(&rows)))
 }
 
-/// Cells whose rate went on changing.
+/// Returns the warning of cells whose rate still changed.
 pub(super) fn unsteady_warning(summary: &Summary) -> Option<String> {
-    /// The difference that is allowed between the halves of a steady part.
+    /// The largest difference between the halves of a steady part.
     const STEADY: f64 = 0.1;
     let told = |cell: &Measured| {
         let change = cell.beside(STEADY_DRIFT.name)?.description.mean - 1.0;
@@ -131,7 +132,7 @@ pub(super) fn unsteady_warning(summary: &Summary) -> Option<String> {
     })
 }
 
-/// The texts on cells, row by row.
+/// Returns the texts on cells, row by row.
 fn sustained_rows(summary: &Summary, told: &dyn Fn(&Measured) -> Option<String>) -> Vec<String> {
     let of_row = |row: &Workload| {
         let cells = summary.targets.iter().zip(&row.cells);

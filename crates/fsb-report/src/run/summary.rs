@@ -1,4 +1,4 @@
-//! What a run found: the contract `fsbench/report/1`, and all that a report of a run says.
+//! The results of a run: the contract `fsbench/report/1`, with everything that a report of a run shows.
 
 use std::fmt;
 
@@ -34,92 +34,93 @@ pub struct Summary {
     /// The headline without the part about all workloads together.
     #[serde(skip)]
     pub answer: String,
-    /// That part.
+    /// The part of the headline about all workloads together.
     #[serde(skip)]
     pub overall_answer: Option<String>,
-    /// Why there are numbers but no ranks, verdicts or findings; absent where there are: `emulated: a functional run`.
+    /// The reason why there are numbers but no ranks, verdicts or findings (`emulated: a functional run`); absent if
+    /// results are judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unjudged: Option<String>,
-    /// Processors were emulated.
+    /// Whether processors were emulated.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub emulated: bool,
     /// The smallest ratio that matters, 0.03 for 3 %.
     pub theta: f64,
-    /// The target that the others are compared with, a place in `targets`.
+    /// The baseline: the target that the others are compared with, a place in `targets`.
     pub reference: usize,
-    /// What was compared.
+    /// The targets that were compared.
     pub targets: Vec<TargetSummary>,
-    /// One row a workload, in the plan's order.
+    /// One row per workload, in the plan's order.
     pub rows: Vec<Workload>,
     /// Labels of the workloads that the budget left out: they have no row.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// All workloads together, by target; absent for the reference and where nothing can be said.
+    /// All workloads together, by target; absent for the baseline and for targets without a comparison.
     pub overall: Vec<Option<Overall>>,
-    /// The correlation of neighbouring blocks, pooled over all workloads; absent where no blocks tell it.
+    /// The correlation of neighbouring blocks, pooled over all workloads; absent if the blocks do not show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation: Option<Correlation>,
     /// Measured blocks that have trials.
     pub blocks: u32,
-    /// What would settle the undecided rows.
+    /// Advice on deciding the undecided rows.
     pub advice: Option<String>,
     /// The run in a line, part by part: medium, kernel, blocks, seed, time.
     pub facts: Vec<String>,
-    /// How many blocks were made and why no more, where a budget or a precision decided it.
+    /// The reason why the run ended, if a budget or a precision determined the number of blocks.
     pub stopped: Option<String>,
     /// Whether `stopped` is one of the warnings.
     #[serde(skip)]
     pub ended_early: bool,
-    /// The difference to the last run of the same plan on this machine; absent where none was found.
+    /// The difference to the last run of the same plan on this machine; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<EarlierRun>,
-    /// How far the numbers can be trusted; absent where there are none.
+    /// The trust in the numbers; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<Trust>,
-    /// What the reader must know: first what somebody must act on, then what `trust` sums up.
+    /// The warnings: first those that a reader must act on, then those that `trust` sums up.
     pub warnings: Vec<String>,
-    /// So many of the warnings are not summed up by `trust`.
+    /// The number of warnings, from the first, that `trust` does not sum up.
     #[serde(skip)]
     pub urgent: usize,
     /// Trials, cells and targets without a value, with their reasons.
     pub problems: Vec<String>,
     /// The machine, the targets and the controls, requested beside observed.
     pub environment: Vec<EnvironmentTable>,
-    /// How the numbers were made.
+    /// The methods behind the numbers.
     pub method: Vec<Paragraph>,
     /// Published values beside ours.
     pub published: Option<Published>,
-    /// Rows that are curves over threads or requests under way.
+    /// Rows that are curves over threads, requests under way or rates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<Scaling>,
-    /// What a matrix of sizes shows of any two targets; absent where there is none, or nothing was judged.
+    /// The findings in a matrix of sizes, for any two targets; absent without a matrix, or if nothing was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<Finding>>,
 }
 
-/// How far the numbers of a run can be trusted.
+/// The trust in the numbers of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trust {
-    /// How far.
+    /// The level of trust.
     pub level: TrustLevel,
-    /// Why, the strongest reasons first.
+    /// The reasons, the strongest first.
     pub because: Vec<String>,
     /// The command or action that raises it. `None` at the highest level and if none is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
-/// How far numbers can be trusted.
+/// The level of trust in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {
-    /// Something else was measured along with the targets, or there is too little of everything: no case is judged.
+    /// Something else was measured along with the targets, or the data are too few: no case is judged.
     Low,
     /// Interference affected some trials, values vary or drift, or some cases are not judged.
     Fair,
-    /// Nothing was met that matters.
+    /// Nothing relevant was found.
     High,
 }
 
@@ -140,7 +141,7 @@ impl Trust {
     }
 }
 
-/// What one column is measured on.
+/// The target of one column.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TargetSummary {
@@ -148,14 +149,14 @@ pub struct TargetSummary {
     pub name: String,
     /// The file system, or the directory.
     pub what: String,
-    /// The name of its file system, where it has one.
+    /// The name of its file system, if it has one.
     pub file_system: Option<String>,
-    /// Why nothing could be measured on it.
+    /// The reason why nothing could be measured on it.
     pub failed: Option<String>,
-    /// Why it has numbers but is not ranked beside others.
+    /// The reason why it has numbers but is not ranked beside others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unjudged: Option<String>,
-    /// Why this machine cannot make it, where the plan said that some cannot.
+    /// The reason why this machine cannot make it, if the plan says that some machines cannot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
     /// The reasons why it is unsafe: data that it reports as synced may be lost. Empty for a safe target.
@@ -178,7 +179,7 @@ impl TargetSummary {
 pub struct Workload {
     /// Its label.
     pub workload: String,
-    /// What it does to a file.
+    /// The operation on a file.
     pub operation: String,
     /// Whether its data must be on the device when the clock stops.
     pub durable: bool,
@@ -189,19 +190,19 @@ pub struct Workload {
     pub metric: String,
     /// Its unit.
     pub unit: Unit,
-    /// Which way is good.
+    /// The direction that is good.
     pub better: Better,
-    /// One cell a target, in their order.
+    /// One cell per target, in their order.
     pub cells: Vec<Measured>,
     /// Every pair, letters and the outcome.
     pub ranking: Ranking,
-    /// Where nobody wins: how large a difference could still be.
+    /// The size of the difference that remains possible; absent if a target wins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<Resolution>,
-    /// The reason why nothing is judged although there are values enough.
+    /// The reason why nothing is judged although there are enough values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withheld: Option<Withheld>,
-    /// What the data support, in a sentence.
+    /// The conclusion that the data support, in a sentence.
     pub finding: String,
 }
 
@@ -211,17 +212,17 @@ pub struct Workload {
 pub struct Measured {
     /// Whether it has values, and why not.
     pub state: State,
-    /// The estimate, where there are values.
+    /// The estimate, if there are values.
     pub estimate: Option<Estimate>,
-    /// Compared with the reference; absent for the reference itself.
+    /// The comparison with the baseline; absent for the baseline itself.
     pub against: Option<Comparison>,
-    /// Letters of the ranking; behind them `†` where the difference from the reference is not confirmed, or else `?` where the row has
-    /// no winner and this target may be the fastest.
+    /// Letters of the ranking, then `†` if the difference from the baseline is not confirmed, or else `?` if the row
+    /// has no winner and this target may be the fastest.
     pub mark: String,
-    /// Where the scatter of the ratio to the reference comes from; absent where there were no rounds.
+    /// The sources of the scatter of the ratio to the baseline; absent if there were no rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scatter: Option<Scatter>,
-    /// How its stretches differ from each other; absent where they are all of one kind.
+    /// The differences between its samples; absent if they are all of one kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_stationary: Option<NotStationary>,
     /// Trials with a value, in run order.
@@ -232,7 +233,7 @@ pub struct Measured {
     pub secondary: Vec<Secondary>,
     /// Latencies by operation, of all trials together.
     pub latency: Vec<Latency>,
-    /// One trial over time; absent where none lasted. It stands in full in the record.
+    /// The timeline of one trial; absent if none lasted. The record contains it in full.
     #[serde(skip)]
     pub course: Option<Course>,
 }
@@ -242,17 +243,17 @@ pub struct Measured {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "state", content = "reason", rename_all = "snake_case")]
 pub enum State {
-    /// It has.
+    /// It has values.
     Measured,
-    /// It makes no sense on this target.
+    /// The workload does not apply to this target.
     NotApplicable(String),
-    /// This machine cannot make the target, and the plan said that some cannot.
+    /// This machine cannot make the target, and the plan says that some machines cannot.
     Unavailable(String),
     /// Every trial failed.
     Failed(String),
-    /// Every trial failed a proof.
+    /// Every trial failed a validity check.
     Invalid(String),
-    /// No trial was made.
+    /// No trial exists.
     Missing(String),
 }
 
@@ -268,13 +269,13 @@ pub struct TrialPoint {
     pub value: f64,
     /// Beyond Tukey's fences.
     pub outlier: bool,
-    /// The part of the medium, where targets exchange parts; counted on over the segments of a resumed run.
+    /// The slice of the medium, if targets exchange slices. Numbers continue over the segments of a resumed run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<u32>,
     /// As in [`BlockValue::within`].
     #[serde(skip)]
     pub within: Option<f64>,
-    /// Nanoseconds of all its samples; 0 where it has none.
+    /// Nanoseconds of all its samples; 0 if it has none.
     #[serde(skip)]
     pub timed_ns: u64,
 }
@@ -287,7 +288,7 @@ pub struct Lost {
     pub block: u32,
     /// The place in run order.
     pub order: u32,
-    /// Why: `failed: No space left on device`.
+    /// The reason: `failed: No space left on device`.
     pub reason: String,
 }
 
@@ -299,14 +300,14 @@ pub struct Secondary {
     pub metric: String,
     /// Its unit.
     pub unit: Unit,
-    /// Which way is good.
+    /// The direction that is good.
     pub better: Better,
     /// Its values over the trials, on the plain scale (costs may be zero).
     pub description: Description,
     /// 95 % t-interval of the mean; absent where not judged.
     pub interval: Option<Interval>,
-    /// Costs that the first screen compares: against the reference's; of a rate with deferred work, against the rate
-    /// without. Corrected for all such comparisons of the page. Absent for other metrics and where not compared.
+    /// The comparison of a cost with that of the baseline, or of a rate with deferred work with the rate without it.
+    /// Corrected for all such comparisons of the page. Absent for other metrics and if not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<Comparison>,
     /// The values that a comparison rests on. Empty if the metric is not compared.
@@ -320,44 +321,44 @@ pub struct Secondary {
 pub struct Overall {
     /// The geometric mean of speed ratios, equal weights; more than 1 is faster.
     pub comparison: Comparison,
-    /// Over how many workloads: those where both targets have values.
+    /// The number of workloads: those at which both targets have values.
     pub workloads: usize,
 }
 
 impl Summary {
-    /// The label of the target that the others are compared with.
+    /// Returns the label of the baseline.
     pub fn reference_name(&self) -> String {
         self.targets.get(self.reference).map_or_else(String::new, TargetSummary::label)
     }
 
-    /// Whether any row is ranked.
+    /// Returns whether any row is ranked.
     pub fn is_judged(&self) -> bool {
         self.rows.iter().any(|row| row.ranking.letters.iter().any(Option::is_some))
     }
 
-    /// Whether any cell has a value.
+    /// Returns whether any cell has a value.
     pub(crate) fn has_values(&self) -> bool {
         self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.estimate.is_some())
     }
 
-    /// Whether there are several targets.
+    /// Returns whether there are several targets.
     pub fn is_comparison(&self) -> bool {
         self.targets.len() > 1
     }
 
-    /// Whether targets are set against each other at all.
+    /// Returns whether targets are compared with each other at all.
     pub fn compares(&self) -> bool {
         self.is_comparison() && self.unjudged.is_none()
     }
 }
 
 impl Workload {
-    /// Whether any target has a value.
+    /// Returns whether any target has a value.
     pub(crate) fn has_values(&self) -> bool {
         self.cells.iter().any(|cell| cell.estimate.is_some())
     }
 
-    /// The operations whose latencies are known, in the order in which targets record them.
+    /// Returns the operations whose latencies are known, in the order in which targets record them.
     pub(crate) fn timed_operations(&self) -> Vec<&str> {
         let mut operations: Vec<&str> = Vec::new();
         for latency in self.cells.iter().flat_map(|cell| &cell.latency) {
@@ -370,19 +371,19 @@ impl Workload {
 }
 
 impl Measured {
-    /// The values of its trials, as comparisons take them.
+    /// Returns the values of its trials, as comparisons take them.
     pub(crate) fn values(&self) -> Vec<BlockValue> {
         let value =
             |&TrialPoint { block, value, part, within, .. }: &TrialPoint| BlockValue { block, value, part, within };
         self.trials.iter().map(value).collect()
     }
 
-    /// A metric beside the one that targets are compared by.
+    /// Returns a metric beside the one that targets are compared by.
     pub(crate) fn beside(&self, metric: &str) -> Option<&Secondary> {
         self.secondary.iter().find(|secondary| secondary.metric == metric)
     }
 
-    /// Why there is no value, as a short word for a table: `not applicable`, `failed`.
+    /// Returns the reason for a missing value as a short word for a table: `not applicable`, `failed`.
     pub fn absence(&self) -> Option<&'static str> {
         match self.state {
             State::Measured => None,
@@ -394,7 +395,7 @@ impl Measured {
         }
     }
 
-    /// Why there is no value, in full.
+    /// Returns the reason for a missing value, in full.
     pub fn reason(&self) -> Option<&str> {
         match &self.state {
             State::Measured => None,

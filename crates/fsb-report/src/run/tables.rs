@@ -16,7 +16,7 @@ use crate::page::table::{Table, TableCell, TableRow};
 use crate::show::{counted, grouped, percent};
 use crate::view::{CellView, Row};
 
-/// What the answer's table says of itself.
+/// Returns the caption of the answer's table.
 pub(super) fn caption(summary: &Summary) -> String {
     let reference = summary.reference_name();
     match (summary.is_comparison(), summary.is_judged()) {
@@ -27,7 +27,7 @@ pub(super) fn caption(summary: &Summary) -> String {
     }
 }
 
-/// All workloads together, below the answer.
+/// Returns the line of all workloads together, below the answer.
 pub(super) fn total(summary: &Summary) -> Option<TableRow> {
     if summary.overall.iter().all(Option::is_none) {
         return None;
@@ -52,7 +52,7 @@ fn names(summary: &Summary) -> Vec<String> {
     summary.targets.iter().map(TargetSummary::label).collect()
 }
 
-/// Every statistic of one workload, targets down.
+/// Returns the table of every statistic of one workload, with one row per target.
 pub(super) fn numbers(summary: &Summary, workload: &Workload, row: &Row<'_>) -> Table {
     let mut head = vec!["Target".to_owned(), "Estimate".to_owned()];
     if summary.compares() {
@@ -107,7 +107,7 @@ fn against(comparison: &Comparison) -> TableCell {
     TableCell::change(&Judged::of_target(comparison), "")
 }
 
-/// What the table of numbers says of itself: where several comparisons hold together, how sure each is for that.
+/// Returns the caption of the table of numbers. If several comparisons hold together, it states the level of each one.
 fn caption_of_numbers(summary: &Summary, workload: &Workload) -> String {
     let caption = "Estimates with 95 % intervals, and the trials that they rest on";
     let compared = workload.cells.iter().filter_map(|cell| cell.against.as_ref());
@@ -127,7 +127,7 @@ fn p_value(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_owned() } else { format!("= {p:.3}") }
 }
 
-/// Quantiles of one operation, targets down.
+/// Returns the table of the latency quantiles of one operation, with one row per target.
 pub(super) fn latency(summary: &Summary, workload: &Workload, operation: &str) -> Option<Table> {
     let show = fsb_model::units::show_seconds;
     let quantiles = columns();
@@ -146,7 +146,7 @@ pub(super) fn latency(summary: &Summary, workload: &Workload, operation: &str) -
     (!rows.is_empty()).then(|| Table::new(caption, head, rows))
 }
 
-/// What it cost beside time: metrics down, targets across.
+/// Returns the table of costs besides time, with one row per metric and one column per target.
 pub(super) fn costs(summary: &Summary, workload: &Workload) -> Option<Table> {
     let mut metrics: Vec<&str> = Vec::new();
     for secondary in workload.cells.iter().flat_map(|cell| &cell.secondary) {
@@ -154,7 +154,7 @@ pub(super) fn costs(summary: &Summary, workload: &Workload) -> Option<Table> {
             metrics.push(&secondary.metric);
         }
     }
-    // Costs before latencies: the latter stand in full in their own tables.
+    // Costs come before latencies, which have tables of their own.
     let is_cost = |name: &str| metric::find(name).is_some_and(|kind| kind.role == metric::Role::Cost);
     metrics.sort_by_key(|name| !is_cost(name));
     let row = |name: &&str| TableRow::new(spoken(name), workload.cells.iter().map(|cell| cost(cell, name)).collect());
@@ -172,7 +172,7 @@ fn cost(cell: &Measured, name: &str) -> TableCell {
     TableCell { small: small.unwrap_or_default(), ..TableCell::of(show(found.description.mean)) }
 }
 
-/// `cpu_per_operation` as people say it.
+/// Returns the readable name of a metric, such as `cpu_per_operation`.
 fn spoken(name: &str) -> String {
     match name {
         "cpu_per_operation" => "CPU time an operation".to_owned(),
@@ -197,7 +197,7 @@ fn spoken(name: &str) -> String {
     }
 }
 
-/// Every trial, blocks down, targets across.
+/// Returns the table of every trial, with one row per block and one column per target.
 pub(super) fn trials(summary: &Summary, workload: &Workload) -> Table {
     let mut rows: BTreeMap<u32, Vec<TableCell>> = BTreeMap::new();
     let columns = workload.cells.len();
@@ -220,7 +220,7 @@ pub(super) fn trials(summary: &Summary, workload: &Workload) -> Table {
     Table::of_columns("Every trial, by block", "Block", &names(summary), rows)
 }
 
-/// Medians of groups of blocks, for a run that is too long for [`trials`].
+/// Returns the table of medians of groups of blocks, for a run that is too long for [`trials`].
 pub(super) fn block_groups(summary: &Summary, workload: &Workload, size: u32) -> Table {
     let cells: Vec<BTreeMap<u32, BlockGroup>> =
         workload.cells.iter().map(|cell| groups::of(&cell.trials, size)).collect();
@@ -241,7 +241,7 @@ pub(super) fn block_groups(summary: &Summary, workload: &Workload, size: u32) ->
     Table::of_columns(caption, "Blocks", &names(summary), rows)
 }
 
-/// Requested beside observed.
+/// Returns the table of requested and observed facts.
 pub(super) fn environment(table: &EnvironmentTable) -> Table {
     let asked = table.rows.iter().any(|row| row.requested.is_some());
     let cell = |text: &Option<String>| match text {
@@ -256,7 +256,7 @@ pub(super) fn environment(table: &EnvironmentTable) -> Table {
     Table::new(&table.title, head.iter().map(|text| (*text).to_owned()).collect(), rows.collect())
 }
 
-/// Ours beside the published values.
+/// Returns the table of measured and published values.
 pub(super) fn published(summary: &Summary, published: &Published) -> Table {
     if published.layout == PublishedLayout::Configurations {
         return configurations(summary, published);
@@ -279,7 +279,7 @@ pub(super) fn published(summary: &Summary, published: &Published) -> Table {
     Table::new(caption, head, rows.collect())
 }
 
-/// The same where rows are file systems.
+/// Returns the table of measured and published values with one row per file system.
 fn configurations(summary: &Summary, published: &Published) -> Table {
     let targets = names(summary);
     let targets: Vec<&str> = targets.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! How far the numbers of a run can be trusted, in one line, and why.
+//! The trust in the numbers of a run, in one line, with the reasons.
 
 use fsb_model::{Outcome, Phase, RunRecord, Warning};
 use fsb_stats::{FEWEST_JUDGED, Noise};
@@ -10,7 +10,7 @@ use super::{device, interference};
 use crate::show::counted;
 use crate::warning::{unbacked_memory_help, unbacked_memory_text};
 
-/// Of a run that measured something.
+/// Returns the trust in the numbers. Returns `None` if the run measured nothing.
 pub(super) fn of(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Option<Trust> {
     if summary.blocks == 0 || !summary.has_values() {
         return None;
@@ -24,13 +24,13 @@ pub(super) fn of(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -
     Some(Trust { level, because: found.into_iter().map(|reason| reason.text).collect(), help })
 }
 
-/// A reason for a level, with what would remove it.
+/// A reason for a level, with its remedy.
 struct Reason {
     text: String,
     help: Option<&'static str>,
 }
 
-/// Reasons that share a remedy.
+/// Returns reasons that share a remedy.
 fn reasons(texts: impl IntoIterator<Item = String>, help: Option<&'static str>) -> impl Iterator<Item = Reason> {
     texts.into_iter().map(move |text| Reason { text, help })
 }
@@ -39,19 +39,19 @@ fn reasons(texts: impl IntoIterator<Item = String>, help: Option<&'static str>) 
 const DOCTOR: Option<&str> = Some("fsb doctor shows what else is running");
 /// The remedy for trials without a value.
 const NOTES: Option<&str> = Some("fsb report --notes shows why");
-/// The cause of memory that the hypervisor does not back, after `before`, and its remedy.
+/// Returns the cause of memory that the hypervisor does not back, after `before`, and its remedy.
 fn unbacked(record: &RunRecord, before: &str) -> impl Iterator<Item = Reason> {
     let reason =
         |cause| Reason { text: format!("{before}{}", unbacked_memory_text(cause)), help: unbacked_memory_help(cause) };
     withheld::unbacked_memory(record).map(reason).into_iter()
 }
 
-/// Whether the line of trust reports the condition, so that its warning need not be printed first.
+/// Returns whether the line of trust reports the condition, so that its warning need not be printed first.
 pub(super) fn reports(warning: &Warning) -> bool {
     matches!(warning, Warning::Concurrent { .. } | Warning::UnbackedMemory { .. } | Warning::DifferentMedia)
 }
 
-/// Reasons why no case is judged, or why the numbers of a target alone are not reliable.
+/// Returns the reasons why no case is judged, or why the numbers of a target alone are not reliable.
 fn low(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<Reason> {
     let mut found: Vec<Reason> = reasons(summary.unjudged.clone(), None).collect();
     found.extend(withheld::of_run(record, trials).map(|why| Reason { text: why.to_text(), help: why.help() }));
@@ -70,7 +70,7 @@ fn low(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<Reas
     found
 }
 
-/// Whether all cases are withheld, or there is one target alone.
+/// Returns whether all cases are withheld, or there is one target alone.
 fn judges_nothing(summary: &Summary) -> bool {
     !summary.is_comparison() || summary.rows.iter().all(|row| row.withheld.is_some() || !row.has_values())
 }
@@ -111,7 +111,7 @@ fn fair(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<Rea
     found
 }
 
-/// Trials without a value, of all that were to have one.
+/// Returns the number of trials without a value, and of all that should have one. Empty if none lacks a value.
 fn lost(trials: &[ShownTrial]) -> impl Iterator<Item = (usize, usize)> {
     let counted = || trials.iter().filter(|trial| trial.counts() && trial.outcome != Outcome::NotApplicable);
     let lost = counted().filter(|trial| matches!(trial.outcome, Outcome::Failed | Outcome::Invalid)).count();
@@ -123,7 +123,7 @@ fn words_of_lost((lost, all): (usize, usize)) -> String {
     format!("{lost} of {} {have} no value", counted(all, "trial"))
 }
 
-/// What stands where nothing was met.
+/// Returns the reason for high trust.
 fn quiet(trials: &[ShownTrial]) -> String {
     let measured = trials.iter().filter(|trial| trial.phase == Phase::Measured && trial.counts()).count();
     let affected = interference::share(trials).next().map_or(0, |share| share.disturbed);

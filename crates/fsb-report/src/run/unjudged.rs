@@ -6,7 +6,7 @@ use super::summary::{Summary, TargetSummary};
 use crate::show::Paragraph;
 use crate::show::{capital, counted, listed_or_counted};
 
-/// Takes away what compares targets: ranks, letters, ratios, findings. What was measured stays.
+/// Removes the comparisons of targets: ranks, letters, ratios, overall results. Measured values remain.
 pub(super) fn strip(summary: &mut Summary) {
     for row in &mut summary.rows {
         let outcome = match row.ranking.outcome {
@@ -24,7 +24,7 @@ pub(super) fn strip(summary: &mut Summary) {
     summary.overall.fill(None);
 }
 
-/// The headline.
+/// Returns the headline.
 pub(super) fn headline(summary: &Summary, why: &str) -> String {
     let names: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
     let (workloads, blocks) = (counted(summary.rows.len(), "workload"), counted(summary.blocks as usize, "block"));
@@ -32,12 +32,12 @@ pub(super) fn headline(summary: &Summary, why: &str) -> String {
     format!("{}. {workloads} in {blocks} on {targets}: numbers, nothing is judged.", capital(why))
 }
 
-/// What stands by the table.
+/// Returns the note beside the table.
 pub(super) fn advice(why: &str) -> String {
     format!("Values, without ranks or verdicts: {why}.")
 }
 
-/// Why, among the methods.
+/// Returns the paragraph on the reason, for the methods.
 pub(super) fn method(summary: &Summary, why: &str) -> Paragraph {
     let more = if summary.emulated {
         " Emulated processors multiply the time that code takes, but not that of the device, so the order of targets \

@@ -1,4 +1,4 @@
-//! What is shown of a run.
+//! The view of a run.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::view::{CellView, Row, RowData, TrustView, View, Words, brief_legend, 
 
 const WORDS: Words = Words { column: "target", row: "workload", told: 7, elsewhere: "the report" };
 
-/// Of a summary.
+/// Returns the view of a summary.
 pub(crate) fn of(summary: &Summary) -> View<'_> {
     let rows: Vec<Row<'_>> = summary.rows.iter().map(|workload| row(summary, workload)).collect();
     View {
@@ -85,7 +85,7 @@ fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView
     }
 }
 
-/// Returns letters and signs where there are three targets or more, and else one sign; `~` for samples that differ among
+/// Returns letters and signs if there are three targets or more, and else one sign; `~` marks samples that differ among
 /// themselves.
 pub(crate) fn mark(summary: &Summary, measured: &Measured) -> String {
     let against = measured.against.as_ref();
@@ -109,7 +109,7 @@ fn legend(summary: &Summary, rows: &[Row<'_>]) -> Vec<String> {
         legend.push(text);
     } else if !summary.is_comparison() && summary.unjudged.is_none() {
         let estimates = || summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.estimate.as_ref());
-        // Of a block or two there is no interval.
+        // One or two blocks give no interval.
         if estimates().any(|estimate| estimate.interval.is_some() && estimate.is_judged()) {
             legend.push("Estimate and half-width of its 95 % interval.".to_owned());
         }
@@ -123,7 +123,8 @@ fn explanation(summary: &Summary, rows: &[Row<'_>]) -> Option<String> {
     baseline(summary, rows, &summary.reference_name(), marks).filter(|_| summary.compares())
 }
 
-/// `Change against ext4 with 95 % intervals for each row. * more than 3 % faster or slower.`; `None` if nothing is compared.
+/// `Change against ext4 with 95 % intervals for each row. * more than 3 % faster or slower.` Returns `None` if nothing
+/// is compared.
 fn baseline(summary: &Summary, rows: &[Row<'_>], name: &str, marks: Option<String>) -> Option<String> {
     let compared = || summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
     compared().next()?;
@@ -138,7 +139,7 @@ fn baseline(summary: &Summary, rows: &[Row<'_>], name: &str, marks: Option<Strin
     Some(format!("Change against {name}{interval}.{}{less}", marks.unwrap_or_default()))
 }
 
-/// Findings that do not change the answer.
+/// Returns the findings that do not change the answer.
 fn notes(summary: &Summary) -> Vec<String> {
     let stopped = summary.stopped.iter().filter(|_| !summary.ended_early);
     let stopped = stopped.map(|stopped| format!("The run ended after {stopped}."));
@@ -153,8 +154,8 @@ fn notes(summary: &Summary) -> Vec<String> {
     notes
 }
 
-/// The same with as much of each kernel's release in names as tells the run's kernels apart, and what was shortened.
-/// For people; programs get the names in full.
+/// Returns the summary with each kernel's release in names shortened to the part that distinguishes it, and the
+/// releases that were shortened. Programs get the names in full.
 pub(crate) fn shortened(summary: &Summary) -> (Cow<'_, Summary>, Releases) {
     let releases = Releases::of(summary.targets.iter().map(|target| target.name.as_str()));
     if releases.is_empty() {

@@ -1,4 +1,4 @@
-//! What the reader must know: each warning with its likely cause and what would cure it.
+//! The warnings of a run, each with its likely cause and its remedy.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::record_text::stop_reason_text;
 use crate::show::{NOT_HERE, counted, some_of};
 use crate::warning::warning_text;
 
-/// More cells than this are not named in one warning.
+/// A warning names at most this number of cells.
 const NAMED: usize = 3;
 
 /// Returns the warnings that may change the meaning of the answer, and those that the trust covers.
 pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> (Vec<String>, Vec<String>) {
     let (reported, others): (Vec<&Warning>, Vec<&Warning>) =
         record.warnings.iter().partition(|warning| trust::reports(warning));
-    // The most severe first: a screen has room for one.
+    // The most severe warning comes first, because a screen has room for one.
     let mut urgent: Vec<String> = Vec::new();
     if record.stop_reason.is_none() && summary.blocks > 0 {
         urgent.push(
@@ -33,13 +33,13 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
     urgent.extend(geometry::warnings(record));
     urgent.extend(others.into_iter().map(warning_text));
     urgent.extend(lost(summary));
-    // Media are described as they were found, below.
+    // `different_media` below describes the media as observed.
     let reported = reported.into_iter().filter(|warning| **warning != Warning::DifferentMedia);
     let mut warnings: Vec<String> = reported.map(warning_text).collect();
     warnings.extend(unjudged(summary));
     warnings.extend(warm_up(trials));
     warnings.extend(device::different_media(record));
-    // Where nothing is judged, more blocks and a quieter machine would change nothing.
+    // If nothing is judged, more blocks and a quieter machine would change nothing.
     if summary.unjudged.is_none() {
         warnings.extend(noise(summary));
         warnings.extend(trends(summary));
@@ -72,7 +72,7 @@ pub(super) fn is_early(reason: &StopReason) -> bool {
     }
 }
 
-/// What durable means where the device flushes nothing.
+/// Returns a warning on the meaning of durable if `barriers=off` keeps the kernel from flushing the device.
 fn unflushed(record: &RunRecord) -> Option<String> {
     let plan = &record.plan;
     let mut controls = plan.targets.iter().map(|target| target.controls_over(&plan.controls));
@@ -82,7 +82,7 @@ fn unflushed(record: &RunRecord) -> Option<String> {
     })
 }
 
-/// Neighbouring blocks that are more alike than usual.
+/// Returns a warning if neighbouring blocks are more alike than usual.
 fn correlated(summary: &Summary) -> Option<String> {
     let correlation = summary.correlation.filter(|correlation| correlation.is_remarkable())?;
     Some(format!(
@@ -94,7 +94,7 @@ fn correlated(summary: &Summary) -> Option<String> {
     ))
 }
 
-/// Cells and targets without any value, a line for each reason.
+/// Returns cells and targets without any value, a line for each reason.
 pub(super) fn problems(summary: &Summary) -> Vec<String> {
     let mut problems = Vec::new();
     for (target, found) in summary.targets.iter().enumerate() {
@@ -134,7 +134,7 @@ fn cells(summary: &Summary) -> impl Iterator<Item = (String, &Workload, &Measure
         .flat_map(|row| summary.targets.iter().zip(&row.cells).map(move |(target, cell)| (target.label(), row, cell)))
 }
 
-/// Targets that have numbers beside others that are ranked, a line for each reason.
+/// Returns the targets that have numbers beside others that are ranked, a line for each reason.
 fn unjudged(summary: &Summary) -> Vec<String> {
     let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for target in summary.targets.iter().filter(|_| summary.unjudged.is_none()) {
@@ -145,7 +145,7 @@ fn unjudged(summary: &Summary) -> Vec<String> {
     by_reason.into_iter().map(|(why, names)| format!("{}: {why}: numbers, no ranks", some_of(&names, NAMED))).collect()
 }
 
-/// Single trials that failed in cells that have values otherwise.
+/// Returns a warning on single failed trials in cells that have other values.
 fn lost(summary: &Summary) -> Option<String> {
     let mut total = 0;
     let mut named = Vec::new();
@@ -161,7 +161,7 @@ fn lost(summary: &Summary) -> Option<String> {
     (total > 0).then(|| format!("{total} {are} left out: {}", some_of(&named, NAMED)))
 }
 
-/// Trials of the warm-up that failed where others have values: nothing else would tell of them.
+/// Returns a warning on failed trials of the warm-up in cells with values. No other message names them.
 fn warm_up(trials: &[ShownTrial]) -> Option<String> {
     let has_values = |failed: &ShownTrial| {
         let place = (&failed.what.target, &failed.what.workload);
@@ -187,7 +187,7 @@ fn warm_up(trials: &[ShownTrial]) -> Option<String> {
     })
 }
 
-/// Trials on targets that were still busy with something else.
+/// Returns a warning on trials whose targets were still busy with something else.
 fn restless(trials: &[ShownTrial]) -> Option<String> {
     let named: Vec<String> = trials
         .iter()
@@ -233,7 +233,7 @@ fn noise(summary: &Summary) -> Vec<String> {
     warnings
 }
 
-/// Cells whose number is that of several things.
+/// Returns a warning on cells whose number averages over several states.
 fn not_stationary(summary: &Summary) -> Option<String> {
     let named: Vec<String> = cells(summary)
         .filter_map(|(target, row, cell)| {

@@ -33,8 +33,8 @@ pub enum Withheld {
         #[serde(skip)]
         help: Option<&'static str>,
     },
-    /// Targets take turns, and most trials were affected by interference or invalid: what happens during one visit falls on
-    /// one target alone. In rounds it falls on all, and intervals hold (docs/calibration.md).
+    /// Targets take turns, and most trials were affected by interference or invalid. Interference during a sequential
+    /// trial affects one target alone. In rounds it affects all targets, and intervals hold (docs/calibration.md).
     Spoilt {
         /// Trials of the case.
         trials: usize,
@@ -94,7 +94,8 @@ impl Withheld {
         }
     }
 
-    /// States the condition for a judgement, or the action that leads to it: `fsb would judge with no other run beside it`.
+    /// Returns the condition for a judgement, or the action that leads to it: `fsb would judge with no other run beside
+    /// it`.
     pub(super) fn remedy(&self) -> &'static str {
         match self {
             Withheld::Concurrent => "fsb would judge with no other run beside it",
@@ -105,7 +106,7 @@ impl Withheld {
     }
 }
 
-/// The reason why no case of a run is judged.
+/// Returns the reason why no case of a run is judged.
 pub(super) fn of_run(record: &RunRecord, trials: &[ShownTrial]) -> Option<Withheld> {
     if record.warnings.iter().any(is_concurrent) {
         return Some(Withheld::Concurrent);
@@ -114,7 +115,7 @@ pub(super) fn of_run(record: &RunRecord, trials: &[ShownTrial]) -> Option<Withhe
     (4 * lost > trials).then_some(Withheld::Lost { lost, trials })
 }
 
-/// The reason why this case is not judged.
+/// Returns the reason why this case is not judged.
 pub(super) fn of_case(record: &RunRecord, label: &str, own: &[&ShownTrial]) -> Option<Withheld> {
     let cause = match record.memory {
         Some(_) => record.memory_lacking(label).map(lacking),
@@ -137,7 +138,7 @@ fn lacking(memory: MemoryTouched) -> (String, Option<&'static str>) {
     (cause, Some(MORE_MEMORY))
 }
 
-/// The cause why the hypervisor may not back the memory that the run used. Returns `None` if it does.
+/// Returns the cause why the hypervisor may not back the memory that the run used. Returns `None` if it does.
 pub(super) fn unbacked_memory(record: &RunRecord) -> Option<&UnbackedMemory> {
     record.warnings.iter().find_map(|warning| match warning {
         Warning::UnbackedMemory { cause } => Some(cause),
@@ -149,18 +150,18 @@ fn is_concurrent(warning: &Warning) -> bool {
     matches!(warning, Warning::Concurrent { .. })
 }
 
-/// Whether interference or failed validity checks affect most trials of a case, so that more blocks may help.
+/// Returns whether interference or failed validity checks affect most trials of a case, so that more blocks may help.
 pub(super) fn is_spoilt(record: &RunRecord, label: &str, own: &[&ShownTrial]) -> bool {
     spoilt(record, label, own).is_some()
 }
 
-/// Whether every target has several samples of the case in each block, so that interference falls on all alike.
+/// Returns whether every target has several samples of the case in each block, so that interference affects all alike.
 pub fn in_rounds(record: &RunRecord, label: &str) -> bool {
     record.rounds.get(label).is_some_and(|rounds| rounds.rounds > 1)
 }
 
-/// The labels of cases of which this run's memory, or another run beside it, allows no verdict; `writes` says which cases
-/// write. The report withholds the same.
+/// Returns the labels of cases that have no verdict because of the run's memory or a concurrent run; `writes` tells
+/// whether a case writes. The report withholds the same cases.
 pub fn by_record(record: &RunRecord, writes: impl Fn(&str) -> bool) -> Vec<String> {
     let concurrent = record.warnings.iter().any(is_concurrent);
     let lacks_memory = |label: &str| match record.memory {

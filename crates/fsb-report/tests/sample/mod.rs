@@ -26,9 +26,9 @@ struct Work {
     name: &'static str,
     operation: &'static str,
     metric: &'static MetricKind,
-    /// What the first target does.
+    /// The value of the first target.
     base: f64,
-    /// How fast the others are against it.
+    /// The factors of all targets relative to the first one.
     factors: [f64; 3],
     /// Scatter of a trial's logarithm.
     noise: f64,
@@ -60,7 +60,7 @@ const WORKS: &[Work] = works! {
     "delete 4K files, durable" "delete" "delete" OPERATION_RATE 48_000.0, [1.0, 1.05, 1.01], 0.11 "any" "end";
 };
 
-/// A run of `targets` over `blocks`, seeded.
+/// Returns a run of `targets` over `blocks`, seeded.
 pub fn run(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
     let record = record(targets, blocks);
     let mut random = Pcg64Mcg::seed_from_u64(42);
@@ -81,7 +81,7 @@ pub fn run(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
     (record, trials)
 }
 
-/// A run of the suite `fsbench`: times, of which less is better.
+/// Returns a run of the suite `fsbench`, whose values are times: less is better.
 #[allow(dead_code, reason = "the example and the browser test make only the other run")]
 pub fn micro(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
     let labels = [("create 1000 files", 0.14, [1.0, 0.11, 0.12]), ("sequential read 512K", 0.011, [1.0, 1.01, 1.06])];
@@ -107,9 +107,9 @@ pub fn micro(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
     (record, trials)
 }
 
-/// The same run measured side by side: targets rotate over parts that differ by some per cent, each trial has nine rounds,
-/// and results are looked at after every third block from the sixth on. The rates of the second target fall over the
-/// rounds at its renames, and come in two kinds at `create 4K files, durable, 2 threads`.
+/// Returns the same run measured side by side. Targets rotate over slices that differ by some per cent, each trial has
+/// nine rounds, and interim analyses follow every third block from the sixth on. The rates of the second target fall
+/// over the rounds at its renames, and come in two kinds at `create 4K files, durable, 2 threads`.
 #[allow(dead_code, reason = "the example and the browser test make only the other run")]
 pub fn side_by_side(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
     let (mut record, mut trials) = run(targets, blocks);
@@ -236,8 +236,8 @@ fn finish(trial: &mut Trial, work: &Work, target: usize, luck: f64, random: &mut
     trial.latency.insert(work.operation.to_owned(), latencies(1e9 / (work.base * factor / unit)));
 }
 
-/// Operations of one trial whose rate is 1 a `mean` nanoseconds, more or less: the same in every block, for packing
-/// histograms is what takes the time here.
+/// Returns a histogram of operations with a mean of about `mean` nanoseconds. All blocks share it, because packing
+/// histograms takes most of the time here.
 fn latencies(mean: f64) -> String {
     static PACKED: Mutex<BTreeMap<u64, String>> = Mutex::new(BTreeMap::new());
     let mut packed = PACKED.lock().expect("nothing panics while it is held");

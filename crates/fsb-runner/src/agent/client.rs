@@ -13,16 +13,16 @@ use super::lines::{LineError, Lines};
 use super::protocol::{MeasureRequest, Reply, Request, TrialReply, VERSION};
 use super::{failed, refused_lost};
 
-/// Why an agent has no answer.
+/// The reason why an agent gives no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// It answered that it cannot.
+    /// The agent refused the request.
     #[error("{0}")]
     Refused(TestbedError),
     /// The user interrupted the run.
     #[error("interrupted")]
     Interrupted,
-    /// It is gone, or talks nonsense.
+    /// The agent is gone, or violates the protocol.
     #[error("the agent that owns the testbed is gone: {0}")]
     Gone(String),
 }
@@ -36,7 +36,7 @@ impl From<LineError> for AgentError {
     }
 }
 
-/// An agent to speak to.
+/// The runner's connection to an agent.
 #[derive(Debug)]
 pub struct Agent {
     lines: Lines,
@@ -51,11 +51,11 @@ const OPEN_SILENCE: Duration = Duration::from_secs(600);
 const PROVISION: Duration = Duration::from_secs(1800);
 /// Unmounting writes back what is dirty.
 const RELEASE: Duration = Duration::from_secs(600);
-/// Progress of one request: an honest agent tells it five times a second, so this is enough for weeks.
+/// The most progress reports of one request. An honest agent sends five per second, so this is enough for weeks.
 const MOST_PROGRESS: usize = 10_000_000;
-/// What is said of one that tells more.
+/// The error of an agent that sends more.
 pub(crate) const CHATTER: &str = "it sends progress reports without end";
-/// An agent that lives answers at once.
+/// The longest wait for the greeting. A running agent answers at once.
 const HELLO: Duration = Duration::from_secs(30);
 
 impl Agent {
@@ -77,7 +77,7 @@ impl Agent {
         }
     }
 
-    /// Makes a target ready, in a seat and on a part of its medium.
+    /// Makes a target ready, in a slot and on a slice of its medium.
     pub fn provision(
         &mut self,
         (seat, part): (u32, u32),
@@ -91,8 +91,8 @@ impl Agent {
         }
     }
 
-    /// Measures a cell; `progress` receives reports on the way. Returns one reply for each seat of the request, in its order, whatever
-    /// the agent answers: it may be in a guest.
+    /// Measures a cell; `progress` receives reports on the way. Returns one reply for each slot of the request, in its
+    /// order, whatever the agent answers, because the agent may be in a guest.
     pub fn measure(
         &mut self,
         request: MeasureRequest,
@@ -113,7 +113,7 @@ impl Agent {
         }
     }
 
-    /// Takes the target of a seat down.
+    /// Tears down the target of a slot.
     pub fn release(&mut self, seat: u32) -> Result<(), AgentError> {
         self.ask(&Request::Release(seat), RELEASE, &mut |_| {}).map(|_| ())
     }
@@ -123,7 +123,7 @@ impl Agent {
         self.ask(&Request::Close, RELEASE, &mut |_| {}).map(|_| ())
     }
 
-    /// `silence` is the longest time without a line.
+    /// Sends a request and returns the answer. `silence` is the longest time without a line.
     fn ask(
         &mut self,
         request: &Request,
@@ -163,7 +163,7 @@ fn unexpected(reply: &Reply) -> AgentError {
     AgentError::Gone(format!("it answered {}", said(reply)))
 }
 
-/// The beginning of a reply that nobody expected.
+/// Returns the beginning of an unexpected reply.
 pub(crate) fn said(reply: &Reply) -> String {
     const TOLD: usize = 200;
     let text = format!("{reply:?}");

@@ -1,14 +1,14 @@
-//! Work that a file system leaves for later: what its device does from the clock's stop until the target is at rest.
+//! Deferred work of a file system: the activity of its device from the end of a sample until the target is idle.
 //!
-//! A clock stops when the calls have returned, or when the log is written. What then still goes home (dirty pages, ext4's
-//! checkpoint, the metadata that xfs logged, a btrfs commit) is paid by whatever comes next, and counted here.
+//! A clock stops when the calls have returned, or when the log is written. The work that remains then (dirty pages,
+//! ext4's checkpoint, the metadata that xfs logged, a btrfs commit) slows down later operations. This module counts it.
 
 use std::time::{Duration, Instant};
 
 use fsb_model::observed::Deferred;
 use fsb_testbed::{Counters, Testbed, TestbedError};
 
-/// Bytes that a target may write at rest: a superblock, a log record that says that all is quiet.
+/// Bytes that an idle target may write: a superblock, or a log record without changes.
 pub(super) const AT_REST: u64 = 64 << 10;
 
 /// Adds the writes and flushes of the device between two readings.
@@ -18,18 +18,18 @@ fn count(sum: &mut Deferred, before: Option<Counters>, after: Option<Counters>) 
     sum.flushes += after.flushes.saturating_sub(before.flushes);
 }
 
-/// Adds up what a target leaves while it is measured.
+/// Accumulates the deferred work of a target while it is measured.
 #[derive(Debug, Default)]
 pub(super) struct Leavings {
     sum: Deferred,
-    /// Seconds of each syncfs that followed a stretch.
+    /// Seconds of each syncfs that followed a sample.
     syncs: Vec<f64>,
     /// Bytes that the device wrote inside the clock.
     written: u64,
 }
 
 impl Leavings {
-    /// A stretch has ended.
+    /// Records the end of a sample.
     pub(super) fn stretch(&mut self, operations: u64, before: Option<Counters>, after: Option<Counters>) {
         self.sum.operations += operations;
         if let (Some(before), Some(after)) = (before, after) {
@@ -37,13 +37,14 @@ impl Leavings {
         }
     }
 
-    /// A repetition of a visit has ended; what earlier ones left is written by now.
+    /// Records the end of a repetition of a sequential trial. The deferred work of earlier repetitions is written by
+    /// then, so the counts start again.
     pub(super) fn repetition(&mut self, operations: u64, before: Option<Counters>, after: Option<Counters>) {
         *self = Leavings::default();
         self.stretch(operations, before, after);
     }
 
-    /// The target was synced after a stretch.
+    /// Records a sync of the target after a sample.
     pub(super) fn synced(&mut self, seconds: f64, before: Option<Counters>, after: Option<Counters>) {
         self.syncs.push(seconds);
         count(&mut self.sum, before, after);
@@ -64,7 +65,7 @@ impl Leavings {
         let before = testbed.counters(seat);
         let first = testbed.quiesce(seat, left)?;
         count(&mut self.sum, before, testbed.counters(seat));
-        // The same once more, on a target that has nothing to do: what the calls themselves take.
+        // A second call, on an idle target, measures the time of the calls themselves.
         let left = left.saturating_sub(started.elapsed());
         if left.is_zero() {
             return Ok(None);
@@ -80,7 +81,7 @@ impl Leavings {
         Ok(self.wrote().then_some(self.sum))
     }
 
-    /// Whether more was written than at rest: less is not the work's.
+    /// Returns whether the device wrote more than that of an idle target, whose writes the work does not cause.
     fn wrote(&self) -> bool {
         self.written + self.sum.bytes > AT_REST
     }

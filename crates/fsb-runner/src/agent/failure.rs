@@ -1,4 +1,4 @@
-//! Why a trial has no values, and what is known of that before it runs.
+//! The reasons why a trial has no values, and the checks that find them before it runs.
 
 use fsb_engine::Job;
 use fsb_model::observed::{MemoryUse, Observed, Spent};
@@ -8,14 +8,14 @@ use fsb_testbed::{ColdMethod, Provisioned};
 use super::protocol::TrialReply;
 use crate::worker::WorkerError;
 
-/// Why a trial has no values.
+/// The reason why a trial has no values.
 #[derive(Clone)]
 pub(crate) enum Failure {
-    /// It makes no sense here.
+    /// It makes no sense on this target.
     NotApplicable(String),
-    /// It did not get to its end.
+    /// It did not complete.
     Failed(String),
-    /// The target is no longer there.
+    /// The target is gone.
     Lost(String),
     /// The budget ended before it did.
     OutOfTime(String),
@@ -81,7 +81,7 @@ pub(crate) fn refused(failure: Failure) -> TrialReply {
     }
 }
 
-/// A worker that the kernel killed for want of memory says so.
+/// Adds the cause to the failure of a worker that the kernel killed for lack of memory.
 pub(super) fn for_want_of_memory(failure: Failure, memory: Option<&MemoryUse>, before: u64) -> Failure {
     let killed = memory.filter(|memory| memory.oom_kills.is_some_and(|kills| kills > before));
     match (failure, killed) {

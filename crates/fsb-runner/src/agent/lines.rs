@@ -1,4 +1,4 @@
-//! JSON lines over a socket, with a deadline and of bounded length: at the other end may be a guest that has gone mad.
+//! JSON lines over a socket, with a deadline and a length limit, because the other end may be a guest that misbehaves.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// How long one wait for bytes lasts at most, so that an interruption is noticed soon.
+/// The longest single wait for bytes, so that an interruption is noticed soon.
 pub(crate) const SLICE: Duration = Duration::from_millis(50);
 
 /// The longest request. A workload on a recorded tree of a million files, whose shape it holds, takes some 20 MB.
 const LONGEST_REQUEST: usize = 64 << 20;
 /// The longest reply. The latencies and spans of thousands of workers take a tenth of it.
 pub(crate) const LONGEST_REPLY: usize = 16 << 20;
-/// The longest answer of a worker of this process's own, which `fsb iozone -Q` lets tell the time of each record.
+/// The longest answer of a worker of this process. With `fsb iozone -Q` it contains the time of each record.
 const LONGEST_ANSWER: usize = 4 << 30;
-/// So much of a line that is no message is told.
+/// The most bytes of an invalid line that an error repeats.
 const TOLD: usize = 200;
 
 /// One end of a conversation.
@@ -27,7 +27,7 @@ pub struct Lines {
     longest: usize,
 }
 
-/// Why no line came.
+/// The reason why no line came.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
     /// The other end is gone.
@@ -36,32 +36,32 @@ pub enum LineError {
     /// The deadline passed.
     #[error("no answer within {0:?}")]
     Deadline(Duration),
-    /// The wait was given up.
+    /// `stop` ended the wait.
     #[error("interrupted")]
     Interrupted,
-    /// A line without end.
+    /// A line exceeds the length limit.
     #[error("a message longer than {} MiB", .0 >> 20)]
     TooLong(usize),
-    /// A line that is no message.
+    /// A line is not a message.
     #[error("not a message: {0}")]
     Garbage(String),
-    /// The kernel said no.
+    /// A system call failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl Lines {
-    /// Speaks over `stream`, and hears requests.
+    /// Returns the end of `stream` that receives requests.
     pub fn new(stream: UnixStream) -> io::Result<Self> {
         Ok(Lines { reader: BufReader::new(stream), partial: Vec::new(), longest: LONGEST_REQUEST })
     }
 
-    /// Speaks over `stream`, and hears replies.
+    /// Returns the end of `stream` that receives replies.
     pub fn of_replies(stream: UnixStream) -> io::Result<Self> {
         Ok(Lines { longest: LONGEST_REPLY, ..Lines::new(stream)? })
     }
 
-    /// Speaks over `stream`, and hears the answers of a worker.
+    /// Returns the end of `stream` that receives the answers of a worker.
     pub fn of_worker(stream: UnixStream) -> io::Result<Self> {
         Ok(Lines { longest: LONGEST_ANSWER, ..Lines::new(stream)? })
     }
@@ -86,8 +86,9 @@ impl Lines {
         }
     }
 
-    /// Waits for a message, without limit if `deadline` is `None`. `stop` is asked before and now and then whether to
-    /// give up: where messages follow one another at once, nobody ever waits.
+    /// Waits for a message, without limit if `deadline` is `None`. Calls `stop` first, and again after each wait for
+    /// bytes, and gives up if it returns true. Messages that are already there need no wait, so the first call is
+    /// necessary.
     pub fn receive<M: DeserializeOwned>(
         &mut self,
         deadline: Option<Duration>,
@@ -99,7 +100,7 @@ impl Lines {
         }
         self.reader.get_ref().set_read_timeout(Some(SLICE))?;
         loop {
-            // By what has come, not by lines: one that trickles in must not outlast the deadline.
+            // Reads bytes, not lines, so that a line that trickles in does not outlast the deadline.
             match self.reader.fill_buf() {
                 Ok([]) => return Err(LineError::Closed),
                 Ok(bytes) => {
@@ -108,7 +109,7 @@ impl Lines {
                     self.partial.extend_from_slice(&bytes[..length]);
                     self.reader.consume(length);
                     if self.partial.len() > self.longest {
-                        // What was read is given back at once; nothing more will be.
+                        // Frees the buffer at once, because nothing more is read.
                         self.partial = Vec::new();
                         let _ = self.reader.get_ref().shutdown(std::net::Shutdown::Read);
                         return Err(LineError::TooLong(self.longest));
@@ -137,7 +138,7 @@ impl Lines {
     }
 }
 
-/// The beginning of a line, for a message.
+/// Returns the beginning of a line for an error.
 fn excerpt(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(TOLD)]);
     let more = if line.len() > TOLD { "…" } else { "" };
@@ -196,7 +197,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever the other end says, there is a reply or an error, and then the end.
+        /// For any bytes of the other end, each call returns a message or an error, and the last one returns `Closed`.
         #[test]
         fn no_bytes_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300), words: bool) {
             let mut bytes = bytes;
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(right.receive::<String>(None, &|| false).unwrap(), "one");
         let (waiting, waits) = std::sync::mpsc::channel();
         let late = std::thread::spawn(move || {
-            // Asked when it begins, with half of the line, and after a wait for more.
+            // `receive` calls `stop` when it begins, with half of the line, and after a wait for more.
             (0..3).for_each(|_| waits.recv().unwrap());
             left.send_raw(b"o\"\n").unwrap();
         });

@@ -1,12 +1,13 @@
 //! Measures a case: one cell on the targets that are ready.
 //!
-//! Files are prepared, and where the case begins cold the caches are emptied. Each round takes one sample of every target in the
-//! order that the runner drew; after the last one the deferred work is counted, and the files are removed.
+//! The agent prepares files, and empties the caches if the case begins cold. Each round takes one sample of every
+//! target in the order that the runner drew. After the last round, the agent counts the deferred work and removes the
+//! files.
 //!
-//! A case *in rounds* keeps one worker for each target and prepares it once. A target is synced after its sample, outside the
-//! clock, so that it is idle while its neighbours are measured; the counters of its device show whether it was. A case *as a
-//! whole* has one target, starts a worker for each sample, and restores the target's state before it: its repetitions are
-//! its rounds.
+//! A case *in rounds* keeps one worker for each target and prepares it once. A target is synced after its sample,
+//! outside the clock, so that it is idle while its neighbours are measured. The counters of its device show whether it
+//! was. A case *as a whole* has one target, starts a worker for each sample, and restores the target's state before it.
+//! Its repetitions are its rounds.
 
 use std::time::{Duration, Instant};
 
@@ -31,15 +32,15 @@ pub const OPERATIONS: &str = "operations";
 /// The progress text of a step that removes files.
 pub(crate) const REMOVING: &str = "removing files";
 
-/// A target that is ready, and where its workers work.
+/// A target that is ready, and the post of its workers.
 pub(super) struct SeatPost<'a> {
     pub(super) seat: Seat,
     pub(super) target: &'a Provisioned,
     pub(super) post: Post,
 }
 
-/// Measures one case. The answer holds one reply for each seat, in the order of the request: every way in which a trial can go
-/// wrong is in its reply.
+/// Measures one case. Returns one reply for each slot, in the order of the request. Every error of a trial is in its
+/// reply.
 pub(super) fn measure_case(
     testbed: &mut dyn Testbed,
     posts: &[SeatPost<'_>],
@@ -85,7 +86,7 @@ pub(super) fn measure_case(
     case.replies(watched)
 }
 
-/// All units together must find room.
+/// Checks that the target has room for all units together.
 fn fits((bytes, inodes): (u64, u64), target: &Provisioned) -> Result<(), Failure> {
     let short = |needed: String, free: String| {
         Err(Failure::Failed(format!("its units need {needed}, but the target has {free}: use a larger --size")))
@@ -184,7 +185,7 @@ struct Round {
 }
 
 impl Case<'_, '_> {
-    /// All of it. Returns what was seen of the machine while a case in rounds was measured.
+    /// Measures the case. Returns the observations of the machine during a case in rounds.
     fn measure(&mut self) -> Option<watch::Seen> {
         self.each(|case, at| case.begin(at));
         let mut watch = None;
@@ -208,7 +209,7 @@ impl Case<'_, '_> {
         matches!(self.request.method, Method::Whole { .. })
     }
 
-    /// Does a step on every target that still takes part; one where it fails leaves.
+    /// Does a step on every target that still takes part. A target leaves the case if the step fails on it.
     fn each(&mut self, mut step: impl FnMut(&mut Self, usize) -> Result<(), Failure>) {
         for at in 0..self.places.len() {
             if self.takes_part(at)
@@ -237,7 +238,8 @@ impl Case<'_, '_> {
         self.places[at].post.target.abilities.cold == Some(ColdMethod::Evict)
     }
 
-    /// Nothing of an earlier trial is left in the memory that this one may use.
+    /// Prepares the memory limit of a target, so that nothing of an earlier trial is in the memory that this one may
+    /// use.
     fn begin(&mut self, at: usize) -> Result<(), Failure> {
         let Place { post, tally, .. } = &mut self.places[at];
         let held = post.target.held.memory.as_ref();
@@ -248,9 +250,9 @@ impl Case<'_, '_> {
         Ok(())
     }
 
-    /// Prepares or cleans up on all targets at the same time, each in a worker that ends with it: no measurement happens in a
-    /// process that prepared its data, and nothing is measured meanwhile. A target that touches nothing has nothing to prepare and
-    /// nothing to clean up.
+    /// Prepares or cleans up on all targets at the same time, each in a worker that ends with it. No measurement
+    /// happens in a process that prepared its data, and nothing is measured meanwhile. A fake target has nothing to
+    /// prepare and nothing to clean up.
     fn perform(&mut self, step: Step, first: u32, units: u32) {
         let started = Instant::now();
         let lost = |place: &Place<'_, '_>| matches!(place.failed, Some(Failure::Lost(_)));
@@ -265,7 +267,7 @@ impl Case<'_, '_> {
             let task = self.task(at, step, first, units);
             let place = &mut self.places[at];
             let mut worker = match step {
-                // What was made is removed, however little time is left for it.
+                // The files are removed even if no time is left for that.
                 Step::Cleanup => match place.worker.take() {
                     Some(worker) => worker.without_limit(),
                     None => Worker::open(&place.post.post)?,
@@ -295,8 +297,9 @@ impl Case<'_, '_> {
         }
     }
 
-    /// Leaves an empty target to the next case whatever happened, and an idle one after a whole: deferred work must not be written
-    /// out within the next trial. A target that fails here fails the next trial.
+    /// Removes the files of the case on every target that is not lost, also after an error. After a whole, also
+    /// quiesces the target, so that deferred work is not written out within the next trial. A target that fails here
+    /// fails the next trial.
     fn clean_up(&mut self) {
         self.perform(Step::Cleanup, 0, 0);
         self.places.iter_mut().for_each(|place| place.worker = None);
@@ -322,7 +325,7 @@ impl Case<'_, '_> {
         if self.is_whole() {
             self.places[at].tally.before_cold = self.testbed.counters(seat);
         }
-        // What a command runs from lies elsewhere, and its own coldness is none of the target's.
+        // The files of a command itself are elsewhere. Whether they are cached is not a property of the target.
         let reach = match self.profile.program {
             Some(_) if self.is_whole() => ColdReach::Target,
             _ => ColdReach::Machine,
@@ -332,8 +335,9 @@ impl Case<'_, '_> {
         Ok(())
     }
 
-    /// Empties caches between rounds: data that a unit read beyond its own files (read-ahead of the device under a FUSE server, blocks
-    /// of inodes that units share) must not warm the next one. For all targets at once, so that none is emptied more often.
+    /// Empties the caches between rounds, so that data that a unit read beyond its own files (read-ahead of the device
+    /// under a FUSE server, blocks of inodes that units share) does not warm the next one. Does so for all targets at
+    /// once, so that none is emptied more often.
     fn make_cold_again(&mut self) -> Result<(), Failure> {
         let emptied = |at: &usize| self.takes_part(*at) && !self.evicts(*at) && self.fake(*at).is_none();
         let Some(at) = (0..self.places.len()).find(emptied).filter(|_| self.profile.cache.begins_cold()) else {
@@ -356,8 +360,8 @@ impl Case<'_, '_> {
         Ok(())
     }
 
-    /// Counts the deferred work of the case before its files are removed. As a whole, the work before the last repetition was
-    /// written when the target was made quiet for that one.
+    /// Counts the deferred work of the case before its files are removed. As a whole, the work before the last
+    /// repetition was written when the target was quiesced for that one.
     fn rest(&mut self, at: usize) -> Result<(), Failure> {
         let started = Instant::now();
         let Place { trial, tally, .. } = &mut self.places[at];
@@ -366,8 +370,8 @@ impl Case<'_, '_> {
         Ok(())
     }
 
-    /// Makes round after round; one that leads in has one unit and does not count. One in which a neighbour was not idle is made
-    /// again while there are units to spare.
+    /// Makes all rounds. A round that leads in has one unit and does not count. A round in which a neighbour was not
+    /// idle is retried as long as there are spare rounds.
     fn rounds(&mut self) {
         let seats: Vec<Seat> = self.request.seats.iter().map(|trial| trial.seat).collect();
         let (rounds, units, lead_in, until, mut spares) = match &self.request.method {
@@ -419,8 +423,8 @@ impl Case<'_, '_> {
         failures.find(|failure| matches!(failure, Failure::OutOfTime(_))).cloned()
     }
 
-    /// Ends the rounds within one: rounds are compared with each other, and one that some targets lack counts for none. The samples
-    /// that were taken before are as good as all of them; a case without any is out of time on every target.
+    /// Ends the rounds within one. Rounds are compared with each other, so a round that some targets lack counts for
+    /// none. The samples that were taken before are valid. A case without any is out of time on every target.
     fn end_early(&mut self, failure: &Failure, rounds: usize) {
         let has_samples = self.has_samples();
         if has_samples {
@@ -443,8 +447,8 @@ impl Case<'_, '_> {
         self.places.iter_mut().for_each(|place| place.tally.left_out = rounds as u32);
     }
 
-    /// One sample of each target that still takes part. The answer says, too, which one moved something within another
-    /// one's sample.
+    /// Takes one sample of each target that still takes part. Also returns the target that moved data during a sample
+    /// of another one, if any.
     fn round(&mut self, order: &[Seat], round: Round) -> (Vec<Option<Sample>>, Option<usize>) {
         let mut samples: Vec<Option<Sample>> = self.places.iter().map(|_| None).collect();
         let mut restless = None;
@@ -469,7 +473,8 @@ impl Case<'_, '_> {
         (samples, restless)
     }
 
-    /// Restores the state before a repetition of a whole: files as they were, cold where cold is asked for, and quiet always.
+    /// Restores the state before a repetition of a whole: the files, empty caches if the case begins cold, and an idle
+    /// target.
     fn renew(&mut self, repetition: u32) {
         let recreates = self.profile.renewal == Renewal::Recreate;
         if repetition > 0 && recreates && self.takes_part(0) {
@@ -501,7 +506,7 @@ impl Case<'_, '_> {
         }
     }
 
-    /// One sample, and which neighbour moved something meanwhile.
+    /// Takes one sample. Also returns the neighbour that moved data meanwhile, if any.
     fn take_sample(&mut self, at: usize, round: Round) -> Result<(Sample, Option<usize>), Failure> {
         let started = Instant::now();
         let task = self.task(at, Step::Measure, round.first, round.units);
@@ -518,7 +523,8 @@ impl Case<'_, '_> {
         if round.counts {
             tally.seen.ready(&ready);
         }
-        // Looking at all processes takes some milliseconds: before the counters, and after them.
+        // Reading all processes takes some milliseconds, so it happens before the first counters and after the last
+        // ones.
         let watch = if whole { self.testbed.watch(seat) } else { None };
         let before: Vec<_> = self.counters();
         let course = if whole { self.testbed.course(seat) } else { None };
@@ -535,7 +541,7 @@ impl Case<'_, '_> {
         let course = course.map(DeviceCourse::end).unwrap_or_default();
         let after: Vec<_> = self.counters();
         if whole {
-            // The worker's exit is not timed, and belongs to the measurement.
+            // The worker's exit is not timed, but belongs to the measurement.
             measured = go.elapsed();
         }
         let mut found = match report {
@@ -574,7 +580,7 @@ impl Case<'_, '_> {
                     timeline.observe(&course);
                     tally.measured.sustained = sustain.and_then(|asked| Sustained::of(asked, timeline, &course));
                 } else {
-                    // The samples themselves show the course of a case in rounds.
+                    // The samples themselves are the timeline of a case in rounds.
                     measurement.timeline = None;
                 }
                 tally.seen.measured(measurement);
@@ -589,8 +595,8 @@ impl Case<'_, '_> {
         Ok((sample, restless))
     }
 
-    /// Syncs a target, so that it is idle while its neighbours are measured. Returns the seconds that it took and the counters
-    /// after it.
+    /// Syncs a target, so that it is idle while its neighbours are measured. Returns the seconds that it took and the
+    /// counters after it.
     fn sync(&mut self, seat: Seat) -> Result<(f64, Option<Counters>), Failure> {
         let started = Instant::now();
         self.testbed.sync(seat).map_err(lost)?;
@@ -601,8 +607,8 @@ impl Case<'_, '_> {
         self.places.iter().map(|place| self.testbed.counters(place.trial.seat)).collect()
     }
 
-    /// A step: on units from `first` on, or as a whole in the repetition `first`. Where units share their files, or are visited again,
-    /// the first one tells in which order they are visited.
+    /// Returns a step on the units from `first` on, or as a whole in the repetition `first`. If units share their
+    /// files, or are revisited, the first unit decides the order in which data is accessed.
     fn task(&self, at: usize, step: Step, first: u32, count: u32) -> Task {
         let MeasureRequest { workload, sizing, seed, method, .. } = self.request;
         let Place { post, trial, .. } = &self.places[at];
@@ -613,8 +619,8 @@ impl Case<'_, '_> {
                 (amount.operations, *until_seconds, None, (seed, 0))
             }
             Method::Rounds { own_files, revisit, operations, .. } => {
-                // The first unit leads in and is not visited again: its inodes lie beside the file system's own, in memory that a
-                // mounted ext4 holds, so that the device would not be read for them.
+                // The first unit leads in and is not revisited: its inodes are beside the file system's own, in memory
+                // that a mounted ext4 holds, so the device would not be read for them.
                 let of_files = if *revisit { first.min(1) } else { first };
                 let units = (*own_files && step != Step::Cleanup).then_some(Units { first: of_files, count });
                 let operations = if *own_files { *operations } else { operations * u64::from(count.max(1)) };
@@ -637,8 +643,8 @@ impl Case<'_, '_> {
         }
     }
 
-    /// Whether a disturbance is pretended: drawn for each attempt from the trial's own seed, so that a run is the same every
-    /// time. Warm-up is spared: it decides how much is done.
+    /// Returns whether interference is pretended. It is drawn for each attempt from the trial's own seed, so that a run
+    /// is reproducible. Warm-up has none, because it decides the amounts.
     fn pretends(&self, at: usize) -> bool {
         let (Some(fake), MeasureRequest { attempt, .. }) = (self.fake(at), self.request) else { return false };
         if matches!(self.request.method, Method::Whole { until_seconds: Some(_), .. }) {
@@ -664,7 +670,7 @@ impl Case<'_, '_> {
     }
 }
 
-/// Tells how far a step has come, in its own words.
+/// Returns a function that reports the progress of a step with the text of that step.
 fn telling<'t>(step: Step, tell: &'t mut dyn FnMut(Progress)) -> impl FnMut(Live) + 't {
     let what = match step {
         Step::Prepare => MAKING,
@@ -678,7 +684,7 @@ fn lost(error: TestbedError) -> Failure {
     Failure::Lost(error.to_string())
 }
 
-/// Returns the interference with a trial; the null file system makes it up.
+/// Returns the interference with a trial. The null file system makes it up.
 fn interference(fake: Option<Fake>, pretends: bool, watched: &watch::Seen) -> Vec<Interference> {
     match fake {
         Some(_) if pretends => vec![watch::PRETENDED],
@@ -687,29 +693,32 @@ fn interference(fake: Option<Fake>, pretends: bool, watched: &watch::Seen) -> Ve
     }
 }
 
-/// The clock of a sample: the null file system's makes its times up, from a seed and the number of the sample.
+/// Returns the clock of a sample. That of the null file system makes its times up, from a seed and the number of the
+/// sample.
 fn clock(fake: Option<Fake>, pretends: bool, (seed, stretch): (u64, u64), seat: Seat) -> ClockSpec {
-    /// A pretended disturbance makes times so much longer: who analyses a disturbed trial is found out.
+    /// The factor by which pretended interference makes times longer. An analysis that uses such a trial is noticed.
     const DISTURBED_SLOWDOWN: f64 = 1.5;
     let Some(fake) = fake else { return injected::clock(seat) };
     let disturbed = if pretends { DISTURBED_SLOWDOWN } else { 1.0 };
     ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * disturbed, noise: fake.noise, stretch }
 }
 
-/// Bytes that a device read and wrote between two readings.
+/// Returns the bytes that a device read and wrote between two readings.
 fn moved(before: Option<Counters>, after: Option<Counters>) -> Option<u64> {
     let (before, after) = (before?, after?);
     Some((after.read_bytes + after.write_bytes).saturating_sub(before.read_bytes + before.write_bytes))
 }
 
-/// Bytes and flushes inside the clock, and bytes that were written afterwards until the target was synced.
+/// Returns the bytes and flushes inside the clock, and the bytes that were written afterwards until the target was
+/// synced.
 fn device(before: Option<Counters>, after: Option<Counters>, later: Option<Counters>) -> Option<[u64; 3]> {
     let bytes = moved(before, after)?;
     let (before, after, later) = (before?, after?, later?);
     Some([bytes, after.flushes.saturating_sub(before.flushes), later.write_bytes.saturating_sub(after.write_bytes)])
 }
 
-/// A worker gets this long, beyond any reasonable duration of its work: a hang costs one trial, not the run.
+/// Returns the time after which a silent worker is killed. It is longer than any reasonable duration of the work. A
+/// hang costs one trial, not the run.
 pub fn deadline(profile: &Profile, expected: Option<f64>) -> Duration {
     let mut seconds = 120.0 + profile.space as f64 / 1e6 + profile.inodes as f64 / 100.0;
     if profile.renewal == Renewal::Never && !profile.repeats_in_place {
@@ -718,7 +727,7 @@ pub fn deadline(profile: &Profile, expected: Option<f64>) -> Duration {
         seconds += 4.0 * profile.operations as f64 * iteration;
     }
     if let Some(program) = &profile.program {
-        // Before and after the command others run, and services start and stop.
+        // Before and after the command, other commands run, and services start and stop.
         seconds += 5.0 * program.longest;
     }
     Duration::from_secs_f64(seconds.max(expected.unwrap_or(0.0) * 20.0).min(7.0 * 86_400.0))

@@ -1,4 +1,4 @@
-//! The agent: it owns the testbed and conducts trials on it, told by the runner.
+//! The agent: it owns the testbed, and conducts the trials that the runner requests.
 
 pub(crate) mod client;
 mod deferred;
@@ -33,10 +33,10 @@ pub const AGENT_ARGUMENT: &str = "__agent";
 /// The argument that makes the binary a supervisor.
 pub const SUPERVISOR_ARGUMENT: &str = "__supervisor";
 
-/// Progress is told this often at most.
+/// The shortest time between two progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
-/// Serves a runner until it closes the connection. The testbed is taken down in the end, whatever happened.
+/// Serves a runner until it closes the connection. Finally tears down the testbed, also after an error.
 pub fn serve(stream: UnixStream, testbed: &mut dyn Testbed) -> Result<(), String> {
     let mut lines = Lines::new(stream).map_err(|error| error.to_string())?;
     let mut server = Server { testbed, setup: None, targets: BTreeMap::new() };
@@ -48,7 +48,7 @@ pub fn serve(stream: UnixStream, testbed: &mut dyn Testbed) -> Result<(), String
 struct Server<'a> {
     testbed: &'a mut dyn Testbed,
     setup: Option<Setup>,
-    /// By seat.
+    /// The targets that are ready, by slot.
     targets: BTreeMap<u32, Provisioned>,
 }
 
@@ -124,8 +124,8 @@ impl Server<'_> {
     }
 }
 
-/// The confinement of programs, where the workload runs any. The /dev/shm of all `targets` that are ready together hold
-/// at most half of the memory of this machine.
+/// Returns the confinement of programs, or `None` if the workload runs none. The /dev/shm of all `targets` that are
+/// ready together hold at most half of the memory of this machine.
 fn programs(spec: &WorkloadSpec, sizing: &Sizing, targets: usize) -> Option<Programs> {
     let ProgramNeeds { writable, network, limits, .. } = workload::parse(spec, sizing).ok()?.profile().program?;
     let half = fsb_testbed::host::memory_bytes().unwrap_or(1 << 30) / 2;
@@ -133,7 +133,7 @@ fn programs(spec: &WorkloadSpec, sizing: &Sizing, targets: usize) -> Option<Prog
     Some(Programs { writable, network, scratch: limits.memory.map_or(share, |bytes| bytes.min(share)), limits })
 }
 
-/// Where the workers of a target work.
+/// Returns the post of a target's workers: their confinement, their deadline and the controls that they run under.
 fn post(
     setup: Option<&Setup>,
     target: &Provisioned,
@@ -161,7 +161,8 @@ fn post(
     Ok(Post { confinement, held: target.held.clone(), deadline: Some(deadline), ..Post::default() })
 }
 
-/// The cgroup file that counts the processes of a worker that runs programs. The worker, its monitor and its helper count as well.
+/// Returns the cgroup file that counts the processes of a worker that runs programs. The worker, its monitor and its
+/// helper count as well.
 fn counted(testbed: &mut dyn Testbed, seat: Seat, post: &Post) -> Option<PathBuf> {
     let programs = post.confinement.as_ref()?.programs.as_ref()?;
     testbed.count_processes(seat, programs.limits.processes + OWN_PROCESSES)
@@ -171,12 +172,12 @@ fn not_ready() -> TestbedError {
     machine("a trial was asked for without a target", "nothing was provisioned")
 }
 
-/// A trial that the target did not survive.
+/// Returns the reply for a trial after which the target is gone.
 pub(crate) fn refused_lost(why: String) -> TrialReply {
     TrialReply { target_lost: true, ..failed(&why) }
 }
 
-/// A trial that has no values.
+/// Returns the reply for a trial without values.
 pub(crate) fn failed(why: &str) -> TrialReply {
     failure::refused(failure::Failure::Failed(why.to_owned()))
 }

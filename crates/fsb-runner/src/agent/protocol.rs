@@ -1,7 +1,7 @@
 //! The protocol of runner and agent: versioned JSON lines.
 //!
-//! The runner sends one request at a time; the agent answers with any number of progress lines and one answer. The
-//! first request is `hello`; a version that differs ends the conversation, for then two binaries are mixed.
+//! The runner sends one request at a time, and the agent answers with any number of progress lines and one answer. The
+//! first request is `hello`. If the versions differ, two binaries are mixed, and the conversation ends.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::schedule::planner;
 /// The version of the protocol that this program speaks.
 pub const VERSION: u32 = 4;
 
-/// From the runner.
+/// A request of the runner.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
@@ -34,16 +34,16 @@ pub enum Request {
     Open(Box<Setup>),
     /// Make a target ready.
     Provision {
-        /// The seat that it gets.
+        /// The slot that it gets.
         seat: u32,
-        /// The part of the medium that it gets.
+        /// The slice of the medium that it gets.
         part: u32,
         /// The target.
         target: Box<Target>,
     },
     /// Measure a cell on targets that are ready.
     Measure(Box<MeasureRequest>),
-    /// Take the target of a seat down.
+    /// Tear down the target of a slot.
     Release(u32),
     /// Undo everything and end.
     Close,
@@ -63,7 +63,7 @@ pub struct TimeLimit {
 /// A cell to measure on targets that are ready.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MeasureRequest {
-    /// The targets, by their seats. A whole has one.
+    /// The targets, by their slots. A whole has one.
     pub seats: Vec<SeatTrial>,
     /// The workload, resolved; in rounds, that of a unit.
     pub workload: WorkloadSpec,
@@ -73,9 +73,9 @@ pub struct MeasureRequest {
     pub method: Method,
     /// The run's seed with the block mixed in: data and offsets differ between blocks, not between targets.
     pub seed: u64,
-    /// From 1; a disturbed trial is made again. 0 in the warm-up of a case in rounds.
+    /// The attempt, from 1; 0 in the warm-up of a case in rounds. A trial is retried after interference.
     pub attempt: u32,
-    /// The time after which a worker that says nothing is killed.
+    /// The time after which a silent worker is killed.
     pub deadline: Duration,
     /// The time that the budget leaves; absent without a budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,7 @@ pub enum Method {
     Whole {
         /// The amount of work.
         amount: Amount,
-        /// Stop a repetition early after this time: how warm-up finds out how much to do.
+        /// Seconds after which a repetition ends early. Warm-up uses it to find out the amount of work.
         until_seconds: Option<f64>,
         /// The number of times that the target's journal is to be written in a sample of the steady state.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,17 +100,17 @@ pub enum Method {
     Rounds {
         /// Each unit has files of its own.
         own_files: bool,
-        /// Each round visits the same units again, because caches are emptied between rounds.
+        /// Each round uses the same units again, because caches are emptied between rounds.
         revisit: bool,
         /// Operations of a unit.
         operations: u64,
         /// Units of a sample.
         units: u32,
-        /// The order of seats in each round.
+        /// The order of slots in each round.
         orders: Vec<Vec<u32>>,
         /// The first round leads in: it has one unit and does not count.
         lead_in: bool,
-        /// Seconds after which no further round begins; absent where all rounds are made.
+        /// Seconds after which no further round begins; absent if all rounds are made.
         until_seconds: Option<f64>,
         /// Rounds that may be repeated because a neighbour was not idle.
         spares: u32,
@@ -118,7 +118,7 @@ pub enum Method {
 }
 
 impl MeasureRequest {
-    /// Units whose files are made.
+    /// Returns the number of units whose files are made.
     pub fn units_made(&self) -> u32 {
         match &self.method {
             Method::Whole { .. } => 1,
@@ -128,8 +128,8 @@ impl MeasureRequest {
         }
     }
 
-    /// Returns the longest silence of an agent that measures this: each step of each target has the worker's deadline, and between
-    /// repetitions the agent needs a remount.
+    /// Returns the longest silence of an agent that measures this. Each step of each target has the worker's deadline,
+    /// and between repetitions the agent needs a remount.
     pub fn silence(&self) -> Duration {
         let steps = match &self.method {
             Method::Whole { amount, .. } => 3 * amount.repetitions.max(1) + 2,
@@ -142,13 +142,13 @@ impl MeasureRequest {
 /// One target's trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeatTrial {
-    /// The seat of the target.
+    /// The slot of the target.
     pub seat: u32,
-    /// Differs between all trials: seeds the pretend clock of the null file system.
+    /// A seed that differs between all trials, for the fake clock of the null file system.
     pub trial_seed: u64,
 }
 
-/// From the agent.
+/// A message of the agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
@@ -157,13 +157,13 @@ pub enum Reply {
         /// [`VERSION`] of the agent.
         version: u32,
     },
-    /// Not the answer yet.
+    /// Progress before the answer.
     Progress(Progress),
     /// The media are made.
     Opened(Box<Opened>),
     /// The target is ready.
     Provisioned(Box<Provisioned>),
-    /// The results of the trials, by seat.
+    /// The results of the trials, by slot.
     Measured(Vec<(u32, TrialReply)>),
     /// Done.
     Done,
@@ -184,12 +184,12 @@ pub struct TrialReply {
     pub observed: Observed,
     /// The interference with it.
     pub interference: Vec<Interference>,
-    /// Each stretch of a trial in rounds.
+    /// The samples of a trial in rounds.
     #[serde(default)]
     pub stretches: Stretches,
     /// Seconds of its steps, for the planner.
     pub spent: Spent,
-    /// The target is gone (a remount failed): nothing more can run on it in this visit.
+    /// The target is gone (a remount failed), so nothing more can run on it in this block.
     pub target_lost: bool,
     /// The budget ended before the trial did.
     #[serde(default)]
@@ -219,7 +219,7 @@ impl TrialReply {
 /// The sums over all repetitions of a trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Nanoseconds of the timed stretches.
+    /// Nanoseconds of the samples.
     pub timed_ns: u64,
     /// Operations finished.
     pub operations: u64,
@@ -242,19 +242,20 @@ pub struct Measured {
     /// Bytes written by the device; `None` if it has no counters.
     #[serde(default)]
     pub device_written: Option<u64>,
-    /// Bytes that the workload's files took of the file system; absent where it is not the target's own, or they took none.
+    /// Bytes that the workload's files took of the file system; absent if the file system is not the target's own, or
+    /// if they took none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space: Option<u64>,
     /// The deferred work; absent if nothing was written, or if the device is not the target's own.
     #[serde(default)]
     pub deferred: Option<Deferred>,
-    /// Seconds an iteration of each cycle, of the micro-benchmarks.
+    /// Seconds per iteration of each cycle, for the micro-benchmarks.
     pub samples: Vec<f64>,
-    /// Rates beside the one that targets are compared by, by the name of their metric.
+    /// Rates besides the one that targets are compared by, by the name of their metric.
     pub rates: BTreeMap<String, Rate>,
-    /// Counts of the workload beside its operations, by name.
+    /// Counts of the workload besides its operations, by name.
     pub counts: BTreeMap<String, u64>,
-    /// The course of each repetition.
+    /// The timeline of each repetition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timelines: Vec<Timeline>,
     /// Numbers that a command printed, by name: one each repetition.

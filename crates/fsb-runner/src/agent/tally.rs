@@ -1,4 +1,4 @@
-//! What was seen of a trial, added up, and the reply that follows from it.
+//! Accumulates the observations of a trial, and makes the reply from them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,26 +29,26 @@ pub(super) struct Tally {
     pub(super) unconfined: Vec<String>,
     pub(super) settle_seconds: f64,
     pub(super) before_cold: Option<Counters>,
-    /// What the memory limit saw, where there is one.
+    /// The use of the memory limit; `None` without a limit.
     pub(super) memory: Option<MemoryUse>,
-    /// Processes that it had killed before.
+    /// Processes that the kernel had killed under the limit before the trial.
     pub(super) killed_before: u64,
-    /// Of a trial in rounds.
+    /// The samples of a trial in rounds.
     pub(super) stretches: Stretches,
-    /// What is left for later; only of a target whose device is its own.
+    /// The deferred work; only for a target with a device of its own.
     pub(super) leavings: Option<Leavings>,
     /// The end of what a command printed.
     output: Option<String>,
     /// Bytes that could be filled when the file system was empty.
     free_when_empty: u64,
-    /// Rounds that were made again because this target moved something within a neighbour's stretch.
+    /// Rounds that were retried because this target moved data during a neighbour's sample.
     pub(super) restless: u32,
-    /// Repetitions or rounds that the time did not allow.
+    /// Repetitions or rounds that the time limit did not allow.
     pub(super) left_out: u32,
 }
 
 impl Tally {
-    /// Of a trial on this target.
+    /// Returns an empty tally for a trial on this target.
     pub(super) fn new(target: &Provisioned) -> Tally {
         // The device under a directory serves others too.
         let private = target.abilities.fake.is_none() && target.abilities.cold == Some(ColdMethod::Remount);
@@ -79,7 +79,7 @@ impl Tally {
         }
     }
 
-    /// The target comes to rest, and what it did for that is noted.
+    /// Quiesces the target and records its deferred work.
     pub(super) fn rest(&mut self, testbed: &mut dyn Testbed, seat: u32, left: Duration) -> Result<(), TestbedError> {
         if let Some(leavings) = self.leavings.take() {
             self.measured.deferred = leavings.rest(testbed, seat, left)?;
@@ -88,9 +88,9 @@ impl Tally {
         Ok(())
     }
 
-    /// Everything is written out, and the workload's files are there: what they take is known now, as far as it ever is.
+    /// Records the space that the workload's files occupy. At this time everything is written out and the files exist.
     pub(super) fn fill(&mut self, testbed: &dyn Testbed, seat: u32) {
-        /// Less is what a file system notes when its files are gone again.
+        /// The least space that counts. A file system may keep less after its files are removed.
         const FEWEST: u64 = 1 << 20;
         let Some(free) = testbed.free_bytes(seat) else { return };
         let taken = self.free_when_empty.saturating_sub(free);
@@ -153,7 +153,7 @@ impl Tally {
         }
     }
 
-    /// The trial's end: what was measured, if its proofs hold.
+    /// Returns the reply of the trial: the measured values, and an error if a validity check fails.
     pub(super) fn reply(
         mut self,
         ended: Result<(), Failure>,
@@ -220,7 +220,7 @@ impl Tally {
         TrialReply { observed, spent: self.spent, ..refused(Failure::Failed(why)) }
     }
 
-    /// Latencies of repetitions are merged as histograms, never averaged.
+    /// Merges the latencies of repetitions as histograms, which are never averaged.
     fn merge_latencies(&mut self) -> Result<(), String> {
         let mut by_operation: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (operation, histogram) in std::mem::take(&mut self.histograms) {
@@ -234,7 +234,7 @@ impl Tally {
     }
 }
 
-/// Without barriers the device serves no flush, or they were not off.
+/// Checks that the device served no flush if barriers are off.
 fn unflushed(held: &Held, measured: &Measured) -> Result<(), String> {
     match measured.device_flushes {
         Some(flushes) if held.no_flushes && flushes > 0 => {

@@ -1,9 +1,9 @@
-//! What cells of a matrix need that warm-up did not visit, read off between those that it did.
+//! Interpolates the costs of the cells of a matrix that warm-up did not measure from those that it measured.
 //!
-//! The time of one operation is close to a power of its size over wide ranges, so it is interpolated on logarithms: first
-//! between two records of a visited file, then between two visited files. Beyond the outermost records the slope of the
-//! last two goes on, and with a single record time goes with bytes. What is done around the clock goes with the bytes of
-//! the file.
+//! The time of one operation is close to a power of its size over wide ranges, so its logarithm is interpolated: first
+//! between two records of a measured file, then between two measured files. Beyond the outermost records, the slope of
+//! the last two continues. With a single record, the time is proportional to the bytes. The time of the steps around
+//! the clock depends on the bytes of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +13,11 @@ use super::Grid;
 use super::grid::Spot;
 use crate::schedule::planner::WholeCost;
 
-/// A visited file of one work on one target: its costs by record.
+/// A measured file of one work on one target: its costs by record.
 type ByRecord<'a> = BTreeMap<u64, &'a WholeCost>;
 
-/// Costs of the cells that have none, for each target that has some of the same work. `costs` are those that warm-up measured, by
-/// cell.
+/// Returns the costs of the cells that have none, for each target that has some of the same work. `costs` are those
+/// that warm-up measured, by cell.
 pub(crate) fn fill(grid: &Grid, costs: &[&[WholeCost]]) -> Vec<(usize, WholeCost)> {
     let known = |cell: usize, target: usize| {
         costs[cell].iter().rfind(|cost| cost.target == target && cost.seconds > 0.0 && cost.operations > 0)
@@ -45,7 +45,7 @@ fn cost(spot: &Spot, target: usize, visited: &BTreeMap<u64, ByRecord<'_>>) -> Op
     let place = log_place(spot.file, *below.0, *above.0);
     let time = |(_, records): (&u64, &ByRecord<'_>)| ln_seconds(records, spot.record);
     let each = (time(below)? * (1.0 - place) + time(above)? * place).exp();
-    // A second's worth of operations: what counts is their rate.
+    // The operations of one second. Only their rate matters.
     let operations = (1.0 / each).ceil().max(1.0);
     let seconds = each * operations;
     let (low, high) = (below.1.values().next()?, above.1.values().next()?);
@@ -67,7 +67,7 @@ fn cost(spot: &Spot, target: usize, visited: &BTreeMap<u64, ByRecord<'_>>) -> Op
     })
 }
 
-/// The logarithm of the seconds of one operation on this record, in one visited file.
+/// Returns the logarithm of the seconds of one operation on this record, in one measured file.
 fn ln_seconds(records: &ByRecord<'_>, record: u64) -> Option<f64> {
     let of = |(size, cost): (&u64, &&WholeCost)| (ln(*size), (cost.seconds / cost.operations as f64).ln());
     let points: Vec<(f64, f64)> = records.iter().map(of).collect();
@@ -77,7 +77,8 @@ fn ln_seconds(records: &ByRecord<'_>, record: u64) -> Option<f64> {
     let (left, right) = (points.get(right - 1)?, points.get(right));
     let Some(right) = right else { return Some(left.1 + x - left.0) };
     let slope = (right.1 - left.1) / (right.0 - left.0);
-    // Beyond the ends time neither falls with the size nor grows faster than bytes do: what says so is noise.
+    // Beyond the ends, time neither falls with the size nor grows faster than bytes do. A measured slope outside this
+    // range is noise.
     let slope = if (left.0..=right.0).contains(&x) { slope } else { slope.clamp(0.0, 1.0) };
     let near = if x > right.0 { right } else { left };
     Some(near.1 + (x - near.0) * slope)
@@ -129,7 +130,8 @@ mod tests {
     }
 
     proptest! {
-        /// A call that costs something, and bytes that cost something: within a factor of two, the margin that is kept.
+        /// With a cost per call and a cost per byte, the result is within a factor of two, which is the planner's
+        /// margin.
         #[test]
         fn rates_between_visited_cells_are_close(call in 1e-7f64..3e-6, byte in 2e-11f64..1e-9) {
             let (grid, records) = grid();

@@ -1,7 +1,7 @@
 //! The largest part of a matrix that fits a time: fewer sizes, never fewer blocks.
 //!
-//! Sizes are thinned out evenly, files and records alike, and the extremes stay, so that what is left is a matrix again:
-//! the same ranges, more coarsely. Of all such parts that fit, the one with the most combinations is taken.
+//! Sizes are thinned out evenly, files and records alike, and the extremes stay. The remaining sizes are a matrix with
+//! the same ranges and larger steps. Of all such parts that fit, the one with the most combinations is chosen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ pub struct Design {
     pub seconds: f64,
 }
 
-/// The largest part whose cells take at most `time` seconds a block; the smallest one where none does. `seconds` is what
-/// each cell takes.
+/// Returns the largest part whose cells take at most `time` seconds per block, or the part that takes the least time if
+/// none does. `seconds` holds the seconds of each cell.
 pub fn largest(grid: &Grid, seconds: &[f64], time: f64) -> Design {
     let mut cost: BTreeMap<(u64, u64), f64> = BTreeMap::new();
     for spot in grid.spots() {
@@ -54,14 +54,15 @@ impl Design {
         (Design { files: files.to_vec(), records: records.to_vec(), seconds }, inside().count())
     }
 
-    /// Indexes of the cells that do not belong to it.
+    /// Returns the indexes of the cells that do not belong to it.
     pub fn left_out(&self, grid: &Grid) -> BTreeSet<usize> {
         let outside = |file: &u64, record: &u64| !self.files.contains(file) || !self.records.contains(record);
         let spots = grid.spots().iter().filter(|spot| outside(&spot.file, &spot.record));
         spots.map(|spot| spot.cell).collect()
     }
 
-    /// The sizes that are left out and the seconds that would hold all. Returns `None` if none is left out.
+    /// Returns the warning with the sizes that are left out and the seconds that would hold all, or `None` if none is
+    /// left out.
     pub fn warning(&self, grid: &Grid, needed_seconds: f64) -> Option<Warning> {
         let pairs = grid.pairs();
         let kept =
@@ -78,7 +79,7 @@ impl Design {
     }
 }
 
-/// So many of the sizes, the first and the last among them, at even distances.
+/// Returns `count` of the sizes at even distances, the first and the last among them.
 fn evenly(sizes: &[u64], count: usize) -> Vec<u64> {
     if count < 2 || sizes.len() < 2 {
         return sizes.iter().copied().take(count.max(1)).collect();

@@ -1,4 +1,4 @@
-//! Which cells form a matrix.
+//! The cells that form a matrix.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use fsb_model::Cell;
 
 /// Parameters that differ within a matrix.
 const SIZES: [&str; 2] = ["file_size", "block_size"];
-/// A matrix of up to so many sizes is visited whole by warm-up.
+/// The most cells of a matrix that warm-up measures completely.
 const FEW: usize = 8;
 
 /// The cells of a plan that are parts of matrices.
@@ -21,7 +21,7 @@ pub struct Grid {
 pub struct Spot {
     /// Index of the cell in the plan.
     pub cell: usize,
-    /// All that it shares with the other cells of its matrix.
+    /// The workload and the parameters that it shares with the other cells of its matrix.
     pub work: String,
     /// Bytes of a file.
     pub file: u64,
@@ -36,38 +36,38 @@ impl Grid {
         Grid { spots: spots.collect() }
     }
 
-    /// For tests: of cells that no plan has.
+    /// Returns a grid of arbitrary cells for tests.
     #[cfg(test)]
     pub(super) fn from_spots(spots: Vec<Spot>) -> Grid {
         Grid { spots }
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no cells.
     pub fn is_empty(&self) -> bool {
         self.spots.is_empty()
     }
 
-    /// All cells.
+    /// Returns all cells.
     pub(crate) fn spots(&self) -> &[Spot] {
         &self.spots
     }
 
-    /// Sizes of files, ascending.
+    /// Returns the sizes of files, ascending.
     pub fn files(&self) -> Vec<u64> {
         self.spots.iter().map(|spot| spot.file).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Sizes of records, ascending.
+    /// Returns the sizes of records, ascending.
     pub fn records(&self) -> Vec<u64> {
         self.spots.iter().map(|spot| spot.record).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The combinations of file and record.
+    /// Returns the combinations of file and record.
     pub fn pairs(&self) -> BTreeSet<(u64, u64)> {
         self.spots.iter().map(|spot| (spot.file, spot.record)).collect()
     }
 
-    /// The cells by the work that they share.
+    /// Returns the cells by the work that they share.
     pub(crate) fn by_work(&self) -> BTreeMap<&str, Vec<&Spot>> {
         let mut works: BTreeMap<&str, Vec<&Spot>> = BTreeMap::new();
         for spot in &self.spots {
@@ -76,8 +76,9 @@ impl Grid {
         works
     }
 
-    /// The cells that warm-up need not visit: all but those with the smallest, the middle and the largest record in the
-    /// smallest and the middle file, and with the smallest and the largest in the largest file, which costs most.
+    /// Returns the cells that warm-up need not measure: all but those with the smallest, the middle and the largest
+    /// record in the smallest and the middle file, and with the smallest and the largest in the largest file, which
+    /// costs most.
     pub(crate) fn unvisited(&self) -> BTreeSet<usize> {
         let mut unvisited = BTreeSet::new();
         for spots in self.by_work().values().filter(|spots| spots.len() > FEW) {
@@ -98,7 +99,7 @@ impl Grid {
     }
 }
 
-/// The smallest, the middle and the largest of some sizes.
+/// Returns the smallest, the middle and the largest of some sizes.
 fn ends_and_middle(sizes: impl Iterator<Item = u64>) -> BTreeSet<u64> {
     let sizes: Vec<u64> = sizes.collect::<BTreeSet<_>>().into_iter().collect();
     let places = [0, sizes.len() / 2, sizes.len().saturating_sub(1)];

@@ -1,8 +1,8 @@
 //! Cells of a matrix: the same work on many sizes of file and record.
 //!
-//! A matrix may have a thousand cells. Warm-up visits a few of them, the corners and the middle, and what the others need
-//! is read off between those ([`between`]); a budget that does not hold all of them holds a part that is spread evenly
-//! ([`design`]); and how long all of it would take is said before anything starts ([`estimate`]).
+//! A matrix may have a thousand cells. Warm-up measures a few of them, the corners and the middle, and [`between`]
+//! interpolates the costs of the others. If a budget does not hold all cells, [`design`] chooses a part that is spread
+//! evenly. [`estimate`] estimates the duration of all cells before anything starts.
 
 pub mod between;
 pub mod design;

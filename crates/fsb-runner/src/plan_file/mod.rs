@@ -1,7 +1,7 @@
-//! Plans as people write them: TOML with everything optional, and what it resolves to.
+//! Plans as people write them: TOML in which everything is optional. They resolve to plans that can be run.
 //!
-//! What was typed (a plan file, a suite, the command line) and what it means ([`fsb_model::Plan`]) are two types. Layers of
-//! the first kind are laid over each other; only the resolved plan is ever run.
+//! The written form (a plan file, a suite, the command line) and its meaning ([`fsb_model::Plan`]) are two types.
+//! Written plans are merged. Only the resolved plan is ever run.
 
 mod error;
 mod place;
@@ -32,14 +32,14 @@ pub use resolve::Resolved;
 pub(crate) const DEFAULT_SUITE: &str = "quick";
 /// The size of an image when none is given.
 pub(crate) const DEFAULT_SIZE: Bytes = Bytes(2 << 30);
-/// The smallest ratio that matters when nothing is said.
+/// The default of the smallest ratio that matters.
 pub(crate) const DEFAULT_THETA: &str = "3%";
 
 /// A plan as written: every field may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
-    /// What the run is called; the suite's or the file's name otherwise.
+    /// The name of the run; by default that of the suite or of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Targets, each as on the command line, or as a table with controls of its own.
@@ -48,7 +48,7 @@ pub struct PlanFile {
     /// A suite, instead of workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<String>,
-    /// Decides order and data.
+    /// The seed, which decides order and data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Size of the image, such as `2G`.
@@ -57,19 +57,19 @@ pub struct PlanFile {
     /// Multiplies sizes of files, the image and the memory limit: `1/8`, `0.125` or `12.5%`.
     #[serde(default, deserialize_with = "written::factor_at", skip_serializing_if = "Option::is_none")]
     pub scale: Option<Spanned<String>>,
-    /// What all sizes here were multiplied with already: for the record.
+    /// The factor that all sizes here were multiplied with already, for the record.
     #[serde(default, deserialize_with = "written::factor_at", skip_serializing_if = "Option::is_none")]
     pub scaled: Option<Spanned<String>>,
-    /// Where the image lives.
+    /// The directory of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dir: Option<PathBuf>,
     /// The smallest ratio that matters, such as `3%`.
     #[serde(default, deserialize_with = "written::share_at", skip_serializing_if = "Option::is_none")]
     pub theta: Option<Spanned<String>>,
-    /// Block devices whose content is given up. Only the command line may say so.
+    /// Block devices whose content the user allowed to be destroyed. Only the command line sets them.
     #[serde(skip)]
     pub wipe: Vec<PathBuf>,
-    /// Whom workers run as. Only the command line may say so.
+    /// The user that workers run as. Only the command line sets it.
     #[serde(skip)]
     pub identity: Identity,
     /// Targets take turns, though they could be measured side by side.
@@ -81,14 +81,14 @@ pub struct PlanFile {
     /// Every mkfs program chooses the geometry by the size of its slice.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mkfs_defaults: bool,
-    /// One of the targets is to be chosen. Only the command line may say so.
+    /// The race that chooses one of the targets. Only the command line sets it.
     #[serde(skip)]
     pub race: Option<fsb_model::Race>,
-    /// What is read is compared with what was written, by every workload that can. Only the command line may say so: of a
-    /// plan that is printed the workloads say it themselves.
+    /// Whether every workload that can do so compares the data that it reads with the data that was written. Only the
+    /// command line sets it. In a printed plan, the workloads have the parameter.
     #[serde(skip)]
     pub verify: bool,
-    /// How often.
+    /// The number of blocks, the budget and the length of samples.
     #[serde(default, skip_serializing_if = "RepetitionFile::is_empty")]
     pub repetition: RepetitionFile,
     /// Controls by name.
@@ -106,18 +106,18 @@ pub struct PlanFile {
     /// Processors of the virtual machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u32>,
-    /// What commands see as their root in the virtual machine: a directory here.
+    /// A directory of this machine that commands in the virtual machine see as their root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
     /// Workloads.
     #[serde(default, rename = "workload", skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadSpec>,
-    /// The text this came from and its name, so that late errors can point into it.
+    /// The text that this came from and its name, so that late errors can point into it.
     #[serde(skip)]
     pub source: Option<(String, String)>,
 }
 
-/// Reads a plan. `origin` is what errors call it.
+/// Parses a plan. `origin` is its name in errors.
 pub fn parse(text: &str, origin: &str) -> Result<PlanFile, PlanError> {
     let mut plan: PlanFile =
         toml::from_str(text).map_err(|error| at(text, origin, error.span(), &suggesting(error.message())))?;
@@ -126,7 +126,7 @@ pub fn parse(text: &str, origin: &str) -> Result<PlanFile, PlanError> {
 }
 
 impl PlanFile {
-    /// Lays this plan over another: what this one says wins.
+    /// Merges this plan over another one. The values of this plan take precedence.
     pub fn over(self, under: PlanFile) -> PlanFile {
         let workloads_here = !self.workloads.is_empty() || self.suite.is_some();
         let (suite, workloads) =
@@ -178,7 +178,7 @@ impl PlanFile {
     }
 }
 
-/// serde's message of an unknown field with the field that was meant, where one is near; else with all that there are.
+/// Returns serde's message of an unknown field with the field that was probably meant, or else with all known fields.
 fn suggesting(message: &str) -> String {
     let Some((typed, known)) = unknown_field(message) else { return message.to_owned() };
     if let Some(near) = nearest::nearest(typed, known.iter().copied()) {
@@ -192,13 +192,13 @@ fn suggesting(message: &str) -> String {
     }
 }
 
-/// What was written, and what serde would have known there.
+/// Returns the unknown field, and the fields that serde expects in its place.
 fn unknown_field(message: &str) -> Option<(&str, Vec<&str>)> {
     let (typed, expected) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
     Some((typed, expected.split('`').skip(1).step_by(2).collect()))
 }
 
-/// What came from the command line and so from no place in a file.
+/// Returns a value from the command line, which has no place in a file.
 pub fn typed<T: From<String>>(text: &str) -> Spanned<T> {
     Spanned::new(0..0, text.to_owned().into())
 }

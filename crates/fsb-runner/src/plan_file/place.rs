@@ -1,4 +1,4 @@
-//! Where a plan is carried out: `in = "vm"`, its kernels, memory and processors.
+//! The place where a plan runs: `in = "vm"`, its kernels, memory and processors.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,13 +14,13 @@ use super::PlanFile;
 use super::error::{PLAN_RANGE, PlanError};
 use crate::work::ParsedCell;
 
-/// The memory of a virtual machine when nothing is said: room for the page cache of the default suite.
+/// The default memory of a virtual machine: room for the page cache of the default suite.
 const DEFAULT_MEMORY: Bytes = Bytes(1 << 30);
 /// More virtual processors than any kernel of a distribution brings up.
 const MOST_CPUS: u32 = 512;
 
 impl PlanFile {
-    /// Where the plan is carried out. `cpus` are those of this machine.
+    /// Returns the place where the plan runs, and the size of the virtual machine. `cpus` are those of this machine.
     pub(super) fn resolved_place(&self, cpus: u32) -> Result<(Place, Option<VmSize>), PlanError> {
         let place = match &self.place {
             None => Place::Host,
@@ -50,7 +50,7 @@ impl PlanFile {
         Ok((place, None))
     }
 
-    /// What commands see as their root in a virtual machine.
+    /// Returns the directory that commands see as their root in a virtual machine, or `None` if no command runs in one.
     pub(super) fn resolved_root(&self, place: Place, cells: &[ParsedCell]) -> Result<Option<PathBuf>, PlanError> {
         let mut programs = cells.iter().filter_map(|parsed| parsed.profile.program.as_ref());
         let refuse = |message: String| Err(PlanError::Request(message));
@@ -84,7 +84,7 @@ impl PlanFile {
         }
     }
 
-    /// The releases of the plan's kernels where there are several: targets are named after them.
+    /// Returns the releases of the plan's kernels if there are several, because targets are named after them.
     #[cfg(feature = "vm")]
     pub(super) fn releases(&self) -> Result<Vec<String>, PlanError> {
         if self.kernels.len() < 2 {
@@ -107,14 +107,14 @@ impl PlanFile {
         Ok(releases)
     }
 
-    /// None: [`crate::vm`] refuses the plan, and its kernels with it.
+    /// Returns no releases: [`crate::vm`] refuses the plan, and its kernels with it.
     #[cfg(not(feature = "vm"))]
     pub(super) fn releases(&self) -> Result<Vec<String>, PlanError> {
         Ok(Vec::new())
     }
 }
 
-/// A kernel that is named wrongly, or that this machine does not have.
+/// Returns the error of a kernel that is named wrongly, or that this machine does not have.
 #[cfg(feature = "vm")]
 fn refused(error: &VmError) -> PlanError {
     match error.kind {
@@ -123,14 +123,14 @@ fn refused(error: &VmError) -> PlanError {
     }
 }
 
-/// Processors that workers may use in a virtual machine; absent on this machine.
+/// Returns the processors that workers may use in a virtual machine, or `None` on this machine.
 pub(super) fn processors(vm: Option<VmSize>, controls: &BTreeMap<String, String>) -> Option<u32> {
     let vm = vm?;
     Some(processors_left(controls).unwrap_or(vm.cpus))
 }
 
-/// The target once for each kernel, or on the one that it names. No releases: the plan has one kernel, which needs no
-/// saying.
+/// Returns the target once for each kernel, or only on the kernel that it names. Without `releases` the plan has one
+/// kernel, and the target stays as it is.
 pub(super) fn on_each_kernel(target: Target, place: Place, releases: &[String]) -> Result<Vec<Target>, String> {
     if place == Place::Vm && target.directory().is_some() {
         let name = &target.name;

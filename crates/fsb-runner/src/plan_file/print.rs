@@ -7,7 +7,7 @@ use super::error::PlanError;
 use super::{PlanFile, RepetitionFile, typed};
 use crate::target_file::TargetFile;
 
-/// The resolved plan as a file that resolves to it again: what `--print-plan` prints.
+/// Returns the resolved plan as a file that resolves to it again. `--print-plan` prints it.
 pub fn print(plan: &Plan) -> Result<String, PlanError> {
     let repetition = match plan.repetition {
         Repetition::Budget { seconds } => {

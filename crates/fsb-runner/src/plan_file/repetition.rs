@@ -1,4 +1,4 @@
-//! How often everything is measured, as people write it.
+//! The number of blocks, the budget and the length of samples, as people write them.
 
 use fsb_model::plan::{BLOCK_LIMIT, Repetition};
 use fsb_model::units::{Seconds, parse_duration, parse_percent};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{PLAN_CONFLICT, PLAN_RANGE, PlanError};
 use super::written;
 
-/// The time a run may take when nothing is said.
+/// The default time that a run may take.
 const DEFAULT_BUDGET: &str = "5m";
 /// The table `[repetition]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -22,13 +22,13 @@ pub struct RepetitionFile {
     /// Half-width to reach, such as `2%`.
     #[serde(default, deserialize_with = "written::share", skip_serializing_if = "Option::is_none")]
     pub precision: Option<String>,
-    /// Time that a timed stretch should last, such as `50ms`; with a second or more, everything is measured in visits
-    /// instead of in rounds of short stretches.
+    /// Time that a sample should last, such as `50ms`. From 1 second on, everything is measured in sequential trials
+    /// instead of rounds of short samples.
     #[serde(default, deserialize_with = "written::time", skip_serializing_if = "Option::is_none")]
     pub stretch: Option<String>,
 }
 
-/// Refuses a length of stretches that nobody can mean.
+/// Refuses a length of samples below 1 millisecond or above an hour.
 pub(super) fn check_stretch(stretch: Seconds) -> Result<(), String> {
     if (0.001..=3600.0).contains(&stretch.0) {
         return Ok(());
@@ -77,7 +77,7 @@ impl RepetitionFile {
         Ok(Some(time.as_secs_f64()))
     }
 
-    /// `blocks` replaces the other two ways of saying how many blocks are made, and they replace it.
+    /// Merges this table over another one. `blocks` replaces `budget` and `precision`, and they replace it.
     pub(super) fn over(self, under: RepetitionFile) -> RepetitionFile {
         let stretch = self.stretch.or(under.stretch);
         if self.blocks.is_some() {
@@ -106,7 +106,7 @@ mod tests {
         )
     }
 
-    /// They are suggested to whoever writes one elsewhere.
+    /// Errors suggest these names for a field that is in the wrong table.
     #[test]
     fn the_names_of_the_fields_are_those_that_are_read() {
         let said = plan_file::parse("[repetition]\nzzzzzz = 1\n", "p").unwrap_err().to_string();

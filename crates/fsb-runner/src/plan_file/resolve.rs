@@ -1,4 +1,4 @@
-//! From what was written to what is run: suites looked up, defaults filled in, sizes swept and scaled.
+//! Resolves a written plan: looks up suites, fills in defaults, and sweeps and scales sizes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::sweep::{self, Scope};
 use crate::work::{ParsedCell, Work};
 use crate::{placement, regime, scale};
 
-/// A plan with everything decided.
+/// A resolved plan.
 #[derive(Debug, Clone)]
 pub struct Resolved {
     /// The plan.
@@ -32,9 +32,9 @@ pub struct Resolved {
 }
 
 impl PlanFile {
-    /// Everything decided: the suite looked up, defaults filled in, every parameter read by its workload.
+    /// Resolves the plan: looks up the suite, fills in defaults, and has each workload parse its parameters.
     ///
-    /// Where targets will be side by side, sizes of files refer to the part of the medium that each has.
+    /// If targets are measured side by side, sizes of files refer to the slice of the medium that each has.
     pub fn resolve(self, cpus: u32, fresh_seed: u64) -> Result<Resolved, PlanError> {
         if self.suite.is_some() && !self.workloads.is_empty() {
             return Err(PlanError::known(&PLAN_CONFLICT, "a plan names a suite or workloads, not both"));
@@ -115,7 +115,7 @@ impl PlanFile {
         Ok(targets)
     }
 
-    /// What to multiply sizes with, and what they were multiplied with already.
+    /// Returns the factor to multiply sizes with, and the factor that they were multiplied with already.
     fn scales(&self) -> Result<(f64, f64), PlanError> {
         let read = |text: &Option<Spanned<String>>| match text {
             None => Ok(1.0),
@@ -159,7 +159,7 @@ impl PlanFile {
         Ok(cells)
     }
 
-    /// Every combination of sizes, with the place of its workload in the plan.
+    /// Returns every combination of sizes, with the index of its workload in the plan.
     fn swept(&self, workloads: &[WorkloadSpec], full: Full) -> Result<Vec<(usize, WorkloadSpec)>, PlanError> {
         let scope = Scope { size: full.size, memory: full.memory, cpus: full.cpus };
         let mut swept = Vec::new();
@@ -183,7 +183,7 @@ impl PlanFile {
         self.error_at(self.workload_span(index, error.key.as_deref()), &error.to_string())
     }
 
-    /// Where the file says `key` of the workload, or where it names the workload.
+    /// Returns the place of `key` of the workload in the file, or else the place of the workload's name.
     fn workload_span(&self, index: usize, key: Option<&str>) -> Range<usize> {
         let nowhere = 0..0;
         let Some((text, _)) = &self.source else { return nowhere };
@@ -197,7 +197,7 @@ impl PlanFile {
     }
 }
 
-/// The workloads, of which those verify that can.
+/// Returns the workloads with verification switched on for those that can verify, or an error if none can.
 fn verified(workloads: Vec<(usize, WorkloadSpec)>, sizing: &Sizing) -> Result<Vec<(usize, WorkloadSpec)>, PlanError> {
     const VERIFY: &str = "verify";
     let (mut able, mut names) = (false, BTreeSet::new());
@@ -205,7 +205,7 @@ fn verified(workloads: Vec<(usize, WorkloadSpec)>, sizing: &Sizing) -> Result<Ve
     for (index, spec) in workloads {
         let mut with = spec.clone();
         with.params.insert(VERIFY.to_owned(), true.into());
-        // What is wrong otherwise is said later, with its place.
+        // Other errors are reported later, with their place.
         let refused = workload::parse(&with, sizing).is_err_and(|error| error.key.as_deref() == Some(VERIFY));
         able |= !refused;
         names.insert(spec.name.clone());
@@ -219,18 +219,18 @@ fn verified(workloads: Vec<(usize, WorkloadSpec)>, sizing: &Sizing) -> Result<Ve
     Err(PlanError::Request(message))
 }
 
-/// What sizes are at full scale, and the scale.
+/// The base of sizes at full scale, and the scale.
 #[derive(Debug, Clone, Copy)]
 struct Full {
     size: u64,
     scale: f64,
-    /// Of the machine that is measured on.
+    /// Bytes of memory of the machine that is measured on.
     memory: u64,
     /// Its processors.
     cpus: u32,
 }
 
-/// Bytes of memory that this machine has.
+/// Returns the bytes of memory of this machine.
 fn memory() -> u64 {
     let system = rustix::system::sysinfo();
     #[expect(clippy::useless_conversion, reason = "the field has another width on other machines")]

@@ -1,14 +1,14 @@
-//! Values that a plan may write in more than one way, where only one of its meanings is possible.
+//! Values that a plan may write in more than one way, if only one meaning is possible.
 //!
-//! `budget = 300` can only be seconds, as on the command line; `theta = 5` can only be per cent. `theta = 0.05` may be five
-//! per cent or a twentieth of one, and is refused.
+//! `budget = 300` can only be seconds, as on the command line, and `theta = 5` can only be per cent. `theta = 0.05` may
+//! be five per cent or a twentieth of one per cent, and is refused.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
-/// A text, or what TOML takes for something else.
+/// A text, or another TOML value.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a string, such as \"5m\" or \"3%\"")]
 enum Written {
@@ -19,7 +19,7 @@ enum Written {
 }
 
 impl Written {
-    /// As it would be written on the command line; of shares, a number below 1 has two meanings.
+    /// Returns the text as on the command line. A share below 1 without its sign has two meanings and is refused.
     fn text<E: de::Error>(self, is_share: bool) -> Result<String, E> {
         match self {
             Written::Text(text) => Ok(text),
@@ -34,22 +34,22 @@ impl Written {
     }
 }
 
-/// A length of time: `"5m"`, or a number of seconds.
+/// Reads a length of time: `"5m"`, or a number of seconds.
 pub(super) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Written::deserialize(deserializer)?.text(false).map(Some)
 }
 
-/// A share: `"5%"`, or a number of per cent from 1 on.
+/// Reads a share: `"5%"`, or a number of per cent from 1 on.
 pub(super) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Written::deserialize(deserializer)?.text(true).map(Some)
 }
 
-/// The same, with its place.
+/// Reads a share with its place.
 pub(super) fn share_at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Spanned<String>>, D::Error> {
     at(deserializer, true)
 }
 
-/// A factor: `"1/8"`, `0.125`.
+/// Reads a factor with its place: `"1/8"`, `0.125`.
 pub(super) fn factor_at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Spanned<String>>, D::Error> {
     at(deserializer, false)
 }
@@ -60,7 +60,7 @@ fn at<'de, D: Deserializer<'de>>(deserializer: D, is_share: bool) -> Result<Opti
     Ok(Some(Spanned::new(span, written.into_inner().text(is_share)?)))
 }
 
-/// Values of controls: `swap = false` is `swap = "off"`.
+/// Reads values of controls: `swap = false` is `swap = "off"`.
 pub(super) fn controls<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
     let written = BTreeMap::<String, Written>::deserialize(deserializer)?;
     let value = |(name, value)| match value {

@@ -1,4 +1,4 @@
-//! The budget is a maximum: what it does not hold is left out, and said.
+//! Keeps a run within its budget. Cells that the budget does not hold are left out, with a warning.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ use crate::matrix::estimate;
 use crate::placement;
 use crate::work::{ParsedCell, Work};
 
-/// Share of the budget that opening the testbed and warm-up may take; cells that were not reached by then are left out.
+/// Share of the budget that opening the testbed and warm-up may take. Cells that were not reached by then are left out.
 const WARM_UP: f64 = 0.5;
-/// Share of the budget that taking the testbed down and the report take.
+/// Share of the budget for tearing down the testbed and for the report.
 const CLOSING: f64 = 0.03;
-/// The model of times is off by a factor of two or three. A cell is left out unmeasured only if the model exceeds the time by this
-/// factor.
+/// The model of times is off by a factor of two or three. A cell is left out without a measurement only if the model
+/// exceeds the time by this factor.
 const SURE: f64 = 3.0;
 /// Factor by which removing files may take longer than in warm-up.
 const CAREFUL: f64 = 1.5;
@@ -44,7 +44,7 @@ pub fn check_budget(record: &RunRecord, work: &Work) -> Result<(), RunError> {
         let held = plan.held(&parsed.cell.workload);
         modelled(record, &parsed.profile, held, work.unit_in_rounds(record, parsed).is_some())
     };
-    // Each is warmed up and then measured.
+    // Each cell is warmed up and then measured.
     let needs = work.cells.iter().map(of).fold(f64::INFINITY, f64::min) * 2.0 * plan.at_once() as f64;
     if !needs.is_finite() || needs / SURE <= budget.as_secs_f64() {
         return Ok(());
@@ -57,7 +57,7 @@ pub fn check_budget(record: &RunRecord, work: &Work) -> Result<(), RunError> {
     )))
 }
 
-/// Seconds of a cell's warm-up on one target, by a model that knows nothing of the machine.
+/// Returns the seconds of a cell's warm-up on one target, from a model that knows nothing of the machine.
 fn modelled(record: &RunRecord, profile: &Profile, held: Option<f64>, in_rounds: bool) -> f64 {
     let trials = record.cells.len() * record.plan.at_once();
     if in_rounds {
@@ -67,7 +67,7 @@ fn modelled(record: &RunRecord, profile: &Profile, held: Option<f64>, in_rounds:
 }
 
 impl Schedule<'_> {
-    /// Seconds of the budget that are left; infinite where there is none.
+    /// Returns the seconds of the budget that are left; infinite without a budget.
     pub(super) fn seconds_of_budget_left(&self) -> f64 {
         let budget = self.run.record.plan.repetition.budget();
         budget.map_or(f64::INFINITY, |budget| {
@@ -75,8 +75,8 @@ impl Schedule<'_> {
         })
     }
 
-    /// Returns true if no time is left for this cell in this block. In warm-up, of whose time each group of targets has its share,
-    /// the cells after it are left out, too.
+    /// Returns whether no time is left for this cell in this block. In warm-up, each group of targets has its share of
+    /// the time, and the cells after this one are left out as well.
     pub(super) fn leaves_out(&mut self, measure: &Measure<'_>) -> bool {
         let left = self.seconds_of_budget_left();
         if !measure.block.is_warmup() || left.is_infinite() {
@@ -96,7 +96,7 @@ impl Schedule<'_> {
         let targets = if in_rounds { plan.at_once() as f64 } else { 1.0 };
         let held = plan.held(&cell.cell.workload);
         let needs = modelled(&self.run.record, &cell.profile, held, in_rounds) * targets;
-        // Of nothing at all nothing can be said.
+        // The first cell may exceed the share of warm-up, because nothing is known before it.
         let over = if measure.cell == 0 { left <= 0.0 } else { used > share };
         if !over && (!self.touches || needs / SURE <= left) {
             return false;
@@ -106,9 +106,9 @@ impl Schedule<'_> {
         true
     }
 
-    /// The time that a trial or a row of this cell may take. Warm-up may use half of what is left, for what does not fit
-    /// into that fits no measured block either; the other half is for removing what it made. `None` without a budget, and
-    /// where nothing is touched.
+    /// Returns the time that a trial or the rounds of this cell may take. Warm-up may use half of the time that is
+    /// left: a cell that needs more would not fit in a measured block either. The other half is for removing its files.
+    /// Returns `None` without a budget, and if all targets are fakes.
     pub(super) fn time_limit(&self, measure: &Measure<'_>, expected: Option<f64>) -> Option<TimeLimit> {
         let left = self.seconds_of_budget_left().max(0.0);
         if !self.touches || left.is_infinite() {
@@ -122,29 +122,29 @@ impl Schedule<'_> {
             (expected.map_or(work, |expected| work.min(expected * OVER)), work)
         };
         let [repeat, work, idle] = [repeat, work, left - self.releasing].map(|seconds| {
-            // No negative number is left.
+            // A negative number counts as zero.
             Duration::try_from_secs_f64(seconds).unwrap_or_default()
         });
         Some(TimeLimit { repeat, work, idle })
     }
 
-    /// Seconds that are kept for removing files, which took so long in warm-up, and for taking the targets down.
+    /// Returns the seconds that are reserved for removing files, based on warm-up, and for tearing down the targets.
     fn closing(&self, removing: f64) -> f64 {
         removing * CAREFUL + self.releasing
     }
 
-    /// Whether the budget holds a block that takes `seconds`. One that is begun must not be cut off because it takes a
+    /// Returns whether the budget holds a block that takes `seconds`. A block must not be cut off because it takes a
     /// little longer than the one before.
     pub(super) fn holds_block(&self, seconds: f64) -> bool {
         let removing = self.cells.iter().map(|cell| cell.removing).fold(0.0, f64::max);
         seconds * LONGER + self.closing(removing) <= self.seconds_of_budget_left()
     }
 
-    /// Notes what a reply says of the time. Returns whether the budget ended a measured trial, which then counts for nothing.
+    /// Records the times of a reply. Returns whether the budget ended a measured trial, which then counts for nothing.
     pub(super) fn note_time(&mut self, measure: &Measure<'_>, reply: &TrialReply) -> bool {
         if measure.block.is_warmup() {
             let cell = &mut self.cells[measure.cell];
-            // In rounds, files are removed on all targets at once, and each tells its share.
+            // In rounds, files are removed on all targets at once, and each reply contains its share.
             let cleanup = reply.spent.cleanup;
             cell.removing = if cell.unit.is_some() { cell.removing + cleanup } else { cell.removing.max(cleanup) };
             cell.too_long |= reply.out_of_time;
@@ -154,7 +154,7 @@ impl Schedule<'_> {
         reply.out_of_time
     }
 
-    /// A budget that ended before anything was measured held nothing.
+    /// Returns an error if the budget ended before anything was measured.
     pub(super) fn expect_measured(&self) -> Result<(), RunError> {
         if self.run.trials.iter().any(Trial::counts) {
             return Ok(());
@@ -185,14 +185,14 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    /// Says what warm-up left out. `opened` seconds passed before it.
+    /// Warns of the cells that warm-up left out. `opened` seconds passed before it.
     pub(super) fn end_warm_up(&mut self, opened: f64) -> Result<(), RunError> {
         self.leave_out_too_long()?;
         let (all, kept) = (self.run.record.cells.len(), self.held_cells().len());
         if kept == all {
             return Ok(());
         }
-        // By what warm-up took so far, if there was any: each block takes about as long.
+        // Estimated from the time of warm-up so far, if there was any: each block takes about as long.
         let used = (self.run.started.elapsed().as_secs_f64() - opened).max(0.0);
         let block = used * all as f64 / kept.max(1) as f64;
         let needed = opened + block * f64::from(self.fewest_blocks() + 1);
@@ -208,8 +208,8 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    /// The cells that a block holds. Only the first block can hold fewer than all: no other is begun that would pass the
-    /// budget. One is measured always.
+    /// Returns the cells that a block holds. Only the first block can hold fewer than all, because no other block is
+    /// begun that would pass the budget. At least one cell is measured.
     pub(super) fn fitting(&mut self, block: u32, cells: Vec<usize>) -> Vec<usize> {
         let left = self.seconds_of_budget_left();
         if block > 1 || left.is_infinite() || cells.is_empty() {
@@ -234,7 +234,7 @@ impl Schedule<'_> {
         cells[..fitting].to_vec()
     }
 
-    /// Warns of the cells that are left out; a budget of `needed` seconds would hold all.
+    /// Warns of the cells that are left out. A budget of `needed` seconds would hold all.
     fn say_left_out(&mut self, needed: f64) {
         self.record_held_cells();
         let of_budget = |cell: &usize| self.cells[*cell].left_out == Some(LeftOut::Budget);
@@ -247,18 +247,18 @@ impl Schedule<'_> {
             held: self.held_cells().len(),
             planned: self.cells.len(),
             budget_seconds,
-            // More than the budget that was too small.
+            // At least the budget that was too small.
             needed_seconds: with_room(self.needed.max(budget_seconds)),
         });
     }
 
-    /// Leaves out the last cells of a plan where a budget that cannot judge all of them can judge most: a verdict on eight workloads
-    /// tells more than numbers of twelve that decide nothing. Where it can judge fewer than half, all are described. Returns
-    /// how many cells are left if some were left out.
+    /// Leaves out the last cells of a plan if the budget can judge most cells but not all of them: verdicts on eight
+    /// workloads are worth more than undecided numbers of twelve. If the budget can judge fewer than half, all are
+    /// described. Returns the number of remaining cells if some were left out.
     pub(super) fn leave_cells_to_judge(&mut self, basis: &Basis<'_>, planned: &Decision) -> Option<usize> {
         let (all, record) = (basis.cases.len(), &self.run.record);
         let asked = matches!(record.plan.repetition, Repetition::Blocks { .. });
-        // A target alone has no ratio that wants a verdict.
+        // A single target has no ratio to judge.
         let judges = record.unjudged().is_none() && record.plan.targets.len() > 1;
         let in_rounds = self.held_cells().iter().all(|cell| self.cells[*cell].unit.is_some());
         if asked || !judges || planned.blocks >= FEWEST_BLOCKS_JUDGED || !in_rounds {
@@ -275,8 +275,8 @@ impl Schedule<'_> {
         Some(judged)
     }
 
-    /// Returns why no block follows the `made` ones, if there is a reason. The last one took `last` seconds, if one was made since the
-    /// run was begun or resumed, and one more may take `longest`.
+    /// Returns the reason why no block follows the `made` ones, or `None` if another one follows. The last block took
+    /// `last` seconds, if one was made since the run was begun or resumed. One more may take `longest`.
     pub(super) fn ending(&mut self, made: u32, last: Option<f64>, longest: f64) -> Option<Ending> {
         if self.run.judge.draws_targets() {
             return if self.cut { Some(Ending::Cut) } else { self.passes(longest) };
@@ -311,9 +311,9 @@ impl Schedule<'_> {
         (!self.holds_block(longest)).then_some(Ending::WouldBePassed)
     }
 
-    /// Plans as many more whole rotations of the slices as the budget holds, at most up to the next interim analysis, once all planned
-    /// blocks are made. Cells that ended leave their time, and blocks may take less than expected. The clock alone decides, so that
-    /// the analysis after the last block is the final one.
+    /// Once all planned blocks are made, plans as many more whole rotations of the slices as the budget holds, at most
+    /// up to the next interim analysis. Cells that ended leave their time, and blocks may take less time than expected.
+    /// The clock alone decides, so that the analysis after the last block is the final one.
     fn fill_budget(&mut self, made: u32, planned: u32, last: f64) {
         let record = &self.run.record;
         let Some(next) = record.looks.iter().find(|look| **look > made).copied().filter(|_| made >= planned) else {
@@ -327,7 +327,7 @@ impl Schedule<'_> {
         }
     }
 
-    /// Plans the fewest blocks that can be judged where fewer were planned and blocks took less time than expected. Time
+    /// Plans the fewest blocks that can be judged if fewer were planned and blocks took less time than expected. Time
     /// alone decides, never a value, so that the interval of a fixed number of blocks holds.
     fn adds_blocks(&mut self, planned: u32, longest: f64) -> bool {
         let record = &self.run.record;
@@ -342,8 +342,8 @@ impl Schedule<'_> {
         true
     }
 
-    /// Seconds that all should take which comes after this cell on this group of targets, up to the end of block `blocks`. `None`
-    /// where nothing is known: a resumed run has not seen a warm-up.
+    /// Returns the expected seconds from the end of this cell on this group of targets to the end of block `blocks`.
+    /// Returns `None` if nothing is known, because a resumed run has no warm-up.
     pub(super) fn seconds_left(&self, measure: &Measure<'_>, blocks: u32) -> Option<f64> {
         if self.making.iter().sum::<f64>() == 0.0 || !self.is_planned() {
             return None;
@@ -353,7 +353,7 @@ impl Schedule<'_> {
             cells.iter().map(|cell| self.cells[*cell].seconds_on(&block.groups[group])).sum()
         };
         let whole = |group: usize| self.making[self.slot(&block.groups[group])] + of(group, &block.cells);
-        // What is left of this block counts cell by cell, those after it as wholes.
+        // The rest of this block counts cell by cell, later blocks as a whole.
         let at = block.cells.iter().position(|known| *known == cell).unwrap_or(0);
         let rest = of(group, &block.cells[at + 1..]);
         let later: f64 = (group + 1..block.groups.len()).map(whole).sum();
@@ -361,12 +361,12 @@ impl Schedule<'_> {
         Some(rest + later + all * f64::from(blocks.saturating_sub(block.order.block)))
     }
 
-    /// Whether it is known how long any cell takes.
+    /// Returns whether the expected time of any cell is known.
     fn is_planned(&self) -> bool {
         self.cells.iter().any(|cell| cell.row_seconds.is_some() || cell.expected.iter().any(Option::is_some))
     }
 
-    /// Says that the budget holds fewer blocks than can be judged, where it does.
+    /// Warns if the budget holds fewer blocks than can be judged.
     pub(super) fn say_unjudged(&mut self, blocks: u32, block_seconds: f64) {
         let repetition = self.run.record.plan.repetition;
         let asked = matches!(repetition, Repetition::Blocks { .. });
@@ -383,7 +383,7 @@ impl Schedule<'_> {
         self.run.record.warnings.retain(|known| !matches!(known, Warning::TooFewBlocks { .. }));
     }
 
-    /// The fewest blocks that can be judged.
+    /// Returns the fewest blocks that can be judged.
     fn fewest_blocks(&self) -> u32 {
         if self.cells.iter().all(|cell| cell.unit.is_none()) {
             FEWEST_BLOCKS_JUDGED
@@ -401,7 +401,7 @@ impl Schedule<'_> {
     }
 }
 
-/// Seconds with room for what could not be foreseen, and for the memory that a larger budget lets be touched.
+/// Returns the seconds with a margin for the unforeseen, and for the memory that a larger budget allows to be touched.
 fn with_room(seconds: f64) -> f64 {
     const ROOM: f64 = 1.35;
     seconds * ROOM

@@ -1,4 +1,4 @@
-//! From a reply to a trial, and from what is known to the time that is left.
+//! Makes trials from replies, and estimates the time that is left.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use super::state::Schedule;
 use crate::agent::TrialReply;
 use crate::{placement, values};
 
-/// Returns the observed values of the controls that the target asks for, by name. Controls of the run are in its record.
+/// Returns the observed values of the controls that the target requests, by name. Controls of the run are in its
+/// record.
 fn asked_and_seen(record: &RunRecord, target: &Target, provisioned: &Provisioned) -> BTreeMap<String, String> {
     let asked = target.controls_over(&record.plan.controls);
     let seen = provisioned.record.controls.iter().filter(|(name, _)| asked.contains_key(*name));
@@ -99,13 +100,13 @@ impl Schedule<'_> {
         }
     }
 
-    /// A resumed run has a new image: its parts are others than those of the segments before.
+    /// Returns the number of slices of earlier segments. A resumed run has a new image, so its slices are others.
     fn parts_before(&self) -> u32 {
         let segments = self.run.record.segments.len().max(1) as u32;
         (segments - 1) * placement::parts(&self.run.record)
     }
 
-    /// The kernel of a target that could not be provisioned, as far as it is known.
+    /// Returns the kernel of a target that could not be provisioned, as far as it is known.
     fn own_kernel(&self, target: &Target) -> String {
         target.kernel.clone().unwrap_or_else(|| self.run.record.host.kernel.clone())
     }
@@ -116,7 +117,7 @@ impl Schedule<'_> {
         if let (Some(rounds), Some(unit)) = (self.run.record.rounds.get(label), &state.unit) {
             requested.insert("rounds".to_owned(), json!(rounds.rounds));
             requested.insert("units".to_owned(), json!(rounds.units));
-            // Where a unit has files of its own, they are smaller or fewer than the workload's.
+            // If a unit has files of its own, they are smaller or fewer than those of the workload.
             let own = unit.workload.params.iter();
             let own = own.filter(|(key, value)| state.cell.workload.params.get(*key) != Some(*value));
             let mut own: Map<String, Value> = own.map(|(key, value)| (key.clone(), value.clone())).collect();

@@ -18,7 +18,7 @@ pub enum RunError {
     /// A run is resumed on a kernel that was built anew.
     #[error("{0}")]
     OtherKernel(String),
-    /// Nothing that was asked for fits the budget.
+    /// No requested workload fits the budget.
     #[error("{0}")]
     Budget(String),
     /// A trial could not be written down.

@@ -8,7 +8,7 @@ use fsb_model::{RunRecord, Trial};
 pub struct Judgment {
     /// Labels of cells that need no more blocks, in addition to those that were named before.
     pub settled: Vec<String>,
-    /// The targets of the next block, and the part of the medium that each gets; `None` for all targets.
+    /// The targets of the next block, and the slice of the medium that each gets; `None` for all targets.
     pub targets: Option<Vec<(String, u32)>>,
     /// A description of the intermediate result.
     pub standing: Option<String>,
@@ -51,6 +51,6 @@ pub trait Judge {
     /// Decides after `made` measured blocks. `trials` are those of these blocks and of the warm-up.
     fn judge(&mut self, record: &RunRecord, trials: &[Trial], made: u32) -> Judgment;
 
-    /// Returns the reason that is recorded where the runner ends the run after `made` blocks. `judgment` is the last one.
+    /// Returns the reason that is recorded if the runner ends the run after `made` blocks. `judgment` is the last one.
     fn reason(&self, record: &RunRecord, ending: Ending, made: u32, judgment: Judgment) -> StopReason;
 }

@@ -42,7 +42,7 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
     resume::same_files(run.record.vm.as_ref(), opened.vm.as_ref()).map_err(RunError::OtherKernel)?;
     run.record.media = opened.media;
     run.record.controls = opened.controls;
-    // What an earlier segment lacked stays lacking.
+    // Memory that an earlier segment lacked counts as lacking in the whole run.
     run.record.memory = run.record.memory.filter(|memory| !memory.is_complete()).or(opened.memory);
     run.record.memory_cells = run.record.memory.map(|_| memory::cells(&run.work)).unwrap_or_default();
     run.record.host = opened.host;
@@ -67,8 +67,7 @@ impl Schedule<'_> {
         }
         self.run.record.stop_reason = Some(self.run_blocks()?);
         self.save()?;
-        // Everything is measured and saved: an agent that fails to say goodbye leaves nothing that the kernel and
-        // the undo ledger do not take away.
+        // Everything is measured and saved. If the agent fails to close, the kernel and the undo ledger undo the rest.
         let farewell = self.run.agent.close();
         if let Err(error) = farewell {
             let warning = Warning::NotTakenDown { target: None, error: error.to_string() };

@@ -14,11 +14,12 @@ pub(super) enum LeftOut {
     Budget,
     /// Its warm-up alone took longer than the budget allows.
     TooLong,
-    /// Its sizes are no part of the design that the budget holds.
+    /// Its sizes are not in the design that the budget holds.
     Design,
 }
 
-/// Room on the targets of a block: what the fullest one has, and whether emptying the kernel's caches makes all of them cold.
+/// Room on the targets of a block: that of the fullest one, and whether emptying the kernel's caches makes all of them
+/// cold.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     pub(super) bytes: u64,
@@ -40,7 +41,7 @@ pub(super) struct CellState {
     pub(super) too_long: bool,
     /// It needs no more blocks.
     pub(super) settled: bool,
-    /// Seconds of removing what it made, as warm-up measured them.
+    /// Seconds of removing its files, as warm-up measured them.
     pub(super) removing: f64,
     /// The costs that warm-up measured on each target, as a whole.
     pub(super) whole_costs: Vec<WholeCost>,
@@ -79,23 +80,25 @@ impl CellState {
         self.left_out.is_none()
     }
 
-    /// It runs a command of the user.
+    /// Returns whether it runs a command of the user.
     pub(super) fn is_command(&self) -> bool {
         self.profile.program.is_some()
     }
 
-    /// Rounds visit the same units again, because emptying the caches of all targets makes them cold again.
+    /// Returns whether rounds use the same units again, because emptying the caches of all targets makes them cold
+    /// again.
     pub(super) fn revisits(&self, room: Room) -> bool {
         room.kernel_caches_only && self.unit.as_ref().is_some_and(|unit| unit.only_warmed)
     }
 
-    /// Whether it is a command that runs `long` seconds or more on every target, so that one run a block is enough.
+    /// Returns whether it is a command that runs `long` seconds or more on every target, so that one run per block is
+    /// enough.
     fn is_long_command(&self, long: f64) -> bool {
         let fastest = self.unit_costs.iter().map(|cost| cost.timed).fold(f64::INFINITY, f64::min);
         self.is_command() && fastest.is_finite() && fastest >= long
     }
 
-    /// The cell as the planner sees it; `long` seconds make a command long.
+    /// Returns the cell as the planner sees it. A command that takes `long` seconds is long.
     pub(super) fn case(&self, room: Room, long: f64) -> Case {
         let Some(unit) = &self.unit else {
             return Case::Whole(Box::new(Whole {
@@ -158,7 +161,7 @@ impl CellState {
         });
     }
 
-    /// Seconds that it should take in a block on these targets.
+    /// Returns the expected seconds in a block on these targets.
     pub(super) fn seconds_on(&self, targets: &[usize]) -> f64 {
         self.row_seconds.unwrap_or_else(|| targets.iter().filter_map(|target| self.expected[*target]).sum())
     }

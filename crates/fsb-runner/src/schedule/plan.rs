@@ -19,7 +19,7 @@ use crate::matrix::{Grid, between, design, estimate};
 use crate::placement;
 use crate::work::{CellUnit, ParsedCell, Work};
 
-/// In a race, as many times what is not measured in a block, a block should last.
+/// In a race, the least ratio of a block's duration to the time in it that is not measured.
 const WORTH: f64 = 2.5;
 /// In a race, share of the time left within which every candidate should have been measured twice.
 const FIRST_TURNS: f64 = 0.4;
@@ -29,15 +29,15 @@ const LONG_IN_RACE: f64 = 2.0;
 /// The expected time of a run by a model that does not know the machine: enough to distinguish minutes from hours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// Blocks: those that were asked for, or the fewest that can be judged.
+    /// The requested number of blocks, or the fewest that can be judged.
     pub blocks: u32,
     /// All of them, with warm-up.
     pub time: Duration,
-    /// A budget chooses among the sizes of a matrix.
+    /// Whether a budget chooses among the sizes of a matrix.
     chooses: bool,
 }
 
-/// The estimate for a run that warms up.
+/// Returns the estimate for a run that warms up.
 pub fn expected(record: &RunRecord, work: &Work) -> Expected {
     expected_of(record, work, true)
 }
@@ -46,7 +46,8 @@ fn expected_of(record: &RunRecord, work: &Work, warmup: bool) -> Expected {
     let plan = &record.plan;
     let cells = work.cells.iter().enumerate();
     let chooses = !Grid::of(cells.map(|(index, parsed)| (index, &parsed.cell, &parsed.profile))).is_empty();
-    // Of a matrix fewer cells come before shorter samples; otherwise a budget makes samples as short as they may be.
+    // A budget leaves out cells of a matrix before it shortens samples. Otherwise it makes samples as short as they may
+    // be.
     let shortens = !chooses && plan.repetition.budget().is_some();
     let scale = |asked: Option<f64>| if shortens { shortest(asked.is_some()) } else { 1.0 };
     let in_rounds = |parsed: &ParsedCell| work.unit_in_rounds(record, parsed).is_some();
@@ -69,12 +70,12 @@ fn expected_of(record: &RunRecord, work: &Work, warmup: bool) -> Expected {
     Expected { blocks, time: Duration::from_secs_f64(block * f64::from(made)), chooses }
 }
 
-/// Says how long a matrix will take, and any run that its budget will not hold, by a model: nothing is known of the machine
-/// yet.
+/// Reports the expected time of a matrix, and of any run that its budget will not hold, from a model: nothing is known
+/// of the machine yet.
 pub(super) fn say_estimate(run: &mut Run<'_>) {
     let Expected { blocks, time: expected, chooses } = expected_of(&run.record, &run.work, run.warmup);
     let budget = run.record.plan.repetition.budget();
-    // What touches nothing takes no time.
+    // Fakes take no time.
     let works = LocalTestbed::may_leave(&setup(&run.record));
     if !run.judge.draws_targets() && (chooses || works && budget.is_some_and(|budget| budget < expected)) {
         let cells = run.work.cells.len();
@@ -83,13 +84,14 @@ pub(super) fn say_estimate(run: &mut Run<'_>) {
 }
 
 impl Schedule<'_> {
-    /// The cells that are parts of matrices, and are not left out.
+    /// Returns the cells that are parts of matrices and are not left out.
     pub(super) fn grid(&self) -> Grid {
         let held = self.cells.iter().enumerate().filter(|(_, state)| state.is_held());
         Grid::of(held.map(|(index, state)| (index, &state.cell, &state.profile)))
     }
 
-    /// Fixes the amounts, the rounds and the number of blocks; of a matrix that the budget does not hold, a part is chosen.
+    /// Fixes the amounts, the rounds and the number of blocks. Chooses a part of a matrix that the budget does not
+    /// hold.
     pub(super) fn plan(&mut self) {
         if self.run.judge.draws_targets() {
             return self.plan_race();
@@ -117,8 +119,8 @@ impl Schedule<'_> {
         self.plan_blocks(decided.blocks, decided.block_seconds);
     }
 
-    /// Fixes how long a block of a race is: long enough that what is not measured in it is the lesser part, and short enough that
-    /// everybody is measured twice within a share of the time.
+    /// Fixes the duration of a block of a race. It is long enough that most of it is measured, and short enough that
+    /// every candidate is measured twice within a share of the time.
     fn plan_race(&mut self) {
         let left = self.seconds_of_budget_left();
         let slots = self.run.record.plan.at_once() as u32;
@@ -137,7 +139,7 @@ impl Schedule<'_> {
         self.run.record.stopping_rule = Some(rule);
     }
 
-    /// The cells that are not left out, as the planner sees them.
+    /// Returns the cells that are not left out, as the planner sees them.
     fn cases(&self, long_command: f64) -> Vec<Case> {
         let held = self.cells.iter().filter(|cell| cell.is_held());
         held.map(|cell| cell.case(self.room, long_command)).collect()
@@ -157,7 +159,7 @@ impl Schedule<'_> {
         }
     }
 
-    /// Notes the amounts and rounds, and how long each cell should take.
+    /// Records the amounts and rounds, and the expected time of each cell.
     fn note(&mut self, decided: &Decision) {
         for (cell, share) in self.held_cells().into_iter().zip(&decided.shares) {
             let (state, record) = (&mut self.cells[cell], &mut self.run.record);
@@ -195,7 +197,7 @@ impl Schedule<'_> {
         self.say_unjudged(blocks, block_seconds);
     }
 
-    /// Leaves out what the budget does not hold: sizes of a matrix, evenly, so that there is time for enough blocks.
+    /// Leaves out sizes of a matrix, evenly, if the budget does not hold enough blocks with all of them.
     fn thin_out(&mut self, grid: &Grid, left: f64) {
         let cases = self.cases(LONG_COMMAND);
         let basis = self.basis(&cases, left);

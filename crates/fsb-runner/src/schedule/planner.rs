@@ -1,18 +1,18 @@
-//! The planner: how much of each cell a block holds, and how many blocks there are. Both are fixed after the warm-up block, for
-//! all targets alike.
+//! The planner: it fixes the amount of work of each cell in a block, and the number of blocks, after the warm-up block,
+//! for all targets alike.
 //!
-//! A cell is measured in one of two ways. *In rounds*, a sample is as many units as the fastest target does in [`STRETCH`], or in
-//! the time that the plan asks for. A block holds as many rounds as its time allows, and more of cells whose rounds cost little
-//! beside what is done once. *As a whole*, a sample follows docs/methods/method.md ("Measuring", 7): 2 s if something reaches the
-//! device, otherwise 0.1 s. The fastest target decides, so that the samples of other targets are not shorter. If restoring the
-//! state takes much longer than the sample (a remount for a read of milliseconds), a trial ends after five times the length of a
-//! sample.
+//! A cell is measured in one of two ways. *In rounds*, a sample is as many units as the fastest target does in
+//! [`STRETCH`], or in the time that the plan asks for. A block holds as many rounds as its time allows, and more of
+//! cells whose rounds cost little compared with the steps that are done once. *As a whole*, a sample follows
+//! docs/methods/method.md ("Measuring", 7): 2 s if something reaches the device, otherwise 0.1 s. The fastest target
+//! decides, so that the samples of other targets are not shorter. If restoring the state takes much longer than the
+//! sample (a remount for a read of milliseconds), a trial ends after five times the length of a sample.
 //!
-//! Intervals come from blocks, so [`BLOCKS`] blocks come before many rounds or long samples. If a budget does not hold enough
-//! blocks, all samples become shorter together, but not shorter than one repetition: a sample four times as long has 0.86 of the
-//! variance, because the speed of a machine changes faster than targets take turns. If even the shortest samples do not fit five
-//! times, or the plan gives their length, there are fewer blocks than can be judged. Where targets have parts of a medium, blocks are
-//! whole rotations of the parts among the targets.
+//! Intervals come from blocks, so [`BLOCKS`] blocks come before many rounds or long samples. If a budget does not hold
+//! enough blocks, all samples become shorter together, but not shorter than one repetition: a sample four times as long
+//! has 0.86 of the variance, because the speed of a machine changes faster than targets take turns. If even the
+//! shortest samples do not fit five times, or the plan gives their length, there are fewer blocks than can be judged.
+//! If targets have slices of a medium, blocks are whole rotations of the slices among the targets.
 
 use fsb_engine::{Profile, Renewal};
 use fsb_model::observed::Spent;
@@ -20,57 +20,57 @@ use fsb_model::plan::{BLOCK_LIMIT, FEWEST_BLOCKS_JUDGED, MOST_BLOCKS, VISIT};
 use fsb_model::run::Rounds;
 use fsb_model::{Amount, Durability, Plan, Repetition};
 
-/// Blocks of a budget, where it holds as many.
+/// The desired number of blocks of a budget.
 pub(super) const BLOCKS: u32 = 12;
-/// Share of the time left that blocks may fill; the rest is for what warm-up could not foresee.
+/// Share of the time left that blocks may fill. The rest is for time that warm-up could not foresee.
 const FILL: f64 = 0.9;
 
-/// Seconds that a sample in rounds should last on the fastest target at least, where nothing is said: of 4, 1, 0.2 and 0.05 s
-/// the shortest was the most precise in the same time, and the steps around a sample take some milliseconds.
+/// The default of the least seconds of a sample in rounds on the fastest target. Of 4, 1, 0.2 and 0.05 s the shortest
+/// was the most precise in the same time, and the steps around a sample take some milliseconds.
 pub(super) const STRETCH: f64 = 0.025;
 /// The seconds of a sample from which on a cell is measured as a whole: no unit's state lasts for it.
 pub(crate) const LONGEST: f64 = 1.0;
 /// The largest ratio of the time to make the files of a unit to its sample, if each unit has files of its own.
 const MAKING: f64 = 2.0;
-/// Fewer blocks than this leave no degrees of freedom beside parts and interim analyses.
+/// The fewest blocks of a budget. Fewer leave no degrees of freedom beside slices and interim analyses.
 const FEWEST_BLOCKS: u32 = FEWEST_BLOCKS_JUDGED + 1;
-/// Fewer rounds than this are made only where the budget leaves no choice.
+/// The fewest rounds, unless the budget leaves no choice.
 const FEWEST_ROUNDS: u32 = 3;
-/// And fewer than this never.
+/// The fewest rounds in any case.
 const FEWEST_WITHOUT_CHOICE: u32 = 2;
-/// More rounds than this tell less than another block.
+/// The most rounds. More rounds are worth less than another block.
 const MOST_ROUNDS: u32 = 24;
-/// Rounds of a run whose number of blocks was asked for.
+/// Rounds of a run with a requested number of blocks.
 const USUAL_ROUNDS: u32 = 8;
 /// The largest ratio of the rounds of a cell to those of other cells.
 const MOST_WEIGHT: f64 = 3.0;
 /// Share of a target's room that units may fill.
 pub(crate) const FILLED: f64 = 0.6;
-/// Seconds of a sample beside its work: the conversation with the worker, counters, a sync.
+/// Seconds of a sample besides its work: the conversation with the worker, counters, a sync.
 const AROUND: f64 = 0.006;
-/// Rounds of the warm-up block that tell how long a unit takes; one more leads in.
+/// Rounds of the warm-up block, which measure the time of a unit; one more leads in.
 pub(super) const WARM_UP: Rounds = Rounds { rounds: 2, units: 1, lead_in: true };
 /// Warm-up rounds of a command: as many as begin within [`WARM_UP_OF_COMMAND`].
 pub(super) const COMMAND_WARM_UP: Rounds = Rounds { rounds: 3, units: 1, lead_in: false };
 /// Seconds after which no further warm-up round of a command begins.
 pub(super) const WARM_UP_OF_COMMAND: f64 = 2.0;
-/// A command that runs this many seconds or more on the fastest target is run once in each block, from the first run on: the
-/// time of further rounds is better spent on further blocks.
+/// A command that runs this many seconds or more on the fastest target is run once in each block, from the first run
+/// on. Further blocks are a better use of the time than further rounds.
 pub(super) const LONG_COMMAND: f64 = 0.25;
 
-/// A trial of a whole may take this many times its sample: what is not timed must not eat the run.
+/// A trial of a whole may take this many times its sample, so that untimed steps do not use up the time of the run.
 const PATIENCE: f64 = 5.0;
-/// Samples of wholes whose length was not asked for may be so much shorter.
+/// The least length of a sample of a whole, relative to its default length.
 const SHORTEST: f64 = 0.1;
-/// Seconds of a whole that works in memory; it is not made shorter.
+/// Seconds of a sample of a whole that works in memory. It is not made shorter.
 const MEMORY_SECONDS: f64 = 0.1;
 /// Durable single writes start at half speed for some tenths of a second: their sample is not made shorter than this.
 const EACH_SECONDS: f64 = 1.0;
-/// Operations are planned this much above what the sample needs, for a rate is not the same twice.
+/// Operations are planned this much above the need of the sample, because a rate is not the same twice.
 const MARGIN: f64 = 1.1;
-/// As [`MARGIN`], where warm-up measured the cell's neighbours only.
+/// As [`MARGIN`], if warm-up measured only the cell's neighbours.
 const MARGIN_BETWEEN: f64 = 2.0;
-/// The largest share of the time for wholes whose lengths were asked for, beside cells in rounds.
+/// The largest share of the time for wholes of requested lengths, beside cells in rounds.
 const MOST_FOR_WHOLES: f64 = 0.7;
 
 /// The costs of a cell on one target, measured as a whole in warm-up.
@@ -86,7 +86,7 @@ pub(crate) struct WholeCost {
     pub(crate) spent: Spent,
     /// The number of times that the journal was written in the timed sample; `None` if unknown.
     pub(crate) journal_turns: Option<f64>,
-    /// Not measured, but interpolated from the same work on other sizes.
+    /// Whether it was interpolated from the same work on other sizes, and not measured.
     pub(crate) between: bool,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct UnitCost {
     pub(crate) timed: f64,
     /// Seconds of a unit from go to result.
     pub(crate) wall: f64,
-    /// Seconds of making the files of a unit and of removing them, where each has its own.
+    /// Seconds of making the files of a unit and of removing them, if each unit has its own.
     pub(crate) prepare: f64,
     /// Seconds that do not depend on the number of rounds.
     pub(crate) fixed: f64,
@@ -130,9 +130,9 @@ pub(super) struct Whole {
 pub(super) struct InRounds {
     /// Each unit has files of its own.
     pub(super) own_files: bool,
-    /// Each round visits the same units again.
+    /// Each round uses the same units again.
     pub(super) revisit: bool,
-    /// Units that a part has room for.
+    /// Units that a slice has room for.
     pub(super) room: u32,
     /// Seconds that a sample should last.
     pub(super) stretch: f64,
@@ -147,15 +147,15 @@ pub(super) struct InRounds {
 pub(super) struct Basis<'a> {
     /// Cells in the plan's order.
     pub(super) cases: &'a [Case],
-    /// Seconds of a block that are for none of them: making all targets ready and taking them down.
+    /// Seconds of a block that belong to no cell: making all targets ready and tearing them down.
     pub(super) base: f64,
-    /// Blocks of a whole rotation: as many as there are parts.
+    /// Blocks of a whole rotation: the number of slices.
     pub(super) rotation: u32,
     /// Results are analysed on the way.
     pub(super) interim: bool,
     /// The repetition that the plan asks for.
     pub(super) repetition: Repetition,
-    /// The lengths of the samples of wholes were asked for.
+    /// Whether the lengths of the samples of wholes were requested.
     pub(super) asked: bool,
     /// Seconds of the budget that are left.
     pub(super) left: f64,
@@ -179,13 +179,14 @@ pub(super) struct Decision {
     pub(super) shares: Vec<Share>,
     /// Measured blocks to make.
     pub(super) blocks: u32,
-    /// After how many blocks results are analysed; none where the number of blocks was asked for.
+    /// The numbers of blocks after which results are analysed; empty if the number of blocks was requested.
     pub(super) looks: Vec<u32>,
     /// Expected seconds of a block.
     pub(super) block_seconds: f64,
 }
 
-/// Blocks, and how much each holds: the rounds of all cells in rounds, or the scale of all samples of wholes.
+/// The number of blocks, and the work of each: the rounds of all cells in rounds, or the scale of all samples of
+/// wholes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Size<T> {
     blocks: u32,
@@ -204,7 +205,8 @@ impl Basis<'_> {
         self.decision(blocks, scale, rounds, looks)
     }
 
-    /// Returns the number of cells, from the first one on, that the budget holds often enough to judge them. All must be in rounds.
+    /// Returns the number of cells, from the first one on, that the budget holds often enough to judge them. All must
+    /// be in rounds.
     pub(super) fn judged(&self) -> usize {
         let held = |cells: &usize| self.seconds_to_judge(*cells) <= self.to_fill();
         (0..=self.cases.len()).rev().find(held).unwrap_or(0)
@@ -216,12 +218,12 @@ impl Basis<'_> {
         some.block_seconds(1.0, FEWEST_WITHOUT_CHOICE) * f64::from(fewest_blocks(self.rotation.max(1)))
     }
 
-    /// Seconds that each cell takes in a block, on all targets together, where samples last as long as they should.
+    /// Returns the seconds of each cell in a block, on all targets together, with samples of the desired length.
     pub(super) fn seconds_of_cells(&self) -> Vec<f64> {
         self.cases.iter().map(|case| self.seconds_of(case, 1.0, FEWEST_ROUNDS)).collect()
     }
 
-    /// Seconds of the budget that blocks may fill.
+    /// Returns the seconds of the budget that blocks may fill.
     pub(super) fn to_fill(&self) -> f64 {
         self.left * FILL
     }
@@ -243,7 +245,8 @@ impl Basis<'_> {
         (self.base + self.cases.iter().map(|case| self.seconds_of(case, scale, rounds)).sum::<f64>()).max(1e-3)
     }
 
-    /// Returns the seconds of one cell in a block on all targets, for a scale of wholes and a number of rounds of the other cells.
+    /// Returns the seconds of one cell in a block on all targets, for a scale of wholes and a number of rounds of the
+    /// other cells.
     fn seconds_of(&self, case: &Case, scale: f64, rounds: u32) -> f64 {
         match case {
             Case::Whole(whole) => whole.expected(whole.amount(scale)),
@@ -258,8 +261,8 @@ impl Basis<'_> {
         self.cases.iter().filter(|case| matches!(case, Case::Whole(_))).count()
     }
 
-    /// Seconds of the budget for cells that are measured as wholes: their share by their number; or what the fewest blocks of
-    /// them need, where the length of their samples was asked for.
+    /// Returns the seconds of the budget for cells that are measured as wholes: a share by their number, or the time of
+    /// their fewest blocks if the length of their samples was requested.
     fn left_for_wholes(&self) -> f64 {
         let share = self.count_wholes() as f64 / self.cases.len().max(1) as f64;
         if !self.asked || !self.left.is_finite() {
@@ -308,7 +311,7 @@ impl Basis<'_> {
         Size { blocks: held(shortest).clamp(1, FEWEST_BLOCKS_JUDGED - 1), of: shortest }
     }
 
-    /// Seconds of a block of nothing but wholes.
+    /// Returns the seconds of a block that contains only wholes.
     fn wholes_block_seconds(&self, scale: f64) -> f64 {
         let wholes = self.cases.iter().filter(|case| matches!(case, Case::Whole(_)));
         // Beside cells in rounds, the time to make the targets ready belongs to those.
@@ -316,7 +319,7 @@ impl Basis<'_> {
         (base + wholes.map(|case| self.seconds_of(case, scale, 0)).sum::<f64>()).max(1e-3)
     }
 
-    /// Blocks, rounds and interim analyses, beside wholes of this scale.
+    /// Returns the blocks, rounds and interim analyses beside wholes of this scale.
     fn in_rounds(&self, scale: f64) -> (Size<u32>, Vec<u32>) {
         let within = |seconds: f64| {
             (1..=MOST_ROUNDS).rev().find(|rounds| self.block_seconds(scale, *rounds) <= seconds).unwrap_or(0)
@@ -349,7 +352,7 @@ impl Basis<'_> {
             }
             blocks -= rotation;
         }
-        // Fewer blocks than can be judged: whole rotations where the budget holds one.
+        // Fewer blocks than can be judged: whole rotations if the budget holds one.
         let held = (budget / self.block_seconds(scale, FEWEST_WITHOUT_CHOICE)) as u32;
         let whole = if held < rotation { held } else { held / rotation * rotation };
         let single = self.cases.iter().all(|case| !matches!(case, Case::Rounds(row) if !row.single));
@@ -372,10 +375,11 @@ impl Basis<'_> {
         (1..=rounds).rev().find(fits).unwrap_or(1)
     }
 
-    /// Returns the number of rounds of this cell that are worth one of a cell that costs twice a round once. The best number within a
-    /// block goes with the root of what a block costs by what a round costs, and with the noise of rounds by that of blocks
-    /// (Cochran, Sampling Techniques, 3rd edition, section 10.6), which is not known before and taken as equal in all
-    /// cells. Where the number of blocks was asked for, no time decides, so that such runs repeat exactly.
+    /// Returns the number of rounds of this cell that are worth one of a cell whose steps that are done once cost as
+    /// much as two rounds. The best number within a block is proportional to the square root of the cost of a block
+    /// over that of a round, and to the noise of rounds over that of blocks (Cochran, Sampling Techniques, 3rd edition,
+    /// section 10.6). The noise is not known before, and is assumed to be equal in all cells. If the number of blocks
+    /// was requested, time does not decide, so that such runs repeat exactly.
     fn weight(&self, row: &InRounds, units: u32) -> f64 {
         if matches!(self.repetition, Repetition::Blocks { .. }) {
             return 1.0;
@@ -388,8 +392,8 @@ impl Basis<'_> {
 }
 
 impl InRounds {
-    /// Units of a sample: the fastest target decides, so that no target's sample is shorter. Where making the files of a
-    /// unit takes much longer than its work, a sample is one unit.
+    /// Returns the units of a sample. The fastest target decides, so that no target's sample is shorter. If making the
+    /// files of a unit takes much longer than its work, a sample is one unit.
     fn units(&self) -> u32 {
         let costs = || self.costs.iter().filter(|cost| cost.timed > 0.0);
         let fastest = costs().map(|cost| cost.timed).fold(f64::MAX, f64::min);
@@ -418,10 +422,10 @@ impl InRounds {
 }
 
 impl Whole {
-    /// Seconds that work is held so that the journal of the slowest target is written as often as was asked for: as long for
-    /// all, for a rate after a minute is another than after ten seconds.
+    /// Returns the seconds in which the journal of the slowest target is written as often as requested. The time is the
+    /// same for all targets, because a rate after a minute differs from one after ten seconds.
     fn held(&self, sustain: f64) -> f64 {
-        /// A target whose journal is hardly written is not waited for longer.
+        /// The limit for a target whose journal is hardly written.
         const LONGEST: f64 = 6.0;
         const MARGIN: f64 = 1.2;
         let needed = self.costs.iter().filter(|cost| cost.seconds > 0.0).filter_map(|cost| {
@@ -448,7 +452,7 @@ impl Whole {
         // A disk a thousand times slower than memory must not measure for an hour what memory does in two seconds.
         let mut bound = slowest * seconds * if profile.divisible { PATIENCE } else { f64::INFINITY };
         if profile.renewal == Renewal::Inside {
-            // What the worker does between passes takes its time too.
+            // The worker's steps between passes take time as well.
             let of_one = |cost: &WholeCost| cost.spent.measure.max(cost.seconds) / cost.operations.max(1) as f64;
             bound = bound.min(seconds * PATIENCE / costs().map(of_one).fold(0.0, f64::max));
         }
@@ -469,19 +473,19 @@ impl Whole {
         Amount::of((repetitions as f64).min(patience) as u32, operations)
     }
 
-    /// Something is done at the end of each pass, inside the clock.
+    /// Returns whether something is done at the end of each pass, inside the clock.
     fn has_ends(&self) -> bool {
         self.profile.renewal == Renewal::Inside || self.profile.durability == Durability::End
     }
 
-    /// Seconds that trials with this amount should take, one on each target, by what warm-up measured.
+    /// Returns the expected seconds of trials with this amount, one on each target, from the measurements of warm-up.
     fn expected(&self, amount: Amount) -> f64 {
         self.costs.iter().map(|cost| cost.expected_seconds(&self.profile, amount)).sum()
     }
 }
 
 impl WholeCost {
-    /// Seconds that a trial of this amount should take.
+    /// Returns the expected seconds of a trial of this amount.
     pub(super) fn expected_seconds(&self, profile: &Profile, amount: Amount) -> f64 {
         if let Some(until) = amount.until_ms {
             let Spent { prepare, settle, measure, cleanup } = self.spent;
@@ -490,8 +494,8 @@ impl WholeCost {
         let repetitions = f64::from(amount.repetitions);
         let operations = amount.operations as f64 * repetitions;
         let timed = self.seconds * operations / (self.operations.max(1) as f64);
-        // What is measured but not timed: the worker's exit, and untimed parts of the micro-benchmarks; where the worker
-        // restores the state itself, there is more of it the more passes there are.
+        // Untimed steps of the measurement: the worker's exit, and untimed parts of the micro-benchmarks. If the worker
+        // restores the state itself, they grow with the number of passes.
         let around = (self.spent.measure - self.seconds).max(0.0);
         let around = match profile.renewal {
             Renewal::Inside => around * operations / (self.operations.max(1) as f64),
@@ -507,31 +511,32 @@ pub(super) fn to_hold(seconds: f64) -> f64 {
     seconds / FILL
 }
 
-/// Rounds that may be repeated because a neighbour was not idle.
+/// Returns the number of rounds that may be retried because a neighbour was not idle.
 pub(super) fn spares(rounds: u32) -> u32 {
     (rounds / 8).max(1)
 }
 
-/// The fewest blocks of a budget: whole rotations of the parts.
+/// Returns the fewest blocks of a budget: whole rotations of the slices.
 pub(super) fn fewest_blocks(rotation: u32) -> u32 {
     FEWEST_BLOCKS.next_multiple_of(rotation)
 }
 
-/// Returns the number of file sets for the rounds of a cell if each unit has its own: one leads in, and some rounds are
-/// to spare; `revisit`: all rounds visit those of one sample.
+/// Returns the number of file sets for the rounds of a cell if each unit has its own. One leads in, and some rounds are
+/// spare. With `revisit`, all rounds use the sets of one sample.
 pub(crate) fn sets(revisit: bool, rounds: u32, spares: u32, units: u32) -> u32 {
     let samples = if revisit { 1 } else { rounds + spares };
     samples * units + 1
 }
 
-/// When results are analysed: at half of the blocks, at three quarters and at the end, each a whole rotation; and after
-/// half as many again and twice as many, for which cells that ended early may leave the time.
+/// Returns the numbers of blocks after which results are analysed: half of the blocks, three quarters and all, each a
+/// whole rotation. Cells that ended early may leave time for more blocks, so one and a half times and twice as many
+/// follow.
 fn looks(blocks: u32, rotation: u32) -> Vec<u32> {
     let at = |share: f64| ((f64::from(blocks) * share).ceil() as u32).next_multiple_of(rotation);
     let mut looks: Vec<u32> =
         [at(0.5), at(0.75)].into_iter().filter(|at| *at >= FEWEST_BLOCKS && *at < blocks).collect();
     looks.extend([blocks, at(1.5), at(2.0)]);
-    // Of few blocks, two shares may be the same rotation.
+    // With few blocks, two shares may be the same rotation.
     looks.dedup();
     looks
 }
@@ -541,23 +546,24 @@ fn seconds(profile: &Profile, stretch: f64, scale: f64) -> f64 {
     shortened(stretch, scale).max(floor)
 }
 
-/// Share of a sample below which it is too short: nothing is missing where its length was `asked` for.
+/// Returns the least length of a sample, relative to its desired length: 1 if its length was `asked` for.
 pub(super) fn shortest(asked: bool) -> f64 {
     if asked { 1.0 } else { SHORTEST }
 }
 
-/// Seconds that samples last where the budget made them shorter: not below what memory needs.
+/// Returns the seconds of a sample that the budget makes shorter, but not shorter than a sample in memory.
 pub(super) fn shortened(stretch: f64, scale: f64) -> f64 {
     (stretch * scale).max(MEMORY_SECONDS.min(stretch))
 }
 
-/// Seconds that a whole's sample should last: what was `asked` for, and otherwise less where nothing reaches the device.
+/// Returns the desired seconds of a whole's sample: the time that was `asked` for, or else a default that is shorter if
+/// nothing reaches the device.
 pub(super) fn whole_seconds(profile: &Profile, asked: Option<f64>) -> f64 {
     asked.unwrap_or(if profile.reaches_device { VISIT } else { MEMORY_SECONDS })
 }
 
-/// Seconds after which a warm-up repetition that can be cut short is: enough to know a rate by. What is held until a journal
-/// was written needs all of the time that it is `held` at least.
+/// Returns the seconds after which a warm-up repetition ends early: enough to measure a rate. Work that continues until
+/// a journal was written needs its whole least time `held`.
 pub(super) fn warmup_seconds(profile: &Profile, plan: &Plan, held: Option<f64>, trials: usize) -> f64 {
     let share =
         plan.repetition.budget().map_or(f64::INFINITY, |budget| budget.as_secs_f64() / trials.max(1) as f64 / 10.0);
@@ -647,7 +653,7 @@ mod tests {
         let random = |costs: &[(u64, f64)]| whole("write", params.clone(), costs);
         let decided = plan_whole(&random(&[(10_000, 1.0), (5_000, 1.0)]), 3600.0);
         assert_eq!(amount(&decided), Amount::of(1, 22_000));
-        // But a target that is ten times slower measures five times as long, not ten.
+        // A target that is ten times slower measures five times as long, not ten.
         let decided = plan_whole(&random(&[(10_000, 1.0), (1_000, 1.0)]), 3600.0);
         assert_eq!((amount(&decided).operations, decided.blocks), (10_000, MOST_BLOCKS));
     }
@@ -715,7 +721,7 @@ mod tests {
         let judged = few.judged();
         assert!((1..12).contains(&judged) && few.decide().blocks < fewest_blocks(2), "{judged}");
         assert!(basis(&rows[..judged], 15.0).decide().blocks >= fewest_blocks(2));
-        // What all of them take is a budget that judges them.
+        // The time of all cells is a budget that judges them.
         assert_eq!(basis(&rows, few.seconds_to_judge(12) / FILL + 0.1).judged(), 12);
         assert_eq!(basis(&rows, 0.1).judged(), 0);
     }

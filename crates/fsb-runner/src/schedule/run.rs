@@ -17,11 +17,11 @@ use crate::agent::{AgentError, MeasureRequest, Method, SeatTrial, TrialReply, de
 use crate::event::Event;
 use crate::{order, placement, wall_clock};
 
-/// A trial that is disturbed again and again is made so often more: then the disturbance is the machine's state, and
-/// the last attempt is as good as any.
+/// The most retries of a trial. If interference affects all of them, it is the state of the machine, and the last
+/// attempt is as good as any.
 pub const REPEATS: u32 = 2;
-/// The number of trials from which on, if half of them are disturbed at the first attempt, the disturbance is the machine's state,
-/// too. The time is then worth more in another block.
+/// The number of trials from which on, if interference affected half of them at the first attempt, it is also the state
+/// of the machine. The time is then better spent on another block.
 const TOLD: usize = 6;
 
 /// A target that is ready in a block.
@@ -90,8 +90,8 @@ impl Schedule<'_> {
         self.end_warm_up(opened)
     }
 
-    /// Makes every candidate once, before anything is measured, and notes those that cannot be made: what this kernel or a mkfs
-    /// program refuses costs no block.
+    /// Makes every candidate once, before anything is measured, and records those that this kernel or a mkfs program
+    /// refuses. Such a candidate then costs no block.
     fn try_candidates(&mut self) -> Result<(), RunError> {
         let places = self.run.record.plan.at_once();
         let all: Vec<usize> = (0..self.run.record.plan.targets.len()).collect();
@@ -119,7 +119,7 @@ impl Schedule<'_> {
     /// Makes the blocks that are still missing. Returns the reason why it stopped.
     pub(super) fn run_blocks(&mut self) -> Result<StopReason, RunError> {
         let mut made = self.last_block();
-        // Analyses of earlier segments: what they found follows from the trials.
+        // Analyses of earlier segments: their findings follow from the trials.
         let past: Vec<u32> = self.run.record.looks.iter().copied().filter(|look| *look < made).collect();
         past.into_iter().for_each(|look| drop(self.judge(look)));
         let (mut last, mut longest) = (None::<f64>, 0.0_f64);
@@ -140,10 +140,11 @@ impl Schedule<'_> {
             let began = Instant::now();
             self.block(self.order_of(block, judgment.targets.as_deref(), &cells))?;
             let took = began.elapsed().as_secs_f64();
-            // A block may wait for a disk that others use, or not. Of fewer targets the later blocks are shorter.
+            // A block may wait for a disk that others use, or not. In a race, later blocks with fewer targets are
+            // shorter.
             longest = took.max(if races { longest * 0.5 } else { longest });
             last = Some(took);
-            // Of a race, a block that the budget cut before any trial ended does not count.
+            // In a race, a block that the budget cut before any trial ended does not count.
             made = if races { self.last_block() } else { block };
             if !races {
                 if self.cut {
@@ -155,7 +156,7 @@ impl Schedule<'_> {
         }
     }
 
-    /// The last block that has a trial: of a race any trial, otherwise one that counts.
+    /// Returns the last block that has a trial: in a race any trial, otherwise one that counts.
     fn last_block(&self) -> u32 {
         let races = self.run.judge.draws_targets();
         self.run.trials.iter().filter(|trial| races || trial.counts()).map(|trial| trial.block).max().unwrap_or(0)
@@ -174,7 +175,7 @@ impl Schedule<'_> {
         judgment
     }
 
-    /// The order of a block of these cells, on all targets or on those that were drawn.
+    /// Returns the order of a block of these cells, on all targets or on those that were drawn.
     fn order_of(&self, block: u32, drawn: Option<&[(String, u32)]>, cells: &[usize]) -> BlockOrder {
         let names: Vec<String> = match drawn {
             Some(drawn) => drawn.iter().map(|(name, _)| name.clone()).collect(),
@@ -210,12 +211,14 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    /// The place of a group in [`Schedule::making`]: that of its only target in turn, and always the first side by side.
+    /// Returns the index of a group in [`Schedule::making`]: that of its only target in turn, and always 0 side by
+    /// side.
     pub(super) fn slot(&self, group: &[usize]) -> usize {
         if self.side_by_side { 0 } else { group[0] }
     }
 
-    /// Makes a group of targets ready at once, measures each cell on all of them before the next one, and takes them down.
+    /// Makes a group of targets ready at once, measures each cell on all of them before the next one, and tears them
+    /// down.
     fn visit(&mut self, block: &Block, group: usize) -> Result<(), RunError> {
         let began = Instant::now();
         let mut ready = Vec::new();
@@ -270,8 +273,8 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    /// A cell in rounds on all targets that are ready. A disturbed trial in rounds is not made again: what disturbs one sample
-    /// disturbs its neighbours, and the same time tells more in another block.
+    /// Measures a cell in rounds on all targets that are ready. A trial in rounds is not retried after interference,
+    /// which affects the neighbours of a sample as well. The time is better spent on another block.
     fn measure_in_rounds(&mut self, measure: &Measure<'_>, ready: &mut [Ready]) -> Result<(), RunError> {
         let started = wall_clock::now();
         let there: Vec<&Ready> = ready.iter().filter(|ready| ready.lost.is_none()).collect();
@@ -279,7 +282,7 @@ impl Schedule<'_> {
         for ready in ready {
             let reply = match &ready.lost {
                 Some(why) => failed(why),
-                // One reply for each target that is there, in their order.
+                // One reply for each target that is not lost, in their order.
                 None => replies.next().map_or_else(|| failed("the agent gave no answer for it"), |(_, reply)| reply),
             };
             note_lost(ready, &reply);
@@ -289,8 +292,8 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    /// Conducts a trial, again while it is disturbed or invalid, and keeps every attempt. All but the last are superseded from the
-    /// start: whatever becomes of the run, none of them is ever analysed.
+    /// Conducts a trial, retries it while it is invalid or affected by interference, and keeps every attempt. All but
+    /// the last are superseded from the start, so that none of them is ever analysed.
     fn make_attempts(&mut self, measure: &Measure<'_>, ready: &mut Ready) -> Result<(), RunError> {
         for attempt in 1.. {
             let reply = self.ask_for_trial(measure, ready, attempt)?;
@@ -304,8 +307,8 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    /// Warm-up is never analysed, a trial that failed would fail again, and the budget is kept: blocks beyond the fifth
-    /// may be given up for repetitions, the first five may not.
+    /// Returns whether a trial is retried. Warm-up is never analysed, and a trial that failed would fail again. The
+    /// budget is kept: retries may take the time of blocks beyond the fifth, but not of the first five.
     fn is_worth_repeating(&self, measure: &Measure<'_>, target: usize, reply: &TrialReply) -> bool {
         let block = measure.block.order.block;
         let measured = block > 0 && matches!(reply.outcome, Outcome::Ok | Outcome::Invalid);
@@ -323,14 +326,15 @@ impl Schedule<'_> {
         let Some(budget) = self.run.record.plan.repetition.budget() else { return true };
         let planned = self.run.record.blocks_planned.unwrap_or(FEWEST_BLOCKS_JUDGED);
         let blocks = FEWEST_BLOCKS_JUDGED.min(planned).max(block);
-        // The same cell on the targets whose turn is still to come, too: at most on all of them. A resumed run does not know
-        // how long trials take; it goes on as it began.
+        // Includes the same cell on the targets whose turn is still to come, at most on all of them. A resumed run does
+        // not know how long trials take, and continues as it began.
         let itself = self.cells[measure.cell].seconds_on(&measure.block.groups[measure.group]);
         let left = self.seconds_left(measure, blocks).unwrap_or(0.0);
         self.run.started.elapsed().as_secs_f64() + itself + left <= budget.as_secs_f64()
     }
 
-    /// Returns true if the trial of an earlier block was invalid in its last attempt. Then it is so by its nature: no mapping is direct.
+    /// Returns whether the trial of an earlier block was invalid in its last attempt. Then it always is: for example,
+    /// no mapping is direct.
     fn is_always_invalid(&self, target: usize, cell: usize) -> bool {
         let (target, label) = (&self.run.record.plan.targets[target].name, self.cells[cell].label());
         let of_cell = |trial: &&Trial| trial.counts() && trial.target == *target && trial.workload == label;
@@ -343,7 +347,7 @@ impl Schedule<'_> {
         affected.len() >= TOLD && affected.iter().filter(|affected| **affected).count() * 2 >= affected.len()
     }
 
-    /// Has one trial made as a whole.
+    /// Requests one trial as a whole.
     fn ask_for_trial(&mut self, measure: &Measure<'_>, ready: &Ready, attempt: u32) -> Result<TrialReply, RunError> {
         self.trial_started = wall_clock::now();
         let (cell, block, target) = (&self.cells[measure.cell], measure.block, ready.target);
@@ -362,7 +366,7 @@ impl Schedule<'_> {
         Ok(replies.into_iter().next().map_or_else(|| failed("the agent gave no answer for it"), |(_, reply)| reply))
     }
 
-    /// Has a cell measured in rounds on these targets.
+    /// Requests a cell in rounds on these targets.
     fn ask_for_rounds(&mut self, measure: &Measure<'_>, there: &[&Ready]) -> Result<Vec<(u32, TrialReply)>, RunError> {
         let (cell, order) = (&self.cells[measure.cell], &measure.block.order);
         let Some(unit) = cell.unit.as_ref().filter(|_| !there.is_empty()) else { return Ok(Vec::new()) };
@@ -424,7 +428,7 @@ impl Schedule<'_> {
         Ok(agent.measure(request, &mut |progress| observer.event(&Event::Working(&progress)))?)
     }
 
-    /// A seed that differs between all trials.
+    /// Returns a seed that differs between all trials.
     fn trial_seed(&self, measure: &Measure<'_>, target: usize) -> u64 {
         let plan = &self.run.record.plan;
         let (target, label) = (&plan.targets[target].name, self.cells[measure.cell].label());
@@ -444,7 +448,7 @@ impl Schedule<'_> {
         self.run.record.amounts.get(&cell.label).copied().unwrap_or(Amount::of(1, operations))
     }
 
-    /// Turns the reply into a trial, writes it down, and tells of it.
+    /// Makes a trial from the reply, writes it to the journal, and reports it.
     fn keep(
         &mut self,
         measure: &Measure<'_>,
@@ -473,7 +477,8 @@ impl Schedule<'_> {
         agent.provision((seat, part), &record.plan.targets[target], tell)
     }
 
-    /// Formats and mounts the target in a seat and on a part. If it cannot be made, all its trials of the block say so.
+    /// Formats and mounts the target in a slot and on a slice. If it cannot be made, all its trials of the block report
+    /// the error.
     fn make_ready(
         &mut self,
         (block, group): (&Block, usize),
@@ -508,7 +513,7 @@ impl Schedule<'_> {
         Ok(None)
     }
 
-    /// Takes the target of a seat down.
+    /// Tears down the target of a slot.
     fn release(&mut self, seat: u32, target: usize) -> Result<(), RunError> {
         match self.run.agent.release(seat) {
             Ok(()) => {}
@@ -522,7 +527,7 @@ impl Schedule<'_> {
     }
 }
 
-/// Notes that a reply says that the target is gone.
+/// Records that the target is gone, if the reply reports that.
 fn note_lost(ready: &mut Ready, reply: &TrialReply) {
     if reply.target_lost {
         let why = reply.error.as_deref().unwrap_or_default();
@@ -530,12 +535,12 @@ fn note_lost(ready: &mut Ready, reply: &TrialReply) {
     }
 }
 
-/// One seed of many parts: nearby parts give unrelated seeds.
+/// Mixes many numbers into one seed. Similar numbers give unrelated seeds.
 fn mix_all(parts: &[u64]) -> u64 {
     parts.iter().fold(0x9e37_79b9_7f4a_7c15, |state, part| mix(state ^ part))
 }
 
-/// FNV-1a, so that a name's seed is the same everywhere.
+/// Returns the FNV-1a hash, so that a name's seed is the same everywhere.
 fn text_seed(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

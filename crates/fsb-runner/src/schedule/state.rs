@@ -16,7 +16,7 @@ use crate::event::{Event, Journal, Observer};
 use crate::work::{ParsedCell, Work};
 use crate::{placement, wall_clock};
 
-/// The inputs of a run beside its plan.
+/// The inputs of a run besides its plan.
 pub struct Run<'a> {
     /// The agent, which owns the testbed.
     pub agent: Agent,
@@ -28,7 +28,7 @@ pub struct Run<'a> {
     pub judge: &'a mut dyn Judge,
     /// The most retries of a trial that is affected by interference: [`REPEATS`](super::REPEATS), or 0.
     pub repeats: u32,
-    /// The record; filled in as things become known.
+    /// The record, which the run fills in.
     pub record: RunRecord,
     /// Trials so far: of earlier segments, when resuming.
     pub trials: Vec<Trial>,
@@ -46,14 +46,14 @@ pub(super) struct Schedule<'a> {
     pub(super) cells: Vec<CellState>,
     /// The base of relative sizes.
     pub(super) sizing: Sizing,
-    /// Anything is done to a file system; nothing is where targets are fakes.
+    /// Whether the run works on file systems; false if all targets are fakes.
     pub(super) touches: bool,
-    /// All targets of a block are ready at once. Otherwise each is alone while it is measured.
+    /// Whether all targets of a block are ready at once. Otherwise each is alone while it is measured.
     pub(super) side_by_side: bool,
     pub(super) room: Room,
-    /// Seconds of making a group of targets ready and taking it down, at its last time; see [`Schedule::slot`].
+    /// Seconds of making a group of targets ready and tearing it down, most recently; see [`Schedule::slot`].
     pub(super) making: Vec<f64>,
-    /// The longest time so far of taking a group of targets down, in seconds.
+    /// The longest time so far of tearing down a group of targets, in seconds.
     pub(super) releasing: f64,
     /// Seconds of a budget that would hold the cells that were left out.
     pub(super) needed: f64,
@@ -61,11 +61,11 @@ pub(super) struct Schedule<'a> {
     pub(super) cut: bool,
     /// Trials of this run so far, warm-up and attempts included.
     pub(super) done: u32,
-    /// When the trial that is being made began.
+    /// The start of the current trial.
     pub(super) trial_started: Timestamp,
 }
 
-/// Everything that may be wrong with targets, devices and privileges, asked before anything is touched.
+/// Returns the setup, with which the testbed checks targets, devices and privileges before anything is changed.
 pub fn setup(record: &RunRecord) -> Setup {
     let large_disk = if record.plan.mkfs_defaults { Default::default() } else { record.large_disk.clone() };
     Setup { large_disk, ..crate::setup::setup_of(&record.plan, &record.devices, placement::parts(record)) }
@@ -103,7 +103,7 @@ impl<'a> Schedule<'a> {
         self.held_cells().into_iter().filter(|cell| !self.cells[*cell].settled).collect()
     }
 
-    /// Leaves out cells, and takes them out of the record.
+    /// Marks cells as left out, with the reason.
     pub(super) fn leave_out(&mut self, cells: &[usize], why: LeftOut) {
         cells.iter().for_each(|cell| self.cells[*cell].left_out = Some(why));
     }

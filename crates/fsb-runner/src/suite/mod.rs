@@ -9,11 +9,11 @@ use crate::plan_file::{self, PlanError, PlanFile};
 /// A named list of workloads.
 #[derive(Debug)]
 pub struct Suite {
-    /// What `--suite` takes.
+    /// The name for `--suite`.
     pub name: &'static str,
     /// One line for `fsb list suites`.
     pub about: &'static str,
-    /// The machine whose work it resembles, where somebody would ask for one: `mail server`.
+    /// The role of a machine whose work it resembles: `mail server`. Absent if it models no role.
     pub machine: Option<&'static str>,
     text: &'static str,
 }
@@ -160,7 +160,7 @@ pub static REGISTRY: &[Suite] = &[
     },
 ];
 
-/// The suite of that name as a plan without targets.
+/// Returns the suite of that name as a plan without targets.
 pub fn find(name: &str) -> Result<PlanFile, PlanError> {
     let suite = REGISTRY.iter().find(|suite| suite.name == name).ok_or_else(|| {
         let shown = nearest::shortened(name);
@@ -245,7 +245,7 @@ mod tests {
         assert!(direct.iter().all(|cell| cell.workload.params["backend"] == "direct"));
     }
 
-    /// Each regime holds at every scale: what must not fit memory does not, and the records stay.
+    /// Each regime holds at every scale: files that must not fit in memory do not, and the records stay.
     #[test]
     fn the_regimes_of_2011_keep_their_ratios_at_every_scale() {
         let resolved = |suite: &str, scale: &str| {

@@ -1,6 +1,7 @@
-//! Guests that fail on purpose, for fsb's own tests. A build without the feature `faults`, as every release is, has none.
+//! Guests that fail on purpose, for fsb's own tests. A build without the feature `faults` has none, and no release has
+//! the feature.
 
-/// How the guest is to fail.
+/// The failure that a guest triggers.
 #[derive(Default)]
 pub(super) struct Fault {
     #[cfg(feature = "faults")]
@@ -11,7 +12,7 @@ pub(super) struct Fault {
 
 #[cfg(not(feature = "faults"))]
 impl Fault {
-    /// What the host was asked for: nothing can be.
+    /// Returns `None`: this build has no failures.
     pub(super) fn wanted() -> Option<String> {
         None
     }
@@ -23,23 +24,23 @@ impl Fault {
 
 #[cfg(feature = "faults")]
 impl Fault {
-    /// What the host was asked for, by a variable of its environment.
+    /// Returns the failure that a variable of the host's environment requests.
     pub(super) fn wanted() -> Option<String> {
         std::env::var("FSB_VM_FAULT").ok()
     }
 
-    /// Told to the guest as its run begins.
+    /// Sets the failure when the run begins in the guest.
     pub(super) fn arm(&mut self, kind: &Option<String>) {
         self.kind.clone_from(kind);
     }
 
-    /// Called before each settling of a target.
+    /// Triggers the failure when it is due. The guest calls it before it quiesces a target.
     pub(super) fn strike_when_due(&mut self) {
-        /// Settlings before a fault: the first trials end well.
+        /// The call that triggers the failure, so that the first trials end well.
         const AFTER: u32 = 5;
         self.settled += 1;
         if self.settled >= AFTER && self.kind.as_deref() == Some("panic") {
-            // Nothing comes back from it.
+            // The write does not return.
             let _ = std::fs::write("/proc/sysrq-trigger", "c");
         }
     }

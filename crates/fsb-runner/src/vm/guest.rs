@@ -1,4 +1,5 @@
-//! The agent inside a guest: that of any machine, which checks what only it can see, and fails where a test wants it.
+//! The agent inside a guest. It is the agent of any machine, and also checks the guest itself, and fails if a test
+//! requests that.
 
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -30,7 +31,7 @@ impl Testbed for GuestTestbed {
         self.inner.check(setup)
     }
 
-    /// The host could not ask this kernel, nor these processors: they are asked now, before anything is made.
+    /// Checks the setup before anything is made, because the host cannot examine this kernel and these processors.
     fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError> {
         self.fault.arm(&setup.fault);
         let warnings = self.inner.check(setup)?;

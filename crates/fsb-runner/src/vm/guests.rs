@@ -1,4 +1,4 @@
-//! Guests: what boots them, and what is seen of one from outside.
+//! Guests: boots them, and observes them from outside.
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -14,27 +14,28 @@ use fsb_vm::{Acceleration, Disk, Machine, MachineSpec, kernel, machine};
 use super::kernels::{Bootable, Kernels, on_this_machine};
 use super::qemu;
 
-/// This program, wherever it lies.
+/// The path of this program.
 const OWN: &str = "/proc/self/exe";
 
-/// The variable that lets fsb's own tests wait less for a guest that hangs: the seconds before it is asked whether it
-/// lives, and again before it is ended.
+/// The variable that lets fsb's own tests wait less for a guest that hangs. It holds the seconds of silence before the
+/// guest is asked for a sign of life, and again before it is ended.
 const PATIENCE_VARIABLE: &str = "FSB_VM_PATIENCE";
 
-/// Boots guests. QEMU does; tests let a thread answer.
+/// Boots guests: with QEMU, or as threads in tests.
 pub(super) trait Guests {
-    /// Finds kernels and how this machine runs guests. The answer is for the record; its accelerator is final.
+    /// Finds the kernels and the way in which this machine runs guests. The answer is for the record, and its
+    /// accelerator is final.
     fn prepare(&mut self, setup: &Setup, tell: &mut dyn FnMut(Progress)) -> Result<Prepared, TestbedError>;
     /// Boots a guest on the kernel of that release, or on the default one. It need not be up yet.
     fn boot(&mut self, release: Option<&str>, disks: Vec<HostDisk>) -> Result<Booted, TestbedError>;
-    /// The release that is meant where none is named, or the one that is.
+    /// Returns the release, or that of the default kernel if `release` is `None`.
     fn release(&self, release: Option<&str>) -> String;
 }
 
-/// What is known before the first boot.
+/// The facts that are known before the first boot.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// What guests are to make.
+    /// The setup that guests make, without the targets that no guest can make.
     pub available: Available,
     pub record: VmRecord,
     pub emulated: bool,
@@ -49,13 +50,13 @@ pub(super) struct Booted {
 
 /// A guest from outside. Dropping it ends it.
 pub(super) trait Guest {
-    /// Why it runs no more; absent while it does.
+    /// Returns the reason why it stopped, or `None` while it runs.
     fn stopped(&mut self) -> Option<String>;
-    /// Called now and then while a guest that is up owes an answer: one that hangs is ended.
+    /// Ends the guest if it hangs. Called repeatedly while a guest that is up owes an answer.
     fn look_after(&mut self);
-    /// It was heard, or begins to owe an answer now.
+    /// Restarts the time of silence: a message arrived, or an answer is due from now on.
     fn heard(&mut self);
-    /// The last lines of its console.
+    /// Returns the last lines of its console.
     fn last_words(&self) -> Vec<String>;
 }
 
@@ -66,7 +67,7 @@ pub(super) struct Qemu {
     accelerated: Option<Acceleration>,
     memory: u64,
     cpus: u32,
-    /// What programs in the guest see as their root.
+    /// The directory that programs in the guest see as their root.
     root: Option<PathBuf>,
 }
 
@@ -140,7 +141,7 @@ impl Guest for Machine {
     }
 }
 
-/// With a guest that says nothing: less of it where a test asks for that.
+/// Returns the patience with a silent guest, which a test may shorten.
 fn patience() -> Patience {
     let seconds = std::env::var(PATIENCE_VARIABLE).ok().and_then(|text| text.parse().ok());
     seconds.map_or_else(Patience::default, |seconds| {
@@ -149,7 +150,7 @@ fn patience() -> Patience {
     })
 }
 
-/// A step whose length nobody knows.
+/// Returns the progress of a step of unknown length.
 pub(super) fn step(what: impl Into<String>) -> Progress {
     Progress { what: what.into(), done: 0, total: 0 }
 }

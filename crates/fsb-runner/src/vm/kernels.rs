@@ -1,4 +1,4 @@
-//! The kernels of a run, each with what it starts from.
+//! The kernels of a run, each with its initramfs.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ pub(super) struct Bootable {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Kernels(Vec<Bootable>);
 
-/// The releases that the texts stand for, in their order; that of the default kernel where there are none.
+/// Returns the releases that the texts name, in their order. Without texts, returns that of the default kernel.
 pub fn releases(texts: &[String]) -> Result<Vec<String>, TestbedError> {
     Ok(resolve(texts)?.into_iter().map(|kernel| kernel.release).collect())
 }
 
-/// Writes into the plan which kernels its texts stand for today: a run that goes on later boots the same ones, whatever
-/// has been fetched since. Files that were named stay what they are.
+/// Replaces the kernels of the plan by the releases that they mean today. A run that is resumed later then boots the
+/// same ones, even if newer ones were fetched. Names of files stay as they are.
 pub fn pin(plan: &mut Plan) -> Result<(), TestbedError> {
     if plan.place == Place::Vm {
         let qemu = machine::find_qemu(machine::Architecture::HERE);
@@ -64,15 +64,15 @@ fn resolve(texts: &[String]) -> Result<Vec<Kernel>, TestbedError> {
     texts.iter().map(|text| kernel::resolve(Some(text))).collect()
 }
 
-/// The setup without those optional targets that this machine cannot make in any guest. The front asks and so does the
-/// agent: what changes in between must not be part of the answer.
+/// Returns the setup without the optional targets that this machine cannot make in any guest. The coordinator and the
+/// agent both call it, so the result must not depend on anything that changes in between.
 pub(super) fn on_this_machine(setup: &Setup) -> Result<Available, TestbedError> {
     optional::available(setup, fsb_testbed::vm::check_targets)
 }
 
 impl Kernels {
-    /// Finds the kernels of a setup and what each starts from; builds what is not in the cache. Optional targets whose
-    /// kernel has no driver of theirs are left out, and so is a kernel that no target is left for.
+    /// Finds the kernels of a setup, and builds each initramfs that is not in the cache. Leaves out optional targets if
+    /// their kernel has no driver for them, and kernels without remaining targets.
     pub fn prepare(available: Available) -> Result<(Kernels, Available), TestbedError> {
         let kernels = resolve(&available.setup.kernels)?;
         let available = available.and(|alone| check(&kernels, alone))?;
@@ -87,7 +87,7 @@ impl Kernels {
         Ok((kernels, available))
     }
 
-    /// The kernel of that release; the default one where none is named.
+    /// Returns the kernel of that release, or the default one for `None`.
     pub fn find(&self, release: Option<&str>) -> Result<&Bootable, TestbedError> {
         let found = match release {
             None => self.0.first(),
@@ -99,13 +99,13 @@ impl Kernels {
         })
     }
 
-    /// The oldest release, where there are several.
+    /// Returns the oldest release, or `None` if there is only one.
     pub fn oldest(&self) -> Option<String> {
         let oldest = self.0.iter().map(|bootable| &bootable.kernel.release).min_by_key(|release| version(release));
         oldest.filter(|_| self.0.len() > 1).cloned()
     }
 
-    /// For the record of the run.
+    /// Returns the kernels for the record of the run.
     pub fn record(&self) -> BTreeMap<String, VmKernel> {
         let record = |Bootable { kernel, initramfs }: &Bootable| {
             let name = initramfs.path.file_stem().map(|name| name.to_string_lossy().into_owned());
@@ -134,14 +134,14 @@ impl Kernels {
     }
 }
 
-/// Whether the kernels have the drivers of their targets.
+/// Checks that the kernels have the drivers of their targets.
 fn check(kernels: &[Kernel], setup: &Setup) -> Result<(), TestbedError> {
     let mut kernels =
         kernels.iter().filter(|kernel| setup.targets.iter().any(|target| target.runs_on(&kernel.release)));
     kernels.try_for_each(|kernel| initramfs::check(kernel, &contents(setup, &kernel.release)?))
 }
 
-/// The kernels that the targets are measured on; the first stands for targets that name none.
+/// Returns the kernels that the targets are measured on. Targets that name none use the first.
 fn wanted(kernels: Vec<Kernel>, targets: &[Target]) -> Vec<Kernel> {
     let is_wanted = |index: usize, kernel: &Kernel| {
         targets.iter().any(|target| target.kernel.as_ref().map_or(index == 0, |release| *release == kernel.release))
@@ -150,7 +150,8 @@ fn wanted(kernels: Vec<Kernel>, targets: &[Target]) -> Vec<Kernel> {
     kernels.map(|(_, kernel)| kernel).collect()
 }
 
-/// What the targets of that kernel need: another kernel may lack the driver of another target.
+/// Returns the contents of the initramfs for the targets of that kernel. Another kernel may lack the driver of another
+/// target.
 fn contents(setup: &Setup, release: &str) -> Result<Contents, TestbedError> {
     let mut own = setup.clone();
     own.targets.retain(|target| target.runs_on(release));
@@ -172,7 +173,7 @@ fn contents(setup: &Setup, release: &str) -> Result<Contents, TestbedError> {
     })
 }
 
-/// What versions are ordered by: the numbers that a release begins with.
+/// Returns the key by which versions are ordered: the numbers at the beginning of a release.
 fn version(release: &str) -> Vec<u64> {
     let parts = release.split(['.', '-']).map_while(|part| part.parse().ok());
     parts.collect()

@@ -1,18 +1,18 @@
-//! Runs in a virtual machine: the agent of the host, which stands between the runner and the agent in the guest.
+//! Runs in a virtual machine: the VM proxy, an agent on the host between the runner and the agent in the guest.
 //!
 //! ```text
-//! front ──▶ supervisor ──▶ agent of the host (__vm-agent) ──▶ QEMU ─┊─▶ guest: PID 1 ──▶ agent ──▶ workers
-//!   └──────── JSON lines ──────────┘ └── the same lines, virtio-serial ─┘
+//! coordinator ──▶ supervisor ──▶ VM proxy (__vm-agent) ──▶ QEMU ─┊─▶ guest: PID 1 ──▶ agent ──▶ workers
+//!      └──────── JSON lines ────────┘ └── the same lines, virtio-serial ──┘
 //! ```
 //!
-//! The runner does not know: it speaks its protocol to the agent of the host. That one makes the disks, boots a guest
-//! on the kernel that a target asks for, and passes the lines on. A guest that panics, hangs or is killed costs the
-//! trial that it was in; the next target boots another one. That a guest hangs is noticed by asking it, after a silence
-//! of half a minute, over a port of its own.
+//! The runner does not notice the guest: it speaks its protocol with the VM proxy. The proxy makes the disks, boots a
+//! guest on the kernel that a target names, and forwards the lines. If a guest panics, hangs or is killed, its current
+//! trial fails, and the next target boots another guest. The proxy detects a hanging guest: after half a minute of
+//! silence it asks the guest over a separate port.
 //!
-//! Between a worker's `go` and its answer no line of the protocol passes, but for what long trials tell of their rate on
-//! any machine: agent and relay wait in `read`, and so do the threads that carry the bytes of the port. What the clock of
-//! a trial sees of all this is nothing.
+//! Between a worker's `go` and its answer, no line of the protocol passes except the progress of long trials, which any
+//! machine sends. Agent and relay wait in `read`, and so do the threads that carry the bytes of the port. They do not
+//! affect the clock of a trial.
 
 mod fault;
 mod guest;
@@ -39,14 +39,14 @@ pub use kernels::{pin, releases};
 /// The argument that makes the binary the agent of a run in a virtual machine.
 pub const VM_AGENT_ARGUMENT: &str = "__vm-agent";
 
-/// Whether this machine has QEMU and a kernel for it.
+/// Returns whether this machine has QEMU and a kernel for it.
 pub fn is_available() -> bool {
     let found = machine::find_qemu(machine::Architecture::HERE).and_then(|_| kernel::resolve(None)?.usable());
     found.is_ok()
 }
 
-/// Everything that can be known before anything is touched: requests, programs, kernels, modules, memory. What is made
-/// for it (the initramfs) stays in the user's cache. Returns warnings.
+/// Checks everything that can be known before anything is changed: requests, programs, kernels, modules, memory. The
+/// initramfs that it builds stays in the user's cache. Returns warnings.
 pub fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     let here = on_this_machine(setup)?;
     let mut warnings = fsb_testbed::vm::check(&here.setup)?;
@@ -57,7 +57,7 @@ pub fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     Ok(warnings)
 }
 
-/// Serves a runner until it closes the connection. Guests and disks are gone in the end, whatever happened.
+/// Serves a runner until it closes the connection. Finally ends guests and removes disks, also after an error.
 pub fn serve(stream: UnixStream) -> Result<(), String> {
     let (mut guests, host_proc) = (guests::Qemu::default(), sandbox::host_proc());
     let mut relay = relay::Relay::new(&mut guests);

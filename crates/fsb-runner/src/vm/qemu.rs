@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use fsb_testbed::TestbedError;
 use fsb_vm::machine::{Architecture, find_qemu};
 
-/// What the program says of its version, or the package that brings it.
+/// Returns the version that QEMU prints. The error of a missing program names its package.
 pub(super) fn version() -> Result<String, TestbedError> {
     let program = find_qemu(Architecture::HERE)?;
     let answer = Command::new(&program).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output();

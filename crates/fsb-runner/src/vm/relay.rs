@@ -1,4 +1,5 @@
-//! The relay: the runner's requests to the agent in the guest, its answers back, and a guest for every kernel.
+//! The relay: forwards the runner's requests to the agent in the guest and the answers back, and boots a guest for
+//! every kernel.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,27 +26,27 @@ const OPEN: Duration = Duration::from_secs(300);
 const PROVISION: Duration = Duration::from_secs(1500);
 /// Unmounting writes back what is dirty: less than the runner waits.
 const RELEASE: Duration = Duration::from_secs(500);
-/// A guest that says goodbye; it is ended in any case.
+/// The longest wait for a guest that closes. It is ended in any case.
 const GOODBYE: Duration = Duration::from_secs(10);
 
 /// Progress messages a second that a guest may send, and how many more at once. An honest agent sends five a second.
 const MOST_PER_SECOND: u64 = 100;
 const BURST: u64 = 10_000;
 
-/// Between the runner and guests.
+/// The relay between the runner and the guests.
 pub(super) struct Relay<'a> {
     guests: &'a mut dyn Guests,
     disks: Disks,
-    /// What each guest is told to make.
+    /// The setup that each guest receives.
     setup: Option<Setup>,
     /// Optional targets that no guest can make, with the reason.
     unavailable: BTreeMap<String, TestbedError>,
     running: Option<Running>,
     /// Warnings that the runner knows.
     told: Vec<Warning>,
-    /// Beyond what a trial's own steps may take.
+    /// The time in addition to that of a trial's own steps.
     pub patience: Duration,
-    /// Where all processes of this machine are seen.
+    /// The locations of /proc and /sys that show all processes of this machine.
     pub outside: Option<Roots>,
 }
 
@@ -55,7 +56,7 @@ struct Running {
     lines: Lines,
     guest: RefCell<Box<dyn Guest>>,
     opened: Opened,
-    /// Whether it has said hello: before that, only a deadline tells one that boots from one that hangs.
+    /// Whether it has said hello. Before that, only a deadline distinguishes a guest that boots from one that hangs.
     up: bool,
 }
 
@@ -104,7 +105,7 @@ impl<'a> Relay<'a> {
             Request::Release(seat) => self.release(seat, front),
             Request::Close => {
                 if let Some(mut running) = self.running.take() {
-                    // What it would undo ends with it.
+                    // Everything that it would undo ends with it.
                     let _ = running.ask(&Request::Close, GOODBYE, front);
                 }
                 self.disks = Disks::default();
@@ -122,7 +123,7 @@ impl<'a> Relay<'a> {
         let mut controls = setup.controls.clone();
         controls.entry("guest-memory".to_owned()).or_insert_with(|| "backed".to_owned());
         self.setup = Some(Setup {
-            // With the media of the run in words of the guest; which of them it makes is decided at its boot.
+            // Targets have media as the guest sees them. `boot` selects the targets of each guest.
             targets: setup.targets.iter().map(|target| self.disks.for_guest(target)).collect(),
             dir: "/".into(),
             wipe: Vec::new(),
@@ -145,7 +146,7 @@ impl<'a> Relay<'a> {
         Ok(opened)
     }
 
-    /// A guest on that kernel, with its media open.
+    /// Boots a guest on that kernel and opens its media.
     fn boot(&mut self, release: Option<&str>, front: &mut Lines) -> Result<Running, TestbedError> {
         let Some(mut setup) = self.setup.clone() else {
             return Err(machine("a guest was asked for before its disks", "nothing was opened"));
@@ -191,7 +192,8 @@ impl<'a> Relay<'a> {
         // Dropping a guest ends it: the disks are free before the next one gets them.
         self.running = self.running.take().filter(|running| running.release == release && !running.has_stopped());
         if self.running.is_none() {
-            // That no guest came up says nothing about what one could make: it is a failure of optional targets too.
+            // A guest that does not boot says nothing about the targets that it could make, so optional targets fail as
+            // well.
             let failed = |error| TestbedError { kind: Kind::Trial, ..error };
             self.running = Some(self.boot(Some(&release), front).map_err(failed)?);
         }
@@ -235,13 +237,13 @@ impl<'a> Relay<'a> {
 
     fn release(&mut self, seat: u32, front: &mut Lines) -> Result<Reply, TestbedError> {
         if self.running.is_none() {
-            // It took the target with it, and the trial said so.
+            // The guest took the target with it, and the trial reported that.
             return Ok(Reply::Done);
         }
         self.ask(&Request::Release(seat), RELEASE, front).map_err(TestbedError::trial)
     }
 
-    /// Asks the guest that runs. One that gives no answer is ended.
+    /// Sends a request to the running guest. Ends the guest if it gives no answer.
     fn ask(&mut self, request: &Request, deadline: Duration, front: &mut Lines) -> Result<Reply, String> {
         let Some(running) = &mut self.running else {
             return Err("guest stopped: it ended before".to_owned());
@@ -259,7 +261,8 @@ impl Running {
         self.guest.borrow_mut().stopped().is_some()
     }
 
-    /// The answer, or why there is none: `guest stopped: …` with the last words of its console. Progress is passed on.
+    /// Returns the answer, or the reason why there is none: `guest stopped: …` with the last lines of its console.
+    /// Forwards progress.
     fn ask(&mut self, request: &Request, deadline: Duration, front: &mut Lines) -> Result<Reply, String> {
         let guest = &self.guest;
         let stopped = || {
@@ -311,7 +314,7 @@ fn excerpt(text: &str) -> String {
     text.chars().take(LONGEST).collect()
 }
 
-/// How long a guest whose line went dead may take to be seen ending.
+/// The longest wait for the end of a guest whose connection closed.
 const LAST_BREATH: Duration = Duration::from_secs(5);
 
 fn obituary(guest: &RefCell<Box<dyn Guest>>, error: &LineError) -> String {
@@ -325,7 +328,7 @@ fn obituary(guest: &RefCell<Box<dyn Guest>>, error: &LineError) -> String {
         }
     }
     let why = match (error, cause) {
-        // What it said is why it was ended; that it has stopped since is not.
+        // The guest was ended because of its message. That it has stopped since is not the cause.
         (LineError::TooLong(_), _) => error.to_string(),
         (_, Some(cause)) => cause,
         (LineError::Deadline(limit), None) => {

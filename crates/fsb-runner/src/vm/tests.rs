@@ -23,7 +23,7 @@ use crate::agent::lines::{Lines, SLICE};
 use crate::agent::protocol::{Reply, Request};
 use crate::agent::{Agent, AgentError, MeasureRequest, Measured, Method, SeatTrial, TrialReply};
 
-/// What a guest does when a trial comes.
+/// The behaviour of a guest at a trial.
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
     Answers,
@@ -65,7 +65,7 @@ struct Scripted {
     gone: Arc<AtomicBool>,
     /// Whether it was asked to say hello and is about to.
     up: Arc<AtomicBool>,
-    /// How often guests were looked after.
+    /// The number of times that guests were looked after.
     looked: Arc<AtomicUsize>,
 }
 
@@ -192,7 +192,7 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
     }
 }
 
-/// A reply whose sums overflow.
+/// Returns a reply whose sums overflow.
 fn impossible() -> TrialReply {
     let stretches = Stretches { timed_ns: vec![u64::MAX; 2], ..Stretches::default() };
     let spent = Spent { prepare: -1e300, settle: 1e300, ..Spent::default() };
@@ -225,7 +225,7 @@ fn target(kernel: Option<&str>) -> Target {
     Target { kernel: kernel.map(str::to_owned), .."null".parse().unwrap() }
 }
 
-/// The scripted kernel lacks its driver, and the plan knows.
+/// Returns an optional target whose driver the scripted kernel lacks.
 fn absent() -> Target {
     Target { name: "absent".to_owned(), optional: true, ..target(Some("6.13")) }
 }
@@ -251,19 +251,19 @@ fn request() -> MeasureRequest {
     }
 }
 
-/// Has a trial made on seat 0.
+/// Requests a trial in slot 0.
 fn trial(agent: &mut Agent, deadline: Duration) -> TrialReply {
     let mut replies = agent.measure(MeasureRequest { deadline, ..request() }, &mut |_| {}).unwrap();
     assert_eq!(replies.len(), 1);
     replies.remove(0).1
 }
 
-/// Plays `act` against guests with these fates; the kernels that were booted.
+/// Runs `act` against guests with these fates. Returns the kernels that were booted.
 fn play(fates: &[Fate], act: impl FnOnce(&mut Agent)) -> Vec<String> {
     play_and_count(fates, act).0
 }
 
-/// As [`play`], with how often guests were looked after.
+/// Does the same as [`play`]. Also returns the number of times that guests were looked after.
 fn play_and_count(fates: &[Fate], act: impl FnOnce(&mut Agent)) -> (Vec<String>, usize) {
     let (front, back) = UnixStream::pair().unwrap();
     let booted = Arc::new(Mutex::new(Vec::new()));
@@ -399,7 +399,7 @@ fn a_guest_that_rants_is_ended_and_fills_no_memory() {
     assert_eq!(booted, ["6.1", "6.1"]);
 }
 
-/// The error of a trial on a guest with this fate. The next target gets another guest.
+/// Returns the error of a trial on a guest with this fate. The next target gets another guest.
 fn error_of_trial(fate: Fate) -> String {
     let mut error = String::new();
     let booted = play(&[fate, Fate::Answers], |agent| {

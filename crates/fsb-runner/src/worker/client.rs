@@ -1,4 +1,4 @@
-//! The other side: starting a worker, asking it, and knowing what became of it.
+//! The client of a worker: starts it, sends it tasks, and finds out why it ended.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -25,29 +25,29 @@ use super::serve::Work;
 use super::{AS_CALLER, WORKER_ARGUMENT};
 use crate::agent::lines::{LineError, Lines};
 
-/// How long work that was interrupted may take to remove what it made.
+/// The longest time that interrupted work may take to remove its files.
 const REMOVING: Duration = Duration::from_secs(600);
 
-/// Where a worker works.
+/// The place and the limits of a worker.
 #[derive(Debug, Clone, Default)]
 pub struct Post {
-    /// Where it may write and as whom; absent where it works as the user, anywhere.
+    /// The paths that it may write, and its user; absent if it works as the user, anywhere.
     pub confinement: Option<Confinement>,
-    /// Whether it has the rights to files of whoever asked root for it, where it is not confined.
+    /// Whether it accesses files with the rights of the invoking user, if it is not confined.
     pub as_caller: bool,
-    /// Where the controls of a visit want it.
+    /// The resources that the controls of its target assign to it.
     pub held: Held,
     /// The file to which a worker that runs programs writes itself, so that a cgroup counts their processes.
     pub processes: Option<PathBuf>,
-    /// The time after which a worker that says nothing is killed.
+    /// The time after which a silent worker is killed.
     pub deadline: Option<Duration>,
     /// The end of the budget: a worker that has not answered by then is killed.
     pub until: Option<Instant>,
-    /// Set when the work shall end early. Such a worker stands apart from the terminal's signals.
+    /// Set when the work shall end early. Such a worker does not receive the terminal's signals.
     pub interrupted: Option<Arc<AtomicBool>>,
 }
 
-/// Why a task has no result.
+/// The reason why a task has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     /// A call failed.
@@ -59,7 +59,7 @@ pub enum WorkerError {
     /// The worker died.
     #[error("the worker ended early: {0}")]
     Died(String),
-    /// It said nothing for too long, and was killed.
+    /// It was silent for too long, and was killed.
     #[error("the worker did not answer within {0:?} and was killed")]
     Deadline(Duration),
     /// The budget ended before the work did.
@@ -80,7 +80,7 @@ impl From<io::Error> for WorkerError {
 #[derive(Debug)]
 pub struct Worker {
     child: Child,
-    /// Absent once it was told to end.
+    /// `None` once it was asked to end.
     lines: Option<Lines>,
     deadline: Option<Duration>,
     until: Option<Instant>,
@@ -103,7 +103,8 @@ impl Worker {
             command.env(AS_CALLER, "1");
         }
         if post.interrupted.is_some() {
-            // No supervisor takes this one along: it dies with whoever started it. A Ctrl-C is for that process alone.
+            // No supervisor ends this worker: it dies with the process that started it. A Ctrl-C is for that process
+            // alone.
             command.arg(std::process::id().to_string()).process_group(0);
         }
         post.held
@@ -112,7 +113,7 @@ impl Worker {
         let oom_kills = host::oom_kills();
         let child = command.spawn()?;
         drop(command);
-        // The worker is ours to end from here on, whatever fails.
+        // From here on this process must end the worker, also after an error.
         let lines = Some(Lines::of_worker(ours)?);
         let interrupted = post.interrupted.as_ref().map(Arc::clone);
         let monitored = post.confinement.as_ref().is_some_and(|confinement| confinement.programs.is_some());
@@ -122,7 +123,8 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Asks for work, without waiting for it; not once it shall end early: short work is done before anybody waits.
+    /// Sends a task without waiting for its result. Refuses if the work shall end early, because a short task would be
+    /// done before the first check.
     pub fn ask<W: Work>(&mut self, task: &W::Task) -> Result<(), WorkerError> {
         if self.is_interrupted() {
             return Err(WorkerError::Interrupted);
@@ -130,7 +132,7 @@ impl Worker {
         self.send(&Asked { work: W::NAME.to_owned(), task })
     }
 
-    /// Waits until the work stands at its start.
+    /// Waits until the work is ready to start.
     pub fn ready<W: Work>(&mut self) -> Result<Ready, WorkerError> {
         match self.answer::<W>(&mut |_| {})? {
             Message::Ready(ready) => Ok(ready),
@@ -141,7 +143,7 @@ impl Worker {
         }
     }
 
-    /// The parts of its confinement that the kernel refused; known once the worker is ready.
+    /// Returns the parts of its confinement that the kernel refused. They are known once the worker is ready.
     pub fn unconfined(&self) -> &[String] {
         &self.unconfined
     }
@@ -152,7 +154,7 @@ impl Worker {
         sent.map_err(|error| self.failure(error))
     }
 
-    /// Waits for what comes of the work; `tell` is told how far it has come.
+    /// Waits for the result of the work, and passes its progress to `tell`.
     pub fn result<W: Work>(&mut self, tell: &mut dyn FnMut(W::Progress)) -> Result<W::Answer, WorkerError> {
         match self.answer::<W>(tell)? {
             Message::Result(answer) => Ok(answer),
@@ -196,7 +198,7 @@ impl Worker {
         sent.map_err(|error| self.failure(error))
     }
 
-    /// The next answer. Progress is none: it must not keep a worker alive that gets nowhere.
+    /// Returns the next answer. Progress is not an answer: it must not keep a worker alive that is stuck.
     fn answer<W: Work>(
         &mut self,
         tell: &mut dyn FnMut(W::Progress),
@@ -233,7 +235,8 @@ impl Worker {
         self.lines()?.receive(deadline, &stop)
     }
 
-    /// Ends work early. What heeds that is waited for: it removes what it made, and its answer says how far it came.
+    /// Ends work early. Waits for work that heeds interruptions: it removes its files, and its answer contains the
+    /// result so far.
     fn interrupt<W: Work>(&mut self) -> Result<Message<W::Progress, W::Answer>, WorkerError> {
         let pid = Pid::from_child(&self.child);
         if W::HEEDS_INTERRUPTION && kill_process(pid, Signal::TERM).is_ok() {
@@ -270,14 +273,14 @@ impl Worker {
         WorkerError::Start(error.to_string())
     }
 
-    /// What a worker that died said last, such as the place of a panic. Whoever else still holds its standard error is
-    /// not waited for.
+    /// Returns the error output of a worker that died, such as the place of a panic. Does not wait for other processes
+    /// that still hold its standard error.
     fn last_words(&mut self) -> Option<String> {
         let mut stderr = self.child.stderr.take()?;
         let flags = rustix::fs::fcntl_getfl(&stderr).ok()?;
         rustix::fs::fcntl_setfl(&stderr, flags | rustix::fs::OFlags::NONBLOCK).ok()?;
         let mut bytes = Vec::new();
-        // What was read before there was no more is there.
+        // If no more can be read, `bytes` has the output so far.
         let _ = stderr.read_to_end(&mut bytes);
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect();

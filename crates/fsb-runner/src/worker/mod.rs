@@ -5,7 +5,7 @@
 //! *Close*: the worker ends when its connection does, and its descriptors with it. All commands use it: trials take a
 //! worker a step, `fsb iozone` and `fsb postmark` one for all their passes and runs.
 //!
-//! What a worker can do is a family: a member implements [`Work`], and the binary registers it.
+//! Kinds of work are a family: a member implements [`Work`], and the binary registers it.
 
 mod client;
 mod protocol;
@@ -20,5 +20,5 @@ pub use step::Steps;
 /// The argument that makes the binary a worker.
 pub const WORKER_ARGUMENT: &str = "__worker";
 
-/// In the environment of a worker that has the rights to files of whoever asked root for it.
+/// The environment variable of a worker that accesses files with the rights of the invoking user.
 pub const AS_CALLER: &str = "FSB_WORKER_AS_CALLER";

@@ -63,7 +63,7 @@ struct Connection {
     heeds: bool,
 }
 
-/// Where work that is going on speaks to whoever asked for it.
+/// The connection of running work to the process that requested it.
 #[derive(Debug)]
 pub struct Desk<'c, P> {
     connection: &'c mut Connection,
@@ -71,7 +71,7 @@ pub struct Desk<'c, P> {
 }
 
 impl<P: Serialize> Desk<'_, P> {
-    /// Says that everything is ready, and returns when the clock may start.
+    /// Reports that everything is ready, and returns when the clock may start.
     pub fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
         let gone = |error: io::Error| EngineError::new(format!("the agent cannot be reached: {error}"));
         self.connection.send(&Message::<(), ()>::Ready(ready)).map_err(gone)?;
@@ -84,20 +84,20 @@ impl<P: Serialize> Desk<'_, P> {
         }
     }
 
-    /// Tells how far the work has come. An agent that is gone is noticed at the result.
+    /// Reports the progress of the work. The result shows whether the agent is gone.
     pub fn tell(&mut self, progress: P) {
         let _ = self.connection.send(&Message::<P, ()>::Progress(progress));
     }
 
-    /// Set when the work shall end early.
+    /// Returns the flag that is set when the work shall end early.
     pub fn interrupted(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.connection.interrupted)
     }
 }
 
 impl Connection {
-    /// From now on SIGTERM sets the flag, and so does the death of whoever asked: the work ends early, and removes what it
-    /// made.
+    /// Makes SIGTERM set the flag, and the death of the parent process as well. The work then ends early, and removes
+    /// its files.
     fn heed_interruption(&mut self) -> io::Result<()> {
         if !self.heeds {
             signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&self.interrupted))?;
@@ -107,7 +107,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the other side is gone: the signal of its death may have come before it was asked for.
+    /// Returns whether the other side is gone. It may have died before the signal of its death was requested.
     fn is_orphan(&self) -> bool {
         let socket = self.input.get_ref();
         let mut sockets = [PollFd::new(socket, PollFlags::RDHUP)];
@@ -121,7 +121,7 @@ impl Connection {
         self.input.get_ref().write_all(&line)
     }
 
-    /// The next line without its end; nothing where the other side has closed.
+    /// Returns the next line without its end, or `None` if the other side has closed.
     fn line(&mut self) -> io::Result<Option<String>> {
         let mut line = String::new();
         let read = self.input.read_line(&mut line)?;
@@ -157,7 +157,7 @@ fn converse(socket: UnixStream, kinds: &[Kind]) -> io::Result<()> {
     let mut connection = Connection { input: BufReader::new(socket), interrupted: Arc::default(), heeds: false };
     let Some(opening) = connection.line()? else { return Ok(()) };
     let opening: Opening<'_> = serde_json::from_str(&opening)?;
-    // A worker that cannot be confined answers so to whatever it is asked.
+    // A worker that cannot be confined answers every task with that error.
     let refused = match opening.confinement.as_deref().map(sandbox::confine) {
         Some(Err(why)) => Some(why),
         Some(Ok(notes)) if !notes.is_empty() => {
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::worker::Steps;
 
-    /// What a worker that knows steps says to this input.
+    /// Returns the messages of a worker that knows steps, for this input.
     fn answers(input: &str) -> Vec<Message<(), StepReport>> {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         let worker = std::thread::spawn(move || converse(theirs, &[Kind::of::<Steps>()]));

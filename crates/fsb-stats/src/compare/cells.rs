@@ -1,4 +1,5 @@
-//! Single cells: the colours of the heat map. They judge nothing, for the cells of one run share its luck.
+//! Single cells: the colours of the heat map. They are no verdicts, because the cells of one run share its random
+//! effects.
 
 use super::document::{Cell, CellAgainst, CellValue, Colour, GridAgainst, Single};
 use super::region::Frame;
@@ -15,10 +16,10 @@ use crate::{LEVEL, interval::exp};
 /// The false discovery rate of colours (Benjamini and Hochberg 1995), over the cells of one operation.
 pub(super) const FALSE_DISCOVERIES: f64 = 0.05;
 
-/// One candidate's cells, a place a column of the table; absent where the two have no block in common.
+/// One candidate's cells, one entry per column of the table. `None` if the two sets have no block in common.
 pub(super) type Looks = Vec<Option<CellAgainst>>;
 
-/// Looks at every cell of one candidate beside the baseline.
+/// Compares every cell of one candidate with the baseline.
 pub(super) fn looks(frame: &Frame, table: &Table, candidate: usize) -> Result<Looks, AnalysisError> {
     let (Some(base), Some(other)) = (&table.sets[frame.baseline], &table.sets[candidate]) else {
         return Ok(vec![None; table.cells.len()]);
@@ -53,7 +54,8 @@ fn colour(frame: &Frame, table: &Table, mean: f64, interval: Option<Interval>, r
     }
 }
 
-/// Which hypotheses fall at [`FALSE_DISCOVERIES`]: of m sorted p-values the largest k with p ≤ q·k/m, and all below it.
+/// Returns which hypotheses are rejected at [`FALSE_DISCOVERIES`]: with m sorted p-values the largest k with p ≤ q·k/m,
+/// and all below it.
 fn rejected(p_values: &[Option<f64>]) -> Vec<bool> {
     let mut sorted: Vec<f64> = p_values.iter().flatten().copied().collect();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -63,7 +65,7 @@ fn rejected(p_values: &[Option<f64>]) -> Vec<bool> {
     p_values.iter().map(|p| p.zip(limit).is_some_and(|(p, limit)| p <= limit)).collect()
 }
 
-/// Counts the colours of a region beside what its runs say.
+/// Counts the colours of a region, and adds the ratio and verdict of its runs.
 pub(super) fn counted(
     frame: &Frame,
     ranking: &Ranking,
@@ -90,7 +92,7 @@ pub(super) fn counted(
 }
 
 impl Single<'_> {
-    /// Whether the values of a table are told one by one.
+    /// Returns whether the document lists the single values of a table.
     pub(super) fn asks_for(&self, table: &Table) -> bool {
         match self {
             Single::None => false,
@@ -101,7 +103,7 @@ impl Single<'_> {
     }
 }
 
-/// The cells, for charts and tables; with every single value where that is asked for.
+/// Returns the cells for charts and tables, with every single value if `single` asks for them.
 pub(super) fn detailed(frame: &Frame, table: &Table, looks: &[(usize, Looks)], single: bool) -> Vec<Cell> {
     let cell = |(place, size): (usize, &super::key::Size)| {
         let against = looks.iter().filter_map(|(set, looks)| Some((frame.names[*set].to_owned(), looks[place]?)));

@@ -39,7 +39,8 @@ pub(super) fn classic(table: &Table, columns: &[usize], names: &[&str], baseline
 
 /// The pooled values of a set, and the mean of each cell.
 struct Pool {
-    /// Everything that is told of the values themselves, which are gone: of thousands of runs they fill the memory.
+    /// The summary of the values. The values themselves are dropped, because those of thousands of runs would fill the
+    /// memory.
     pooled: Pooled,
     mean: f64,
     sd: f64,

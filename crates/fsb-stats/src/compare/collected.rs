@@ -1,7 +1,8 @@
-//! A set while its runs are read: values go into one table an operation at once, and of a run stays what is told of it.
+//! Accumulates a result set while its files are read. Values go straight into one table per operation, and only
+//! metadata that the report prints is kept per run.
 //!
-//! Thousands of files are compared in the memory of their numbers: eight bytes a value. Which cells a run has is kept
-//! once for all runs that have the same ones in the same order, and names are kept once a set.
+//! A comparison of thousands of files needs the memory of their numbers: eight bytes per value. The list of a run's
+//! cells is kept once for all runs that have the same cells in the same order, and names are kept once per set.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,14 +14,14 @@ use fsb_model::{Better, Unit};
 use super::key::{Key, Size};
 use crate::error::{AnalysisError, logarithm};
 
-/// A time of fewer ticks than this is known to no better than a percent.
+/// A shorter time than this number of ticks is known to no better than 1 %.
 pub(super) const FEW_TICKS: f64 = 100.0;
-/// Runs of fewer values than this may agree by chance.
+/// Runs with fewer values than this may agree by chance.
 pub(super) const FEW_VALUES: usize = 10;
-/// So many things of one kind are named, then counted.
+/// The number of items that a warning names before it only counts the others.
 pub(super) const NAMED: usize = 3;
 
-/// A set whose runs were read one by one, and dropped.
+/// A set whose runs are read one by one and dropped.
 #[derive(Debug, Default)]
 pub struct Collected {
     /// The name in tables, unique in a comparison.
@@ -33,13 +34,13 @@ pub struct Collected {
     pub has_risks: bool,
     /// Whether it may not win against sets that may.
     pub barred: bool,
-    /// The sessions of all runs; empty where a run does not tell.
+    /// The sessions of all runs. Runs without sessions add none.
     pub(super) sessions: BTreeSet<String>,
     untold_sessions: bool,
     pub(super) runs: Vec<Facts>,
-    /// As in [`Run::within`], by workload and place of the run.
+    /// Like [`Run::within`], by workload and index of the run.
     pub(super) within: HashMap<String, HashMap<u32, f64>>,
-    /// In the order in which operations turned up.
+    /// In the order of the first occurrence of each operation.
     pub(super) columns: Vec<Column>,
     places: HashMap<Key, usize>,
     pub(super) tools: Distinct,
@@ -47,32 +48,32 @@ pub struct Collected {
     pub(super) commands: Distinct,
     /// Paths of files, each once.
     pub(super) files: Distinct,
-    /// Whether the first run says what version its tool is.
+    /// The tool version of the first run, if known.
     pub(super) first_version: Option<String>,
     pub(super) copies: Copies,
     pub(super) ticks: Ticks,
-    /// By reason, as [`GAPS`] has them.
+    /// By reason, in the order of [`GAPS`].
     pub(super) gaps: [usize; GAPS.len()],
     pub(super) remarks: Remarks,
-    /// Nanoseconds and how often, by workload and operation.
+    /// Nanoseconds with their counts, by workload and operation.
     pub(super) latencies: BTreeMap<(Option<String>, String), BTreeMap<u64, u64>>,
 }
 
-/// Reasons in the order in which they are told.
+/// Reasons in the order in which they are reported.
 pub(super) const GAPS: [GapReason; 3] = [GapReason::BelowClock, GapReason::TooFast, GapReason::Zero];
 
-/// What stays of a run.
+/// The metadata that is kept of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts {
     pub block: Option<u32>,
     pub part: Option<u32>,
-    /// The run that it is a block of, or the run itself.
+    /// The run that the block belongs to, or the run itself.
     pub run: u32,
-    /// Its place among the set's files.
+    /// Its index among the set's files.
     pub file: u32,
 }
 
-/// Texts in the order in which they turned up, each once.
+/// Distinct texts in the order of their first occurrence.
 #[derive(Debug, Default)]
 pub(super) struct Distinct {
     pub texts: Vec<String>,
@@ -97,11 +98,11 @@ impl Distinct {
 pub(super) struct Copies {
     last: HashMap<u64, u32>,
     pub pairs: usize,
-    /// The first pair: places of runs.
+    /// The indices of the first pair of runs.
     pub first: Option<(usize, usize)>,
 }
 
-/// How many values lasted only a few ticks of a clock.
+/// The number of values that lasted only a few ticks of a clock.
 #[derive(Debug, Default)]
 pub(super) struct Ticks {
     pub few: usize,
@@ -109,16 +110,16 @@ pub(super) struct Ticks {
     pub resolution: f64,
 }
 
-/// What the readers said.
+/// The warnings of the readers.
 #[derive(Debug, Default)]
 pub(super) struct Remarks {
-    /// The first texts, each with its first places and how many there are.
+    /// The first texts, each with its first places and the number of all its places.
     pub told: Vec<(String, Vec<String>, usize)>,
     untold: HashSet<u64>,
 }
 
 impl Remarks {
-    /// So many texts are told.
+    /// The maximum number of texts that are kept.
     const TOLD: usize = 2 * NAMED;
 
     fn add(&mut self, text: &str, place: impl FnOnce() -> String) {
@@ -135,7 +136,7 @@ impl Remarks {
         }
     }
 
-    /// How many texts more there are.
+    /// Returns the number of further texts.
     pub fn more(&self) -> usize {
         self.untold.len()
     }
@@ -148,15 +149,15 @@ pub(super) struct Column {
     pub better: Better,
     pub sizes: Vec<Size>,
     places: HashMap<Size, u32>,
-    /// Places among the sizes, once for all rows that have the same ones.
+    /// Indices into the sizes, once for all rows that have the same ones.
     pub shapes: Vec<Vec<u32>>,
     shape_places: HashMap<Vec<u32>, u32>,
-    /// In the order of the runs; a run that has an operation twice has two.
+    /// In the order of the runs. A run that has an operation twice has two rows.
     pub rows: Vec<RunRow>,
     pub values: Vec<f64>,
 }
 
-/// The values of a run: as many as its shape has places.
+/// The values of a run, as many as its shape has entries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunRow {
     pub run: u32,
@@ -178,7 +179,7 @@ impl Column {
         }
     }
 
-    /// Places of sizes and values.
+    /// Returns pairs of an index into the sizes and a value.
     pub fn points(&self, row: &RunRow) -> impl Iterator<Item = (u32, f64)> + '_ {
         let shape = &self.shapes[row.shape as usize];
         shape.iter().copied().zip(self.values[row.start as usize..].iter().copied())
@@ -193,7 +194,7 @@ impl Column {
             let sizes = shape.iter().map(|place| self.sizes[*place as usize]);
             shape.len() == series.points.len() && sizes.eq(series.points.iter().map(size))
         };
-        // Nearly always the run before had the same cells.
+        // Usually the previous run has the same cells.
         let last = self.rows.last().map(|row| row.shape).filter(|shape| is_same(&self.shapes[*shape as usize]));
         let shape = last.unwrap_or_else(|| {
             let places = series.points.iter().map(|point| {
@@ -218,12 +219,12 @@ impl Column {
 }
 
 impl Collected {
-    /// A set without runs. Its name may be given later.
+    /// Creates a set without runs. The name may be set later.
     pub fn new(name: impl Into<String>, pairing: Option<String>) -> Collected {
         Collected { name: name.into(), pairing, ..Collected::default() }
     }
 
-    /// A set that is held whole.
+    /// Returns the set for one that is completely in memory.
     pub fn of(set: &Set) -> Result<Collected, AnalysisError> {
         let mut collected = Collected::new(set.name.clone(), set.pairing.clone());
         collected.analyses.clone_from(&set.analyses);
@@ -231,7 +232,7 @@ impl Collected {
         Ok(collected)
     }
 
-    /// Takes the next run in. Its values must be finite and above zero.
+    /// Adds the next run. Its values must be finite and above zero.
     pub fn push(&mut self, run: &Run) -> Result<(), AnalysisError> {
         let number = self.runs.len() as u32;
         if self.runs.is_empty() {
@@ -273,7 +274,7 @@ impl Collected {
         Ok(())
     }
 
-    /// Adds latencies to those of the set, whichever run they are of.
+    /// Adds latencies to those of the set, independent of the run.
     pub fn push_latencies(&mut self, histogram: &Histogram) {
         let bins = self.latencies.entry((histogram.workload.clone(), histogram.operation.clone())).or_default();
         for (nanoseconds, count) in &histogram.bins {
@@ -282,40 +283,40 @@ impl Collected {
         }
     }
 
-    /// Whether no run was taken in.
+    /// Returns whether no run was added.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Counts the runs: all blocks of one run directory are one.
+    /// Counts the runs. All blocks of one run directory are one run.
     pub fn run_count(&self) -> usize {
         self.runs.iter().map(|facts| facts.run).collect::<BTreeSet<_>>().len()
     }
 
-    /// Counts the blocks; `None` of another tool's results.
+    /// Counts the blocks. Returns `None` for another tool's results.
     pub fn block_count(&self) -> Option<usize> {
         self.runs.iter().all(|facts| facts.block.is_some()).then_some(self.runs.len())
     }
 
-    /// In how many sessions the runs were made, and whether `other` was measured in one of them; `None` where a run does not
-    /// tell.
+    /// Returns the number of sessions of the runs, and whether `other` was measured in the same sessions. Returns
+    /// `None` if a run does not report its session.
     pub(super) fn sessions_beside(&self, other: &Collected) -> Option<(usize, bool)> {
         let told = !self.untold_sessions && !other.untold_sessions && !self.sessions.is_empty();
         told.then(|| (self.sessions.len().min(self.run_count()), self.sessions == other.sessions))
     }
 
-    /// The tool of the first run.
+    /// Returns the tool of the first run.
     pub fn tool(&self) -> Option<&str> {
         self.tools.texts.first().map(String::as_str)
     }
 
-    /// Workload, operation and metric of everything that has values, in the order in which it turned up.
+    /// Returns workload, operation and metric of everything that has values, in the order of the first occurrence.
     pub fn measured(&self) -> impl Iterator<Item = (Option<&str>, &str, &str)> {
         let columns = self.columns.iter().filter(|column| !column.rows.is_empty());
         columns.map(|column| (column.key.workload.as_deref(), &*column.key.operation, &*column.key.metric))
     }
 
-    /// What a run is called in a warning.
+    /// Returns the name of a run in warnings.
     pub(super) fn named(&self, run: usize) -> String {
         match self.runs[run].block {
             Some(block) => format!("block {block}"),
@@ -349,7 +350,7 @@ fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// Equal for equal values.
+/// Returns a hash that is equal for equal values.
 fn fingerprint(run: &Run) -> u64 {
     let mut hasher = DefaultHasher::new();
     for series in &run.series {
@@ -362,13 +363,13 @@ fn fingerprint(run: &Run) -> u64 {
     hasher.finish()
 }
 
-/// How long each value was measured, as far as it says.
+/// Returns the duration of each value, as far as the values contain it.
 fn durations(run: &Run) -> impl Iterator<Item = f64> + '_ {
     run.series.iter().flat_map(|series| {
         series.points.iter().filter_map(|point| match series.unit {
             Unit::BytesPerSecond => Some(point.file_size? as f64 / point.value),
             Unit::OperationsPerSecond => Some(point.file_size? as f64 / point.record_size? as f64 / point.value),
-            // A mean that was printed in whole ticks is no more exact than one of them.
+            // A mean that was printed in whole ticks is as inexact as a single time.
             Unit::Seconds => Some(point.value),
             Unit::Bytes | Unit::Count => None,
         })

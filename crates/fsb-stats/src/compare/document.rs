@@ -1,8 +1,8 @@
-//! What a comparison of sets says: the contract of `fsb compare --format json`, and the cells behind it.
+//! The result of a comparison of sets: the contract of `fsb compare --format json`, and the cells behind it.
 //!
-//! Sizes are bytes, values stand in base units, ratios are candidate over baseline. What does not apply and what has
-//! no value is null. Fields marked `skip` are for charts and tables of single values; the contract has only what is
-//! said about them.
+//! Sizes are bytes, values are in base units, ratios are candidate over baseline. A value that does not apply or is
+//! undefined is null. Fields marked `skip` are for charts and tables of single values. The contract contains only their
+//! summaries.
 
 use fsb_model::{Better, Unit};
 use indexmap::IndexMap;
@@ -31,7 +31,7 @@ pub struct Document {
     pub schema: &'static str,
     /// The name of the set that the others are compared with.
     pub baseline: String,
-    /// Why there are values but no ratio, p-value, verdict or finding; absent where there are:
+    /// The reason why there are values but no ratio, p-value, verdict or finding; absent where there are:
     /// `emulated: a functional run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unjudged: Option<String>,
@@ -51,7 +51,7 @@ pub struct Document {
     /// Conditions in which the runs differ, so that a change may come from them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ConditionDifference>,
-    /// Every judgement was taken away: the first warning says why.
+    /// Whether all verdicts were removed. The first warning then gives the reason.
     #[serde(skip)]
     pub withheld: bool,
 }
@@ -179,9 +179,9 @@ pub struct SetSummary {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
-    /// How many cells every set has.
+    /// The number of cells that every set has.
     pub common: usize,
-    /// How many cells only this set has.
+    /// The number of cells that only this set has.
     pub only: BySet<usize>,
 }
 
@@ -195,13 +195,13 @@ pub struct Operation {
     pub operation: String,
     pub metric: String,
     pub unit: Unit,
-    /// Which way is good.
+    /// The better direction.
     pub better: Better,
     /// The statistics of Beňas 2011 over the pooled values of common cells.
     pub classic: Classic,
     /// The whole operation, judged on runs.
     pub estimate: Estimates,
-    /// The same with its cells counted; absent where there is no grid of sizes.
+    /// The whole operation with its cells counted; absent without a grid of sizes.
     pub grid: Option<Grid>,
     /// One entry a file size.
     pub by_file_size: Vec<Slice>,
@@ -213,13 +213,14 @@ pub struct Operation {
     /// Letters by set, `a` for the best, from the same intervals as `estimate`; absent where nothing was judged.
     #[serde(skip)]
     pub letters: BySet<Option<String>>,
-    /// The metric that this operation is judged by: findings and gates look at no other, for they tell one story.
+    /// Whether this operation is judged by this metric. Findings and gates use no other metric, because the metrics of
+    /// an operation are not independent.
     #[serde(skip)]
     pub primary: bool,
-    /// Every pair of sets (places in [`Document::sets`]) and the outcome, from the same intervals as `estimate`.
+    /// Every pair of sets (indices into [`Document::sets`]) and the outcome, from the same intervals as `estimate`.
     #[serde(skip)]
     pub ranking: Ranking,
-    /// Quantiles of latencies by set, of all its runs merged; only those with enough values beyond them.
+    /// Quantiles of the merged latencies of all runs, by set. Only those with enough values beyond them.
     #[serde(skip)]
     pub latencies: BySet<Vec<LatencyQuantile>>,
 }
@@ -246,7 +247,7 @@ pub struct Classic {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pooled {
-    /// How many values.
+    /// The number of values.
     pub n: usize,
     /// Arithmetic mean.
     pub mean: f64,
@@ -274,7 +275,7 @@ pub struct PooledAgainst {
     pub median_change: f64,
     /// Two-sided p of the t-test with pooled variance; absent where there are too few values.
     pub t_p: Option<f64>,
-    /// What the t-test says at p ≤ 0.1.
+    /// The result of the t-test at p ≤ 0.1.
     pub t_verdict: Option<TVerdict>,
     /// Slope of the regression through the origin of the cells' means, by total least squares.
     pub slope: Option<f64>,
@@ -284,7 +285,7 @@ pub struct PooledAgainst {
     pub slope_ci90: Option<[f64; 2]>,
 }
 
-/// What a t-test says.
+/// The result of a t-test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
@@ -312,9 +313,9 @@ pub struct RunLevel {
     pub ci95: Option<[f64; 2]>,
     /// Blocks or runs in common, or runs on the smaller side, as `method` says.
     pub n: usize,
-    /// How they were compared.
+    /// The method of the comparison.
     pub method: Method,
-    /// What the interval says.
+    /// The verdict from the interval.
     pub verdict: Verdict,
     /// The reason why runs are not judged.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -350,7 +351,7 @@ pub struct GridAgainst {
     pub same: usize,
     /// The other cells.
     pub uncertain: usize,
-    /// What the interval of the runs says; the cells judge nothing.
+    /// The verdict from the interval of the runs; the cells do not affect it.
     pub verdict: Verdict,
 }
 
@@ -375,21 +376,21 @@ pub struct Cell {
     pub record_size: Option<u64>,
     /// The arithmetic mean of each set's runs, as in the classic regression.
     pub means: BySet<f64>,
-    /// The values of each set's runs, in their order; a run without this cell has none. Only where [`Single`] asks for
-    /// them.
+    /// The values of each set's runs, in their order. A run without this cell has none. Filled only where [`Single`]
+    /// asks for it.
     pub values: BySet<Vec<CellValue>>,
     /// By set other than the baseline.
     pub against: BySet<CellAgainst>,
 }
 
-/// The operations whose values are told one by one: of all of them they take twice the memory of all the rest.
+/// The operations whose single values the document lists. All single values take twice the memory of everything else.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "a function has none")]
 pub enum Single<'a> {
     None,
-    /// Those that have a single cell, of which every run is drawn.
+    /// Operations with a single cell. The report draws every run of such a cell.
     Lone,
-    /// Those of which this is true, of the workload and the operation.
+    /// Operations for which this function of workload and operation returns true.
     Of(&'a (dyn Fn(Option<&str>, &str) -> bool + Sync)),
     Every,
 }
@@ -397,13 +398,13 @@ pub enum Single<'a> {
 /// One value of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CellValue {
-    /// Which run of the set, from 0.
+    /// The index of the run in the set, from 0.
     pub run: usize,
     /// In the operation's unit.
     pub value: f64,
 }
 
-/// How a cell looks beside the baseline: a colour of the heat map, no judgement.
+/// A cell compared with the baseline: a colour of the heat map, no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CellAgainst {
     /// Ratio of geometric means.
@@ -423,7 +424,7 @@ pub enum Colour {
     Slower,
     /// Within the smallest ratio that matters.
     Same,
-    /// Not told apart.
+    /// Not significantly different.
     Uncertain,
 }
 
@@ -435,10 +436,10 @@ pub struct Finding {
     pub text: String,
     /// As in `operations`.
     pub workload: Option<String>,
-    /// What is done to a file.
+    /// The operation on a file.
     pub operation: String,
     pub metric: String,
-    /// The set that was compared with.
+    /// The baseline of the comparison.
     pub baseline: String,
     /// The set that is faster or slower.
     pub candidate: String,
@@ -454,7 +455,7 @@ pub struct Finding {
     pub cells: usize,
     /// Cells that point the same way.
     pub agreeing: usize,
-    /// How often a rectangle like this turns up somewhere when the runs' labels are exchanged.
+    /// The share of exchanges of the runs' labels that turn up a rectangle like this anywhere.
     #[serde(rename = "p_search")]
     pub p: f64,
     /// Whether the candidate is better.

@@ -30,7 +30,7 @@ const AGREEING: f64 = 0.8;
 /// At least this share of a rectangle's cells is in no larger rectangle.
 const NEWS: f64 = 0.5;
 
-/// A table that is searched, with what is said of it as a whole.
+/// A table that is searched, with its ranking.
 #[derive(Debug, Clone, Copy)]
 struct Subject<'a> {
     table: &'a Table,
@@ -100,13 +100,13 @@ impl Runs {
     }
 }
 
-/// In how many groups this number of runs is searched.
+/// Returns the number of groups that this number of runs is searched in.
 fn groups(runs: usize) -> usize {
     runs.min(MOST_GROUPS)
 }
 
-/// Neighbouring runs averaged, so that hundreds of runs are searched as fast as a few. Groups of equal size between
-/// equals are as exchangeable as runs are, and with so many of them next to nothing is lost.
+/// Averages neighbouring runs, so that hundreds of runs are searched as fast as a few. Without a difference, groups of
+/// equal size are as exchangeable as runs, and with this number of groups the search loses very little power.
 fn grouped(rows: &[Vec<f64>], cells: usize) -> Vec<Vec<f64>> {
     let groups = groups(rows.len());
     (0..groups)
@@ -157,7 +157,8 @@ struct Field<'a> {
     negative: Sums<u32>,
 }
 
-/// What to search, with the runs that it rests on; nothing where the two have no complete cell in common.
+/// Returns the data to search and the runs that they rest on, or `None` if the two sets have no complete cell in
+/// common.
 fn field<'a>(
     frame: &Frame,
     Subject { table, ranking }: Subject<'a>,

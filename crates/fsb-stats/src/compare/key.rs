@@ -1,4 +1,4 @@
-//! What values are of: operation, workload and metric; file size and record size.
+//! The keys of values: operation, workload and metric; file size and record size.
 
 use fsb_model::Unit;
 use fsb_model::set::Series;
@@ -10,7 +10,7 @@ pub(super) struct Size {
     pub record: Option<u64>,
 }
 
-/// What a table is about. Values with equal keys are compared.
+/// The subject of a table. Values with equal keys are compared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub workload: Option<String>,
@@ -19,7 +19,7 @@ pub(super) struct Key {
     pub unit: Unit,
 }
 
-/// What is done, whatever is measured of it: workload and operation.
+/// Workload and operation, independent of the metric.
 pub(super) type Subject = (Option<String>, String);
 
 impl Key {

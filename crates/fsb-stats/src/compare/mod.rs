@@ -43,16 +43,16 @@ mod withhold;
 /// The tool whose operations are pooled as [`ALL`].
 const POOLED: &str = "iozone";
 
-/// Compares sets. Values must be finite and above zero, and `request.baseline` a place in `sets`.
+/// Compares sets. Values must be finite and above zero, and `request.baseline` must be an index into `sets`.
 ///
-/// Operations are compared where at least two sets have cells in common; of a single set all are described.
+/// Operations are compared if at least two sets have cells in common. With a single set, all operations are described.
 pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisError> {
     let sets = sets.iter().map(Collected::of).collect::<Result<Vec<_>, _>>()?;
     compare_collected(sets, request, Single::Every)
 }
 
-/// Like [`compare`], of sets that were taken in run by run. The single values are told with their cells
-/// ([`Cell::values`]) only of the operations that `single` asks for.
+/// Like [`compare`], for sets that were read run by run. The document lists single values ([`Cell::values`]) only for
+/// the operations that `single` asks for.
 pub fn compare_collected(
     mut sets: Vec<Collected>,
     request: &Request,
@@ -112,9 +112,9 @@ pub fn compare_collected(
     })
 }
 
-/// What the data support of any two sets, the widest first, and what the reader must know. The same rectangles as those of
-/// [`compare`] with each set as the baseline in turn, every pair once, and all of them together may go wrong as often as
-/// one comparison.
+/// Returns the findings between any two sets, the widest first, and the warnings. It searches the same rectangles as
+/// [`compare`] with each set as the baseline in turn, every pair once. The error probability of all pairs together is
+/// that of one comparison.
 pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>), AnalysisError> {
     let pairs = sets.len() * sets.len().saturating_sub(1) / 2;
     let of = |baseline: usize| -> Result<(Vec<Finding>, Option<String>), AnalysisError> {
@@ -143,7 +143,7 @@ pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>)
 /// Every candidate's cells.
 type AllLooks = Vec<(usize, Looks)>;
 
-/// A table with its cells.
+/// Describes a table with its cells.
 fn describe(frame: &Frame, table: &Table, single: Single<'_>) -> Result<(Operation, AllLooks), AnalysisError> {
     let looks = all_looks(frame, table)?;
     let operation = Operation {
@@ -158,7 +158,7 @@ fn all_looks(frame: &Frame, table: &Table) -> Result<AllLooks, AnalysisError> {
     frame.candidates().map(|candidate| Ok((candidate, looks(frame, table, candidate)?))).collect()
 }
 
-/// All operations of IOzone's sets in one table, with the colours that their cells already have.
+/// Pools all operations of IOzone's sets in one table, with the existing colours of their cells.
 fn pool(frame: &Frame, tables: Vec<Table>, looks: &[AllLooks]) -> Option<(Table, AllLooks)> {
     let foreign = frame.sets.iter().flat_map(|set| &set.tools.texts).any(|tool| tool != POOLED);
     let parts: Vec<usize> = (0..tables.len())
@@ -179,7 +179,7 @@ fn pool(frame: &Frame, tables: Vec<Table>, looks: &[AllLooks]) -> Option<(Table,
     Some((Table::pool(parts.collect(), ALL)?, looks))
 }
 
-/// Everything that is said about a table, without its single cells.
+/// Summarises a table, without its single cells.
 fn operation(frame: &Frame, table: &Table, looks: &AllLooks) -> Result<Operation, AnalysisError> {
     let every: Vec<usize> = (0..table.cells.len()).collect();
     let ranking = frame.rank(table, &every)?;
@@ -270,7 +270,7 @@ impl Document {
             let names: Vec<&str> = document.sets.iter().map(|set| set.name.as_str()).collect();
             let baseline = names.iter().position(|name| *name == document.baseline).unwrap_or_default();
             document.operations.iter_mut().for_each(|operation| conclude(operation, &names, baseline));
-            // A finding on an operation of one cell says what the operation says.
+            // A finding on an operation with one cell repeats the result of the operation.
             let operations = &document.operations;
             document.findings.retain(|found| {
                 let is_meant = |operation: &&Operation| {

@@ -2,10 +2,10 @@
 
 use super::key::Size;
 
-/// Beyond this number of file sizes, or record sizes, rectangles have coarser edges. (IOzone's longest grid has 21.)
+/// With more file sizes or record sizes than this, rectangles have coarser edges. (IOzone's longest grid has 21.)
 const MOST_SIZES: usize = 24;
 
-/// A contiguous range of file sizes × a contiguous range of record sizes, as places among the grid's sizes.
+/// A contiguous range of file sizes × a contiguous range of record sizes, as indices into the grid's sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rectangle {
     pub files: (usize, usize),
@@ -18,7 +18,8 @@ impl Rectangle {
         within(self.files, other.files) && within(self.records, other.records)
     }
 
-    /// The first and last file size and record size alone: without them the rectangle would be smaller.
+    /// Returns the four edges: the first and last file size and record size alone. Without an edge the rectangle would
+    /// be smaller.
     pub fn edges(&self) -> [Rectangle; 4] {
         let ((f0, f1), (r0, r1)) = (self.files, self.records);
         [
@@ -29,7 +30,7 @@ impl Rectangle {
         ]
     }
 
-    /// What both have.
+    /// Returns the common part of two rectangles, or `None` if there is none.
     pub fn intersection(&self, other: &Rectangle) -> Option<Rectangle> {
         let both = |a: (usize, usize), b: (usize, usize)| {
             let (lo, hi) = (a.0.max(b.0), a.1.min(b.1));
@@ -39,17 +40,18 @@ impl Rectangle {
     }
 }
 
-/// The sizes of a grid and where its cells lie. Cells without sizes lie in a row of one file size or record size.
+/// The sizes of a grid and the positions of its cells. Cells without sizes are in a row of one file size or record
+/// size.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub files: Vec<Option<u64>>,
     pub records: Vec<Option<u64>>,
-    /// The place of each cell given.
+    /// The position of each given cell.
     places: Vec<(usize, usize)>,
 }
 
 impl Layout {
-    /// The cells given, among all sizes of the grid that they are a part of.
+    /// Returns the layout of the given cells among all sizes of the grid that they belong to.
     pub fn of(cells: &[Size], grid: &[Size]) -> Layout {
         let distinct = |of: fn(&Size) -> Option<u64>| {
             let mut sizes: Vec<Option<u64>> = grid.iter().map(of).collect();
@@ -65,7 +67,7 @@ impl Layout {
         Layout { places: cells.iter().map(place).collect(), files, records }
     }
 
-    /// The smallest rectangle around all cells.
+    /// Returns the smallest rectangle around all cells.
     pub fn whole(&self) -> Rectangle {
         let around = |of: fn(&(usize, usize)) -> usize| {
             let places = || self.places.iter().map(of);
@@ -74,7 +76,7 @@ impl Layout {
         Rectangle { files: around(|place| place.0), records: around(|place| place.1) }
     }
 
-    /// Sums of `values`, one a cell, over any rectangle.
+    /// Sums of `values`, one per cell, over any rectangle.
     pub fn sums<N: Copy + Default + std::ops::Add<Output = N> + std::ops::Sub<Output = N>>(
         &self,
         values: impl Iterator<Item = N>,

@@ -1,4 +1,4 @@
-//! A region of the grid, judged on runs: one mean of logarithms a run, whatever the number of cells.
+//! A region of the grid, judged on runs: one mean of logarithms per run, whatever the number of cells.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +17,13 @@ use crate::sample::Sample;
 use crate::verdict::Verdict;
 use crate::{FEWEST_RUNS_JUDGED, LEVEL};
 
-/// A run that has less than this share of a region's cells would cost the other runs their cells: it stays out.
+/// The least share of a region's cells that a run must have. A run with fewer is left out, because it would cost the
+/// other runs their cells.
 pub(super) const ENOUGH: f64 = 0.8;
-/// What every run has must be at least this share of a region, or it would speak for what it is not.
+/// The least share of a region that every run must have. Fewer cells do not represent the region.
 const WORTH: f64 = 0.5;
 
-/// Which runs and cells a region's estimate rests on: every run has every cell.
+/// The runs and cells that a region's estimate rests on. Every run has every cell.
 #[derive(Debug, Clone)]
 pub(super) struct Complete {
     /// Columns of the table.
@@ -32,7 +33,8 @@ pub(super) struct Complete {
 }
 
 impl Complete {
-    /// The largest honest part of a region: without the runs that have hardly any of it, the cells of all others.
+    /// Returns the largest usable part of a region: it leaves out runs that lack many of its cells, then keeps the
+    /// cells that all other runs have.
     pub fn of(table: &Table, columns: &[usize]) -> Complete {
         let has = |matrix: &Matrix, row: usize, column: usize| matrix.has(row, column);
         let rows: Vec<Vec<usize>> = table
@@ -55,7 +57,7 @@ impl Complete {
         Complete { columns: if speaks { whole } else { Vec::new() }, rows }
     }
 
-    /// Mean logarithms by set: one a run, with the number of the run among the set's.
+    /// Returns mean logarithms by set: one per run, with the index of the run in the set.
     pub fn means(&self, table: &Table) -> Vec<Vec<(usize, f64)>> {
         let mean = |matrix: &Matrix, row: usize| {
             let sum: f64 = self.columns.iter().map(|column| matrix.log(row, *column)).sum();
@@ -71,7 +73,7 @@ impl Complete {
     }
 }
 
-/// What judging needs to know about the sets beside their values.
+/// The parameters of the judgement besides the values of the sets.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
     pub sets: &'a [Collected],
@@ -88,7 +90,7 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Of tables whose metrics are known to be judged or not.
+    /// Creates the frame. The tables must already know whether their metric is judged.
     pub fn new(sets: &'a [Collected], request: &Request, tables: &[Table]) -> Result<Frame<'a>, AnalysisError> {
         let first = |pairing: &str| sets.iter().position(|set| set.pairing.as_deref() == Some(pairing));
         let judged = || tables.iter().filter(|table| table.primary);
@@ -122,11 +124,12 @@ impl<'a> Frame<'a> {
         Ok(frame)
     }
 
-    /// On what terms the runs of two sets are compared; with what other cases tell of their variances, if `borrowed`.
+    /// Returns the terms for a comparison of two sets' runs. If `borrowed`, they include what other cases show about
+    /// the variances.
     fn terms(&self, baseline: usize, candidate: usize, borrowed: bool) -> Terms {
         let (one, other) = (&self.sets[baseline], &self.sets[candidate]);
         let sessions = one.sessions_beside(other).zip(other.sessions_beside(one));
-        // Runs show how sessions vary if each is a session of its own, and there are enough of them.
+        // Runs show how sessions vary if each run is a session of its own and there are enough of them.
         let shows = |set: &Collected, sessions: usize| sessions >= FEWEST_RUNS_JUDGED && sessions == set.run_count();
         let apart = sessions.filter(|((few, shared), (more, _))| !(*shared || shows(one, *few) && shows(other, *more)));
         Terms {
@@ -139,7 +142,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The terms of a candidate beside the baseline on a region, of which other cases tell nothing.
+    /// Returns the terms for a candidate and the baseline on a region. They borrow nothing from other cases.
     pub fn plain_terms(&self, candidate: usize) -> Terms {
         self.terms(self.baseline, candidate, false)
     }

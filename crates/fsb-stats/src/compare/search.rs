@@ -1,9 +1,9 @@
-//! How large a difference must be when the largest of thousands of rectangles is looked at.
+//! The significance of the largest difference among thousands of rectangles.
 //!
-//! Every rectangle of every operation gives one number a run, its mean logarithm, and the statistic is how closely
+//! Every rectangle of every operation gives one number per run, its mean logarithm. The statistic measures how closely
 //! those numbers follow the runs' labels: |w·u|, with the runs' centred and normed numbers u and the normed contrast w
-//! between candidate and baseline. What the largest statistic of the whole search would be without any difference is
-//! found by exchanging w:
+//! between candidate and baseline. Exchanging w gives the distribution of the largest statistic of the whole search
+//! without any difference:
 //!
 //! * independent runs: the labels are exchanged, in all ways if these are few. This is exact, for between equals every
 //!   assignment of labels to runs is as likely as any other.
@@ -11,43 +11,44 @@
 //!   Statistics and Computing 15:53), exact where differences are normal. Exchanging the labels inside blocks has only
 //!   2ⁿ⁻¹ ways: with five blocks nothing could ever be found at 5 %.
 //!
-//! Small rectangles are many and wild, large ones few and tame: each class of size has a null distribution of its own,
-//! and the classes are joined by the smallest of their p-values, which is again referred to what exchanging gives
-//! (Westfall and Young 1993). So a loss everywhere is not drowned by the luck of single corners.
+//! There are many small rectangles with a large scatter and few large ones with a small scatter. Therefore each class
+//! of size has its own null distribution, and the classes are joined by the smallest of their p-values, which is again
+//! compared with its distribution over the exchanges (Westfall and Young 1993). So chance in single corners does not
+//! hide a loss everywhere.
 
 use super::rectangle::{Layout, Rectangle, Sums};
 use super::weights::Weights;
 
-/// Rectangles of fewer cells are not looked for, unless the grid itself is smaller.
+/// The search ignores rectangles of fewer cells, unless the grid itself is smaller.
 const FEWEST_CELLS: u32 = 4;
 
 /// Classes of size: at least half of the operation's cells, at least an eighth, the rest.
 const CLASSES: usize = 3;
 
-/// Rectangles are taken through all contrasts in portions that stay in the processor's cache,
+/// All contrasts are applied to one portion of rectangles at a time. A portion fits the processor's cache.
 const PORTION: usize = 32 * LANES;
-/// and side by side, as many as the sums of fit the processor's registers.
+/// The number of rectangles that are processed together: as many as the sums of fit the processor's registers.
 const LANES: usize = 32;
 
-/// One operation's grid, ready to be searched.
+/// One operation's grid, prepared for the search.
 #[derive(Debug)]
 pub(super) struct Ground {
     pub layout: Layout,
     pub counts: Sums<u32>,
     /// By class of size.
     rectangles: [Vec<(Rectangle, u32)>; CLASSES],
-    /// Sums of logarithms: one a run, or one a block of differences.
+    /// Sums of logarithms: one per run, or one per block of differences.
     pub runs: Vec<Sums<f64>>,
-    /// Whether runs are centred first: not where they are differences.
+    /// Whether the search centres runs first. It does not if they are differences.
     centred: bool,
 }
 
-/// A rectangle that is too different for chance.
+/// A rectangle whose difference is too large for chance.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hit {
     pub rectangle: Rectangle,
     pub cells: u32,
-    /// How often the search of exchanged labels finds something as surprising.
+    /// The share of searches with exchanged labels that find something at least as surprising.
     pub p: f64,
 }
 
@@ -63,7 +64,7 @@ impl Ground {
         Ground { layout, counts, rectangles, runs, centred }
     }
 
-    /// The normed numbers of a portion of rectangles: for every [`LANES`] of them one row a run.
+    /// Returns the normed numbers of a portion of rectangles: for every [`LANES`] of them one row per run.
     fn directions(&self, rectangles: &[(Rectangle, u32)]) -> Vec<[f32; LANES]> {
         let runs = self.runs.len();
         let mut rows = vec![[0f32; LANES]; rectangles.len().div_ceil(LANES) * runs];
@@ -84,7 +85,7 @@ impl Ground {
     }
 }
 
-/// |w·u| of [`LANES`] rectangles.
+/// Returns |w·u| of [`LANES`] rectangles.
 fn statistics(contrast: &[(usize, f32)], rows: &[[f32; LANES]]) -> [f32; LANES] {
     let mut sums = [0f32; LANES];
     for (run, weight) in contrast {
@@ -96,7 +97,7 @@ fn statistics(contrast: &[(usize, f32)], rows: &[[f32; LANES]]) -> [f32; LANES] 
     sums.map(f32::abs)
 }
 
-/// The rectangles of each ground that survive the search of them all, at level `alpha`.
+/// Returns the rectangles of each ground that are significant in the search of all grounds, at level `alpha`.
 pub(super) fn search(grounds: &[Ground], weights: &Weights, alpha: f64) -> Vec<Vec<Hit>> {
     let mut search = Search { largest: vec![vec![0f32; weights.contrasts.len()]; CLASSES], observed: Vec::new() };
     for ground in grounds {
@@ -125,7 +126,7 @@ pub(super) fn search(grounds: &[Ground], weights: &Weights, alpha: f64) -> Vec<V
     grounds.iter().zip(&search.observed).map(hits).collect()
 }
 
-/// What the search has found until now.
+/// The state of the search.
 struct Search {
     /// By class and contrast: the largest statistic of all grounds.
     largest: Vec<Vec<f32>>,
@@ -152,7 +153,7 @@ impl Search {
                 self.largest[class][place] = largest.into_iter().fold(0.0, f32::max);
             }
         }
-        // A portion but the last is full, so lanes without a rectangle stand at the end alone.
+        // All portions except the last one are full, so lanes without a rectangle are at the end.
         observed.truncate(ground.rectangles[class].len());
         if let Some(of_ground) = self.observed.last_mut() {
             of_ground.push(observed);
@@ -160,7 +161,7 @@ impl Search {
     }
 }
 
-/// The null distribution of a class: its largest statistics, ascending and in the order of the contrasts.
+/// The null distribution of a class: its largest statistics, sorted and in the order of the contrasts.
 struct Levels {
     sorted: Vec<f32>,
     by_contrast: Vec<f32>,
@@ -173,15 +174,15 @@ impl Levels {
         Levels { sorted, by_contrast: largest.to_vec() }
     }
 
-    /// The share of contrasts whose largest statistic is at least this one. The tolerance keeps a contrast and its
-    /// mirror image, which differ by rounding, from counting as two.
+    /// Returns the share of contrasts whose largest statistic is at least this one. The tolerance keeps a contrast and
+    /// its mirror image, which differ by rounding, from counting as two.
     fn p(&self, statistic: f32) -> f64 {
         let below = self.sorted.partition_point(|other| *other < statistic - 1e-5);
         (self.sorted.len() - below) as f64 / self.sorted.len() as f64
     }
 }
 
-/// For each contrast the smallest p-value over the classes, sorted.
+/// Returns for each contrast the smallest p-value over the classes, sorted.
 fn smallest_p(levels: &[Levels]) -> Vec<f64> {
     let contrasts = levels.first().map_or(0, |level| level.by_contrast.len());
     let smallest = |place: usize| levels.iter().map(|level| level.p(level.by_contrast[place])).fold(1.0, f64::min);

@@ -17,18 +17,18 @@ pub(super) struct Table {
     pub primary: bool,
     /// By file size, then record size.
     pub cells: Vec<Size>,
-    /// By set; absent where it lacks the operation.
+    /// By set. `None` if it lacks the operation.
     pub sets: Vec<Option<Matrix>>,
-    /// Cells by set, common or not: how many a set has, and how many no other set has.
+    /// Cells by set, common or not: the number of its cells, and the number of cells that no other set has.
     pub coverage: Vec<(usize, usize)>,
 }
 
 /// The values of one set, missing ones as NaN.
 #[derive(Debug, Clone)]
 pub(super) struct Matrix {
-    /// Which runs of the set have values, in their order.
+    /// The indices of the runs that have values, in order.
     pub runs: Vec<usize>,
-    /// Runs × cells, row by row. Their logarithms would take as much memory again, and take no time to make.
+    /// Runs × cells, row by row. Their logarithms would take the same memory again and are cheap to compute.
     pub values: Vec<f64>,
 }
 
@@ -37,17 +37,17 @@ impl Matrix {
         self.values[run * (self.values.len() / self.runs.len()) + cell]
     }
 
-    /// Whether a run has a value.
+    /// Returns whether a run has a value.
     pub fn has(&self, run: usize, cell: usize) -> bool {
         !self.value(run, cell).is_nan()
     }
 
-    /// The logarithm of a run's value; NaN where it has none.
+    /// Returns the logarithm of a run's value, or NaN if it has none.
     pub fn log(&self, run: usize, cell: usize) -> f64 {
         libm::log(self.value(run, cell))
     }
 
-    /// The values of one cell with the places of their runs among the set's.
+    /// Returns the values of one cell with the indices of their runs in the set.
     pub fn column(&self, cell: usize, cells: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
         let values = self.values.iter().skip(cell).step_by(cells);
         self.runs.iter().copied().zip(values.copied()).filter(|(_, value)| !value.is_nan())
@@ -55,24 +55,24 @@ impl Matrix {
 }
 
 impl Table {
-    /// Whether both sizes are known, so that cells form a grid.
+    /// Returns whether both sizes are known, so that cells form a grid.
     pub(crate) fn is_grid(&self) -> bool {
         !self.cells.is_empty() && self.cells.iter().all(|size| size.file.is_some() && size.record.is_some())
     }
 
-    /// How many sets have the operation.
+    /// Returns the number of sets that have the operation.
     pub fn present(&self) -> usize {
         self.sets.iter().flatten().count()
     }
 
-    /// Several tables as one: every cell of every table, of the sets that have all of them. Each table is dropped as soon
-    /// as it was taken over.
+    /// Joins several tables: every cell of every table, for the sets that have all of them. Each set's values are
+    /// dropped as soon as they are copied.
     pub fn pool(mut tables: Vec<Table>, operation: &str) -> Option<Table> {
         let first = tables.first()?;
         let key = Key { workload: None, operation: operation.to_owned(), ..first.key.clone() };
         let (better, sets) = (first.better, first.sets.len());
         let cells: Vec<Size> = tables.iter().flat_map(|table| table.cells.iter().copied()).collect();
-        // Set by set, so that only one of them is there twice.
+        // Set by set, so that at most one of them is in memory twice.
         let pooled: Vec<Option<Matrix>> = (0..sets)
             .map(|set| {
                 let parts: Vec<Matrix> =
@@ -97,8 +97,8 @@ impl Table {
     }
 }
 
-/// Subjects that several sets have, at no size that all of them have. A latency that fewer of them have does not stand in for what
-/// they are judged by.
+/// Returns the subjects that several sets have, but at no common size. If fewer sets report a latency, it does not
+/// replace the metric that they are judged by.
 pub(super) fn sized_otherwise(tables: &[Table]) -> HashSet<Subject> {
     let judged = tables.iter().zip(primary(tables)).filter(|(_, is_primary)| *is_primary);
     judged
@@ -107,9 +107,9 @@ pub(super) fn sized_otherwise(tables: &[Table]) -> HashSet<Subject> {
         .collect()
 }
 
-/// Which tables an operation is judged by: one metric each. What a workload of ours is compared by comes first, also where a user
-/// named it; else it is the first that is a rate, else the first that is known at all. The others tell the same story again, and
-/// the worst of a thousand latencies tells none.
+/// Returns which tables operations are judged by, one metric per operation. The primary metric of an FSBench workload
+/// comes first, also if a user named it. Otherwise it is the first rate, or else the first known metric. The other
+/// metrics measure the same work again, and the maximum of a thousand latencies is unsuitable for a verdict.
 pub(super) fn primary(tables: &[Table]) -> Vec<bool> {
     let is_rate = |table: &Table| metric::find(&table.key.metric).is_some_and(|kind| kind.role == Role::Rate);
     let mut chosen: HashMap<_, usize> = HashMap::new();
@@ -124,8 +124,8 @@ pub(super) fn primary(tables: &[Table]) -> Vec<bool> {
     (0..tables.len()).map(|place| chosen.get(&tables[place].key.subject()) == Some(&place)).collect()
 }
 
-/// The values of all sets as tables, in the order in which operations turn up, the baseline's first. Takes them out of
-/// the sets: they are there once.
+/// Returns the values of all sets as tables, in the order of the first occurrence of operations, the baseline's first.
+/// It takes the values out of the sets, so that they are in memory once.
 pub(super) fn tables(sets: &mut [Collected], baseline: usize) -> Vec<Table> {
     let anonymous: HashSet<String> = shared_names(sets).into_iter().map(str::to_owned).collect();
     let mut places: HashMap<Key, usize> = HashMap::new();
@@ -146,8 +146,8 @@ pub(super) fn tables(sets: &mut [Collected], baseline: usize) -> Vec<Table> {
     parts.into_iter().map(|(key, columns)| table(key, columns)).collect()
 }
 
-/// Operations that sets of different tools name differently (fio by its job, IOzone not at all) although each has only
-/// one of them: there the name tells nothing apart, and would only keep them from being compared.
+/// Returns operations that sets of different tools name differently (fio by its job, IOzone not at all) although each
+/// has only one of them. There the name distinguishes nothing and would only prevent the comparison.
 fn shared_names(sets: &[Collected]) -> HashSet<&str> {
     let mut names: HashMap<&str, Vec<HashSet<Option<&str>>>> = HashMap::new();
     for (place, set) in sets.iter().enumerate() {
@@ -164,7 +164,7 @@ fn shared_names(sets: &[Collected]) -> HashSet<&str> {
     names.into_iter().filter(|(_, by_set)| is_shared(by_set)).map(|(operation, _)| operation).collect()
 }
 
-/// A table of what the sets have of one operation; absent where a set lacks it.
+/// Builds the table of one operation from the columns of the sets. A set without the operation has no matrix.
 fn table(key: Key, columns: Vec<Option<Column>>) -> Table {
     let mut cells: Vec<Size> = columns.iter().flatten().flat_map(|column| column.sizes.iter().copied()).collect();
     cells.sort_unstable();
@@ -186,13 +186,13 @@ fn table(key: Key, columns: Vec<Option<Column>>) -> Table {
     });
     let coverage = coverage.collect();
     let common: Vec<Size> = (0..cells.len()).filter(|cell| owners(*cell) == present).map(|cell| cells[cell]).collect();
-    // Every set has what it has of the same operation, so the first one knows which way is good.
+    // All sets have the same operation, so the first one knows the better direction.
     let better = columns.iter().flatten().map(|column| column.better).next().unwrap_or(Better::Higher);
     let sets = columns.into_iter().map(|column| column.and_then(|column| matrix(column, &common))).collect();
     Table { coverage, cells: common, sets, key, better, primary: false }
 }
 
-/// The rows of a set over the common cells; of a cell that a run has twice, the first value.
+/// Returns the rows of a set over the common cells. If a run has a cell twice, the first value counts.
 fn matrix(column: Column, common: &[Size]) -> Option<Matrix> {
     if column.rows.is_empty() {
         return None;
@@ -200,7 +200,7 @@ fn matrix(column: Column, common: &[Size]) -> Option<Matrix> {
     let places: Vec<Option<usize>> = column.sizes.iter().map(|size| common.binary_search(size).ok()).collect();
     let mut runs: Vec<usize> = column.rows.iter().map(|row| row.run as usize).collect();
     runs.dedup();
-    // Nearly always all runs have all cells, in their order: then the values stand where they belong.
+    // Usually all runs have all cells in order. Then the values are already in place.
     let in_order = column.sizes == common && column.shapes.len() == 1 && runs.len() == column.rows.len();
     if in_order && column.shapes[0].iter().copied().eq(0..common.len() as u32) {
         return Some(Matrix { runs, values: column.values });

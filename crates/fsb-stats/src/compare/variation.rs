@@ -23,8 +23,8 @@ pub struct Variation {
     pub of_sessions: bool,
 }
 
-/// Estimates the variation between runs of which each set has one target: by moments, pooled over cases and targets. The
-/// variance of the runs' means less what the blocks of a run explain.
+/// Estimates the variation between runs by moments, pooled over cases and targets. Each set holds the runs of one
+/// target. The result is the variance of the runs' means minus the part that the blocks of a run explain.
 pub fn variation(mut sets: Vec<Collected>) -> Result<Variation, AnalysisError> {
     let mut tables = tables(&mut sets, 0);
     tables.retain(|table| !table.cells.is_empty());

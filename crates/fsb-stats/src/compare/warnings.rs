@@ -1,4 +1,4 @@
-//! What a reader must know before believing a comparison.
+//! Warnings that a reader must know before believing a comparison.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::table::Table;
 use super::{OURS, Request};
 use crate::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED};
 
-/// All warnings, what concerns whole sets first.
+/// Returns all warnings. Those about whole sets come first.
 pub(super) fn warnings(sets: &[Collected], tables: &[Table], request: &Request) -> Vec<String> {
     let mut warnings = few_runs(sets, request);
     warnings.extend(tools(sets));
@@ -28,14 +28,14 @@ pub(super) fn warnings(sets: &[Collected], tables: &[Table], request: &Request) 
     warnings
 }
 
-/// Sets that cannot be judged for want of blocks, of one run alone, or of runs.
+/// Warns of sets with too few blocks (for a single run) or too few runs to be judged.
 fn few_runs(sets: &[Collected], request: &Request) -> Vec<String> {
     let one_run = |set: &Collected| set.pairing.is_some() && set.pairing == sets[0].pairing && set.run_count() == 1;
     let are_one_run = sets.iter().all(one_run);
     let mut by_number: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     let (what, least) = match are_one_run {
         true => ("block", FEWEST_JUDGED),
-        // Of a stated variation single runs are judged.
+        // With a given variation between runs, single runs are judged.
         false => ("run", if request.between_runs.is_some() { 1 } else { FEWEST_RUNS_JUDGED }),
     };
     for set in sets {
@@ -51,7 +51,7 @@ fn few_runs(sets: &[Collected], request: &Request) -> Vec<String> {
     by_number.into_iter().map(told).collect()
 }
 
-/// Runs that agree in every value are one run, copied: real ones never do.
+/// Warns of runs that agree in every value. Such a run is a copy, because real runs never agree.
 fn copies(set: &Collected) -> Option<String> {
     let (earlier, later) = set.copies.first?;
     let (earlier, later, pairs) = (set.named(earlier), set.named(later), set.copies.pairs);
@@ -77,13 +77,13 @@ fn tools(sets: &[Collected]) -> Option<String> {
             "different tools measure different things under one name ({}): read the ratios with care",
             all.join("; ")
         )),
-        // Versions of ours are a condition of the runs.
+        // FSBench versions are a condition of the runs.
         _ if first.0 == OURS => None,
         _ => Some(format!("different versions of {} ({})", first.0, all.join("; "))),
     }
 }
 
-/// Sets whose tool was called with other options.
+/// Warns of sets whose tool was called with different options.
 fn commands(sets: &[Collected]) -> Option<String> {
     let command = |set: &Collected| set.commands.texts.first().map(|command| options(command));
     let all: Vec<(&Collected, String)> = sets.iter().filter_map(|set| Some((set, command(set)?))).collect();
@@ -96,8 +96,8 @@ fn commands(sets: &[Collected]) -> Option<String> {
     Some(format!("the sets were made with different options ({}{more})", named.collect::<Vec<_>>().join("; ")))
 }
 
-/// A command line without the program and without names of files, which differ and do not matter. `fsb iozone` is the
-/// same program as `iozone` here: it takes the same options.
+/// Returns a command line without the program and file names, because they differ without any effect. `fsb iozone`
+/// counts as `iozone`, because it takes the same options.
 fn options(command: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut skip = false;
@@ -118,14 +118,14 @@ fn options(command: &str) -> String {
     kept.join(" ")
 }
 
-/// Operations that not every set has, and cells that only some have.
+/// Warns of operations that only some sets have, and of cells that only some sets have.
 fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
     if sets.len() < 2 {
         return Vec::new();
     }
     let mut by_owners: Vec<(String, Vec<(&Key, usize)>)> = Vec::new();
-    // A cell that no set has a value of, where zeros stood, is no difference between the sets.
-    // A percentile that few operations do not tell is none either.
+    // The warnings leave out a cell without a value in any set, such as one of zeros. They also leave out a percentile
+    // that is missing because of too few operations.
     let is_latency = |table: &&Table| metric::find(&table.key.metric).is_some_and(|kind| kind.role == Role::Latency);
     let told = |table: &&Table| {
         !is_latency(table) || !tables.iter().any(|other| !is_latency(&other) && is_same_work(&other.key, &table.key))
@@ -143,7 +143,7 @@ fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
             None => of_key.push((&table.key, 1)),
         }
     }
-    // Of an operation with many metrics one says it all.
+    // An operation with many metrics is listed once.
     let told = |(key, metrics): &(&Key, usize)| match metrics {
         1 => label(key),
         n => format!("{} ({n} metrics)", work(key)),
@@ -166,7 +166,7 @@ fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
     warnings
 }
 
-/// Runs that lack cells which other runs of their set have.
+/// Warns of runs that lack cells which other runs of their set have.
 fn incomplete(set: &Collected, place: usize, tables: &[Table]) -> Vec<String> {
     let shared = || tables.iter().filter(|table| table.present() > 1);
     let mut short = Vec::new();
@@ -191,12 +191,12 @@ fn incomplete(set: &Collected, place: usize, tables: &[Table]) -> Vec<String> {
     (!short.is_empty()).then(|| format!("{}: {}: {because}", set.name, some(&short, NAMED))).into_iter().collect()
 }
 
-/// What an operation is called: metrics tell apart what has several.
+/// Returns the name of an operation with its metric.
 fn label(key: &Key) -> String {
     format!("{} ({})", work(key), key.metric)
 }
 
-/// What an operation is called, whatever is measured of it.
+/// Returns the name of an operation without its metric.
 fn work(key: &Key) -> String {
     let workload = key.workload.as_ref().map(|workload| format!("{workload}: ")).unwrap_or_default();
     format!("{workload}{}", key.operation)
@@ -206,7 +206,7 @@ fn is_same_work(one: &Key, other: &Key) -> bool {
     (&one.workload, &one.operation) == (&other.workload, &other.operation)
 }
 
-/// Values that lasted only a few ticks of the tool's clock.
+/// Warns of values that lasted only a few ticks of the tool's clock.
 fn quantised(set: &Collected) -> Option<String> {
     let ticks = &set.ticks;
     (ticks.few > 0).then(|| {
@@ -225,7 +225,7 @@ fn gaps(set: &Collected) -> Vec<String> {
     counted.map(|(why, count)| format!("{}: {count} places without a value: {}", set.name, why.words())).collect()
 }
 
-/// What the readers said: equal texts once, with the files that they concern.
+/// Returns the readers' warnings: equal texts once, with the files that they concern.
 fn remarks(set: &Collected) -> Vec<String> {
     let shown = set.remarks.told.iter().map(|(text, places, all)| {
         let more = if *all > places.len() { format!(" and {} more", all - places.len()) } else { String::new() };
@@ -236,7 +236,7 @@ fn remarks(set: &Collected) -> Vec<String> {
     shown.chain(rest).collect()
 }
 
-/// The first few, and how many more.
+/// Returns the first items and the number of further ones.
 fn some(items: &[String], most: usize) -> String {
     match items.len() {
         n if n <= most => items.join(", "),

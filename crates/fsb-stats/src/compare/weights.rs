@@ -1,23 +1,24 @@
-//! Contrasts between candidate and baseline: the one that was observed, and what it might have been between equals.
+//! Contrasts between candidate and baseline: the observed one, and possible ones without any difference.
 
 use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-/// So many contrasts at most; a p-value of 5 % is then known to ±1.4 %.
+/// The maximum number of contrasts. A p-value of 5 % is then known to ±1.4 %.
 const MOST: usize = 999;
 
-/// Where the random contrasts start: the same data always give the same findings.
+/// The seed of the random contrasts. The same data always give the same findings.
 const SEED: u64 = 0x5eed_f00d;
 
-/// Contrasts of norm 1, the observed one first: runs and their weights, without those of weight zero.
+/// Contrasts of norm 1, the observed one first: runs with their weights, without those of weight zero.
 #[derive(Debug)]
 pub(super) struct Weights {
     pub contrasts: Vec<Vec<(usize, f32)>>,
 }
 
 impl Weights {
-    /// Labels exchanged among `baseline` + `candidate` runs, in this order: all ways where they are few, else a sample.
+    /// Exchanges labels among `baseline` + `candidate` runs, in this order: all ways if they are few, else a random
+    /// sample.
     pub fn of_runs(baseline: usize, candidate: usize) -> Weights {
         let runs = baseline + candidate;
         let ways = assignments(runs, candidate);
@@ -25,8 +26,8 @@ impl Weights {
             Some(ways) if ways <= MOST + 1 => every_assignment(baseline, candidate),
             _ => random_assignments(baseline, candidate),
         };
-        // The numbers of centred runs sum to zero, so one side's weights say it all: the smaller side's. With the other
-        // side's share added they are (1/n + 1/m) / √(1/n + 1/m).
+        // The numbers of centred runs sum to zero, so the weights of one side, the smaller one, are sufficient. With
+        // the other side's share added they are (1/n + 1/m) / √(1/n + 1/m).
         let weight = (1.0 / baseline as f64 + 1.0 / candidate as f64).sqrt() as f32;
         let side = candidate <= baseline;
         // Between sides of one size each assignment has a mirror image with the same |w·u|: half of them are enough.
@@ -37,7 +38,7 @@ impl Weights {
         Weights { contrasts: labels.into_iter().filter(|labels| !mirrored(labels)).map(contrast).collect() }
     }
 
-    /// Random directions in the space of block differences, the diagonal first.
+    /// Returns random directions in the space of block differences, the diagonal first.
     pub(crate) fn of_blocks(blocks: usize) -> Weights {
         let mut generator = Pcg64::seed_from_u64(SEED);
         let mut direction = || {
@@ -50,7 +51,7 @@ impl Weights {
     }
 }
 
-/// In how many ways runs can be chosen; `None` where they are too many to go through.
+/// Returns the number of ways in which runs can be chosen, or `None` if it overflows.
 fn assignments(runs: usize, chosen: usize) -> Option<usize> {
     (0..chosen.min(runs - chosen)).try_fold(1usize, |ways, i| Some(ways.checked_mul(runs - i)? / (i + 1)))
 }

@@ -1,12 +1,12 @@
-//! Numbers side by side, and nothing said about which is better: for sets that were held in ways that do not compare.
+//! Documents without verdicts: values next to each other, for sets whose conditions do not allow a comparison.
 
 use super::document::{Colour, Document, Grid, Operation};
 use crate::runs::Unjudged;
 use crate::verdict::Verdict;
 
 impl Document {
-    /// Takes every judgement away: verdicts, intervals, letters, colours and findings. What was measured stays, and so
-    /// do the statistics of 2011, which describe. `why` stands first among the warnings.
+    /// Removes all verdicts: verdicts, intervals, letters, colours and findings. Measured values stay, and so do the
+    /// statistics of 2011, which only describe. `why` becomes the first warning.
     pub fn withhold(&mut self, why: String) {
         self.operations.iter_mut().for_each(of_operation);
         self.findings.clear();
@@ -14,7 +14,7 @@ impl Document {
         self.warnings.insert(0, why);
     }
 
-    /// The same of one workload alone. `why` stands among the warnings, where there is such a workload.
+    /// Like [`Document::withhold`], for one workload. If the workload exists, `why` is added to the warnings.
     pub fn withhold_at(&mut self, workload: &str, why: String) {
         let is_meant = |name: &Option<String>| name.as_deref() == Some(workload);
         let mut meant = self.operations.iter_mut().filter(|operation| is_meant(&operation.workload)).peekable();
@@ -31,8 +31,9 @@ impl Document {
         self.warnings.push(why);
     }
 
-    /// Takes away, beyond what [`Document::withhold`] does, all that sets one value beside another: ratios, changes,
-    /// p-values, slopes. What was measured stays. `unjudged` is why in few words, `why` stands first among the warnings.
+    /// Removes all verdicts like [`Document::withhold`], and also everything that compares one value with another:
+    /// ratios, changes, p-values, slopes. Measured values stay. `unjudged` is the short reason, and `why` becomes the
+    /// first warning.
     pub fn unjudge(&mut self, unjudged: String, why: String) {
         self.withhold(why);
         self.unjudged = Some(unjudged);

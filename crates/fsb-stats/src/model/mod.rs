@@ -1,14 +1,15 @@
-//! Targets that exchange places: log rates as block + target + part of the medium.
+//! Targets that exchange slices: log rates as block + target + slice of the medium.
 //!
-//! Where a file system lies matters, so targets lie on every part in turn. Taken by itself a pair's difference then
-//! jumps from block to block by what the parts differ; here the parts' effects are estimated by least squares from all
-//! targets of the row and taken out. The pair's variance comes from what is left of its own differences, so that a noisy
-//! third target widens nothing. What the fit took from those residuals is counted by k = the smaller of tr(RₐRₐᵀ) and
-//! tr(RᵦRᵦᵀ), where r = Ry are the pair's residual differences and Rₜ the columns of R that belong to target t: the sum of
-//! squares expects at least k times the variance of a difference, however the two targets share it. It is the divisor and
-//! the degrees of freedom. Over whole rotations of T parts in n blocks k = n − 3 + 2/T: n − 2 for two targets, as in a regression on
-//! the difference of their parts. Where trials are missing, a third target's errors enter by way of the parts' effects; they
-//! are added as far as that target scatters more than the pair.
+//! The position on the medium affects the speed of a file system, so targets use every slice in turn. The difference of
+//! a pair by itself then varies from block to block with the slices. The model estimates the slices' effects by least
+//! squares from all targets of the case and removes them. The pair's variance comes from the residuals of its own
+//! differences, so that a noisy third target does not widen the interval. The fit takes degrees of freedom from those
+//! residuals. They are counted by k = the smaller of tr(RₐRₐᵀ) and tr(RᵦRᵦᵀ), where r = Ry are the pair's residual
+//! differences and Rₜ the columns of R that belong to target t: the sum of squares expects at least k times the
+//! variance of a difference, however the two targets share it. k is the divisor and the degrees of freedom. Over whole
+//! rotations of T slices in n blocks k = n − 3 + 2/T: n − 2 for two targets, as in a regression on the difference of
+//! their slices. If trials are missing, a third target's errors enter through the slices' effects; they are added to
+//! the extent to which that target scatters more than the pair.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +19,10 @@ use crate::error::AnalysisError;
 use crate::matrix::{Matrix, dot};
 use crate::sample::Sample;
 
-/// What is left of numbers of this relative size is rounding.
+/// The relative size below which a remainder counts as rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// A value, with its row of the design: one column a target, then one a part, each without its mean over the block.
+/// A value with its row of the design: one column per target, then one per slice, each without its mean over the block.
 struct Observation {
     part: usize,
     log: f64,
@@ -30,24 +31,24 @@ struct Observation {
     centred: Vec<f64>,
 }
 
-/// A fitted row.
+/// The fit of a case.
 pub(crate) struct Model {
     /// By block, then by target.
     blocks: BTreeMap<u32, BTreeMap<usize, Observation>>,
     targets: usize,
-    /// Effects of targets, then of parts; differences of those that share blocks are estimable.
+    /// Effects of targets, then of slices. Differences between those that share blocks are estimable.
     effects: Vec<f64>,
     /// A generalised inverse of the normal equations.
     inverse: Matrix,
     /// By target: its share in the normal equations.
     shares: Vec<Matrix>,
-    /// By target: the variance of its values around the whole fit, rather too large than too small.
+    /// By target: the variance of its values around the whole fit, overestimated rather than underestimated.
     noise: Vec<f64>,
 }
 
 impl Model {
-    /// Fits the samples that share the blocks of this number ([`Sample::shares_blocks`]) and took turns on parts of one
-    /// medium; `None` where there are no such.
+    /// Fits the samples that share the blocks with this index ([`Sample::shares_blocks`]) and took turns on slices of
+    /// one medium. Returns `None` if there are no such samples.
     pub(crate) fn of(samples: &[Sample], shared: usize) -> Result<Option<Model>, AnalysisError> {
         let mut parts: BTreeMap<u32, usize> = BTreeMap::new();
         let mut blocks: BTreeMap<u32, BTreeMap<usize, Observation>> = BTreeMap::new();
@@ -98,12 +99,12 @@ impl Model {
                 counts[*target] += 1.0;
             }
         }
-        // Half of the values at most go into the means of blocks and into effects.
+        // At most half of the values go into the means of blocks and into effects.
         let noise = squares.iter().zip(&counts).map(|(squares, count)| 2.0 * squares / f64::max(*count, 1.0)).collect();
         Model { blocks, targets, effects, inverse, shares, noise }
     }
 
-    /// The difference of two targets; `None` where they have no block in common.
+    /// Returns the difference of two targets, or `None` if they have no block in common.
     pub(crate) fn difference(&self, baseline: usize, candidate: usize) -> Option<Difference> {
         let columns = self.effects.len();
         let (mut differences, mut residuals, mut largest) = (Vec::new(), Vec::new(), 0.0f64);
@@ -159,7 +160,7 @@ impl Model {
         Some(Difference::fitted(exact(dot(&contrast, &self.effects)), error, variance, degrees, n, residuals))
     }
 
-    /// Whether the blocks tell it: not where two targets never exchanged their parts.
+    /// Returns whether the blocks determine the contrast. They do not if two targets never exchanged their slices.
     fn is_estimable(&self, contrast: &[f64], weights: &[f64]) -> bool {
         let mut normal = Matrix::zero(contrast.len());
         self.shares.iter().for_each(|share| normal.add(share));

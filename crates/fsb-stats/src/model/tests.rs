@@ -54,7 +54,7 @@ impl Run<'_> {
         samples(values)
     }
 
-    /// How often the interval of the first pair, and of the first and last target, holds 1.
+    /// Returns the share of intervals that contain 1, over the first pair and the pair of first and last target.
     fn coverage(&self) -> f64 {
         const RUNS: usize = 2500;
         let mut random = Pcg64::seed_from_u64(11);

@@ -1,4 +1,4 @@
-//! The bound that holds at every look of a race at once.
+//! The bound that holds at all interim analyses of a race together.
 //!
 //! A difference δ of two candidates is estimated by least squares with the variance σ²v, and σ² by s² with ν degrees of
 //! freedom. With a normal prior of the precision φ on δ/σ, and the priors that leave everything else open (right Haar:
@@ -8,17 +8,18 @@
 //! B = √(φ/(φ+z)) · ((1 + t²/ν · φ/(φ+z)) / (1 + t²/ν))^(−(ν+1)/2)     z = 1/v, t = (d − δ₀)/(s√v)
 //! ```
 //!
-//! Where δ₀ is the truth, B is a martingale of mean 1 under normal errors whatever σ is, so that the probability that it is
-//! ever 1/α or more is at most α (Ville). The values δ₀ that it does not reject are therefore an interval that holds at all
-//! looks together, whatever decides when they are taken. It is Lai's t mixture (T. L. Lai, Ann. Statist. 4, 1976; H. Wang
-//! and A. Ramdas, arXiv:2310.03722, 2023) for a contrast of a linear model (M. Lindon and others, arXiv:2210.08589, 2022).
+//! If δ₀ is the truth, B is a martingale of mean 1 under normal errors whatever σ is, so that the probability that it
+//! ever reaches 1/α is at most α (Ville). The values δ₀ that it does not reject are therefore an interval that holds at
+//! all interim analyses together, whatever decides their times. It is Lai's t mixture (T. L. Lai, Ann. Statist. 4,
+//! 1976; H. Wang and A. Ramdas, arXiv:2310.03722, 2023) for a contrast of a linear model (M. Lindon and others,
+//! arXiv:2210.08589, 2022).
 
-/// The prior precision φ of a difference in units of σ: the bound is narrowest where 1/v is some sixteen times that, which is
-/// what a race of forty candidates needs to tell losers from others.
+/// The prior precision φ of a difference in units of σ. The bound is narrowest where 1/v is about sixteen times that,
+/// which is what a race of forty candidates needs to separate losers from others.
 const PRECISION: f64 = 0.25;
 
-/// The half-width of the interval for a difference with the variance s²·`v`, in units of s; infinite where the degrees of
-/// freedom are too few for any end. `error` is the probability that it ever misses the truth.
+/// Returns the half-width of the interval for a difference with the variance s²·`v`, in units of s, or infinity if the
+/// degrees of freedom are too few. `error` is the probability that the interval ever misses the truth.
 pub(super) fn half_width(v: f64, degrees: f64, error: f64) -> f64 {
     if degrees <= 0.0 || v <= 0.0 {
         return f64::INFINITY;
@@ -36,7 +37,7 @@ pub(super) fn half_width(v: f64, degrees: f64, error: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// B of the module's text.
+    /// B as in the module documentation.
     fn bayes_factor(t: f64, v: f64, degrees: f64) -> f64 {
         let shrunk = PRECISION / (PRECISION + 1.0 / v);
         let u = t * t / degrees;

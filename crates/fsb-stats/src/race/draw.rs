@@ -1,11 +1,12 @@
-//! Who is in the next heat, and where. It depends on who is left and how often each was measured, and on nothing else.
+//! The candidates of the next race round, and their slices. The draw depends only on the candidates left and on the
+//! number of rounds and slices of each.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
 
 use super::Race;
 
-/// A candidate and its part of the medium in the next heat.
+/// A candidate and its slice of the medium in the next race round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drawn {
     pub candidate: usize,
@@ -13,9 +14,10 @@ pub struct Drawn {
 }
 
 impl Race {
-    /// The next heat of `places` candidates at most: the reference, and of those left the ones that were measured least, drawn
-    /// by lot among equals. Each is where it was least often, of all ways to share the parts; among equally good ways the lot
-    /// decides, which knows nothing of what was measured.
+    /// Draws the next race round of at most `places` candidates: the baseline, and those of the remaining candidates
+    /// with the fewest rounds, at random among equals. Of all assignments of slices, it chooses the one that puts
+    /// candidates on the slices where they were least often. Among equal assignments it chooses at random, without
+    /// regard to the results.
     pub fn draw(&self, places: usize, seed: u64) -> Vec<Drawn> {
         let mut lot = Pcg64::seed_from_u64(seed ^ (self.heats.len() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut others: Vec<(usize, u64, usize)> = self
@@ -30,7 +32,7 @@ impl Race {
         self.placed(chosen, places, &mut lot)
     }
 
-    /// These candidates as the next heat, each on a part.
+    /// Puts these candidates on slices for the next race round.
     pub fn place(&self, chosen: Vec<usize>, places: usize, seed: u64) -> Vec<Drawn> {
         let mut lot = Pcg64::seed_from_u64(seed ^ (self.heats.len() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         self.placed(chosen, places, &mut lot)
@@ -62,7 +64,7 @@ impl Race {
     }
 }
 
-/// All ways to give so many candidates a part each of their own.
+/// Returns all ways to give each of this number of candidates a different slice.
 fn ways(candidates: usize, parts: usize) -> Vec<Vec<u32>> {
     let mut ways = vec![Vec::new()];
     for _ in 0..candidates {

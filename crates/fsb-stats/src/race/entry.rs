@@ -1,12 +1,12 @@
 //! One candidate of a race.
 
-/// One candidate in one heat.
+/// The result of one candidate in one race round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Entry {
-    /// The number of the candidate; 0 is the reference, which is in every heat.
+    /// The index of the candidate. 0 is the baseline, which is in every round.
     pub candidate: usize,
-    /// The part of the medium that it had; absent if the medium has no parts.
+    /// Its slice of the medium. Absent if the medium has no slices.
     pub part: Option<u32>,
-    /// The logarithm of its speed: more is better.
+    /// The logarithm of its speed. Larger is better.
     pub value: f64,
 }

@@ -1,29 +1,29 @@
-//! Least squares over the heats of a race.
+//! Least squares over the rounds of a race.
 //!
-//! y = heat + candidate + part + e. Heats are taken out by centring within each. Candidates are fixed effects, measured from
-//! the reference, which is in every heat; parts of the medium are random effects whose variance is taken to be that of e
-//! (a penalty of 1 on their squares), for a race may end before every candidate was on every part. Which part a candidate
-//! gets does not depend on what was measured, so that differences stay unbiased whatever the parts' effects are.
+//! y = round + candidate + slice + e. Centring within each round removes its effect. Candidates are fixed effects
+//! relative to the baseline, which is in every round. Slices of the medium are random effects with the same variance as
+//! e (a penalty of 1 on their squares), because a race may end before every candidate was on every slice. The slice of
+//! a candidate does not depend on results, so that differences stay unbiased whatever the slices' effects are.
 
 use super::Entry;
 
-/// What one more value of a candidate is worth against its own variance, in values of the pooled one.
+/// The weight of the pooled variance in the variance of a candidate, in values.
 const PRIOR_VALUES: f64 = 4.0;
-/// The penalty on the squares of parts' effects: the ratio of e's variance to theirs.
+/// The penalty on the squares of slices' effects: the ratio of e's variance to theirs.
 const PENALTY: f64 = 1.0;
 
-/// What the heats so far say of all candidates.
+/// The estimates of all candidates from the rounds so far.
 #[derive(Debug, Clone)]
 pub(super) struct Fit {
-    /// By candidate: where it stands in `effects`, if it was in any heat.
+    /// By candidate: its index in `effects`, if it was in any round.
     place: Vec<Option<usize>>,
-    /// Estimated effects, of the reference 0.
+    /// Estimated effects. That of the baseline is 0 and is left out.
     effects: Vec<f64>,
-    /// Their covariance in units of s².
+    /// The covariance of the effects in units of s².
     covariance: Square,
     /// The pooled variance.
     variance: f64,
-    /// By candidate: its own variance, drawn towards the pooled one and never below it.
+    /// By candidate: its own variance, shrunk towards the pooled one and never below it.
     own: Vec<f64>,
     /// Degrees of freedom of the pooled variance.
     pub(super) degrees: f64,
@@ -33,14 +33,15 @@ pub(super) struct Fit {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Difference {
     pub(super) estimate: f64,
-    /// Its variance in units of the square of `scale`.
+    /// The variance in units of the square of `scale`.
     pub(super) v: f64,
     /// The standard deviation of a value.
     pub(super) scale: f64,
 }
 
 impl Fit {
-    /// Of so many candidates; the first one is in every heat. `None` as long as nothing is left to estimate a variance from.
+    /// Fits the rounds of this number of candidates. The first candidate is in every round. Returns `None` if no
+    /// degrees of freedom are left for the variance, or if the normal equations cannot be solved.
     pub(super) fn of(candidates: usize, heats: &[Vec<Entry>]) -> Option<Fit> {
         let mut place = vec![None; candidates];
         let mut seen = 0;
@@ -82,7 +83,8 @@ impl Fit {
         Some(Fit { place, effects, covariance: inverse, variance, own, degrees })
     }
 
-    /// The mean of some candidates less the mean of others, with the standard error; `None` where one was in no heat.
+    /// Returns the mean of some candidates minus the mean of others, with the standard error, or `None` if one was in
+    /// no round.
     pub(super) fn contrast(&self, with: &[usize], without: &[usize]) -> Option<(f64, f64)> {
         let weighted = |all: &[usize], sign: f64| -> Option<Vec<(usize, f64)>> {
             let weight = sign / all.len().max(1) as f64;
@@ -96,7 +98,7 @@ impl Fit {
         Some((estimate, (v.max(0.0) * self.variance).sqrt()))
     }
 
-    /// How much more `a` is than `b`; `None` where one was in no heat.
+    /// Returns the difference of `a` and `b`, or `None` if one was in no round.
     pub(super) fn difference(&self, a: usize, b: usize) -> Option<Difference> {
         let place = |candidate: usize| if candidate == 0 { Some(None) } else { self.place[candidate].map(Some) };
         let (at, bt) = (place(a)?, place(b)?);
@@ -110,9 +112,10 @@ impl Fit {
     }
 }
 
-/// The square of each residual over what of a value's variance is left in it, pooled with [`PRIOR_VALUES`] values of the
-/// common variance (as G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004, moderates variances of few values), and not below it:
-/// a candidate that is noisier than the others is not judged by their noise.
+/// Returns the variance of each candidate. It divides each squared residual by the share of a value's variance that the
+/// fit leaves in it, and pools them with [`PRIOR_VALUES`] values of the common variance (as G. K. Smyth, Stat. Appl.
+/// Genet. Mol. Biol. 3, 2004, moderates variances of few values). The result is not below the common variance, so that
+/// a noisy candidate is judged by its own noise.
 fn own_variances(
     layout: &Layout<'_>,
     candidates: usize,
@@ -127,7 +130,7 @@ fn own_variances(
             let fitted: f64 = row.iter().map(|&(at, x)| x * effects[at]).sum();
             let pairs = row.iter().flat_map(|&(a, x)| row.iter().map(move |&(b, z)| (a, b, x * z)));
             let leverage = 1.0 / heat.len() as f64 + pairs.map(|(a, b, x)| x * inverse.get(a, b)).sum::<f64>();
-            // A value that its own effect follows says nothing of its variance.
+            // A value that determines its own effect carries no information on the variance.
             if leverage < 0.95 {
                 let (squares, values) = &mut sums[entry.candidate];
                 *squares += (y - fitted).powi(2) / (1.0 - leverage);
@@ -138,14 +141,14 @@ fn own_variances(
     sums.into_iter().map(|(squares, values)| (squares / values).max(variance)).collect()
 }
 
-/// Where effects stand: candidates, then parts.
+/// The positions of effects in the normal equations: candidates, then slices.
 struct Layout<'a> {
     place: &'a [Option<usize>],
     seen: usize,
 }
 
 impl Layout<'_> {
-    /// The rows of a heat and their values, less the means of the heat.
+    /// Returns the rows of a round and their values, minus the means of the round.
     fn centred(&self, heat: &[Entry]) -> Vec<(Vec<(usize, f64)>, f64)> {
         let many = heat.len().max(1) as f64;
         let columns = |entry: &Entry| {
@@ -194,7 +197,8 @@ impl Square {
         (0..self.size).map(row).collect()
     }
 
-    /// By Gauss and Jordan without exchanges, which a positive definite matrix does not need.
+    /// Inverts by Gauss and Jordan without pivoting, which a positive definite matrix does not need. Returns `None` if
+    /// a pivot is too small.
     fn inverse(mut self) -> Option<Square> {
         const SMALLEST: f64 = 1e-9;
         let size = self.size;
@@ -243,7 +247,7 @@ mod tests {
         }
     }
 
-    /// Without noise, candidates that never met are told from each other through the reference.
+    /// Without noise, the differences between candidates that never met are exact, through the baseline.
     #[test]
     fn effects_without_noise_are_found_exactly() {
         let heats: Vec<Vec<Entry>> = (0..12u32)
@@ -260,7 +264,7 @@ mod tests {
         assert!(fit.difference(5, 0).is_none(), "it was in no heat");
     }
 
-    /// A difference from the reference in the same heats, without parts, is the mean of the differences.
+    /// Without slices, the difference from the baseline in the same rounds is the mean of the differences.
     #[test]
     fn two_candidates_are_the_paired_difference() {
         let values = [(1.0, 1.5), (2.0, 2.2), (0.5, 1.1), (3.0, 3.9)];

@@ -1,12 +1,12 @@
-//! Which of many is the fastest: a race in heats, from which losers are dropped.
+//! Races that find the fastest of many candidates in rounds and drop losers on the way.
 //!
-//! Candidates are measured in heats of a few, each with the reference. After each heat all heats so far are fitted
-//! (`fit`), and intervals of all differences from the fastest one follow that hold at every look (`bound`): a candidate
-//! that is surely slower than another is dropped (successive elimination: E. Even-Dar, S. Mannor and Y. Mansour, J. Mach.
-//! Learn. Res. 7, 2006), and the race ends when nobody left can be faster than the leader by more than θ. The probability
-//! that the answer is worse than the best by more than θ is at most the error that was asked for: for that the bounds
-//! between the best one and each other must hold, which share it evenly (Bonferroni). The intervals of ratios to the reference
-//! hold together with the same probability.
+//! Each race round measures a few candidates together with the baseline. After each round `fit` fits all rounds so far,
+//! and `bound` gives intervals of all differences from the fastest candidate that hold at all interim analyses. The
+//! race drops a candidate that is surely slower than another (successive elimination: E. Even-Dar, S. Mannor and Y.
+//! Mansour, J. Mach. Learn. Res. 7, 2006), and it ends when no remaining candidate can be faster than the leader by
+//! more than θ. The answer is worse than the best by more than θ with at most the requested error probability. For that
+//! the bounds between the best candidate and each other one must hold, and they share the error evenly (Bonferroni).
+//! The intervals of ratios to the baseline hold together with the same probability.
 
 mod bound;
 mod draw;
@@ -22,24 +22,24 @@ use fit::Fit;
 pub use draw::Drawn;
 pub use entry::Entry;
 
-/// What is asked of a race.
+/// The settings of a race.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// The smallest ratio that matters, 0.03 for 3 %.
     pub theta: f64,
-    /// The probability with which the answer may be worse than the best by more than that.
+    /// The probability that the answer is worse than the best by more than θ.
     pub error: f64,
 }
 
-/// Why a candidate is not in the race any more.
+/// The reason why a candidate left the race.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Out {
-    /// It is surely slower than this one.
+    /// It is surely slower than another candidate.
     Slower {
-        /// Which candidate.
+        /// The index of the faster candidate.
         than: usize,
-        /// After so many heats.
+        /// The number of race rounds up to that point.
         heats: usize,
     },
     /// It has no values.
@@ -55,44 +55,44 @@ pub struct Race {
     fit: Option<Fit>,
 }
 
-/// What a race knows.
+/// The state of a race.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
-    /// The fastest so far; absent before the first heat.
+    /// The fastest so far. Absent before the first race round.
     pub leader: Option<usize>,
-    /// Nobody left can be faster than the leader by more than θ: the race is over.
+    /// Whether the race is over: no remaining candidate can be faster than the leader by more than θ.
     pub decided: bool,
     pub candidates: Vec<Known>,
 }
 
-/// What is known of one candidate.
+/// The results of one candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
-    /// Heats that it has a value of.
+    /// The number of race rounds with a value of it.
     pub heats: usize,
-    /// Its speed as a ratio of the reference's.
+    /// Its speed as a ratio to the baseline's.
     pub ratio: Option<f64>,
-    /// The interval of that ratio, which holds at all looks and for all candidates together.
+    /// The interval of that ratio, which holds at all interim analyses and for all candidates together.
     pub interval: Option<Interval>,
-    /// The most that it may be faster than the leader, as a ratio.
+    /// The largest possible ratio of its speed to the leader's.
     pub at_most: Option<f64>,
-    /// Why it is not in the race any more.
+    /// The reason why it left the race.
     pub out: Option<Out>,
 }
 
 impl Race {
-    /// Between so many candidates, the reference included.
+    /// Starts a race between this number of candidates, the baseline included.
     pub fn new(candidates: usize, settings: Settings) -> Race {
         Race { settings, out: vec![None; candidates], heats: Vec::new(), fit: None }
     }
 
-    /// A candidate that cannot be measured takes no part any more.
+    /// Removes a candidate that cannot be measured.
     pub fn withdraw(&mut self, candidate: usize) {
         self.out[candidate] = Some(Out::Failed);
     }
 
-    /// Adds what a heat measured, and drops those who are surely slower than another by now. A heat without the reference, or
-    /// with nobody else, tells nothing.
+    /// Adds the results of a race round, and drops candidates that are surely slower than the leader by now. A round
+    /// without the baseline, or with the baseline alone, is ignored.
     pub fn add(&mut self, heat: Vec<Entry>) {
         if heat.len() < 2 || !heat.iter().any(|entry| entry.candidate == 0) {
             return;
@@ -101,7 +101,7 @@ impl Race {
         self.look();
     }
 
-    /// Fits all heats so far, and drops those who are surely slower.
+    /// Fits all rounds so far, and drops candidates that are surely slower than the leader.
     fn look(&mut self) {
         self.fit = Fit::of(self.out.len(), &self.heats);
         let Some(leader) = self.leader() else { return };
@@ -110,15 +110,15 @@ impl Race {
         }
     }
 
-    /// There is no heat after this one: once is luck as long as another heat may tell, but now the bounds alone say who is
-    /// surely slower.
+    /// Ends the race. While further rounds may follow, a single round is not enough to drop a candidate. After the last
+    /// round the bounds alone decide.
     pub fn conclude(&mut self) {
         if let Some(leader) = self.leader() {
             self.drop_slower(leader, 1);
         }
     }
 
-    /// Drops those of at least so many heats that are surely slower than the leader.
+    /// Drops the candidates with at least `fewest` rounds that are surely slower than the leader.
     fn drop_slower(&mut self, leader: usize, fewest: usize) {
         for candidate in self.left() {
             if candidate == leader || self.heats_of(candidate) < fewest {
@@ -130,35 +130,35 @@ impl Race {
         }
     }
 
-    /// Candidates that may still win.
+    /// Returns the candidates that may still win.
     pub fn left(&self) -> Vec<usize> {
         (0..self.out.len()).filter(|candidate| self.out[*candidate].is_none()).collect()
     }
 
-    /// How many heats there were.
+    /// Returns the number of race rounds so far.
     pub fn heats(&self) -> usize {
         self.heats.len()
     }
 
-    /// In how many heats a candidate was.
+    /// Returns the number of race rounds of a candidate.
     fn heats_of(&self, candidate: usize) -> usize {
         self.heats.iter().flatten().filter(|entry| entry.candidate == candidate).count()
     }
 
-    /// The fastest of those that are left.
+    /// Returns the fastest remaining candidate.
     fn leader(&self) -> Option<usize> {
         let fit = self.fit.as_ref()?;
         let speed = |candidate: usize| fit.difference(candidate, 0).map(|found| (candidate, found.estimate));
         self.left().into_iter().filter_map(speed).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(candidate, _)| candidate)
     }
 
-    /// How much faster `a` is than `b`, as a logarithm: at least, as estimated, at most. An answer is wrong only where the
-    /// best one is underestimated, so that each end has the whole share of a pair.
+    /// Returns how much faster `a` is than `b`, as a logarithm: lower bound, estimate, upper bound. An answer is wrong
+    /// only if the best candidate is underestimated, so each end has the whole share of a pair.
     fn bounds(&self, a: usize, b: usize) -> Option<(f64, f64, f64)> {
         self.interval(a, b, 2.0 * self.share())
     }
 
-    /// The same where both ends together miss the truth with this probability.
+    /// Returns the same bounds, where both ends together miss the truth with probability `error`.
     fn interval(&self, a: usize, b: usize, error: f64) -> Option<(f64, f64, f64)> {
         let fit = self.fit.as_ref()?;
         let found = fit.difference(a, b)?;
@@ -166,12 +166,12 @@ impl Race {
         Some((found.estimate - half, found.estimate, found.estimate + half))
     }
 
-    /// The error of one pair of all with the same candidate.
+    /// Returns the error share of one pair, among all pairs with the same candidate.
     fn share(&self) -> f64 {
         self.settings.error / (self.out.len().max(2) - 1) as f64
     }
 
-    /// Whether nobody left can be faster than the leader by more than θ.
+    /// Returns whether no remaining candidate can be faster than the leader by more than θ.
     pub fn is_decided(&self) -> bool {
         let limit = libm::log1p(self.settings.theta);
         self.leader().is_some_and(|leader| {
@@ -183,8 +183,8 @@ impl Race {
         })
     }
 
-    /// What the candidates `with` an option are to those `without`, as a ratio with its interval, if the heats were fixed
-    /// beforehand: t intervals of `many` such effects that hold together with the probability 1 less the error.
+    /// Returns the ratio of the candidates `with` an option to those `without`, and its interval, if the rounds were
+    /// fixed in advance. `many` such t-intervals hold together with probability 1 minus the error.
     pub fn effect(&self, with: &[usize], without: &[usize], many: usize) -> Option<(f64, Interval)> {
         let fit = self.fit.as_ref()?;
         let (estimate, error) = fit.contrast(with, without)?;
@@ -211,7 +211,7 @@ impl Race {
     }
 }
 
-/// Nobody is dropped after fewer heats while the race goes on.
+/// A candidate stays in a running race for at least this number of rounds.
 const FEWEST_HEATS: usize = 2;
 
 #[cfg(test)]

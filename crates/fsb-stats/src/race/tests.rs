@@ -1,4 +1,4 @@
-//! Races with known truths: how often the answer is right, and what it costs.
+//! Races with known truths: the share of right answers, and their cost.
 
 use rand_distr::{Distribution, StandardNormal, StudentT};
 use rand_pcg::Pcg64;
@@ -12,7 +12,7 @@ const THETA: f64 = 0.03;
 const ERROR: f64 = 0.05;
 const CANDIDATES: usize = 40;
 
-/// What candidates are worth, as logarithms; that of the reference, which comes first, is 0.
+/// The true speed of a candidate, as a logarithm. That of the baseline, which comes first, is 0.
 type Truth = fn(&mut Pcg64, usize) -> f64;
 
 /// A family of truths and of noise.
@@ -21,11 +21,11 @@ struct Family {
     truth: Truth,
     /// Standard deviation of a value.
     noise: f64,
-    /// Of what parts add to it.
+    /// Standard deviation of the slices' effects.
     parts: f64,
     /// Degrees of freedom of the errors' t distribution.
     tails: f64,
-    /// How much noisier every fourth candidate is.
+    /// A factor on the noise of every fourth candidate.
     uneven: f64,
 }
 
@@ -37,31 +37,31 @@ fn normal(random: &mut Pcg64) -> f64 {
     StandardNormal.sample(random)
 }
 
-/// What one race came to.
+/// The result of one race.
 #[derive(Debug, Clone, Copy, Default)]
 struct Ended {
-    /// The answer is within θ of the best.
+    /// Whether the answer is within θ of the best.
     right: bool,
-    /// The answer is all that is within the interval of its ratio to the reference.
+    /// Whether the interval of the answer's ratio to the baseline contains the truth.
     held: bool,
-    /// The best was dropped, or told to be slower than it is.
+    /// Whether the best candidate was dropped as slower than one that is really slower.
     wronged: bool,
-    /// Stretches of candidates that were measured, those of the reference included.
+    /// Measured samples, those of the baseline included.
     spent: usize,
 }
 
-/// How a race is run.
+/// The plan of a race.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Plan {
-    /// Losers are dropped, and it ends when it is decided.
+    /// Losers are dropped, and the race ends when it is decided.
     Race,
-    /// All are measured so many times, and the one with the best mean is the answer.
+    /// All candidates are measured this number of times, and the one with the best mean is the answer.
     Equally(usize),
 }
 
 impl Family {
     fn run(&self, seed: u64, plan: Plan) -> Ended {
-        /// Races that take longer are as good as undecided.
+        /// Longer races count as undecided.
         const MOST_HEATS: usize = 1500;
         let mut random = Pcg64::seed_from_u64(seed);
         let truth: Vec<f64> = (0..CANDIDATES).map(|at| (self.truth)(&mut random, at)).collect();
@@ -91,7 +91,7 @@ impl Family {
             }
             if plan == Plan::Race && race.is_decided() {
                 race.conclude();
-                // Of an answer that is a group, nobody is surely slower than its leader.
+                // In an answer of several candidates, none is surely slower than the leader.
                 let leader = race.leader().unwrap_or(0);
                 let surely = |other: &usize| race.bounds(leader, *other).is_some_and(|(lo, _, _)| lo > 0.0);
                 assert!(!race.left().iter().any(|other| *other != leader && surely(other)), "seed {seed}");
@@ -152,28 +152,29 @@ fn one_winner(random: &mut Pcg64, at: usize) -> f64 {
     if at == 7 { 0.12 } else { 0.02 * normal(random) }
 }
 
-/// The hardest of all truths to be right about: one is better by just more than θ, all others are equal.
+/// The hardest truth: one candidate is better by just more than θ, and all others are equal.
 fn slippage(_: &mut Pcg64, at: usize) -> f64 {
     if at == 7 { libm::log1p(THETA) * 1.001 } else { 0.0 }
 }
 
 const PLAIN: Family = Family { truth: options, noise: 0.03, parts: 0.03, tails: 5.0, uneven: 1.0 };
 
-/// How often all are measured equally by a plan that is to be right in 95 % of all runs whatever the truth is, that of
-/// [`slippage`] included (R. E. Bechhofer, Ann. Math. Statist. 25, 1954, for these heats and this noise), by simulation.
+/// Returns the number of measurements per candidate that an equal plan needs to be right in 95 % of all runs whatever
+/// the truth is, including [`slippage`] (R. E. Bechhofer, Ann. Math. Statist. 25, 1954, for these race rounds and this
+/// noise), by simulation.
 fn turns_of_an_equal_plan(family: &Family, races: u64) -> usize {
     let hardest = Family { truth: slippage, ..*family };
     let is_enough = |turns: &usize| hardest.many(races, Plan::Equally(*turns)).right >= 1.0 - ERROR;
     (1..200).step_by(2).find(is_enough).unwrap_or(200)
 }
 
-/// Forty candidates: of all families 95 % of the answers are right, for a quarter of the time of an equal plan.
+/// Forty candidates: in all families 95 % of the answers are right, in a quarter of the time of an equal plan.
 #[test]
 fn races_are_right_and_take_a_quarter_of_the_time() {
     check(60, 120);
 }
 
-/// The same of thousands of races: `cargo test --release -p fsb-stats race -- --ignored --nocapture`.
+/// The same with thousands of races: `cargo test --release -p fsb-stats race -- --ignored --nocapture`.
 #[test]
 #[ignore = "minutes"]
 fn thousands_of_races_are_right_and_take_a_quarter_of_the_time() {
@@ -184,7 +185,7 @@ fn check(races: u64, plans: u64) {
     let turns = turns_of_an_equal_plan(&PLAIN, plans);
     let equal = PLAIN.many(1, Plan::Equally(turns)).spent;
     println!("equally: {turns} times each, {equal} measurements");
-    // At most 3 standard deviations of so many races below.
+    // At most 3 standard deviations of this number of races below.
     let least = 1.0 - ERROR - 3.0 * (ERROR * (1.0 - ERROR) / races as f64).sqrt();
     for (name, truth) in [("options", options as Truth), ("spread", spread), ("one winner", one_winner)] {
         let family = Family { truth, ..PLAIN };
@@ -229,7 +230,7 @@ fn nobody_is_surely_slower_among_equals() {
         race.out.iter().any(Option::is_some)
     };
     let wrong = (0..200).into_par_iter().filter(|seed| dropped(*seed)).count();
-    // All pairs could be told apart here, not those with the best alone.
+    // Here the difference of any pair could be found significant, not only of pairs with the best.
     assert!(wrong <= 20, "{wrong} of 200");
 }
 
@@ -266,7 +267,8 @@ fn heats_without_the_reference_or_with_nobody_else_tell_nothing() {
     assert!(standing.leader.is_none() && !standing.decided);
 }
 
-/// A race may end before everybody was measured twice: whoever was measured once and is surely slower is not of the answer.
+/// A race may end before all candidates were measured twice. One that is surely slower in its only round is not in the
+/// answer.
 #[test]
 fn who_is_surely_slower_in_its_only_heat_is_no_part_of_the_answer() {
     let mut race = Race::new(6, Settings { theta: THETA, error: ERROR });

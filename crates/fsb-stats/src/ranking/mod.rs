@@ -1,4 +1,4 @@
-//! All targets of one row: every pair, letters and an outcome, from one set of intervals.
+//! All targets of one case: every pair, letters and an outcome, from one set of intervals.
 //!
 //! With more than two targets the intervals hold together, by Bonferroni's levels: of m pairs each has 1 − α/m. (Holm's levels are
 //! not simultaneous: once one is rejected, the others are shorter than all of them together allow.) Verdicts come from these
@@ -23,17 +23,17 @@ use crate::sample::Sample;
 use crate::sequential::{Analysis, ended_early};
 use crate::verdict::Verdict;
 
-/// Two targets of a row.
+/// Two targets of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pair {
-    /// Place of the baseline.
+    /// Index of the baseline.
     pub baseline: usize,
-    /// Place of the candidate, always after the baseline.
+    /// Index of the candidate, always after the baseline.
     pub candidate: usize,
-    /// How they compare.
+    /// The comparison of the two.
     pub comparison: Comparison,
-    /// The p-value of equality after Holm's adjustment over the pairs of the row; absent where not judged.
+    /// The p-value of equality after Holm's adjustment over the pairs of the case; absent where not judged.
     pub adjusted_p: Option<f64>,
     /// The p-value of a ratio of no more than θ, either way, at all analyses together; absent without an interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,14 +50,14 @@ pub struct Pair {
     pub spread: Option<f64>,
 }
 
-/// What can be said about a row as a whole.
+/// The result of a case as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// This one is faster than every other, by more than the smallest ratio that matters.
     Winner(usize),
-    /// Nobody is faster than these by more than that, and they are equivalent to each other.
+    /// No target is faster than these by more than that, and they are equivalent to each other.
     Tie(Vec<usize>),
     /// Any of these may be the fastest.
     Undecided(Vec<usize>),
@@ -69,7 +69,7 @@ pub enum Outcome {
     Nothing,
 }
 
-/// A row, ranked.
+/// The ranking of one case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ranking {
@@ -77,9 +77,9 @@ pub struct Ranking {
     pub pairs: Vec<Pair>,
     /// Letters by target, `a` for the best; absent where the target has no values or nothing could be judged.
     pub letters: Vec<Option<String>>,
-    /// The row as a whole.
+    /// The outcome of the case.
     pub outcome: Outcome,
-    /// By target: its mean logarithm, the better the smaller; nothing where it has no values.
+    /// By target: its mean logarithm, smaller is better. `None` if it has no values.
     #[serde(skip)]
     pub(crate) merits: Vec<Option<f64>>,
     /// Targets that are compared but may not win.
@@ -90,7 +90,7 @@ pub struct Ranking {
     pub(crate) basis: Option<Basis>,
 }
 
-/// The data that the pairs of a row are judged by.
+/// The data that the pairs of a case are judged by.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Basis {
     /// One entry a target.
@@ -98,7 +98,7 @@ pub(crate) struct Basis {
     /// Every pair, in the order of [`Ranking::pairs`].
     pub fits: Vec<Fit>,
     better: Better,
-    /// The smallest ratio that matters, less 1.
+    /// The smallest ratio that matters, minus 1.
     theta: f64,
 }
 
@@ -109,19 +109,19 @@ pub(crate) struct Fit {
     pub candidate: usize,
     pub difference: Difference,
     pub analysis: Analysis,
-    /// The run whose blocks both share; nothing where runs are compared.
+    /// The run with the blocks that both share, or `None` if runs are compared.
     pub run: Option<usize>,
     /// The block of the interim analysis at which the pair ended before its run did.
     pub ended: Option<u32>,
 }
 
 impl Ranking {
-    /// Ranks targets by the trials of one workload, one entry a target, empty where it has none.
+    /// Ranks targets by the trials of one workload, one entry per target, which is empty if the target has no trials.
     pub fn of(samples: &[Vec<BlockValue>], better: Better, theta: f64) -> Result<Ranking, AnalysisError> {
         Ranking::of_run(samples, &Analyses::default(), better, theta)
     }
 
-    /// The same for a run with interim analyses: the intervals hold at all of them together.
+    /// Like [`Ranking::of`] for a run with interim analyses. The intervals hold at all of them together.
     pub fn of_run(
         samples: &[Vec<BlockValue>],
         analyses: &Analyses,
@@ -132,8 +132,8 @@ impl Ranking {
         Ranking::of_samples(&samples, &|_, _| Terms::default(), better, theta)
     }
 
-    /// Ranks sets of which some took turns in the same blocks and others did not; `terms` are those on which the runs of two of
-    /// them, baseline and candidate, are compared.
+    /// Ranks sets. Some of them may share blocks. `terms` gives the terms for comparing the runs of two sets, baseline
+    /// and candidate.
     pub(crate) fn of_samples(
         samples: &[Sample],
         terms: &dyn Fn(usize, usize) -> Terms,
@@ -149,7 +149,7 @@ impl Ranking {
         Ok(ranking)
     }
 
-    /// Judges every pair of the row by what `moderated` makes of it, as if there were no other row.
+    /// Judges every pair of the case by the difference that `moderated` returns, independent of other cases.
     pub(crate) fn judge(&mut self, moderated: &dyn Fn(&Fit) -> Difference) {
         let Some(Basis { fits, better, theta, .. }) = &self.basis else { return };
         let log_theta = libm::log1p(*theta);
@@ -219,7 +219,7 @@ impl Ranking {
         }
     }
 
-    /// A row of so many targets without any comparison.
+    /// Returns a ranking of this number of targets without any comparison.
     pub fn without_pairs(targets: usize, outcome: Outcome) -> Ranking {
         Ranking {
             pairs: Vec::new(),
@@ -231,8 +231,8 @@ impl Ranking {
         }
     }
 
-    /// Bars targets from winning: the outcome is that of the others. If no other target has values, all may win. Pairs
-    /// and letters stay.
+    /// Bars targets from winning, so that the outcome is that of the others. If no other target has values, all may
+    /// win. Pairs and letters stay.
     pub fn bar(&mut self, targets: impl IntoIterator<Item = usize>) {
         self.barred = targets.into_iter().collect();
         if self.merits.iter().any(Option::is_some) {
@@ -240,14 +240,14 @@ impl Ranking {
         }
     }
 
-    /// Whether a target may win.
+    /// Returns whether a target may win.
     pub fn may_win(&self, target: usize) -> bool {
         let has_values = |other: usize| self.merits[other].is_some();
         !self.barred.contains(&target)
             || (0..self.merits.len()).all(|other| self.barred.contains(&other) || !has_values(other))
     }
 
-    /// Takes every judgement away: verdicts, intervals, letters and the outcome. Ratios stay.
+    /// Removes all verdicts: verdicts, intervals, letters and the outcome. Ratios stay.
     pub fn withhold(&mut self) {
         for pair in &mut self.pairs {
             (pair.comparison.verdict, pair.comparison.interval, pair.adjusted_p) = (Verdict::NotJudged, None, None);
@@ -256,7 +256,7 @@ impl Ranking {
         (self.outcome, self.basis) = (Outcome::NotJudged, None);
     }
 
-    /// Letters and outcome from the verdicts on the pairs.
+    /// Derives letters and outcome from the verdicts on the pairs.
     pub(crate) fn conclude(&mut self) {
         let order = self.by_merit();
         let contest: Vec<usize> = order.iter().copied().filter(|target| self.may_win(*target)).collect();
@@ -273,27 +273,28 @@ impl Ranking {
         }
     }
 
-    /// How `candidate` compares with `baseline`, whichever way round the pair was made.
+    /// Returns the comparison of `candidate` with `baseline`, or the inverse one if the pair is stored the other way
+    /// round.
     pub fn comparison(&self, baseline: usize, candidate: usize) -> Option<Comparison> {
         let (first, second) = (baseline.min(candidate), baseline.max(candidate));
-        // Pairs are made in this order.
+        // Pairs are sorted in this order.
         let found = self.pairs.binary_search_by_key(&(second, first), |pair| (pair.candidate, pair.baseline)).ok()?;
         let comparison = &self.pairs[found].comparison;
         Some(if baseline < candidate { comparison.clone() } else { comparison.inverse() })
     }
 
-    /// The verdict on `candidate`; not judged where they share no block.
+    /// Returns the verdict on `candidate`. It is not judged if they share no block.
     pub fn verdict(&self, baseline: usize, candidate: usize) -> Verdict {
         self.comparison(baseline, candidate).map_or(Verdict::NotJudged, |comparison| comparison.verdict)
     }
 
-    /// Whether a target is slower than every one of `others`, by more than the smallest ratio that matters.
+    /// Returns whether a target is slower than every one of `others`, by more than the smallest ratio that matters.
     pub fn is_slower_than_all(&self, target: usize, others: &[usize]) -> bool {
         others.iter().all(|other| self.verdict(*other, target) == Verdict::Slower)
     }
 
-    /// From best to worst: by how many beat it, then by its mean. (Where blocks are missing a mean alone may point
-    /// the other way than the blocks in common.)
+    /// Returns the targets from best to worst: by the number of targets that beat it, then by its mean. (If blocks are
+    /// missing, the mean alone may point the other way than the blocks in common.)
     fn by_merit(&self) -> Vec<usize> {
         let present: Vec<usize> = (0..self.merits.len()).filter(|target| self.merits[*target].is_some()).collect();
         let key = |target: usize| Some((self.beaten_by(target, &present), self.merits[target]?, target));
@@ -315,7 +316,7 @@ impl Ranking {
         }
         let of_contest = |pair: &&Pair| order.contains(&pair.baseline) && order.contains(&pair.candidate);
         let contest = || self.pairs.iter().filter(of_contest).map(|pair| &pair.comparison);
-        // Where runs cannot be compared, sets that won within their own run may be anything beside those of another.
+        // If runs cannot be compared, the winner within one run may be slower than sets of another run.
         if contest().all(|comparison| comparison.verdict == Verdict::NotJudged)
             || contest().any(|comparison| comparison.unjudged.is_some())
         {
@@ -332,8 +333,8 @@ impl Ranking {
         Outcome::Undecided(self.contenders(order, top))
     }
 
-    /// Targets that may be the fastest: the unbeaten; if that is one alone, also those it does not beat; if there is none
-    /// (a circle, possible only where blocks are missing), all.
+    /// Returns targets that may be the fastest: the unbeaten; if there is only one, also those it does not beat; if
+    /// there is none (a circle, possible only if blocks are missing), all.
     fn contenders(&self, order: &[usize], top: Vec<usize>) -> Vec<usize> {
         match top[..] {
             [] => order.to_vec(),
@@ -347,14 +348,14 @@ impl Ranking {
     }
 }
 
-/// The mean logarithm of a sample, turned such that less is better.
+/// Returns the mean logarithm of a sample, with its sign such that less is better.
 fn merit(sample: &Sample, better: Better) -> Result<Option<f64>, AnalysisError> {
     let logs = by_block(&sample.values)?;
     let mean = logs.values().sum::<f64>() / logs.len() as f64;
     Ok((!logs.is_empty()).then_some(if better == Better::Higher { -mean } else { mean }))
 }
 
-/// The pairs of samples whose difference has a value.
+/// Returns the pairs of samples whose difference has a value.
 fn fit_all(samples: &[Sample], terms: &dyn Fn(usize, usize) -> Terms) -> Result<Vec<Fit>, AnalysisError> {
     let mut models = BTreeMap::new();
     for shared in samples.iter().filter_map(|sample| sample.shares_blocks).collect::<BTreeSet<_>>() {
@@ -382,13 +383,14 @@ fn fit_all(samples: &[Sample], terms: &dyn Fn(usize, usize) -> Terms) -> Result<
     Ok(fits)
 }
 
-/// The last block of a row in a run.
+/// Returns the last block of a case in a run.
 fn last_block(samples: &[Sample], shared: usize) -> u32 {
     let sharing = samples.iter().filter(|sample| sample.shares_blocks == Some(shared));
     sharing.flat_map(|sample| &sample.values).map(|value| value.block).max().unwrap_or(0)
 }
 
-/// The degrees of freedom that the model of a pair takes. Of parts no more than two effects are a pair's: see the module `model`.
+/// Returns the degrees of freedom that the model of a pair takes. At most two slice effects belong to a pair, as the
+/// module `model` explains.
 fn lost(samples: &[Sample], shared: usize) -> u32 {
     let sharing = samples.iter().filter(|sample| sample.shares_blocks == Some(shared));
     let parts: BTreeSet<u32> = sharing.flat_map(|sample| &sample.values).filter_map(|value| value.part).collect();
@@ -399,7 +401,7 @@ fn judged_p_value((place, pair): (usize, &Pair)) -> Option<(usize, f64)> {
     Some((place, pair.comparison.p_value.filter(|_| pair.comparison.verdict != Verdict::NotJudged)?))
 }
 
-/// Holm's adjusted p-values (Holm 1979) of p-values with their places.
+/// Returns Holm's adjusted p-values (Holm 1979), each with its place.
 pub(crate) fn holm<P>(mut p_values: Vec<(P, f64)>) -> Vec<(P, f64)> {
     p_values.sort_by(|a, b| a.1.total_cmp(&b.1));
     let count = p_values.len();

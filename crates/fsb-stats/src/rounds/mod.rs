@@ -1,4 +1,4 @@
-//! What rounds tell within the blocks: how much of the scatter is theirs, and whether they are of one kind.
+//! Analyses of the rounds within blocks: their share of the scatter, and whether they are stationary.
 
 mod scatter;
 mod stationarity;

@@ -1,4 +1,4 @@
-//! The two variances of a ratio: between rounds of a block, and between blocks beyond what rounds explain.
+//! The two variances of a ratio: between rounds of a block, and between blocks beyond the effect of the rounds.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,20 @@ pub struct RoundLogs {
     pub logs: Vec<f64>,
 }
 
-/// Where the scatter of a ratio comes from, as relative standard deviations: 0.06 for 6 %.
+/// The sources of a ratio's scatter, as relative standard deviations: 0.06 for 6 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scatter {
     /// Of the ratio of one round, within a block.
     pub between_rounds: f64,
-    /// Of the ratio of a whole block, beyond what its rounds explain: layout, and all else that is made anew in a block.
+    /// Of the ratio of a whole block, beyond the effect of its rounds: layout, and everything else that each block
+    /// creates again.
     pub between_blocks: f64,
 }
 
 /// Splits the variance of a block's difference by the method of moments. `spread` is the standard deviation of that
-/// difference, parts taken out; rounds of equal index of a block are pairs. `None` where no block has two rounds.
+/// difference, without the effects of slices. Rounds of a block with the same index are pairs. Returns `None` if no
+/// block has two rounds.
 pub fn scatter(spread: f64, baseline: &[RoundLogs], candidate: &[RoundLogs]) -> Option<Scatter> {
     let baseline: BTreeMap<u32, &[f64]> =
         baseline.iter().map(|rounds| (rounds.block, rounds.logs.as_slice())).collect();

@@ -1,4 +1,4 @@
-//! Whether the stretches of a cell are all of one kind, and stay so.
+//! Checks whether the samples of a cell are all of one kind, and stay so.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +8,12 @@ use crate::distribution::t_two_sided;
 use crate::error::{AnalysisError, logarithm};
 use crate::interval::exp;
 
-/// A trend is told below this probability: half of a hundredth, for kinds are looked for as well.
+/// The significance level of a trend: half of a hundredth, because the analysis looks for kinds as well.
 const TREND_LEVEL: f64 = 0.005;
 /// Fewer rounds than this have no trend.
 const FEWEST_ROUNDS: usize = 3;
 
-/// How the stretches of a cell differ from each other beyond chance.
+/// The way in which the samples of a cell differ from each other beyond chance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -25,7 +25,7 @@ pub enum NotStationary {
         /// Two-sided probability of such a slope by chance.
         p_value: f64,
     },
-    /// There are fast and slow stretches and little between.
+    /// There are fast and slow samples and few between them.
     TwoKinds {
         /// The share of the fast ones.
         fast_share: f64,
@@ -37,8 +37,8 @@ pub enum NotStationary {
 }
 
 /// Judges the rates of one cell, round by round in each block. A trend is one that a t-test on the slopes of the blocks
-/// finds (p < 0.005) and that changes the rate by more than `theta` from first to last round; it comes before kinds, for it
-/// makes some.
+/// finds (p < 0.005) and that changes the rate by more than `theta` from first to last round. Trends are checked before
+/// kinds, because a trend can look like two kinds.
 pub fn stationarity(blocks: &[Vec<f64>], theta: f64) -> Result<Option<NotStationary>, AnalysisError> {
     let logs = blocks.iter().map(|block| block.iter().map(|rate| logarithm(*rate)).collect());
     let logs: Vec<Vec<f64>> = logs.collect::<Result<_, AnalysisError>>()?;
@@ -82,9 +82,9 @@ fn slope(logs: &[f64]) -> f64 {
     product / squares
 }
 
-/// Fewer stretches than this are of no kind.
+/// The fewest samples for a test of kinds.
 const FEWEST: usize = 20;
-/// A kind has at least this share of them,
+/// Each kind has at least this share of the samples,
 const SHARE: f64 = 0.1;
 /// and differs from the other by more than this ratio,
 const RATIO: f64 = 1.25;
@@ -103,7 +103,8 @@ struct Kinds {
 }
 
 impl Kinds {
-    /// Whether the rarer kind is found in a third of the blocks: what was slow in a block or two is an outlier of the run.
+    /// Returns whether the rarer kind occurs in a third of the blocks. Slow samples in only a block or two are outliers
+    /// of the run.
     fn occur_throughout(&self, blocks: &[Vec<f64>]) -> bool {
         let (middle, rarer_is_fast) = (f64::midpoint(self.fast, self.slow), self.fast_share < 0.5);
         let has_rarer = |block: &&Vec<f64>| block.iter().any(|log| (*log > middle) == rarer_is_fast);
@@ -111,7 +112,7 @@ impl Kinds {
     }
 }
 
-/// The split of the sorted logarithms that leaves the least scatter within, if it is one into kinds.
+/// Returns the split of the sorted logarithms with the least scatter within, if it meets the criteria for kinds.
 fn kinds(logs: &[f64]) -> Option<Kinds> {
     let n = logs.len();
     if n < FEWEST {
@@ -157,7 +158,8 @@ mod tests {
         StandardNormal.sample(random)
     }
 
-    /// Nine rounds in each of twelve blocks, 20 k/s with a scatter of blocks, changed stretch by stretch.
+    /// Returns nine rounds in each of twelve blocks, 20 k/s with a scatter of blocks, each sample changed by a
+    /// function.
     fn cell(random: &mut Pcg64, change: impl Fn(&mut Pcg64, usize) -> f64) -> Vec<Vec<f64>> {
         let block = |random: &mut Pcg64| {
             let luck = 0.03 * normal(random);

@@ -2,7 +2,7 @@
 //!
 //! A worker that runs programs of the user is confined further, because those programs may be hostile. It gets
 //! namespaces of its own for processes, System V and POSIX IPC, the network and users; a root without reachable Unix
-//! sockets; a new session keyring; and limits. A monitor (`monitor.rs`) outside these namespaces waits for it.
+//! sockets; a new session keyring; and limits. A monitor (`fork_below`) outside these namespaces waits for it.
 //! `docs/methods/ownership.md` states what that promises and what it does not.
 
 use std::ffi::{CStr, CString};
@@ -23,40 +23,40 @@ use super::namespaces;
 use crate::beside;
 use crate::error::{Refusal, TestbedError, describe};
 
-/// What a worker may still do.
+/// The rights that a worker keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     /// The only directory that stays writable.
     pub writable: Option<PathBuf>,
     /// The user to become.
     pub uid: u32,
-    /// The group to become; all other groups are given up.
+    /// The group to become. The worker gives up all other groups.
     pub gid: u32,
-    /// The only processors to run on; all where it is empty.
+    /// The only processors to run on; all of them if empty.
     #[serde(default)]
     pub cpus: Vec<u32>,
-    /// The only NUMA nodes to take memory from; any where it is empty.
+    /// The only NUMA nodes to allocate memory from; all of them if empty.
     #[serde(default)]
     pub memory_nodes: Vec<u32>,
-    /// Resources of the programs of the user; absent where the worker runs none.
+    /// Resources of the user's programs; `None` if the worker runs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<Programs>,
-    /// What those programs see as their root, read-only: a directory that holds another machine's files, and places for this
-    /// one's /dev, /proc, /sys, /run and /tmp. Absent: this machine's own.
+    /// The directory that those programs see as their read-only root. It holds another machine's files, and mount
+    /// points for /dev, /proc, /sys, /run and /tmp of this machine. `None`: the root of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
-    /// Ask for SIGKILL when the *thread* that started this process ends. Needed only where there is no PID namespace.
+    /// Request SIGKILL for when the *thread* that started this process ends. Needed only without a PID namespace.
     pub die_with_parent: bool,
 }
 
-/// Resources of the programs of the user: /dev/null and its like, a private /dev/shm, and these.
+/// Resources of the user's programs. In addition they get /dev/null and similar devices, and a private /dev/shm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Programs {
-    /// Directories beside the target that they may write into.
+    /// Directories that the programs may write to, besides the target.
     pub writable: Vec<PathBuf>,
-    /// Whether they share the network of this machine; otherwise they have a loopback interface of their own.
+    /// Whether the programs share this machine's network. Otherwise they have their own loopback interface.
     pub network: bool,
-    /// Bytes that their /dev/shm may hold.
+    /// Size of their /dev/shm in bytes.
     pub scratch: u64,
     /// Limits of each worker's programs.
     pub limits: ProgramLimits,
@@ -67,13 +67,13 @@ pub const OWN_PROCESSES: u64 = 8;
 
 /// Confines the calling process, which must have one thread. Irreversible.
 ///
-/// Everything but `writable` becomes read-only (and no device can be opened), the user changes, no capability and no
-/// way to new privileges is left, no core is dumped, and no other process of the same user may trace the worker. The
-/// answer names what the kernel refused; for root, failing to give up root is an error.
+/// Everything but `writable` becomes read-only, and no device can be opened. The process changes its user, and keeps no
+/// capability and no way to new privileges. It cannot dump core, and no other process of the same user may trace it.
+/// Returns notes about the steps that the kernel refused. For root, failing to give up root is an error.
 ///
-/// With `programs` this function forks and returns in the child only: see `monitor.rs`.
+/// With `programs` this function forks and returns in the child only: see `fork_below`.
 ///
-/// The clock of a trial has not started yet: nothing here needs to be fast.
+/// It runs before the clock of a trial starts, so it need not be fast.
 pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
     let root = rustix::process::geteuid().is_root();
     let mut notes = Vec::new();
@@ -99,7 +99,8 @@ pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
         Err(error) => notes.push(format!("no read-only mounts confine the worker to its target ({error})")),
     }
     if confinement.programs.is_some() && root {
-        // The kernel counts processes and keeps keys per user namespace: each worker has its own count and its own keys.
+        // The kernel counts processes and stores keys per user namespace: each worker has its own count and its own
+        // keys.
         let unshared = proc.and_then(|proc| namespaces::unshare_users(&proc));
         notes.extend(unshared.err().map(|why| {
             format!(
@@ -132,8 +133,8 @@ pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
     Ok(notes)
 }
 
-/// Memory that is registered with io_uring is locked, and unprivileged users may lock but a few MiB. Without root the
-/// limit stays as it is: who is stopped by it says so.
+/// Lifts the limit of locked memory. Memory that is registered with io_uring is locked, and unprivileged users may lock
+/// only a few MiB. Without root the limit stays. A worker that reaches it reports the error.
 fn lift_locked_memory() {
     let _ = set_limit(libc::RLIMIT_MEMLOCK, libc::RLIM_INFINITY, libc::RLIM_INFINITY);
 }
@@ -147,12 +148,12 @@ fn limit_programs(limits: &ProgramLimits) -> io::Result<()> {
     if let Some(bytes) = limits.memory {
         set_limit(libc::RLIMIT_DATA, bytes, bytes)?;
     }
-    // Without it the kernel chooses by size alone.
+    // Without this the kernel chooses its victim by size alone.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     Ok(())
 }
 
-/// Sets a limit of this process. Only root can raise a hard limit: anybody else keeps a lower one.
+/// Sets a limit of this process. Only root can raise a hard limit. For other users a lower hard limit stays.
 fn set_limit(resource: libc::__rlimit_resource_t, soft: u64, hard: u64) -> io::Result<()> {
     let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: valid structures; limits of our own process.
@@ -178,11 +179,11 @@ fn refused(step: &str, error: &io::Error) -> TestbedError {
     TestbedError::machine("the worker cannot be confined").tried(Refusal::call(step, error))
 }
 
-/// A mount that is kept aside while the root changes, and where it belongs.
+/// A detached mount, and the path where it is attached after the root was changed.
 type Kept = (OwnedFd, CString);
 
-/// Makes all mounts read-only but the target and what `programs` may write into. The mount namespace is the worker's own.
-/// The answer names what programs can still reach.
+/// Makes all mounts read-only except the target and the directories that `programs` may write to. The mount namespace
+/// must be the worker's own. Returns notes about parts of the machine that programs can still reach.
 fn arrange_mounts(confinement: &Confinement, root: bool) -> Result<Vec<String>, Refusal> {
     let mut notes = Vec::new();
     let null = std::ptr::null();
@@ -199,7 +200,7 @@ fn arrange_mounts(confinement: &Confinement, root: bool) -> Result<Vec<String>, 
         .map(|path| keep(path))
         .collect::<Result<_, _>>()?;
     if let Some(programs) = &confinement.programs {
-        // A guest has no users but fsb's, and its root is not one that can be exchanged.
+        // A guest has no users but fsb's, and its root cannot be exchanged.
         if root && confinement.root.is_none() {
             notes.extend(namespaces::hide_sockets());
         }
@@ -221,7 +222,7 @@ fn arrange_mounts(confinement: &Confinement, root: bool) -> Result<Vec<String>, 
     }
     if confinement.programs.is_some() {
         let device = MountAttr { set: 0, clear: RDONLY | NODEV };
-        // One that is not there is missed by whoever needs it.
+        // A missing device is not an error here. A program that needs it fails.
         DEVICES.iter().for_each(|path| drop(mount_setattr(path, 0, &device)));
         mount_setattr(SCRATCH, 0, &open).map_err(|error| Refusal::call("mount_setattr of /dev/shm", &error))?;
     }
@@ -233,7 +234,7 @@ fn step(step: &str, result: libc::c_int) -> Result<(), Refusal> {
     if result == 0 { Ok(()) } else { Err(Refusal::call(step, &io::Error::last_os_error())) }
 }
 
-/// A mount of `path` alone, attached nowhere yet.
+/// Clones the mount of `path` alone, without attaching it.
 fn keep(path: &Path) -> Result<Kept, Refusal> {
     let tree = open_tree(CWD, path, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)
         .map_err(|errno| Refusal::call(format!("open_tree {}", path.display()), &errno.into()))?;
@@ -242,7 +243,7 @@ fn keep(path: &Path) -> Result<Kept, Refusal> {
 
 const SCRATCH: &CStr = c"/dev/shm";
 
-/// A /dev/shm of the worker's own, with room for `bytes`.
+/// Mounts a /dev/shm of the worker's own, with room for `bytes`.
 fn mount_scratch(bytes: u64) -> Result<(), Refusal> {
     let (name, flags) = (c"tmpfs".as_ptr(), libc::MS_NOSUID | libc::MS_NODEV);
     let options = CString::new(format!("mode=1777,size={bytes}")).map_err(|error| error.to_string())?;
@@ -252,7 +253,7 @@ fn mount_scratch(bytes: u64) -> Result<(), Refusal> {
     })
 }
 
-/// Shows this machine's own places, the target among them, below another root.
+/// Binds [`PLACES`] of this machine, among them the target, below another root.
 fn bind_places(root: &Path) -> Result<(), Refusal> {
     for name in PLACES {
         let (from, to) = (c_path(Path::new(name))?, c_path(&root.join(&name[1..]))?);
@@ -270,13 +271,13 @@ fn change_root(root: &Path) -> Result<(), Refusal> {
     std::env::set_current_dir("/").map_err(|error| Refusal::call("chdir", &error))
 }
 
-/// Places of a machine that no other's files stand for.
+/// Directories of this machine that another machine's files cannot replace.
 pub const PLACES: [&str; 5] = ["/dev", "/proc", "/sys", "/run", "/tmp"];
 
 /// The devices that any program may expect.
 const DEVICES: [&CStr; 5] = [c"/dev/null", c"/dev/zero", c"/dev/full", c"/dev/random", c"/dev/urandom"];
 
-/// Each becomes a mount of its own, which can be opened where all others cannot.
+/// Makes each device its own mount, so that it can be opened while all other devices cannot.
 fn bind_devices() {
     let null = std::ptr::null();
     for path in DEVICES {
@@ -309,7 +310,7 @@ fn c_path(path: &Path) -> Result<CString, Refusal> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| "a path holds a zero byte".into())
 }
 
-/// Group before user: afterwards there is no right to change either. Raw calls, for this process has one thread.
+/// Group before user: afterwards the process may change neither. Raw system calls, because this process has one thread.
 fn become_user(uid: u32, gid: u32) -> Result<(), TestbedError> {
     // SAFETY: changes only our own credentials.
     unsafe {
@@ -327,12 +328,12 @@ fn become_user(uid: u32, gid: u32) -> Result<(), TestbedError> {
     Ok(())
 }
 
-/// The capabilities that a worker keeps when root was forced: power over files, none over the machine.
+/// The capabilities that a worker keeps if it must run as root: power over files, none over the machine.
 /// CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_FSETID (linux/capability.h: 0 to 4).
 const FILE_CAPABILITIES: u32 = 0b1_1111;
 
-/// What no exec may bring back. Errors mean that there is no right to drop, so nothing to bring back either, or that
-/// the number is beyond the last capability.
+/// Empties the bounding set, so that no exec can regain a capability. An error means that the process may not drop
+/// capabilities, and so cannot regain any either, or that the number is beyond the last capability.
 fn drop_bounding_set() {
     for capability in 0..64 {
         // SAFETY: drops a right of our own process.
@@ -352,7 +353,7 @@ fn drop_capabilities(keep_files: bool) -> Result<(), TestbedError> {
     let header = Header { version: VERSION, pid: 0 };
     // {effective, permitted, inheritable}, of the low and of the high 32 capabilities.
     let mut data = [[0u32; 3]; 2];
-    // SAFETY: structures as capget(2) and capset(2) have them for version 3. Only rights that are there are kept.
+    // SAFETY: structures as capget(2) and capset(2) have them for version 3. Only existing capabilities are kept.
     unsafe {
         let got = libc::syscall(libc::SYS_capget, &header, data.as_mut_ptr());
         check(got as libc::c_int, "reading capabilities")?;
@@ -366,7 +367,7 @@ fn drop_capabilities(keep_files: bool) -> Result<(), TestbedError> {
 /// linux/mempolicy.h: allocate from these nodes, or fail.
 const MPOL_BIND: libc::c_int = 2;
 
-/// Runs this process on `cpus` alone; anywhere where the list is empty.
+/// Binds this process to `cpus`. Changes nothing if the list is empty.
 fn to_processors(cpus: &[u32]) -> Result<(), TestbedError> {
     if cpus.is_empty() {
         return Ok(());
@@ -380,7 +381,7 @@ fn to_processors(cpus: &[u32]) -> Result<(), TestbedError> {
     cpus.iter().for_each(|cpu| wanted.set(*cpu as usize));
     sched_setaffinity(None, &wanted)
         .map_err(|errno| fail(format!("sched_setaffinity: {}", describe(&errno.into()))))?;
-    // A cpuset may leave fewer than were asked for, without an error.
+    // A cpuset may reduce the set without an error.
     match sched_getaffinity(None) {
         Ok(bound) if bound == wanted => Ok(()),
         Ok(bound) => Err(fail(format!("only {} of {} are allowed here", bound.count(), wanted.count()))),
@@ -388,7 +389,7 @@ fn to_processors(cpus: &[u32]) -> Result<(), TestbedError> {
     }
 }
 
-/// Takes this process's memory from `nodes` alone; from anywhere where the list is empty.
+/// Binds this process's memory to `nodes`. Changes nothing if the list is empty.
 fn to_memory(nodes: &[u32]) -> Result<(), TestbedError> {
     let Some(last) = nodes.iter().max() else { return Ok(()) };
     const BITS: usize = libc::c_ulong::BITS as usize;
@@ -405,23 +406,24 @@ fn to_memory(nodes: &[u32]) -> Result<(), TestbedError> {
         .tried(format!("set_mempolicy: {}", describe(&io::Error::last_os_error()))))
 }
 
-/// A worker that is stopped for this number of steps is killed. Steps are counted, not time: while the monitor itself is
-/// stopped with the worker, at most one step passes. The remaining ones are long enough for a run that is stopped and
-/// continued, where the monitor continues an instant before the worker.
+/// Number of steps after which the monitor kills a stopped worker. Steps are counted, not time: while the monitor
+/// itself is stopped with the worker, at most one step passes. The other steps are long enough for a run that is
+/// stopped and continued, where the monitor continues an instant before the worker.
 const STOPPED: u32 = 5;
 static STEP: libc::timespec = libc::timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Forks. Returns in the child; the parent becomes the monitor and never returns. The calling process must have one thread.
+/// Forks. Returns in the child. The parent becomes the monitor and never returns. The calling process must have one
+/// thread.
 ///
 /// # Errors
 ///
 /// The kernel's answer to `fork`: the limit of processes, or no memory.
 ///
-/// A worker that runs programs of the user is PID 1 of its own PID namespace where the kernel allows one, so that the
-/// kernel ends everything that its programs started when the worker ends, and so that those programs can neither stop nor
-/// kill it. A process enters a new PID namespace only by being forked into it. The parent stays outside as the monitor: it
-/// has no open file, keeps the rights of the agent, kills a worker that was stopped from elsewhere, and ends as the worker
-/// ended.
+/// A worker that runs programs of the user is PID 1 of its own PID namespace if the kernel allows one. When the worker
+/// ends, the kernel then ends everything that its programs started, and those programs can neither stop nor kill the
+/// worker. A process enters a new PID namespace only by being forked into it. The parent stays outside as the monitor:
+/// it has no open file, keeps the rights of the agent, kills a worker that another process stopped, and ends as the
+/// worker ended.
 fn fork_below() -> io::Result<()> {
     let heard = signals(&[libc::SIGCHLD, libc::SIGTERM]);
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -438,7 +440,7 @@ fn fork_below() -> io::Result<()> {
             }
             0 => {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                // In a PID namespace of our own the parent has the number 0.
+                // In our own PID namespace the parent has the number 0.
                 if ![0, parent].contains(&libc::getppid()) {
                     libc::_exit(127);
                 }
@@ -462,9 +464,9 @@ fn signals(numbers: &[libc::c_int]) -> libc::sigset_t {
     }
 }
 
-/// The monitor's whole life. SIGTERM asks it to kill the worker; it ends only after the worker, and as the worker did.
+/// Runs the monitor. SIGTERM asks it to kill the worker. It ends only after the worker, and with the same status.
 fn watch(worker: libc::pid_t, heard: &libc::sigset_t) -> ! {
-    // SAFETY: properties and descriptors of our own process. Standard error stays, for the reason of a kill.
+    // SAFETY: properties and descriptors of our own process. Standard error stays open, for the reason of a kill.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::syscall(libc::SYS_close_range, 0, 1, 0);
@@ -506,7 +508,7 @@ fn watch(worker: libc::pid_t, heard: &libc::sigset_t) -> ! {
     }
 }
 
-/// Ends this process as its child ended, so that the agent, which waits for it, learns how.
+/// Ends this process as its child ended, so that the agent, which waits for it, sees the child's status.
 fn end_as(status: libc::c_int) -> ! {
     // SAFETY: signals of our own process; then it ends without running destructors.
     unsafe {
@@ -524,7 +526,7 @@ fn end_as(status: libc::c_int) -> ! {
 mod tests {
     use super::*;
 
-    /// On a thread of its own: both concern the calling thread.
+    /// Runs `look` on its own thread, because both bindings apply to the calling thread.
     fn apart<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> T {
         std::thread::spawn(look).join().unwrap()
     }

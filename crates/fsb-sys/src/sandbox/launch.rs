@@ -1,8 +1,8 @@
-//! The front's side: make the namespaces and the supervisor in them.
+//! The coordinator's side: makes the namespaces and starts the supervisor in them.
 //!
-//! A raw `clone` and not `std::process`: the namespaces must exist before the supervisor's first instruction, and only
-//! the first process made in a new PID namespace becomes its init. Between `clone` and `exec` the child may only make
-//! system calls, so every string is prepared before.
+//! This uses a raw `clone` and not `std::process`: the namespaces must exist before the supervisor's first instruction,
+//! and only the first process made in a new PID namespace becomes its init. Between `clone` and `exec` the child may
+//! only make system calls, so every string is prepared before.
 
 use std::ffi::{CStr, CString, OsString};
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{HOST_PROC, LIFELINE, PROTOCOL, exit_code, lifeline_is_cut};
 use crate::error::{Refusal, TestbedError, describe};
 
-/// What stands between the run and the rest of the machine.
+/// The isolation between the run and the rest of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
@@ -24,7 +24,7 @@ pub enum Isolation {
     PidAndMount,
     /// The same inside an own user namespace, made without root.
     User,
-    /// The kernel refused both: death signals only.
+    /// The kernel refused to make these namespaces. Only death signals end the processes.
     None,
 }
 
@@ -38,30 +38,31 @@ impl Isolation {
     }
 }
 
-/// A supervisor that runs. Dropping it kills everything below it, and waits for that, unless it was let go.
+/// A running supervisor. Dropping the value kills everything below the supervisor and waits for that, unless
+/// [`Launched::let_go`] was called.
 #[derive(Debug)]
 pub struct Launched {
-    /// The supervisor's process id as the front sees it.
+    /// The supervisor's process id as the coordinator sees it.
     pub pid: i32,
     /// The connection to the agent.
     pub stream: UnixStream,
-    /// What stands between the run and the rest of the machine.
+    /// The isolation between the run and the rest of the machine.
     pub isolation: Isolation,
-    /// The supervisor ends when this closes, even if its death signal were lost.
+    /// The write end of the lifeline. The supervisor ends when it closes, even if the death signal is lost.
     _lifeline: OwnedFd,
     status: Option<i32>,
     let_go: bool,
 }
 
-/// How long the kernel may take to end a namespace: its last unmount writes back what was dirty.
+/// Time limit for the kernel to end a namespace. Its last unmount writes dirty data back.
 const REAP: Duration = Duration::from_secs(30);
 
 impl Launched {
-    /// The exit code of the supervisor if it has ended: the agent's, or 128 + the signal's number.
+    /// Returns the exit code of the supervisor if it has ended: the agent's, or 128 + the signal's number.
     pub fn try_wait(&mut self) -> Option<i32> {
         if self.status.is_none() {
             let mut status = 0;
-            // SAFETY: waits for our own child, which nobody else waits for; `status` is valid.
+            // SAFETY: waits for our own child, which only we wait for; `status` is valid.
             let pid = unsafe { libc::waitpid(self.pid, &mut status, libc::WNOHANG) };
             if pid == self.pid {
                 self.status = Some(exit_code(status));
@@ -82,17 +83,18 @@ impl Launched {
         }
     }
 
-    /// Kills the supervisor, and by that everything below it, and waits at most `limit` until it is gone. The answer
-    /// says whether it is.
+    /// Kills the supervisor, and so everything below it. Waits at most `limit` until it is gone, and returns whether it
+    /// is.
     pub fn kill(&mut self, limit: Duration) -> bool {
         if self.try_wait().is_none() {
-            // SAFETY: our own child, not yet waited for, so the number cannot belong to anybody else.
+            // SAFETY: our own child, not yet waited for, so the number cannot belong to another process.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
         }
         self.wait(limit).is_some()
     }
 
-    /// Drops it without another kill and without waiting: it was killed already, and the kernel takes the rest away.
+    /// Drops the value without another kill and without waiting. The supervisor was already killed, and the kernel ends
+    /// the rest.
     pub fn let_go(mut self) {
         self.let_go = true;
     }
@@ -106,12 +108,12 @@ impl Drop for Launched {
     }
 }
 
-/// Starts this program anew with `arguments` (without the program's own name) as the supervisor of new namespaces.
+/// Starts this program again with `arguments` (without the program's own name) as the supervisor of new namespaces.
 ///
-/// Must be called from the main thread while it is the only one: the death signal follows the *thread* that
-/// cloned, and a forked copy of a lock that another thread held would never be released.
+/// Call this from the main thread while it is the only one. The death signal follows the *thread* that cloned, and a
+/// forked copy of a lock that another thread held would never be released.
 pub fn launch(arguments: &[OsString]) -> Result<Launched, TestbedError> {
-    // Descriptors that a shell left open are for this process alone. The child is given its own afterwards.
+    // Descriptors that a shell left open are only for this process. The child gets its own descriptors later.
     super::close_on_exec();
     let root = rustix::process::geteuid().is_root();
     let wishes: &[Isolation] =
@@ -134,7 +136,7 @@ pub fn launch(arguments: &[OsString]) -> Result<Launched, TestbedError> {
         .advice(advice))
 }
 
-/// In a chroot to a plain directory nothing can make mounts private: the kernel does that to mounts alone.
+/// Returns whether the root directory is a mount. In a chroot to a plain directory mounts cannot be made private.
 fn root_is_mounted() -> bool {
     use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
     let root = rustix::fs::statx(CWD, "/", AtFlags::empty(), StatxFlags::empty());
@@ -146,7 +148,7 @@ fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, Refus
     let (lifeline, lifeline_writer) = pipe()?;
     let (status, status_writer) = pipe()?;
     let (theirs, lifeline, status_writer) = (move_away(theirs)?, move_away(lifeline)?, move_away(status_writer)?);
-    // Without it others' processes are not watched; everything else goes on.
+    // Without /proc, processes of others are not observed. Everything else works.
     let proc = std::fs::File::open("/proc").ok().map(move_away).transpose()?;
     let descriptors = Descriptors {
         proc: proc.as_ref().map(AsRawFd::as_raw_fd),
@@ -170,7 +172,7 @@ fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, Refus
     drop((theirs, lifeline, status_writer, proc));
     let mut launched =
         Launched { pid: pid as i32, stream: ours, isolation, _lifeline: lifeline_writer, status: None, let_go: false };
-    // exec closes this pipe; what comes out of it instead is the step that failed before.
+    // exec closes this pipe. If a step before exec fails, the child writes its number and the error into the pipe.
     let mut failure = Vec::new();
     std::fs::File::from(status).read_to_end(&mut failure).map_err(|error| describe(&error))?;
     match failure[..] {
@@ -188,20 +190,20 @@ pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), Refusal> {
     rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|errno| Refusal::call("pipe", &errno.into()))
 }
 
-/// A copy above the places that [`Prepared::place_descriptors`] overwrites.
+/// Duplicates a descriptor to a number above those that [`Prepared::place_descriptors`] overwrites.
 fn move_away(fd: impl AsFd) -> Result<OwnedFd, Refusal> {
     const ABOVE: RawFd = 16;
     rustix::io::fcntl_dupfd_cloexec(fd, ABOVE).map_err(|errno| {
-        // That is the answer where not one descriptor above is allowed.
+        // The kernel returns EINVAL if the limit allows no descriptor above.
         let errno = if errno == rustix::io::Errno::INVAL { rustix::io::Errno::MFILE } else { errno };
         Refusal::call("moving a descriptor", &errno.into())
     })
 }
 
-/// The child's descriptors before they have their places.
+/// The child's descriptors before they are moved to their final numbers.
 #[derive(Clone, Copy)]
 struct Descriptors {
-    /// The /proc of this side, which shows the whole machine.
+    /// The /proc of the coordinator, which shows the whole machine.
     proc: Option<RawFd>,
     protocol: RawFd,
     lifeline: RawFd,
@@ -209,7 +211,7 @@ struct Descriptors {
     status: RawFd,
 }
 
-/// Where a child may fail before it execs.
+/// The steps at which a child may fail before it executes the program.
 #[derive(Clone, Copy)]
 enum Step {
     UserMap,
@@ -229,9 +231,9 @@ impl Step {
     ];
 }
 
-/// Everything the child needs, made before it exists.
+/// All data that the child needs, prepared before the fork.
 struct Prepared {
-    /// Owns what `argv` points to.
+    /// Owns the strings that `argv` points to.
     _arguments: Vec<CString>,
     argv: Vec<*const libc::c_char>,
     uid_map: CString,
@@ -255,7 +257,7 @@ impl Prepared {
         Ok(Prepared { _arguments: arguments, argv, uid_map: map(uid)?, gid_map: map(gid)?, descriptors, isolation })
     }
 
-    /// The child: only system calls from here on. Never returns.
+    /// Runs in the child: only system calls from here on. Never returns.
     fn become_supervisor(&self) -> ! {
         let step = self.try_become_supervisor();
         let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0).to_ne_bytes();
@@ -269,8 +271,8 @@ impl Prepared {
 
     /// Returns the step that failed; on success the process has become another program.
     fn try_become_supervisor(&self) -> Step {
-        // SAFETY: plain system calls on our own process and descriptors. The copy of the lifeline's write end is
-        // closed first, or this process would keep its own lifeline open.
+        // SAFETY: plain system calls on our own process and descriptors. The copy of the lifeline's write end is closed
+        // first, or this process would keep its own lifeline open.
         unsafe {
             libc::close(self.descriptors.lifeline_writer);
             libc::setsid();
@@ -283,7 +285,7 @@ impl Prepared {
             return Step::Mounts;
         }
         let Some(lifeline) = self.place_descriptors() else { return Step::Descriptors };
-        // The front may have died before the death signal was asked for.
+        // The coordinator may have died before the death signal was requested.
         if lifeline_is_cut(lifeline, 0) {
             return Step::Parent;
         }
@@ -292,21 +294,21 @@ impl Prepared {
         Step::Exec
     }
 
-    /// Maps our own user and group, no other, into the new user namespace.
+    /// Maps only our own user and group into the new user namespace.
     fn map_user(&self) -> bool {
         write_file(c"/proc/self/setgroups", c"deny")
             && write_file(c"/proc/self/uid_map", &self.uid_map)
             && write_file(c"/proc/self/gid_map", &self.gid_map)
     }
 
-    /// Nothing mounted from here on is seen outside, and nothing mounted outside is seen here. /proc must show the
-    /// new PID namespace where that is allowed; the old one still resolves /proc/self.
+    /// Separates the mounts of this namespace from those outside, in both directions. /proc must show the new PID
+    /// namespace if the kernel allows it; the old one still resolves /proc/self.
     fn make_mounts_private(&self) -> bool {
         let null = std::ptr::null();
         // SAFETY: system calls with constant strings or null where the kernel ignores the argument.
         unsafe {
             if self.isolation == Isolation::None {
-                // Refused without privilege, and then nothing can be mounted either.
+                // Fails without privilege. Then nothing can be mounted either.
                 if libc::unshare(libc::CLONE_NEWNS) != 0 {
                     return true;
                 }
@@ -321,11 +323,11 @@ impl Prepared {
         true
     }
 
-    /// Puts the socket, the lifeline and our /proc where the supervisor and the agent look for them; only these survive
-    /// exec.
+    /// Moves the socket, the lifeline and our /proc to the numbers that the supervisor and the agent expect. Only these
+    /// survive exec.
     fn place_descriptors(&self) -> Option<RawFd> {
-        // SAFETY: duplicates our own descriptors, which lie above all places. Where there is no /proc, whatever this
-        // process inherited in its place is closed, for the agent would take it for one.
+        // SAFETY: duplicates our own descriptors, which are above all final numbers. Without /proc, the inherited
+        // descriptor with its number is closed, because the agent would take it for /proc.
         let placed = unsafe {
             match self.descriptors.proc {
                 Some(proc) => libc::dup2(proc, HOST_PROC),

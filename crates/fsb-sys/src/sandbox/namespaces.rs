@@ -1,4 +1,4 @@
-//! Namespaces of a worker: what it does not share with the rest of the machine.
+//! Namespaces that separate a worker from the rest of the machine.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -15,7 +15,8 @@ use crate::beside;
 use crate::error::{Refusal, attempt};
 use crate::mountinfo::{self, Mount};
 
-/// Gives this process mounts of its own; without root also a user namespace, in which it may arrange them.
+/// Gives this process its own mount namespace. Without root, it also gets a user namespace, in which it may change
+/// mounts.
 pub(super) fn unshare_mounts(root: bool) -> Result<(), Refusal> {
     let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     unshare(if root { libc::CLONE_NEWNS } else { libc::CLONE_NEWUSER | libc::CLONE_NEWNS })?;
@@ -36,8 +37,8 @@ fn unshare(flags: libc::c_int) -> Result<(), Refusal> {
     }
 }
 
-/// Gives programs IPC objects, a network and process numbers of their own. The last take effect at the next fork. The
-/// answer names what the kernel refused.
+/// Gives programs their own IPC objects, network and process numbers. Process numbers take effect at the next fork.
+/// Returns notes about namespaces that the kernel refused.
 pub(super) fn unshare_for_programs(network: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let mut attempt = |flag: libc::c_int, what: &str| {
@@ -48,13 +49,13 @@ pub(super) fn unshare_for_programs(network: bool) -> Vec<String> {
     attempt(libc::CLONE_NEWIPC, "semaphores and message queues (ipcs lists what is left)");
     attempt(libc::CLONE_NEWPID, "process numbers");
     if !network && attempt(libc::CLONE_NEWNET, "the network and abstract Unix sockets") {
-        // Servers and their clients need it; where it stays down they say so.
+        // Servers and their clients need the loopback interface. If it stays down they report the error.
         let _ = start_loopback();
     }
     notes
 }
 
-/// `ip link set lo up`.
+/// Does `ip link set lo up`.
 fn start_loopback() -> io::Result<()> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
@@ -70,10 +71,10 @@ fn start_loopback() -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Replaces the session keyring by an empty one. A kernel without keys has none to hide.
+/// Replaces the session keyring by an empty one. Does nothing on a kernel without keyrings.
 ///
 /// # Errors
-/// The kernel refuses a new one, and the old one is still there.
+/// Fails if the kernel refuses a new keyring. The old one then stays.
 pub fn join_new_session_keyring() -> io::Result<()> {
     /// linux/keyctl.h
     const KEYCTL_JOIN_SESSION_KEYRING: libc::c_int = 1;
@@ -86,16 +87,16 @@ pub fn join_new_session_keyring() -> io::Result<()> {
     }
 }
 
-/// This process's directory in /proc, on a mount that no later change of mounts concerns.
+/// Opens this process's directory in /proc on a private copy of the mount, which later changes of mounts do not affect.
 pub(super) fn own_proc() -> Result<OwnedFd, Refusal> {
     let refused = |errno: rustix::io::Errno| attempt("open", Path::new("/proc/self"), &errno.into());
     let proc = clone_of(Path::new("/proc")).map_err(refused)?;
     rustix::fs::openat(&proc, "self", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(refused)
 }
 
-/// Gives this process a user namespace in which every user and group has its own number: nothing looks different, but
-/// the kernel counts processes per user and namespace, and keeps users' keyrings per namespace. Only a process outside may
-/// write such a map, so a child forked before does. `proc` is from [`own_proc`].
+/// Gives this process a user namespace in which every user and group keeps its number. Nothing looks different, but the
+/// kernel counts processes per user and namespace, and stores users' keyrings per namespace. Only a process outside may
+/// write such a map, so a child forked before writes it. `proc` is from [`own_proc`].
 pub(super) fn unshare_users(proc: &OwnedFd) -> Result<(), Refusal> {
     const ALL: &str = "0 0 4294967295";
     let refused = |what: &str| Refusal::call(what, &io::Error::last_os_error());
@@ -120,7 +121,7 @@ pub(super) fn unshare_users(proc: &OwnedFd) -> Result<(), Refusal> {
     }
     let unshared = unshare(libc::CLONE_NEWUSER);
     if unshared.is_ok() {
-        // A child that is gone is seen by its status.
+        // If the child has ended, its status shows the error.
         let _ = File::from(ready_writer).write_all(&[1]);
     } else {
         drop(ready_writer);
@@ -137,8 +138,8 @@ pub(super) fn unshare_users(proc: &OwnedFd) -> Result<(), Refusal> {
     }
 }
 
-/// Mounts a /proc of our own PID namespace and a /dev/mqueue of our own IPC namespace over those of the machine. Where the
-/// kernel refuses, the machine's stay visible; objects in them are still not ours.
+/// Mounts a /proc of our own PID namespace and a /dev/mqueue of our own IPC namespace over those of the machine. If the
+/// kernel refuses, the machine's stay visible; their objects are still not ours.
 pub(super) fn show_own_processes_and_queues() {
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     let mount = |name: &std::ffi::CStr, point: &std::ffi::CStr| {
@@ -153,25 +154,27 @@ pub(super) fn show_own_processes_and_queues() {
     }
 }
 
-/// Whether a file system may hold Unix sockets of users of this machine and can lie below an overlay. Network and FUSE file
-/// systems are none of these: an overlay reads with root's rights, which those often refuse. `known` is /proc/filesystems.
+/// Returns whether a file system may hold Unix sockets of users of this machine and can be a lower layer of an overlay.
+/// Network and FUSE file systems are excluded: an overlay reads with root's rights, which those often refuse. `known`
+/// is /proc/filesystems.
 fn may_hold_sockets(mount: &Mount, known: &str) -> bool {
     const WITHOUT_SOCKETS: [&str; 6] = ["fuseblk", "squashfs", "erofs", "iso9660", "cramfs", "romfs"];
     let kind = mount.kind.as_str();
-    // Those without a device have `nodev` before the name.
+    // File systems without a device have `nodev` before the name.
     let has_device = known.lines().any(|line| line.strip_prefix('\t') == Some(kind));
     matches!(kind, "tmpfs" | OVERLAY) || (has_device && !WITHOUT_SOCKETS.contains(&kind))
 }
 
 const OVERLAY: &str = "overlay";
 
-/// The directory in which the new root is put together, on a tmpfs that is gone afterwards.
+/// The directory on which the new root is built, on a tmpfs that is unmounted afterwards.
 const STAGING: &str = "/dev/shm";
 
-/// Exchanges the root for one in which Unix sockets with a path cannot be reached, also those bound later: a
-/// descriptor sent through one would keep the target's file system in use. The answer names what stays reachable.
+/// Replaces the root by one in which Unix sockets with a path cannot be reached, including those bound later: a
+/// descriptor sent through one would keep the target's file system in use. Returns notes about sockets that stay
+/// reachable.
 ///
-/// Each file system appears through a read-only overlay. It shows the same files, but other inodes, and the kernel
+/// Each file system appears through a read-only overlay. It shows the same files with other inodes, and the kernel
 /// finds a socket by its inode.
 pub(super) fn hide_sockets() -> Vec<String> {
     match root_without_sockets() {
@@ -207,7 +210,7 @@ fn root_without_sockets() -> Result<Vec<String>, Refusal> {
             if covered || below.as_os_str().is_empty() || point.starts_with(staging) {
                 continue;
             }
-            // One that cannot be looked at is hidden by another mount.
+            // A mount point that cannot be examined is hidden by another mount.
             let Ok(kind) = fs::symlink_metadata(point).map(|found| found.file_type()) else { continue };
             if std::os::unix::fs::FileTypeExt::is_socket(&kind) {
                 continue;
@@ -222,7 +225,7 @@ fn root_without_sockets() -> Result<Vec<String>, Refusal> {
             } else {
                 clone_of(point)
             };
-            // What cannot be shown is missing, like a mount point below a hidden one.
+            // A mount that cannot be attached is left out, for example one whose mount point is below a hidden one.
             let _ = tree.and_then(|tree| attach(&tree, &root.join(below)));
         }
         std::env::set_current_dir(&root).map_err(|error| attempt("change to", &root, &error))?;
@@ -239,7 +242,8 @@ fn root_without_sockets() -> Result<Vec<String>, Refusal> {
     built
 }
 
-/// A read-only overlay of a directory, attached nowhere yet. The kernel wants two layers: the other one is `empty`.
+/// Makes a read-only overlay of a directory, without attaching it. The kernel requires two layers: the second is
+/// `empty`.
 fn overlay(directory: &Path, empty: &Path, noexec: bool) -> rustix::io::Result<OwnedFd> {
     let escaped = directory.to_string_lossy().replace('\\', "\\\\").replace(':', "\\:");
     let context = fsopen(OVERLAY, FsOpenFlags::FSOPEN_CLOEXEC)?;
@@ -250,7 +254,7 @@ fn overlay(directory: &Path, empty: &Path, noexec: bool) -> rustix::io::Result<O
     fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
-/// The mount at `point`, without what is mounted below, attached nowhere yet.
+/// Clones the mount at `point`, without the mounts below it and without attaching it.
 fn clone_of(point: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_NO_AUTOMOUNT;
     open_tree(CWD, point, flags)

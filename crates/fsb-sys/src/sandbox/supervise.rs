@@ -1,4 +1,4 @@
-//! The supervisor: starts the agent, buries the dead, and ends with the agent or with the front.
+//! The supervisor: starts the agent, reaps ended children, and ends with the agent or with the coordinator.
 
 use std::ffi::{CStr, OsString};
 use std::io;
@@ -11,14 +11,14 @@ use fsb_model::errno::describe_spawn;
 use super::{LIFELINE, PROTOCOL, exit_code, lifeline_is_cut, set_close_on_exec};
 use crate::error::TestbedError;
 
-/// The name of the supervisor's process, by which users see a run of which they see nothing else.
+/// The name of the supervisor's process. In the machine's lists of processes, users recognise a run by it.
 pub const SUPERVISOR: &CStr = c"fsb-supervisor";
-/// What the shell would report of a process that SIGKILL ended.
+/// The exit code for a process that SIGKILL ended.
 const KILLED: i32 = 128 + libc::SIGKILL;
 
-/// Runs this program with `arguments` as the agent and waits for it. The answer is the agent's exit code (128 + the
-/// number of the signal that ended it). Every process that the agent leaves behind ends too: as PID 1 by the kernel,
-/// otherwise here.
+/// Runs this program with `arguments` as the agent and waits for it. Returns the agent's exit code, or 128 + the number
+/// of the signal that ended it. Every process that the agent leaves behind ends too. If the supervisor is PID 1 the
+/// kernel ends them, otherwise this function does.
 ///
 /// The agent finds its connection with [`protocol`](super::protocol).
 pub fn supervise(arguments: &[OsString]) -> Result<i32, TestbedError> {
@@ -26,7 +26,7 @@ pub fn supervise(arguments: &[OsString]) -> Result<i32, TestbedError> {
         TestbedError::machine("the supervisor process cannot work").tried(format!("{step}: {}", describe_spawn(error)))
     };
     die_with_parent();
-    // A process that was re-executed is called `exe`. Without the name it runs all the same.
+    // A re-executed process is called `exe`. An error is ignored: only the name is lost.
     let _ = rustix::thread::set_name(SUPERVISOR);
     if lifeline_is_cut(LIFELINE, 0) {
         return Ok(KILLED);
@@ -48,7 +48,7 @@ pub fn supervise(arguments: &[OsString]) -> Result<i32, TestbedError> {
         });
     }
     let agent = command.spawn().map_err(|error| fail("starting the agent", &error))?.id() as i32;
-    // SAFETY: the agent has its own copy; as long as ours is open the front cannot see that the agent is gone.
+    // SAFETY: the agent has its own copy; as long as ours is open the coordinator cannot see that the agent is gone.
     // Nothing else in this process owns the number.
     drop(unsafe { OwnedFd::from_raw_fd(PROTOCOL) });
 
@@ -62,14 +62,14 @@ fn die_with_parent() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
-/// Orphans come to us even where we are not PID 1.
+/// Makes orphans our children even if this process is not PID 1.
 fn become_reaper() {
     // SAFETY: sets a property of our own process.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
-/// A descriptor that becomes readable when a child ends. SIGCHLD stays blocked in this process; `Command` unblocks all
-/// signals in its children.
+/// Returns a descriptor that becomes readable when a child ends. SIGCHLD stays blocked in this process; `Command`
+/// unblocks all signals in its children.
 fn watch_children() -> io::Result<OwnedFd> {
     // SAFETY: an initialised signal set on the stack; the new descriptor is ours.
     unsafe {
@@ -104,7 +104,7 @@ fn wait_for(agent: i32, children: &OwnedFd) -> i32 {
     }
 }
 
-/// Buries every dead child; the agent's status if it is among them.
+/// Reaps every ended child. Returns the agent's exit code if it is among them.
 fn reap(agent: i32) -> Option<i32> {
     let mut agent_status = None;
     loop {
@@ -123,8 +123,8 @@ fn drain(children: &OwnedFd) {
     while rustix::io::read(children, &mut buffer).is_ok_and(|length| length > 0) {}
 }
 
-/// Kills what the agent left, for the case that we are not PID 1. New orphans appear as their parents die, so until no
-/// child is left.
+/// Kills the processes that the agent left, if this process is not PID 1. New orphans appear as their parents die, so
+/// this repeats until no child is left.
 fn end_leftovers() {
     if rustix::process::getpid().is_init() {
         return;
@@ -134,7 +134,7 @@ fn end_leftovers() {
             // SAFETY: our own child, which only we wait for, so the number is still its.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
-        // SAFETY: waits for any child; the status is not wanted.
+        // SAFETY: waits for any child; the status is not needed.
         if unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) } < 0 {
             return;
         }

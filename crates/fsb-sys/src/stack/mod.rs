@@ -1,6 +1,6 @@
-//! Who uses a block device: not it alone, but all that stands above it, beside it and, for loop devices, beneath it.
-//! The kernel's own claim (O_EXCL) covers mounts, swap and arrays; it knows nothing of loop devices, of other paths to
-//! the same disk, and of processes such as a virtual machine that has the device for its disk.
+//! Finds the users of a block device: of the device itself, of everything above and beside it and, for loop devices,
+//! beneath it. The kernel's own claim (O_EXCL) covers mounts, swap and arrays. It does not cover loop devices, other
+//! paths to the same disk, and processes such as a virtual machine that uses the device as its disk.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -10,16 +10,16 @@ use super::block::{self, DeviceNumber};
 use super::mountinfo::{self, Mount};
 use super::{Roots, loopdev, read_trimmed, swap};
 
-/// What was found about a device.
+/// The users found.
 #[derive(Debug, Default)]
 pub struct Stack {
-    /// Devices whose content is that of the device, in whole or in part, with their names.
+    /// Devices that share content with the device, in whole or in part, with their names.
     pub shares: Vec<(DeviceNumber, String)>,
-    /// How the kernel uses them: `sdb1 is mounted at /srv`.
+    /// Descriptions of how the kernel uses these devices: `sdb1 is mounted at /srv`.
     pub uses: Vec<String>,
 }
 
-/// Looks at the device of that number. `roots` must show the whole machine.
+/// Examines the device with that number. `roots` must show the whole machine.
 pub fn look(number: DeviceNumber, roots: &Roots) -> Stack {
     let mut look = Look {
         roots,
@@ -38,18 +38,18 @@ struct Look<'a> {
     roots: &'a Roots,
     mounts: Vec<Mount>,
     swaps: Vec<swap::SwapArea>,
-    /// Directories below /sys.
+    /// Visited directories below /sys.
     seen: BTreeSet<PathBuf>,
     found: Stack,
 }
 
 impl Look<'_> {
-    /// The device, whatever else is the same disk or part of it, and what it is a window on.
+    /// Examines the device, other paths to its disk, and the device beneath a loop device.
     fn device(&mut self, directory: &Path) {
         self.above(directory);
         let disk = block::whole_disk(directory);
         if disk != directory {
-            // The disk as a whole, for the partition's bytes are its; but not the neighbours.
+            // The disk itself contains the partition's bytes. The other partitions do not.
             self.alone(&disk);
         }
         let partition = read_trimmed(&directory.join("partition"));
@@ -65,7 +65,7 @@ impl Look<'_> {
             if let Some(same) = same {
                 self.above(&same);
             }
-            // As a whole, where only a partition of it is looked at.
+            // If only a partition is examined, the other path's disk counts as a whole.
             self.alone(&other);
             for text in &mut self.found.uses[before..] {
                 text.push_str(&format!(" ({name} is the same disk by another path)"));
@@ -74,7 +74,7 @@ impl Look<'_> {
         self.beneath_loop(directory);
     }
 
-    /// The device itself, its partitions, and everything above them.
+    /// Examines the device itself, its partitions, and everything above them.
     fn above(&mut self, directory: &Path) {
         if !self.alone(directory) {
             return;
@@ -88,7 +88,7 @@ impl Look<'_> {
         }
     }
 
-    /// One device and who uses it directly; whether it was not looked at before.
+    /// Examines one device for direct users. Returns `false` if it was examined before.
     fn alone(&mut self, directory: &Path) -> bool {
         if !self.seen.insert(directory.to_owned()) {
             return false;
@@ -101,7 +101,7 @@ impl Look<'_> {
                 || (path.is_absolute() && number.is_some() && block::number_of(path) == number)
         };
         for mount in &self.mounts {
-            // btrfs numbers its volumes itself.
+            // btrfs numbers its volumes itself, so compare the source too.
             if number == Some(DeviceNumber(mount.device.0, mount.device.1)) || is_it(&mount.source) {
                 self.found.uses.push(format!("{name} is mounted at {}", mount.point.display()));
                 break;
@@ -113,7 +113,7 @@ impl Look<'_> {
         if directory.join("bcache").exists() {
             self.found.uses.push(format!("{name} belongs to a bcache"));
         }
-        // Only what is mounted is here; a mount names one device of several.
+        // This directory lists only mounted volumes. A mount names only one of several devices.
         let mut volumes = entries(&self.roots.sys.join("fs/btrfs")).into_iter();
         let mounted = self.found.uses.iter().any(|text| text.starts_with(&format!("{name} is mounted")));
         if !mounted && volumes.any(|volume| volume.join("devices").join(&name).exists()) {
@@ -128,7 +128,7 @@ impl Look<'_> {
         true
     }
 
-    /// Loop devices that show the bytes of this one.
+    /// Returns the loop devices that show the bytes of this device.
     fn loops_on(&self, directory: &Path) -> Vec<PathBuf> {
         let number = block::number_in(directory);
         let path = Path::new("/dev").join(name_of(directory));
@@ -140,7 +140,7 @@ impl Look<'_> {
         self.loops().into_iter().filter(|(_, backing)| on_it(backing)).map(|(looped, _)| looped).collect()
     }
 
-    /// What a loop device shows must not be in use elsewhere: the device behind it, or its file through another one.
+    /// Examines the image of a loop device: the device behind it, or other loop devices on the same file.
     fn beneath_loop(&mut self, directory: &Path) {
         let Some(own) = loopdev::backing(directory) else { return };
         match own.device {
@@ -148,7 +148,7 @@ impl Look<'_> {
                 if let Some(beneath) = number.directory(self.roots) {
                     self.device(&beneath);
                 }
-                // That it stands on it is no use by somebody else.
+                // The loop device itself is not another user of the device beneath it.
                 let itself = format!("{} is attached to ", name_of(directory));
                 self.found.uses.retain(|text| !text.starts_with(&itself));
             }
@@ -172,7 +172,7 @@ impl Look<'_> {
         loops.filter_map(|disk| loopdev::backing(&disk).map(|backing| (disk, backing))).collect()
     }
 
-    /// Other disks with the world-wide name of this one: paths that no multipath device joins, or that one does.
+    /// Returns other disks with the same world-wide name: other paths to the disk, joined by a multipath device or not.
     fn other_paths(&self, disk: &Path) -> Vec<PathBuf> {
         let Some(own) = world_wide_name(disk) else { return Vec::new() };
         let disks = entries(&self.roots.sys.join("block")).into_iter().filter_map(|other| other.canonicalize().ok());
@@ -199,7 +199,7 @@ fn partitions(disk: &Path) -> Vec<PathBuf> {
     entries(disk).into_iter().filter(|path| path.join("partition").exists()).collect()
 }
 
-/// `a path of the multipath device mpatha (dm-0)`.
+/// Describes the role of a device for its holder: `a path of the multipath device mpatha (dm-0)`.
 fn role_of(holder: &Path) -> String {
     let name = name_of(holder);
     let text = |file: &str| read_trimmed(&holder.join(file));
@@ -218,8 +218,8 @@ fn role_of(holder: &Path) -> String {
     if name.starts_with("bcache") { format!("the backing device of {name}") } else { format!("part of {name}") }
 }
 
-/// Returns the ids of processes that have one of the devices open, this one excepted, each with
-/// `qemu-system-x86 (process 4711) has sdb open`. Only root sees the processes of others.
+/// Returns the ids of other processes that have one of the devices open, each with a description such as
+/// `qemu-system-x86 (process 4711) has sdb open`. Only root sees the processes of other users.
 pub fn openers(devices: &[(DeviceNumber, String)], roots: &Roots) -> Vec<(u32, String)> {
     let own = std::fs::read_link(roots.proc.join("self")).ok();
     let own = own.map_or_else(|| std::process::id().to_string(), |own| own.to_string_lossy().into_owned());

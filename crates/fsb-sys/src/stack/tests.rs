@@ -1,4 +1,4 @@
-//! On trees of devices that no machine of a test has. Their names and numbers are none of this machine's.
+//! Tests on artificial trees of devices. Their names and numbers do not occur on real machines.
 
 use super::*;
 
@@ -10,7 +10,7 @@ struct Tree {
 impl Tree {
     fn new() -> Tree {
         let directory = tempfile::tempdir().unwrap();
-        // As canonical paths are compared.
+        // The code compares canonical paths.
         let root = directory.path().canonicalize().unwrap();
         let roots = Roots { proc: root.join("proc"), sys: root.join("sys") };
         for path in [roots.sys.join("dev/block"), roots.sys.join("block"), roots.proc.clone()] {
@@ -19,7 +19,7 @@ impl Tree {
         Tree { directory, roots }
     }
 
-    /// `sdq` or `sdq/sdq1`.
+    /// Adds a disk such as `sdq` or a partition such as `sdq/sdq1`.
     fn device(&self, path: &str, minor: u32) -> PathBuf {
         let directory = self.roots.sys.join("devices").join(path);
         std::fs::create_dir_all(directory.join("holders")).unwrap();
@@ -135,7 +135,7 @@ fn loop_devices_are_seen_through() {
     assert_eq!(tree.uses(0), "loop90 is attached to sdq1");
     assert_eq!(tree.uses(1), "loop90 is attached to sdq1");
 
-    // Two windows on one file.
+    // Two loop devices on one file.
     let (one, array) = (tree.device("loop91", 91), tree.device("md127", 127));
     tree.device("loop92", 92);
     for name in ["loop91", "loop92"] {
@@ -159,7 +159,7 @@ fn another_path_to_the_same_disk_is_the_same_disk() {
     tree.hold(&second, &tree.device("md127", 127));
     let says = "sdr1 is a member of the array md127 (sdr is the same disk by another path)";
     assert_eq!([tree.uses(0), tree.uses(1), tree.uses(2)], [says, says, ""]);
-    // Both joined: the multipath device may be given, a path of it not.
+    // With both paths joined, the multipath device is free but its paths are not.
     let joined = tree.device("dm-90", 90);
     tree.write("sys/devices/dm-90/dm/uuid", "mpath-600508b4");
     tree.hold(&one, &joined);

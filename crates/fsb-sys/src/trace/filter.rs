@@ -2,32 +2,32 @@
 
 use std::io;
 
-/// A call that stops.
+/// A call at which the filter stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// Its number on this machine.
+    /// The number of the call on this machine.
     pub number: i64,
-    /// Only where the lower half of this argument is one of these numbers.
+    /// Stop only if the lower half of this argument is one of these values.
     pub only: Option<(u8, &'static [u32])>,
-    /// Not where the lower half of this argument is that number.
+    /// Do not stop if the lower half of this argument is this value.
     pub except: Option<(u8, u32)>,
 }
 
 /// The bit in call numbers of x32 programs, whose `architecture` is the same as that of native ones.
 pub const X32: u32 = 0x4000_0000;
 
-/// Offsets in `struct seccomp_data`, on machines whose lower half comes first.
+/// Offsets in `struct seccomp_data` on little-endian machines.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
 
-/// The kind of programs that this one is, as in `linux/audit.h`.
+/// The architecture of this program, as in `linux/audit.h`.
 #[cfg(target_arch = "x86_64")]
 pub const HERE: u32 = 0xc000_003e;
-/// The kind of programs that this one is, as in `linux/audit.h`.
+/// The architecture of this program, as in `linux/audit.h`.
 #[cfg(target_arch = "aarch64")]
 pub const HERE: u32 = 0xc000_00b7;
-/// Nobody knows what is what here.
+/// The layout of calls is unknown on this architecture.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub const HERE: u32 = 0;
 
@@ -35,7 +35,7 @@ fn statement(code: u32, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
 }
 
-/// Skips so many statements where the number loaded is this one, or is not.
+/// Skips `equal` statements if the loaded number is `k`, else `other` statements.
 fn jump(k: u32, equal: u8, other: u8) -> libc::sock_filter {
     libc::sock_filter { code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16, jt: equal, jf: other, k }
 }
@@ -57,7 +57,7 @@ fn program(rules: &[Rule]) -> Vec<libc::sock_filter> {
     let mut program = vec![
         load(ARCHITECTURE),
         jump(HERE, 1, 0),
-        // The tracer sees that it is another kind of program, and can tell.
+        // The call is of another architecture. The tracer sees that and decides.
         answer(libc::SECCOMP_RET_TRACE),
         load(NUMBER),
         jump_unless_below(X32, 0, 1),
@@ -94,11 +94,11 @@ fn program(rules: &[Rule]) -> Vec<libc::sock_filter> {
     program
 }
 
-/// From now on these calls of this process and of all that it starts stop for its tracer. Irreversible, and new privileges
-/// (setuid programs) are given up with it.
+/// Makes these calls of this process and of all processes that it starts stop for its tracer. Irreversible. The process
+/// also gives up gaining new privileges (setuid programs).
 ///
 /// # Errors
-/// The kernel has no seccomp, or refuses it.
+/// Fails if the kernel has no seccomp, or refuses it.
 pub fn install(rules: &[Rule]) -> io::Result<()> {
     let program = program(rules);
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
@@ -119,7 +119,7 @@ pub fn install(rules: &[Rule]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// What the filter says to a call, as the kernel would run it.
+    /// Runs the filter on a call as the kernel does, and returns its action.
     fn run(program: &[libc::sock_filter], number: u32, arguments: [u32; 6]) -> u32 {
         let (mut at, mut held) = (0, 0);
         loop {

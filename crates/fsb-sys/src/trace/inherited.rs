@@ -8,11 +8,11 @@ use crate::sandbox::join_new_session_keyring;
 const DESCRIBE: libc::c_long = 6;
 const SESSION_KEYRING: libc::c_long = -3;
 
-/// Replaces the session keyring by a new, empty one if it belongs to another user than this process runs as. A user's own
-/// keyring is kept because programs need its keys (Kerberos, fscrypt).
+/// Replaces the session keyring by a new, empty one if it belongs to another user than this process runs as. A user's
+/// own keyring is kept because programs need its keys (Kerberos, fscrypt).
 ///
 /// # Errors
-/// The kernel refuses a new one, and the old one is still there.
+/// Fails if the kernel refuses a new keyring. The old one then stays.
 pub fn leave_keyring_of_others() -> io::Result<()> {
     let mut text = [0u8; 256];
     // SAFETY: the kernel writes no more than the given length.

@@ -1,6 +1,6 @@
-//! Watching another process's calls: ptrace(2), and the seccomp filter that lets it stop at chosen ones only.
+//! Traces calls of another process with ptrace(2), and with the seccomp filter that limits its stops to chosen calls.
 //!
-//! Plain calls with safe arguments. What the stops mean is for who watches.
+//! These functions are safe wrappers of the system calls. The tracer interprets the stops.
 
 mod ebpf;
 mod filter;
@@ -15,49 +15,50 @@ pub use ebpf::{Ended, Event, Watch, Woken};
 pub use filter::{HERE, Rule, X32, install};
 pub use inherited::leave_keyring_of_others;
 
-/// Options of PTRACE_SEIZE: calls are told from signals; new tasks, exec and the filter's stops are events.
+/// Options of PTRACE_SEIZE: stops at calls differ from those at signals; new tasks, exec and the filter's stops are
+/// events.
 const OPTIONS: c_int = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACECLONE
     | libc::PTRACE_O_TRACEEXEC
     | libc::PTRACE_O_TRACESECCOMP;
-/// Newer than some headers.
+/// Some headers are too old for it.
 const GET_SYSCALL_INFO: c_int = 0x420e;
 
-/// Why a task stopped.
+/// The reason of a task's stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// It has ended, with an exit code or by a signal.
+    /// The task has ended, with an exit code or by a signal.
     Ended {
-        /// As `$?` of a shell: a signal counts from 128.
+        /// The exit code as in `$?` of a shell: 128 + the number of a signal.
         code: i32,
     },
-    /// The filter stopped a call that begins.
+    /// The filter stopped a call at its start.
     Filtered,
-    /// A call begins or ends.
+    /// A call starts or ends.
     Call,
-    /// It has made a task.
+    /// The task has created another task.
     Made,
-    /// It runs another program.
+    /// The task has executed another program.
     Executed,
-    /// It is new, or was interrupted; or it was stopped as a job is.
+    /// The task is new, was interrupted, or was stopped by job control.
     Paused {
-        /// As a job: until it is continued.
+        /// Whether job control stopped it, until it is continued.
         job: bool,
     },
     /// A signal is to be delivered.
     Signal(i32),
 }
 
-/// Somebody asked this process to end.
+/// Set when SIGINT or SIGTERM asked this process to end.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn ask(_: c_int) {
     ASKED.store(true, Ordering::Relaxed);
 }
 
-/// From now on SIGINT and SIGTERM do not end this process, but the wait for a stop: see [`asked_to_end`].
+/// Makes SIGINT and SIGTERM interrupt the wait for a stop instead of ending this process: see [`asked_to_end`].
 pub fn catch_ends() {
     // SAFETY: a zeroed structure with a handler that stores one flag; without SA_RESTART waits are interrupted.
     unsafe {
@@ -68,19 +69,19 @@ pub fn catch_ends() {
     }
 }
 
-/// Whether such a signal came since this was asked last.
+/// Returns whether SIGINT or SIGTERM arrived since the last call.
 pub fn asked_to_end() -> bool {
     ASKED.swap(false, Ordering::Relaxed)
 }
 
-/// It is time to look at what came meanwhile.
+/// Set when the timer expired.
 static TICKED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn tick(_: c_int) {
     TICKED.store(true, Ordering::Relaxed);
 }
 
-/// From now on waits for a stop end after some milliseconds at most. Children do not inherit it.
+/// Limits each wait for a stop to `milliseconds`. Children do not inherit the timer.
 pub fn tick_every(milliseconds: u32) {
     let time = libc::timeval { tv_sec: 0, tv_usec: libc::suseconds_t::from(milliseconds) * 1000 };
     let timer = libc::itimerval { it_interval: time, it_value: time };
@@ -93,7 +94,7 @@ pub fn tick_every(milliseconds: u32) {
     }
 }
 
-/// Nanoseconds on the clock that the kernel's events use, too.
+/// Returns nanoseconds on CLOCK_MONOTONIC, which the kernel's events use too.
 pub fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -102,7 +103,7 @@ pub fn monotonic_ns() -> u64 {
 /// Waits until any traced task stops.
 ///
 /// # Errors
-/// There is none left (ECHILD), or this process was asked to end or it ticked (EINTR).
+/// Fails if no traced task is left (ECHILD), if this process was asked to end, or if the timer expired (EINTR).
 pub fn wait() -> io::Result<(i32, Stop)> {
     loop {
         let mut status = 0;
@@ -137,10 +138,10 @@ fn meaning(status: c_int) -> Stop {
     }
 }
 
-/// Waits until a child of ours has stopped itself.
+/// Waits until a child has stopped itself.
 ///
 /// # Errors
-/// It ended instead.
+/// Fails if the child ended instead.
 pub fn wait_until_stopped(child: i32) -> io::Result<()> {
     let mut status = 0;
     loop {
@@ -156,40 +157,40 @@ pub fn wait_until_stopped(child: i32) -> io::Result<()> {
     }
 }
 
-/// Begins to trace a task; with `dies` it is killed when this process ends.
+/// Starts to trace a task. With `dies`, the kernel kills the task when this process ends.
 ///
 /// # Errors
-/// The kernel refuses it.
+/// Fails if the kernel refuses it.
 pub fn seize(task: i32, dies: bool) -> io::Result<()> {
     let options = OPTIONS | if dies { libc::PTRACE_O_EXITKILL } else { 0 };
     request(libc::PTRACE_SEIZE as c_int, task, 0, options as usize).map(drop)
 }
 
-/// Stops a task that was seized while it ran.
+/// Stops a running task that was seized.
 ///
 /// # Errors
-/// It has ended.
+/// Fails if the task has ended.
 pub fn interrupt(task: i32) -> io::Result<()> {
     request(libc::PTRACE_INTERRUPT as c_int, task, 0, 0).map(drop)
 }
 
-/// How a stopped task goes on.
+/// The way in which a stopped task continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// Until the filter or an event stops it.
     Event,
-    /// Until a call begins or ends.
+    /// Until a call starts or ends.
     Call,
-    /// Not at all before the job is continued.
+    /// It stays stopped until job control continues it.
     Continued,
-    /// Untraced.
+    /// Without tracing.
     Free,
 }
 
-/// Lets a stopped task go on, with a signal or none (0).
+/// Continues a stopped task, with a signal or none (0).
 ///
 /// # Errors
-/// It has ended meanwhile (ESRCH).
+/// Fails if the task has ended meanwhile (ESRCH).
 pub fn resume(task: i32, until: Until, signal: i32) -> io::Result<()> {
     let how = match until {
         Until::Event => libc::PTRACE_CONT,
@@ -200,40 +201,40 @@ pub fn resume(task: i32, until: Until, signal: i32) -> io::Result<()> {
     request(how as c_int, task, 0, signal as usize).map(drop)
 }
 
-/// The number that belongs to an event: the task that was made, or the one that executed.
+/// Returns the number that belongs to an event: the task that was created, or the one that executed a program.
 ///
 /// # Errors
-/// It is not stopped at an event.
+/// Fails if the task is not stopped at an event.
 pub fn event_message(task: i32) -> io::Result<u64> {
     let mut message: libc::c_ulong = 0;
     request(libc::PTRACE_GETEVENTMSG as c_int, task, 0, (&raw mut message) as usize)?;
     Ok(message)
 }
 
-/// What a task that is stopped at a call has to say.
+/// The call at which a task is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallInfo {
-    /// It begins.
+    /// The call starts.
     Entry {
-        /// The kind of program, as in `linux/audit.h`.
+        /// The architecture, as in `linux/audit.h`.
         architecture: u32,
         /// The number of the call.
         number: u64,
         arguments: [u64; 6],
     },
-    /// It has ended.
+    /// The call has ended.
     Exit {
-        /// An amount, or an error's number below 0.
+        /// An amount, or a negative error number.
         result: i64,
     },
-    /// Neither.
+    /// The task is not stopped at a call.
     None,
 }
 
 /// Asks a stopped task about its call.
 ///
 /// # Errors
-/// It has ended, or the kernel is older than 5.3.
+/// Fails if the task has ended, or if the kernel is older than 5.3.
 pub fn call_info(task: i32) -> io::Result<CallInfo> {
     // struct ptrace_syscall_info: op and architecture, two pointers, then a union of numbers.
     let mut raw = [0u64; 11];
@@ -255,10 +256,10 @@ fn request(request: c_int, task: i32, address: usize, data: usize) -> io::Result
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer as i64) }
 }
 
-/// Reads memory of another process; how much of it could be read.
+/// Reads memory of another process. Returns the number of bytes read, which may be less than requested.
 ///
 /// # Errors
-/// Nothing could.
+/// Fails if nothing could be read.
 pub fn read_memory(task: i32, address: u64, into: &mut [u8]) -> io::Result<usize> {
     let remote = libc::iovec { iov_base: address as *mut _, iov_len: into.len() };
     let mut local = [IoSliceMut::new(into)];
@@ -267,10 +268,10 @@ pub fn read_memory(task: i32, address: u64, into: &mut [u8]) -> io::Result<usize
     if read < 0 { Err(io::Error::last_os_error()) } else { Ok(read as usize) }
 }
 
-/// Writes eight bytes of a stopped task's memory, also where the task itself may only read.
+/// Writes eight bytes of a stopped task's memory, even if the task itself may only read them.
 ///
 /// # Errors
-/// The task has ended, or has no memory there.
+/// Fails if the task has ended, or has no memory there.
 pub fn write_memory(task: i32, address: u64, word: u64) -> io::Result<()> {
     request(libc::PTRACE_POKEDATA as c_int, task, address as usize, word as usize).map(drop)
 }
@@ -279,21 +280,21 @@ pub fn write_memory(task: i32, address: u64, word: u64) -> io::Result<()> {
 const GET_REGISTERS: c_int = 0x4204;
 const SET_REGISTERS: c_int = 0x4205;
 const GENERAL: usize = 1;
-/// The place of a call's first argument in that set.
+/// The index of a call's first argument in that set.
 #[cfg(target_arch = "x86_64")]
 const FIRST_ARGUMENT: usize = 14;
-/// The place of a call's first argument in that set.
+/// The index of a call's first argument in that set.
 #[cfg(not(target_arch = "x86_64"))]
 const FIRST_ARGUMENT: usize = 0;
-/// Whether the register still holds the argument when the call has returned, and not the result.
+/// Whether the register still holds the argument, and not the result, when the call has returned.
 pub const KEEPS_FIRST_ARGUMENT: bool = cfg!(target_arch = "x86_64");
 
-/// Replaces the first argument of the call that a stopped task is in.
+/// Replaces the first argument of the call at which a task is stopped.
 ///
 /// # Errors
-/// The task has ended.
+/// Fails if the task has ended.
 pub fn set_first_argument(task: i32, value: u64) -> io::Result<()> {
-    // More than any machine's set has.
+    // Larger than the set of any machine.
     let mut registers = [0u64; 64];
     let mut part = libc::iovec { iov_base: registers.as_mut_ptr().cast(), iov_len: size_of_val(&registers) };
     // The kernel sets the length to that of its set.
@@ -303,7 +304,7 @@ pub fn set_first_argument(task: i32, value: u64) -> io::Result<()> {
     request(SET_REGISTERS, task, GENERAL, (&raw mut part) as usize).map(drop)
 }
 
-/// Stops this process until its parent lets it go on.
+/// Stops this process until its parent continues it.
 pub fn stop_self() {
     // SAFETY: a signal to ourselves.
     unsafe { libc::raise(libc::SIGSTOP) };

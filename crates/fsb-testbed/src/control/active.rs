@@ -1,4 +1,4 @@
-//! The controls that are set for a run, or for a program that measures without a run, and the checks of the requested values
+//! The controls that are set for a run, or for a program that measures without a run. Also checks the requested values
 //! before anything is changed.
 
 use std::collections::BTreeMap;
@@ -15,29 +15,29 @@ use super::{REGISTRY, find};
 use crate::ledger::{self, EntryHandle, Ledger, Owner};
 use crate::progress::Progress;
 
-/// The controls of a run or of a visit, set; they are restored by [`ActiveControls::restore`] alone.
+/// The controls that are set for a run or a target. Only [`ActiveControls::restore`] restores them.
 #[derive(Default)]
 pub(crate) struct ActiveControls {
     set: Vec<(&'static dyn Control, Vec<EntryHandle>)>,
-    /// What the kernel undoes when they are closed.
+    /// Files whose settings the kernel reverts when they are closed.
     open: Vec<File>,
-    /// What each was asked and did, by name.
+    /// The requested value and the result of each control, by name.
     pub records: BTreeMap<String, ControlRecord>,
     /// Conditions that the reader of the results must know.
     pub warnings: Vec<Warning>,
-    /// How the processes that measure are held.
+    /// The restrictions on the processes that measure.
     pub held: Held,
-    /// How long each may take to set, as far as that can be cut short; without a bound where there is none.
+    /// The time limit for setting each control, as far as the control can stop early. `None` means no limit.
     pub patience: Option<Duration>,
-    /// Bytes of memory that the run may use at once; absent where that is unknown.
+    /// Bytes of memory that the run may use at once. `None` if that is unknown.
     pub memory_needed: Option<u64>,
     /// The memory that was touched.
     pub memory: Option<MemoryTouched>,
 }
 
 impl ActiveControls {
-    /// Sets every control of `scope` to what was asked for, else to its default. What was set before an error stays set
-    /// until it is restored.
+    /// Sets every control of `scope` to the requested value, or to its default. Controls that were set before an error
+    /// stay set until they are restored.
     pub(crate) fn set_all(
         &mut self,
         scope: Scope,
@@ -50,7 +50,7 @@ impl ActiveControls {
         self.set_each(controls, requested, place, ledger, progress)
     }
 
-    /// The same with these controls.
+    /// Like [`ActiveControls::set_all`], for the given controls.
     pub(crate) fn set_each(
         &mut self,
         controls: impl Iterator<Item = &'static dyn Control>,
@@ -79,7 +79,7 @@ impl ActiveControls {
         context.memory_needed = self.memory_needed;
         let applied = control.set(value, &mut context);
         self.open.extend(context.take_open());
-        // Also where it failed: half a change is undone like a whole one.
+        // Also on failure, so that [`ActiveControls::restore`] undoes a partial change, too.
         self.set.push((control, context.into_tickets()));
         let applied = applied?;
         let record =
@@ -90,14 +90,15 @@ impl ActiveControls {
         Ok(())
     }
 
-    /// Restores all, the last one first. The answer holds what could not be undone; it stays in the ledger.
+    /// Restores all controls, the last one first. Returns the errors of changes that could not be undone; their entries
+    /// stay in the ledger.
     pub fn restore(&mut self, ledger: &Ledger) -> Vec<String> {
         let active = std::mem::take(self);
         active.set.into_iter().rev().flat_map(|(control, handles)| control.restore(handles, ledger)).collect()
     }
 }
 
-/// The value asked for, else the default.
+/// Returns the requested value, or the default.
 pub(crate) fn value_of(control: &dyn Control, requested: &BTreeMap<String, String>) -> String {
     requested.get(control.name()).cloned().unwrap_or_else(|| default_of(control).to_owned())
 }
@@ -129,7 +130,7 @@ fn check_excluded(control: &dyn Control, requested: &BTreeMap<String, String>) -
         .advice("leave one of them out"))
 }
 
-/// [`check`] for what one target asks for itself, which must end with its visit.
+/// Like [`check`], for the controls of a single target, which must end with the target.
 pub(crate) fn check_target(requested: &BTreeMap<String, String>, roots: &Roots) -> Result<(), TestbedError> {
     for name in requested.keys() {
         if find(name)?.scope() == Scope::Run {
@@ -142,7 +143,7 @@ pub(crate) fn check_target(requested: &BTreeMap<String, String>, roots: &Roots) 
     check(requested, roots)
 }
 
-/// Refuses values that a target's own device does not take, as far as it is there.
+/// Refuses values that the target's own device does not accept, if the device already exists.
 pub(crate) fn check_place(
     requested: &BTreeMap<String, String>,
     place: &TargetDevice,
@@ -157,37 +158,37 @@ pub(crate) fn check_place(
     Ok(())
 }
 
-/// Controls of the run, set; they are restored by [`Machine::release`], or when it is dropped. What a killed process
-/// left, or what could not be undone, is undone by the next `fsb`, as after a run.
+/// The controls of a run that are set. [`Machine::release`] or dropping the value restores them. The next `fsb` undoes
+/// the changes that a killed process left or that could not be undone, as it does after a run.
 pub struct Machine {
     controls: ActiveControls,
     ledger: Ledger,
 }
 
 impl Machine {
-    /// Sets every control of the run to what is asked for, else to its default.
+    /// Sets every control of the run to the requested value, or to its default.
     ///
     /// # Errors
-    /// A control is unknown or takes no such value, or what was begun failed.
+    /// Fails if a control is unknown, does not accept the value, or could not be set.
     pub fn hold(asked: &[(&str, &str)], patience: Duration) -> Result<Machine, TestbedError> {
         let asked: BTreeMap<String, String> =
             asked.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         super::check(&asked, &fsb_sys::Roots::default())?;
         let ledger = Ledger::open(&ledger::default_directory()?, Owner::current(), super::RULES)?;
         let controls = ActiveControls { patience: Some(patience), ..ActiveControls::default() };
-        // Whole before anything is set, so that half of it is undone, too.
+        // Built before anything is set, so that dropping it also undoes a partial change.
         let mut machine = Machine { controls, ledger };
         let mut quiet = |_: Progress| {};
         machine.controls.set_all(Scope::Run, &asked, &TargetDevice::default(), &machine.ledger, &mut quiet)?;
         Ok(machine)
     }
 
-    /// Conditions that the reader of the numbers must know.
+    /// Returns conditions that the reader of the results must know.
     pub fn warnings(&self) -> &[Warning] {
         &self.controls.warnings
     }
 
-    /// Undoes everything; says what could not be undone.
+    /// Undoes all changes. Returns the errors of changes that could not be undone.
     pub fn release(mut self) -> Vec<String> {
         self.controls.restore(&self.ledger)
     }

@@ -1,7 +1,7 @@
-//! Barriers off: the kernel is told that the device has no volatile cache, and asks it for no flush.
+//! Barriers off: the control marks the device's cache as not volatile, so that the kernel sends it no flushes.
 //!
-//! The mount options that did this are gone from xfs, and every published figure of 2011 was measured so. What is
-//! durable then may be lost with the power; so it is refused where others' data lie on the same device.
+//! The mount options for this are gone from xfs, and every published figure of 2011 was measured this way. A power
+//! failure may then lose synced data. The control therefore refuses a device that also holds other data.
 
 use std::path::{Path, PathBuf};
 
@@ -37,8 +37,9 @@ fn apply(context: &mut Context<'_>) -> Result<String, Stop> {
     }
 }
 
-/// Whenever a limit of a queue changes, new kernels choose the read-ahead anew, there and back. So it is written again
-/// after the change, and its way back stands in the ledger *before* the change: undoing goes backwards.
+/// Makes `change` and then writes the read-ahead again, because new kernels reset the read-ahead whenever a limit of
+/// the queue changes, in both directions. The undo entry is recorded *before* the change, because the ledger undoes the
+/// last entry first.
 fn keep_read_ahead(
     context: &mut Context<'_>,
     device: &Path,
@@ -96,7 +97,7 @@ impl Control for Barriers {
         if value == KEEP {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
-        // Somebody may have come since the check.
+        // Another user of the device may have appeared since the check.
         self.check_place(value, context.place, context.roots)?;
         Applied::of(self.name(), value, apply(context))
     }
@@ -135,7 +136,7 @@ mod tests {
         let held = bench.set(&Barriers, OFF, |applied, handles| {
             assert_eq!(bench.read("sys/devices/disk/queue/write_cache"), "write through");
             assert!(applied.effective);
-            // Undone last, for undoing the other changes it.
+            // Undone last, because undoing the other changes resets it.
             assert!(handles[0].action().to_string().starts_with("write '8192' back to"), "{handles:?}");
             assert_eq!(handles.len(), 2);
         });

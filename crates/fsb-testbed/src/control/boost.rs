@@ -1,6 +1,6 @@
-//! Frequencies above the nominal one: they depend on temperature, so on what ran before.
+//! Frequencies above the nominal one. They depend on temperature, and therefore on the previous load.
 //!
-//! Untested on hardware: no machine of ours has cpufreq.
+//! Untested on hardware: no test machine has cpufreq.
 
 use std::path::PathBuf;
 
@@ -18,14 +18,14 @@ const ON: &str = "on";
 const OFF: &str = "off";
 const LACKING: &str = "no frequency boost: neither intel_pstate/no_turbo nor cpufreq/boost exists";
 
-/// Files and what they hold when boost is on and off: one says "no turbo", the other "boost".
+/// The files, each with its contents for boost on and boost off: `no_turbo` of intel_pstate and `boost`.
 fn switches(roots: &Roots) -> impl Iterator<Item = (PathBuf, [&'static str; 2])> {
     let cpu = roots.sys.join("devices/system/cpu");
     let files = [("intel_pstate/no_turbo", ["0", "1"]), ("cpufreq/boost", ["1", "0"])];
     files.into_iter().map(move |(file, values)| (cpu.join(file), values))
 }
 
-/// The one that this machine has.
+/// Returns the switch that this machine has.
 fn switch(roots: &Roots) -> Option<(PathBuf, [&'static str; 2])> {
     switches(roots).find(|(file, _)| read_trimmed(file).is_some())
 }

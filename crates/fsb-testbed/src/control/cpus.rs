@@ -1,5 +1,5 @@
-//! The processors that the processes that measure run on, and lists of processors and nodes as the kernel writes them:
-//! `0-3,5`.
+//! The processors that measuring processes run on. Also parses and formats lists of processors and nodes as the kernel
+//! writes them: `0-3,5`.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ pub(super) use crate::declared::list as parse;
 
 pub(super) struct Cpus;
 
-/// Its name, for those who ask for its value.
+/// The name of the control, for code that reads its value.
 const CPUS: &str = "cpus";
 
 fn online(roots: &Roots) -> Option<Vec<u32>> {
     parse(&roots.sys_text("devices/system/cpu/online")?)
 }
 
-/// The processors that `controls` leave to workers; absent where they leave all.
+/// Returns the processors that `controls` leave to workers. Returns `None` if they leave all.
 pub(super) fn processors_of(controls: &BTreeMap<String, String>) -> Option<Vec<u32>> {
     controls.get(CPUS).filter(|value| *value != KEEP).and_then(|value| parse(value))
 }
 
-/// Refuses what is no list of processors that are there.
+/// Refuses a value that is not a list of processors, or that names a processor that is not online.
 pub(super) fn check_list(control: &str, value: &str, roots: &Roots) -> Result<(), TestbedError> {
     if value == KEEP {
         return Ok(());
@@ -73,7 +73,7 @@ impl Control for Cpus {
         Ok(())
     }
 
-    /// The machine stays as it is: each worker binds itself before it touches anything, and fails where it cannot.
+    /// Changes nothing on the machine: each worker binds itself before it touches anything, and fails if it cannot.
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
         if value == KEEP {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
@@ -90,7 +90,7 @@ impl Control for Cpus {
     }
 }
 
-/// The shortest form.
+/// Formats numbers as the shortest list.
 pub(super) fn show(numbers: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for number in numbers {

@@ -1,7 +1,7 @@
-//! When the kernel writes dirty pages back: the sysctls `vm.dirty_*`, a control each.
+//! The sysctls `vm.dirty_*`, which decide when the kernel writes dirty pages back. Each is a control.
 //!
-//! A ratio and its bytes exclude each other in the kernel: writing one sets the other to 0. So the way back is always
-//! the one that was in force, whichever of the two is set.
+//! In the kernel, a ratio and its byte count exclude each other: writing one sets the other to 0. The undo entry
+//! therefore always writes back the one that was in force.
 
 use std::path::PathBuf;
 
@@ -24,17 +24,19 @@ pub(super) struct Dirty {
     kind: Kind,
 }
 
-/// What its number means.
+/// The unit of a sysctl, and the sysctl that excludes it.
 enum Kind {
-    /// Percent of available memory; the file of bytes that replaces it, and the control of those.
+    /// Percent of available memory. `bytes` is the file of the byte count that replaces it; `excludes` is the control
+    /// of that file.
     Ratio { bytes: &'static str, excludes: &'static str },
-    /// Bytes; the file of the ratio that they replace, its control, and the fewest pages that the kernel takes.
+    /// Bytes. `ratio` is the file of the ratio that it replaces, `excludes` the control of that file, and `pages` the
+    /// smallest number of pages that the kernel accepts.
     Bytes { ratio: &'static str, excludes: &'static str, pages: u64 },
     /// Hundredths of a second.
     Time,
 }
 
-/// The most seconds that the kernel takes, in hundredths of a signed 32-bit number.
+/// The largest time that the kernel accepts, in seconds: it stores hundredths in a signed 32-bit number.
 const LONGEST: f64 = i32::MAX as f64 / 100.0;
 
 const RATIO: &[Value] = &[
@@ -107,7 +109,7 @@ fn number(roots: &Roots, file: &str) -> Option<u64> {
 }
 
 impl Dirty {
-    /// The number for the kernel, or what is wrong with the value.
+    /// Returns the number to write into the kernel's file, or the reason why the value is invalid.
     fn parse(&self, value: &str) -> Result<u64, Refusal> {
         match (&self.kind, parse(self.values, value)?) {
             (Kind::Bytes { pages, .. }, OptionValue::Number(bytes)) => {
@@ -126,7 +128,7 @@ impl Dirty {
         }
     }
 
-    /// The file that is in force, of this one and the one that it replaces.
+    /// Returns the file that is in force: this one, or the one that it replaces.
     fn in_force(&self, roots: &Roots) -> &'static str {
         let (ratio, bytes) = match self.kind {
             Kind::Ratio { bytes, .. } => (self.file, bytes),
@@ -146,7 +148,7 @@ impl Dirty {
         if in_force != self.file || back != wanted {
             context.write_file(&own, &wanted.to_string(), &path(roots, in_force), &back.to_string())?;
         }
-        // A kernel that sees no change of a 0 leaves the other one in force.
+        // If 0 is written over 0, the kernel sees no change and the other file stays in force.
         let in_force = wanted > 0 || self.in_force(roots) == self.file;
         match number(roots, self.file) {
             Some(now) if now == wanted && in_force => Ok(self.observe(roots, context.place)),
@@ -235,7 +237,8 @@ mod tests {
     use super::*;
     use crate::control::testing::Bench;
 
-    /// A kernel's pair of files: writing one does not clear the other here, so the test looks at what was recorded.
+    /// Builds a pair of files. Unlike in the kernel, writing one does not clear the other here, so the test reads the
+    /// recorded entry.
     fn bench(ratio: &str, bytes: &str) -> Bench {
         let bench = Bench::new();
         bench.write("proc/sys/vm/dirty_ratio", ratio);
@@ -256,7 +259,7 @@ mod tests {
             bench.set(control, value, |applied, handles| {
                 let wanted = if file == "dirty_ratio" { "40" } else { "268435456" };
                 assert_eq!(bench.read(&format!("proc/sys/vm/{file}")), wanted);
-                // In a fixture the old bytes stay in force beside a new ratio.
+                // In a fixture the old byte count stays in force beside a new ratio.
                 assert!(applied.effective, "{applied:?}");
                 let in_force = if bytes == "0" { "dirty_ratio" } else { "dirty_bytes" };
                 let way_back = handles[0].action().to_string();

@@ -1,6 +1,6 @@
-//! How processors choose their frequency.
+//! The frequency governor of the processors.
 //!
-//! Untested on hardware: no machine of ours has cpufreq. Tests bring trees like those of `intel_pstate` and
+//! Untested on hardware: no test machine has cpufreq. The tests build trees like those of `intel_pstate` and
 //! `acpi-cpufreq`.
 
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ pub(super) struct Governor;
 
 const LACKING: &str = "no cpufreq: this kernel does not set frequencies";
 
-/// Governors that kernels have; a machine's own list decides where there is one.
+/// Governors of known kernels. If the machine lists its own governors, that list decides.
 const KNOWN: [&str; 6] = ["performance", "powersave", "ondemand", "conservative", "schedutil", "userspace"];
 
-/// What names of policies begin with.
+/// The prefix of the names of policy directories.
 const POLICY: &str = "policy";
 
-/// Directories of frequency policies: processors that change frequency together.
+/// Returns the directories of frequency policies: sets of processors that change frequency together.
 fn policies(roots: &Roots) -> Vec<PathBuf> {
     numbered(&directory(roots), POLICY)
 }

@@ -1,8 +1,9 @@
-//! Guest memory: in a virtual machine, memory that was never touched (or was given back as free) is a promise, and
-//! keeping it costs the hypervisor a fault inside somebody's measurement.
+//! Guest memory. In a virtual machine, the hypervisor may not back memory that was never touched, or that the guest
+//! gave back as free. The first access then causes a fault in the hypervisor, in the middle of a measurement.
 //!
-//! Unbacked memory made durable writes up to seven times slower and turned a ranking round. So before the first block
-//! the free memory that the run needs is touched once, and free-page reporting, which would give it back, is stopped.
+//! Unbacked memory made durable writes up to seven times slower and reversed a ranking. Before the first block the
+//! control therefore touches the free memory that the run needs, once, and stops free-page reporting, which would give
+//! the memory back.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ pub(super) struct GuestMemory;
 
 const AUTO: &str = "auto";
 const OFF: &str = "off";
-/// What fsb asks for in guests of its own.
+/// The value that fsb requests in its own guests.
 pub(crate) const BACKED: &str = "backed";
 
 impl Control for GuestMemory {
@@ -116,17 +117,17 @@ fn order_file(roots: &Roots) -> PathBuf {
     roots.sys.join("module/page_reporting/parameters/page_reporting_order")
 }
 
-/// Stops free-page reporting: only free blocks of at least this order are reported, and no block is as large as the
-/// largest value that the kernel accepts (`MAX_PAGE_ORDER` + 1 on most).
+/// Stops free-page reporting. The kernel reports only free blocks of at least this order, and no block is as large as
+/// the largest value that the kernel accepts (`MAX_PAGE_ORDER` + 1 on most).
 fn stop_reporting(context: &mut Context<'_>) -> Result<Vec<Warning>, TestbedError> {
     const LARGEST: u32 = 20;
     let path = order_file(context.roots);
     let Some(before) = read_trimmed(&path) else { return Ok(Vec::new()) };
-    // It is negative where no device asks for reports.
+    // The value is negative if no device requests reports.
     let Ok(present) = before.parse::<u32>() else { return Ok(Vec::new()) };
     match context.record(Action::WriteFile { path: path.clone(), value: before }) {
         Ok(()) => {}
-        // Whoever changed it stopped it.
+        // Another run has recorded this change already, so reporting is stopped.
         Err(Stop::Lacks(_)) => return Ok(Vec::new()),
         Err(Stop::Failed(error)) => return Err(error),
     }
@@ -138,7 +139,8 @@ fn stop_reporting(context: &mut Context<'_>) -> Result<Vec<Warning>, TestbedErro
             .and_then(|mut file| std::io::Write::write_all(&mut file, order.to_string().as_bytes()))
     };
     let accepted = (present + 1..=LARGEST).rev().find(|order| write(*order).is_ok());
-    // What is the largest already refuses every larger value, and then reporting is stopped already.
+    // If the present value is the largest one, the kernel refuses every larger value. Reporting is already stopped
+    // then.
     let warnings = match accepted {
         Some(_) => Vec::new(),
         None if write(present).is_ok() => Vec::new(),
@@ -150,9 +152,10 @@ fn stop_reporting(context: &mut Context<'_>) -> Result<Vec<Warning>, TestbedErro
     Ok(warnings)
 }
 
-/// What is mapped at a time; between two, the memory that is left is looked at again.
+/// Bytes that are mapped at a time. Before each chunk, [`touch`] checks how much memory is left.
 const CHUNK: u64 = 256 << 20;
-/// A first touch that takes this many times a second one is not memory yet: measured were factors from 8 to 28.
+/// Memory counts as unbacked if the first touch takes this many times as long as the second. Measured factors range
+/// from 8 to 28.
 const COLD_FACTOR: f64 = 3.0;
 
 /// The result of touching memory.
@@ -160,20 +163,20 @@ const COLD_FACTOR: f64 = 3.0;
 enum Outcome {
     /// A sample was as fast the first time as the second.
     Warm,
-    /// Memory was touched, as much as there was time for.
+    /// Memory was touched, as much as the time limit allowed.
     Touched {
         /// The bytes that were needed and touched.
         memory: MemoryTouched,
-        /// The seconds that it took.
+        /// The time for touching it, in seconds.
         seconds: f64,
     },
     /// Nothing was touched.
     Impossible { why: String },
 }
 
-/// Touches the free memory that a run needs and gives it back to the kernel, which hands out next what was freed last.
-/// Without a bound all free memory is touched, unless a sample of it is as fast the first time as the second. What was
-/// touched stays backed as long as free pages are not reported.
+/// Touches the free memory that a run needs and gives it back to the kernel, which reuses the most recently freed
+/// memory first. If `needed` is `None`, touches all free memory, unless a sample of it is as fast the first time as the
+/// second. Touched memory stays backed as long as free pages are not reported.
 fn touch_free_memory(
     roots: &Roots,
     needed: Option<u64>,
@@ -182,7 +185,7 @@ fn touch_free_memory(
 ) -> Outcome {
     let start = Instant::now();
     let free = touchable(roots);
-    // Beyond what is free the kernel takes page cache, which is backed. The margin that is left free is not.
+    // Beyond the free memory, the kernel takes page cache, which is backed. The margin that is left free is not backed.
     let unbacked =
         needed.map(|needed| needed.next_multiple_of(CHUNK).min(memory::meminfo(roots, "MemFree").unwrap_or(0)));
     if free < CHUNK {
@@ -205,7 +208,7 @@ fn touch_free_memory(
     let mut report = |done: u64| {
         progress(Progress { what: "touching free memory".to_owned(), done: (sampled + done).min(total), total });
     };
-    // What is held stays held: touching what was just given back would go in circles.
+    // Keeps the memory mapped: otherwise the kernel would hand out the same pages again.
     match touch(total - sampled, roots, &left, &mut held, &mut report) {
         Ok(_) => {
             let memory = MemoryTouched::of(unbacked.unwrap_or(total / CHUNK * CHUNK), held.len() as u64 * CHUNK);
@@ -215,9 +218,10 @@ fn touch_free_memory(
     }
 }
 
-/// Whether a sample of the free memory is as fast the first time as the second; it stays held.
+/// Returns whether a sample of the free memory is as fast the first time as the second. The sample stays in `held`.
 fn is_warm(free: u64, roots: &Roots, held: &mut Vec<Mapping>) -> Result<bool, Refusal> {
-    // The allocator hands out what was used last first, so a small sample would be warm on a cold machine.
+    // The allocator reuses the most recently freed memory first, so a small sample would be warm even if the rest is
+    // unbacked.
     let sample = (free / 16 / CHUNK).clamp(1, 16) * CHUNK;
     let all = || Duration::MAX;
     let first = touch(sample, roots, &all, held, &mut |_| {})?;
@@ -226,19 +230,19 @@ fn is_warm(free: u64, roots: &Roots, held: &mut Vec<Mapping>) -> Result<bool, Re
     Ok(first.as_secs_f64() < COLD_FACTOR * second.as_secs_f64())
 }
 
-/// Bytes that may be touched without anybody missing them.
+/// Returns the number of bytes that can be touched without memory pressure on other processes.
 fn touchable(roots: &Roots) -> u64 {
     let total = memory::meminfo(roots, "MemTotal").unwrap_or(0);
     let available = memory::meminfo(roots, "MemAvailable").unwrap_or(0);
-    // Page cache counts as available, but is backed already and worth more where it is.
+    // Page cache counts as available, but it is backed already and more useful as page cache.
     let free = memory::meminfo(roots, "MemFree").unwrap_or(0).min(available);
     let free = memory::cgroup_headroom(roots).map_or(free, |limit| free.min(limit));
     let margin = (512 << 20).max(total / 20);
     free.saturating_sub(margin)
 }
 
-/// Maps and touches `bytes` in chunks and holds them; stops early where memory became scarce or no time is left. The time is
-/// that of the touching alone.
+/// Maps and touches `bytes` in chunks and adds the mappings to `held`. Stops early if memory becomes scarce or no time
+/// is left. Returns the time for the touching alone.
 fn touch(
     bytes: u64,
     roots: &Roots,
@@ -275,7 +279,7 @@ mod tests {
         std::fs::create_dir_all(&roots.proc).unwrap();
         std::fs::write(order, "9\n").unwrap();
         std::fs::write(roots.proc.join("cpuinfo"), cpuinfo).unwrap();
-        // Too little to touch anything.
+        // Too little free memory to touch any of it.
         std::fs::write(roots.proc.join("meminfo"), "MemTotal: 2048 kB\nMemFree: 1024 kB\nMemAvailable: 1024 kB\n")
             .unwrap();
         let ledger = Ledger::open(&tree.path().join("undo"), Owner::current(), crate::control::RULES)
@@ -351,7 +355,7 @@ mod tests {
         assert_eq!(some, MemoryTouched::of(2 * CHUNK, 2 * CHUNK));
         let none = touched(2 * CHUNK, Duration::ZERO);
         assert_eq!((none, none.is_complete()), (MemoryTouched::of(2 * CHUNK, 0), false));
-        // The run may need all that is free, the margin included, which is not touched.
+        // The run may need all free memory, including the margin, which is not touched.
         assert_eq!(touched(u64::MAX / 2, Duration::ZERO).needed, 2 << 30);
     }
 

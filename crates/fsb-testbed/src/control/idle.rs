@@ -1,9 +1,10 @@
-//! Whether processors that have nothing to do fall asleep.
+//! Whether idle processors enter sleep states.
 //!
-//! A durable write waits for the device, so its processor is idle many times a second, and waking costs up to hundreds of
-//! microseconds: in a virtual machine an exit to the hypervisor and back. Then a second process that wakes now and then,
-//! whatever it does, makes the first one faster. With the PM QoS device of the kernel
-//! (Documentation/power/pm_qos_interface.rst) idle processors poll instead, as cyclictest and tuned's latency profiles have it.
+//! A durable write waits for the device, so its processor becomes idle many times per second. Each wake-up costs up to
+//! hundreds of microseconds; in a virtual machine it is an exit to the hypervisor and back. A second process that wakes
+//! up now and then therefore makes the first one faster. With the PM QoS device of the kernel
+//! (Documentation/power/pm_qos_interface.rst), idle processors poll instead. cyclictest and tuned's latency profiles
+//! use the same device.
 
 use std::fs::File;
 use std::io::Write;
@@ -21,26 +22,27 @@ pub(super) struct Idle;
 
 const AUTO: &str = "auto";
 const POLL: &str = "poll";
-/// Waking from it takes so long, in microseconds, that durable writes feel it.
+/// The wake-up latency, in microseconds, from which on durable writes become measurably slower.
 const FELT: u64 = 50;
 
-/// While a process holds it open, no processor sleeps so deeply that waking takes longer than the number written to it.
+/// Returns the path of the PM QoS device. While a process holds it open, no processor enters a sleep state whose
+/// wake-up latency exceeds the number written to it.
 fn device(roots: &Roots) -> PathBuf {
     roots.dev().join("cpu_dma_latency")
 }
 
-/// What puts idle processors to sleep; absent where the kernel knows one way only, which the device does not change.
+/// Returns the cpuidle driver. Returns `None` if the kernel has only one idle state, which the device does not change.
 fn driver(roots: &Roots) -> Option<String> {
     read_trimmed(&roots.sys.join("devices/system/cpu/cpuidle/current_driver")).filter(|driver| driver != "none")
 }
 
-/// Microseconds that waking from the deepest sleep takes, as the driver has it.
+/// Returns the wake-up latency of the deepest sleep state, in microseconds, as the driver reports it.
 fn deepest(roots: &Roots) -> u64 {
     let states = numbered(&roots.sys.join("devices/system/cpu/cpu0/cpuidle"), "state");
     states.iter().filter_map(|state| read_trimmed(&state.join("latency"))?.parse().ok()).max().unwrap_or(0)
 }
 
-/// Why the device would change nothing here.
+/// Returns the reason why the device would have no effect here, if there is one.
 fn lacking(roots: &Roots) -> Option<Refusal> {
     if driver(roots).is_none() {
         return Some("the kernel has no cpuidle driver whose states could be limited".into());
@@ -48,7 +50,7 @@ fn lacking(roots: &Roots) -> Option<Refusal> {
     (!device(roots).exists()).then(|| format!("{} is missing", device(roots).display()).into())
 }
 
-/// The kernel takes the request back when the file is closed, also where this process is killed.
+/// Requests polling. The kernel reverts the request when the file is closed, also if this process is killed.
 fn poll(roots: &Roots) -> Result<File, Refusal> {
     let path = device(roots);
     let mut file = File::options().write(true).open(&path).map_err(|error| attempt("open", &path, &error))?;
@@ -56,8 +58,8 @@ fn poll(roots: &Roots) -> Result<File, Refusal> {
     Ok(file)
 }
 
-/// As the control's default has it, without a run: in virtual machines no processor sleeps while the file is held. Nothing
-/// where that changes nothing, or is not ours to ask for.
+/// Applies the control's default without a run: in a virtual machine, no processor sleeps while the file is open.
+/// Returns `None` if that would have no effect or is not permitted.
 pub fn stay_awake() -> Option<File> {
     let roots = Roots::default();
     let is_wanted = lacking(&roots).is_none() && host::is_virtual_machine(&roots);

@@ -215,22 +215,22 @@ pub(crate) fn one_of(control: &str, values: &[Value], value: &str) -> Result<(),
         .advice("'fsb list controls' shows what each takes"))
 }
 
-/// Where a target lives, as far as controls act on it.
+/// The device of a target, as far as controls act on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TargetDevice {
     /// The directory of the device below /sys/devices: the loop device of an image, the whole disk of a partition.
-    /// Absent where there is none, or none yet.
+    /// `None` if the device does not exist, or does not exist yet.
     pub device: Option<PathBuf>,
-    /// Who else uses that device, in words; absent where it is the target's own.
+    /// A description of the other users of that device. `None` if only the target uses it.
     pub shared_with: Option<String>,
-    /// An image, whose loop device is not there before it is attached.
+    /// Whether the target is an image, whose loop device does not exist before the image is attached.
     pub is_image: bool,
-    /// Why there is no device; empty where there is one.
+    /// The reason why the device is unknown. Empty if it is known.
     pub why_none: String,
 }
 
 impl TargetDevice {
-    /// The device's directory, or why there is none.
+    /// Returns the device's directory, or the reason why it is unknown.
     pub fn device(&self) -> Result<&Path, Refusal> {
         self.device.as_deref().ok_or_else(|| match self.why_none.as_str() {
             "" => "the device is unknown".into(),
@@ -239,24 +239,23 @@ impl TargetDevice {
     }
 }
 
-/// What controls of a visit ask of whoever mounts and starts processes.
+/// Settings that per-target controls require from the code that mounts file systems and starts processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Held {
-    /// Processors that workers run on; all where it is empty.
+    /// Processors that workers run on. Empty means all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<u32>,
-    /// NUMA nodes that workers' memory comes from; any where it is empty.
+    /// NUMA nodes that workers' memory comes from. Empty means any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub memory_nodes: Vec<u32>,
-    /// Bytes that a mounted file system reads ahead, also one that does not take that from its device.
+    /// Bytes that a mounted file system reads ahead, including a file system that does not use its device's value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_ahead: Option<u64>,
-    /// The device must serve no flush: a trial in which it did is invalid.
+    /// The device must not serve any flush. A trial in which it did is invalid.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_flushes: bool,
-    /// What limits the memory that all steps of a trial share, and FUSE servers with them. It does not leave this
-    /// process.
+    /// The memory limit that all steps of a trial share with FUSE servers. It is not sent to other processes.
     #[serde(skip)]
     pub memory: Option<MemoryHold>,
 }
@@ -278,33 +277,34 @@ impl Held {
     }
 }
 
-/// What [`Control::set`](super::Control::set) works with.
+/// The parameters of [`Control::set`](super::Control::set), and the changes recorded so far.
 pub struct Context<'a> {
-    /// Where /proc and /sys are.
+    /// The locations of /proc and /sys.
     pub roots: &'a Roots,
-    /// Where undo entries go. [`Context::record`] writes there and remembers the handle.
+    /// The ledger that undo entries are written to. [`Context::record`] writes there and stores the handle.
     pub ledger: &'a Ledger,
-    /// Told of what takes long.
+    /// Receives progress reports of slow steps.
     pub progress: &'a mut dyn FnMut(Progress),
-    /// The target's device; empty for [`Scope::Run`](super::Scope::Run).
+    /// The target's device. Empty for [`Scope::Run`](super::Scope::Run).
     pub place: &'a TargetDevice,
-    /// How workers will be held; of no effect for [`Scope::Run`](super::Scope::Run).
+    /// The settings that workers will get. No effect for [`Scope::Run`](super::Scope::Run).
     pub held: &'a mut Held,
-    /// How long it may take, as far as it can be cut short.
+    /// The time limit, as far as the control can stop early.
     pub patience: Duration,
-    /// Bytes of memory that the run may use at once; absent where that is unknown.
+    /// Bytes of memory that the run may use at once. `None` if that is unknown.
     pub memory_needed: Option<u64>,
     control: &'static str,
     handles: Vec<EntryHandle>,
     open: Vec<File>,
 }
 
-/// Why a control could not be set.
+/// The reason why a control could not be set.
 #[derive(Debug)]
 pub enum Stop {
-    /// The machine lacks it or refuses, or another run holds it: the run goes on without, and says so.
+    /// The machine lacks the feature or refuses it, or another run holds it. The run continues without it and reports
+    /// that.
     Lacks(Refusal),
-    /// The run cannot go on.
+    /// The run cannot continue.
     Failed(TestbedError),
 }
 
@@ -321,7 +321,7 @@ impl From<TestbedError> for Stop {
 }
 
 impl<'a> Context<'a> {
-    /// A context for `control` in which nothing was changed yet.
+    /// Returns a context for `control` without any recorded change.
     pub fn new(
         control: &'static str,
         roots: &'a Roots,
@@ -344,8 +344,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Writes down how to undo a change, durably. To be called *before* the change. What another run has changed is
-    /// left alone.
+    /// Writes an undo entry durably. Must be called *before* the change. Fails with [`Stop::Lacks`] if another run has
+    /// made the change.
     pub fn record(&mut self, action: Action) -> Result<(), Stop> {
         let what = action.to_string();
         match self.ledger.claim(self.control, action)? {
@@ -363,8 +363,8 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Writes `value` into a file of /proc or /sys, with the way back in the ledger: `back`, into `way_back`. The kernel
-    /// may keep something else than was written: read again what is to be observed.
+    /// Writes `value` into a file of /proc or /sys, after an undo entry that writes `back` into `way_back`. The kernel
+    /// may store another value than the one written, so read the file again to observe it.
     pub fn write_file(&mut self, path: &Path, value: &str, way_back: &Path, back: &str) -> Result<(), Stop> {
         self.record(Action::WriteFile { path: way_back.to_owned(), value: back.to_owned() })?;
         let written =
@@ -376,7 +376,7 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// The same where the way back is what the file holds now.
+    /// Like [`Context::write_file`], with an undo entry for the current contents of the file.
     pub(crate) fn change_file(&mut self, path: &Path, value: &str) -> Result<(), Stop> {
         let before =
             read_trimmed(path).ok_or_else(|| Stop::Lacks(format!("{} cannot be read", path.display()).into()))?;
@@ -386,22 +386,22 @@ impl<'a> Context<'a> {
         self.write_file(path, value, path, &before)
     }
 
-    /// Undoes the last change that was recorded, because it could not be made whole.
+    /// Undoes the last recorded change, because it could not be completed.
     pub(crate) fn take_back(&mut self) -> Result<(), TestbedError> {
         self.handles.pop().map_or(Ok(()), |handle| self.ledger.undo(handle).map(drop))
     }
 
-    /// Keeps a file open as long as the control holds: the kernel undoes what it stands for when it is closed.
+    /// Keeps a file open as long as the control is set. The kernel reverts the file's effect when it is closed.
     pub(crate) fn hold_open(&mut self, file: File) {
         self.open.push(file);
     }
 
-    /// The files that must stay open.
+    /// Returns the files that must stay open.
     pub(crate) fn take_open(&mut self) -> Vec<File> {
         std::mem::take(&mut self.open)
     }
 
-    /// How to undo everything, the first change first.
+    /// Returns the handles of all undo entries, the first change first.
     pub(crate) fn into_tickets(self) -> Vec<EntryHandle> {
         self.handles
     }

@@ -1,4 +1,4 @@
-//! Which processors the kernel's own workers run on that are bound to none: those of loop devices, of writeback, of btrfs.
+//! The processors of the kernel's unbound workers: those of loop devices, of writeback, of btrfs.
 
 use std::path::PathBuf;
 
@@ -15,14 +15,14 @@ use crate::ledger::Action;
 pub(super) struct KernelCpus;
 
 const NAME: &str = "kernel-cpus";
-/// Below /sys. Workers that exist already follow it.
+/// The path below /sys. Existing workers follow a change, too.
 const MASK: &str = "devices/virtual/workqueue/cpumask";
 
 fn path(roots: &Roots) -> PathBuf {
     roots.sys.join(MASK)
 }
 
-/// The processors of a mask as the kernel writes it: hexadecimal words of 32 bits, the highest first.
+/// Parses a processor mask as the kernel writes it: hexadecimal words of 32 bits, the highest first.
 fn parse_mask(text: &str) -> Option<Vec<u32>> {
     let words: Option<Vec<u32>> = text.trim().rsplit(',').map(|word| u32::from_str_radix(word, 16).ok()).collect();
     let bits =

@@ -1,5 +1,5 @@
-//! The family of controls: host conditions that are set, observed and restored. One file a member, one line in
-//! [`REGISTRY`].
+//! The registry of controls: host conditions that fsb sets, observes and restores. Each control is one file and one
+//! line in [`REGISTRY`].
 
 mod active;
 mod barriers;
@@ -55,7 +55,7 @@ pub static REGISTRY: &[&dyn Control] = &[
     &dirty::DIRTY_WRITEBACK,
     &scheduler::Scheduler,
     &wbt::Wbt,
-    // A change of the cache makes the kernel choose the read-ahead anew.
+    // A change of the cache makes the kernel reset the read-ahead.
     &barriers::Barriers,
     &read_ahead::ReadAhead,
     &cpus::Cpus,
@@ -68,7 +68,7 @@ pub static REGISTRY: &[&dyn Control] = &[
 /// The actions that the undo ledger accepts for each control.
 pub const RULES: Rules = Rules(|name, action, roots| Ok(find(name)?.owns(action, roots)));
 
-/// The control of that name, or the nearest name.
+/// Returns the control of that name. The error suggests the nearest name.
 pub fn find(name: &str) -> Result<&'static dyn Control, TestbedError> {
     REGISTRY.iter().copied().find(|control| control.name() == name).ok_or_else(|| {
         let near = nearest::nearest(name, REGISTRY.iter().map(|control| control.name()));
@@ -85,7 +85,8 @@ pub fn find(name: &str) -> Result<&'static dyn Control, TestbedError> {
     })
 }
 
-/// What the name of a control alone asks for: the value behind `keep`, where there is one that stands for itself.
+/// Returns the value that the name of a control alone requests: the value after `keep`, unless that is a form such as
+/// `SIZE`.
 pub fn value_of_name(name: &str) -> Result<&'static str, TestbedError> {
     let control = find(name)?;
     match control.values() {

@@ -1,6 +1,6 @@
-//! Which NUMA node the processes that measure run on and take their memory from.
+//! The NUMA nodes that measuring processes run on and take their memory from.
 //!
-//! Untested on machines with several nodes: tests bring a tree of two.
+//! Untested on machines with several nodes: the tests build a tree of two.
 
 use std::collections::BTreeMap;
 
@@ -22,13 +22,13 @@ fn online(roots: &Roots) -> Option<Vec<u32>> {
     cpus::parse(&roots.sys_text("devices/system/node/online")?)
 }
 
-/// The processors of nodes; none where a node has memory only.
+/// Returns the processors of the nodes. A node that has only memory adds none.
 fn processors(nodes: &[u32], roots: &Roots) -> Vec<u32> {
     let of = |node: &u32| cpus::parse(&roots.sys_text(&format!("devices/system/node/node{node}/cpulist"))?);
     nodes.iter().filter_map(of).flatten().collect()
 }
 
-/// How many processors `controls` leave to workers; absent where they leave all.
+/// Returns the number of processors that `controls` leave to workers. Returns `None` if they leave all.
 pub fn processors_left(controls: &BTreeMap<String, String>) -> Option<u32> {
     let asked = controls.get(NUMA).filter(|value| *value != KEEP).and_then(|value| cpus::parse(value));
     let near = asked.map(|nodes| processors(&nodes, &Roots::default())).filter(|near| !near.is_empty());
@@ -118,7 +118,7 @@ impl Control for Numa {
         online(roots).map(drop).ok_or_else(|| LACKING.into())
     }
 
-    /// The machine stays as it is: each worker binds itself before it touches anything, and fails where it cannot.
+    /// Changes nothing on the machine: each worker binds itself before it touches anything, and fails if it cannot.
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
         if value == KEEP {
             return Ok(Applied::so(self.observe(context.roots, context.place)));

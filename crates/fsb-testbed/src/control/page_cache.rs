@@ -1,6 +1,6 @@
-//! How data are made cold between preparation and measurement.
+//! The method that makes data cold between preparation and measurement.
 //!
-//! Nothing is changed for the length of a run: the control decides what the testbed does before each cold repetition.
+//! The control changes nothing for the length of a run. It decides what the testbed does before each cold repetition.
 
 use fsb_sys::Roots;
 use fsb_sys::error::{Refusal, TestbedError};
@@ -11,7 +11,7 @@ use crate::testbed::ColdMethod;
 
 pub(crate) struct PageCache;
 
-/// Its name, for those who ask for its value.
+/// The name of the control, for code that reads its value.
 pub(crate) const PAGE_CACHE: &str = "page-cache";
 
 const REMOUNT: &str = "remount";
@@ -63,7 +63,8 @@ fn can_drop(roots: &Roots) -> bool {
     rustix::fs::access(roots.proc.join("sys/vm/drop_caches"), rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// What can be done for the value of this control: only a file system that we mounted can be remounted.
+/// Returns the method that is possible for a value of this control. Only a file system that fsb mounted can be
+/// remounted.
 pub(crate) fn cold_method(value: &str, can_remount: bool, roots: &Roots) -> ColdMethod {
     match value {
         EVICT => ColdMethod::Evict,

@@ -1,8 +1,8 @@
-//! How far the kernel reads ahead of a reader.
+//! The read-ahead of the kernel.
 //!
-//! The device's value is what a file system takes over when it is mounted, unless it brings its own: btrfs reads 4 MiB
-//! ahead and FUSE 128 KiB, whatever the device says. So those are set again after every mount; what they had goes with
-//! the mount.
+//! A file system takes over the device's value when it is mounted, unless it has its own: btrfs reads 4 MiB ahead and
+//! FUSE 128 KiB, regardless of the device. The control therefore sets those again after every mount. Their old value
+//! disappears with the mount.
 
 use std::path::{Path, PathBuf};
 
@@ -19,10 +19,10 @@ use crate::ledger::Action;
 
 pub(super) struct ReadAhead;
 
-/// More has no effect that could be measured, and a page cache full of it disturbs what else is.
+/// The largest value. More has no measurable effect, and a page cache full of read-ahead affects other processes.
 const MOST: u64 = 1 << 30;
 
-/// The device's own setting.
+/// Returns the file of the device's own setting.
 pub(super) fn file(device: &Path) -> PathBuf {
     device.join("queue/read_ahead_kb")
 }
@@ -58,8 +58,8 @@ fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
     }
 }
 
-/// Sets what a file system that was just mounted from the block device `name` brought of its own, or makes sure that
-/// the device's still holds. The former is gone with the mount, so it needs no way back.
+/// Sets the read-ahead that a file system just mounted from the block device `name` has of its own. If it has none,
+/// checks that the device's setting still holds. The former disappears with the mount, so it needs no undo entry.
 pub(crate) fn after_mount(bytes: u64, name: &str, roots: &Roots) -> Result<(), TestbedError> {
     let Some(path) = fs::own_read_ahead(name, roots) else {
         let device = bytes_in(&roots.sys.join(format!("class/block/{name}/queue/read_ahead_kb")));

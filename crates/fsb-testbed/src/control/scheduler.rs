@@ -18,14 +18,14 @@ fn file(device: &Path) -> PathBuf {
     device.join("queue/scheduler")
 }
 
-/// The names in `none [mq-deadline] kyber`, and the one in brackets.
+/// Parses `none [mq-deadline] kyber` into the names and the name in brackets.
 fn parse(text: &str) -> (Vec<&str>, Option<&str>) {
     let inner = |word: &'_ str| word.strip_prefix('[').and_then(|word| word.strip_suffix(']')).is_some();
     let current = text.split_whitespace().find(|word| inner(word)).map(|word| &word[1..word.len() - 1]);
     (text.split_whitespace().map(|word| word.trim_matches(['[', ']'])).collect(), current)
 }
 
-/// Any loop device: those of images will know the same schedulers.
+/// Returns any loop device. The loop devices of images will support the same schedulers.
 fn some_loop(roots: &Roots) -> Option<PathBuf> {
     numbered(&roots.sys.join("block"), "loop").into_iter().find(|device| file(device).exists())
 }

@@ -1,6 +1,7 @@
-//! Services and timers that must not wake up in the middle of a trial: stopped by name, and started again.
+//! Services and timers that must not run in the middle of a trial. The control stops them by name and starts them
+//! again.
 //!
-//! Untested on machines with systemd: tests of whole runs bring a program that answers like `systemctl`.
+//! Untested on machines with systemd: the tests of whole runs use a program that imitates `systemctl`.
 
 use super::interface::{Applied, Control, KEEP, Scope, Value};
 use super::interface::{Context, Stop, TargetDevice};
@@ -13,7 +14,7 @@ use fsb_sys::systemd::{self, Unit};
 
 pub(super) struct Services;
 
-/// The names in `cron,apt-daily.timer`; an error for what is no name of a unit.
+/// Parses names such as `cron,apt-daily.timer`. Fails on text that cannot be the name of a unit.
 fn names(value: &str) -> Result<Vec<&str>, TestbedError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
     let is_name = |name: &&str| !name.is_empty() && !name.starts_with('-') && name.chars().all(plain);
@@ -26,7 +27,7 @@ fn names(value: &str) -> Result<Vec<&str>, TestbedError> {
     }
 }
 
-/// The unit, if it is there and may be stopped.
+/// Returns the unit if it exists and may be stopped.
 fn stoppable(name: &str) -> Result<Unit, TestbedError> {
     let unit = systemd::unit(name).map_err(|why| TestbedError::machine("systemd does not answer").tried(why))?;
     let refused = |why: &str| {
@@ -67,7 +68,7 @@ fn apply(value: &str, context: &mut Context<'_>, warnings: &mut Vec<Warning>) ->
             return Err(error.advice("leave it out of services").into());
         }
         said.push(format!("{} stopped", unit.name));
-        // Whatever may start it again is named by systemd itself, but only as it stops.
+        // systemd itself reports units that may start it again, but only while it stops the unit.
         for trigger in unit.triggered_by.iter().filter(|name| units.iter().all(|unit| unit.name != **name)) {
             if systemd::unit(trigger).is_ok_and(|trigger| trigger.active) {
                 warnings.push(Warning::ServiceMayRestart { service: unit.name.clone(), trigger: trigger.clone() });

@@ -1,4 +1,4 @@
-//! Swap: pages that come back from a disk in the middle of a trial are somebody else's I/O.
+//! Swap. Pages that come back from a disk in the middle of a trial are I/O that the workload did not cause.
 
 use fsb_model::units::show_bytes;
 use fsb_sys::error::{Refusal, TestbedError, attempt};
@@ -14,15 +14,15 @@ pub(super) struct Swap;
 
 const OFF: &str = "off";
 
-/// Memory that must stay when everything in swap has come back.
+/// Bytes of memory that must remain available after all pages in swap have come back.
 const MARGIN: u64 = 64 << 20;
 
 fn used(areas: &[SwapArea]) -> u64 {
     areas.iter().map(|area| area.used).sum()
 }
 
-/// The lowest priority first, so that the way back begins with the highest: priorities that the kernel chooses fall
-/// from one area to the next.
+/// Switches off the lowest priority first, so that undoing begins with the highest: the priorities that the kernel
+/// chooses fall from one area to the next.
 fn apply(context: &mut Context<'_>) -> Result<String, Stop> {
     let mut areas = swap::active(context.roots);
     if areas.is_empty() {
@@ -84,8 +84,8 @@ impl Control for Swap {
             .advice("end what uses memory, or leave swap=off out"))
     }
 
-    /// Left to the front, which replays what stays in the ledger: an area that is switched on in a mount namespace that
-    /// then goes has a wrong name in /proc/swaps for ever.
+    /// Does nothing: the coordinator replays the remaining entries of the ledger. An area that is switched on in a
+    /// mount namespace that later disappears keeps a wrong name in /proc/swaps forever.
     fn restore(&self, _: Vec<EntryHandle>, _: &Ledger) -> Vec<String> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! What tests of controls share: a machine made of files.
+//! Shared fixtures for tests of controls: a machine made of files.
 
 use std::path::PathBuf;
 
@@ -49,7 +49,7 @@ impl Bench {
         read_trimmed(&self.path(path)).unwrap()
     }
 
-    /// Sets a control, lets `look` see what came of it, and restores; nothing stays in the ledger.
+    /// Sets a control, calls `look` with the result, and restores the control. Checks that nothing stays in the ledger.
     pub fn set(&self, control: &dyn Control, value: &str, look: impl FnOnce(&Applied, &[EntryHandle])) -> Held {
         let mut held = Held::default();
         let mut progress = |_| {};

@@ -1,4 +1,4 @@
-//! Writeback throttling: how far the device's queue holds background writes back so that reads stay quick.
+//! Writeback throttling: how much the device's queue delays background writes to keep reads fast.
 
 use std::path::{Path, PathBuf};
 

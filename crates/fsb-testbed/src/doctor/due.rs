@@ -1,4 +1,4 @@
-//! Jobs that will start soon by themselves: cron's and systemd's.
+//! Jobs that cron or systemd will start soon.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use serde::Deserialize;
 use super::{Finding, State, finding};
 use crate::watch::processes;
 
-/// A run takes minutes, a long one an hour: what starts within it matters.
+/// The time window in minutes. A run takes minutes, a long one an hour.
 const WITHIN_MINUTES: u32 = 60;
-/// More jobs than this are not named.
+/// The largest number of jobs that a finding names.
 const NAMED: usize = 3;
 /// Names of programs that run cron's tables.
 const DAEMONS: [&str; 4] = ["cron", "crond", "fcron", "cronie"];
 
-/// What starts within the hour.
+/// Returns findings about jobs that start within the hour.
 pub(super) fn soon(roots: &Roots) -> Vec<Finding> {
     let now = seconds_now();
     let minutes: Vec<Minute> = (1..=WITHIN_MINUTES).map(|ahead| local(now + i64::from(ahead) * 60)).collect();
@@ -46,7 +46,7 @@ fn cron_jobs(root: &Path, running: bool, minutes: &[Minute]) -> Finding {
     tell(topic, &named, "measure at another time, or stop cron for the run")
 }
 
-/// The system's tables, whose lines name a user, and those of users, which only root can read.
+/// Returns the system's tables, whose lines name a user, and the tables of users, which only root can read.
 fn tables(root: &Path) -> Vec<(PathBuf, bool)> {
     let mut tables = vec![(PathBuf::from("etc/crontab"), true)];
     for (directory, user) in [("etc/cron.d", true), ("var/spool/cron/crontabs", false), ("var/spool/cron", false)] {
@@ -80,7 +80,7 @@ fn tell(topic: &str, due: &[String], advice: &str) -> Finding {
     }
 }
 
-/// A line of `systemctl list-timers --output=json`; times are microseconds since 1970.
+/// An entry of `systemctl list-timers --output=json`. Times are in microseconds since 1970.
 #[derive(Deserialize)]
 struct Timer {
     next: Option<i64>,
@@ -90,7 +90,7 @@ struct Timer {
 
 fn timers(booted: bool, now: i64, ask: &dyn Fn() -> Option<String>) -> Option<Finding> {
     const TOPIC: &str = "systemd timers";
-    // Elsewhere there is no systemd to ask, whatever is installed.
+    // Otherwise systemd does not run, even if it is installed.
     if !booted {
         return None;
     }
@@ -154,11 +154,11 @@ struct Job {
     pub command: String,
 }
 
-/// Allowed values, a bit each.
+/// A set of allowed values, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Set {
     bits: u64,
-    /// Written as `*`: days and weekdays are then no restriction.
+    /// Whether it was written as `*`, which makes days and weekdays no restriction.
     any: bool,
 }
 
@@ -169,7 +169,7 @@ impl Set {
 }
 
 impl Job {
-    /// Whether it starts in this minute. Where both days are restricted either is enough.
+    /// Returns whether the job starts in this minute. If days and weekdays are both restricted, either suffices.
     pub(crate) fn runs_at(&self, now: Minute) -> bool {
         let (day, weekday) = (self.days.has(now.day), self.weekdays.has(now.weekday));
         let today = if self.days.any || self.weekdays.any { day && weekday } else { day || weekday };
@@ -177,7 +177,8 @@ impl Job {
     }
 }
 
-/// The jobs of a table. `user` says whether each line names one, as in /etc/crontab. Lines that are none are left out.
+/// Parses the jobs of a table. `user` is true if each line names a user, as in /etc/crontab. Skips lines that are not
+/// jobs.
 fn jobs(table: &str, user: bool) -> Vec<Job> {
     table.lines().map(str::trim).filter(|line| !line.starts_with('#')).filter_map(|line| job(line, user)).collect()
 }
@@ -211,7 +212,7 @@ fn job(line: &str, user: bool) -> Option<Job> {
     (!command.is_empty()).then_some(Job { minutes, hours, days, months, weekdays, command })
 }
 
-/// `*`, `5`, `1-5`, `*/15`, `10-40/10`, names, and lists of these.
+/// Parses `*`, `5`, `1-5`, `*/15`, `10-40/10`, names, and lists of these.
 fn set(text: &str, least: u32, most: u32, names: &str) -> Option<Set> {
     let number = |text: &str| {
         let named = || names.split(' ').position(|name| name.eq_ignore_ascii_case(text)).map(|place| place as u32);

@@ -8,11 +8,11 @@ pub enum State {
     Warning,
     /// It does not work here.
     Missing,
-    /// This machine has it not, and a run does without.
+    /// The machine lacks it, and a run works without it.
     Absent,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The subject of the check, in a word or two.

@@ -1,4 +1,5 @@
-//! What else this machine does: listened to while nothing is measured, so that whatever is heard is others'.
+//! The load that other processes cause on this machine. The doctor observes it while nothing is measured, so all
+//! activity belongs to others.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,12 +13,12 @@ use crate::host;
 use crate::watch::threshold::{CPU_SHARE, DEVICE_RATE, IDLE_PRESSURE};
 use crate::watch::{self, AVAILABLE_CPU_SECONDS, Seen, Watch, Watched, device, others, processes, steal, throttle};
 
-/// More processes than this are not named.
+/// The largest number of processes that a finding names.
 const NAMED: usize = 3;
-/// A process with a smaller share of the machine is not worth a name.
+/// The smallest share of the machine for which a finding names a process.
 const WORTH_A_NAME: f64 = 0.002;
 
-/// Listens for so long, and says what would disturb a run with its image in `dir`.
+/// Observes the machine for this time. Returns findings about interference with a run whose image is in `dir`.
 pub fn listen(dir: &Path, time: Duration) -> Vec<Finding> {
     listen_at(&Roots::default(), dir, &|| std::thread::sleep(time), time)
 }
@@ -59,7 +60,7 @@ fn share(seen: &Seen, name: &str) -> Option<f64> {
     Some(seen.get(name)? / available)
 }
 
-/// Half of what disturbs a trial, for steal and others count together there.
+/// Half of the limit for a trial, because a trial adds up steal and the use by other processes.
 fn disturbs(share: f64) -> bool {
     share > CPU_SHARE / 2.0
 }
@@ -135,7 +136,7 @@ fn heat(seen: &Seen) -> Option<Finding> {
     })
 }
 
-/// What a run will watch here. What a machine cannot tell is no defect of it.
+/// Lists the sources that a run will watch here. A source that the machine lacks is not a defect.
 fn watched(place: &Watched<'_>) -> Finding {
     let (mut can, mut cannot) = (Vec::new(), Vec::new());
     for source in watch::REGISTRY.iter().filter(|source| source.name() != "device") {

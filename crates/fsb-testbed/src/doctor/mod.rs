@@ -1,5 +1,5 @@
-//! What this machine can measure, which file systems it can make and mount, how each control is set now, and what would
-//! disturb a run. Nothing is changed by looking.
+//! Checks of this machine: what it can measure, which file systems it can make and mount, the current value of each
+//! control, and sources of interference. The checks change nothing.
 
 mod due;
 mod finding;
@@ -21,7 +21,7 @@ use finding::finding;
 pub use finding::{Finding, State};
 pub use load::listen;
 
-/// Looks at everything that a run needs beside its [`file_systems`], for images in `dir`.
+/// Checks all that a run needs besides its [`file_systems`], for images in `dir`.
 pub fn examine(dir: &Path) -> Vec<Finding> {
     let roots = Roots::default();
     let mut findings = vec![privileges()];
@@ -84,7 +84,7 @@ fn image_directory(dir: &Path) -> Finding {
     finding(topic, State::Ok, text, "")
 }
 
-/// Without one of them no block device is ever taken for empty.
+/// Checks for a program that can detect signatures. Without one, fsb never considers a block device empty.
 fn signature_tools() -> Finding {
     match ["wipefs", "blkid"].iter().find(|name| program::find(name).is_some()) {
         Some(name) => finding("block devices", State::Ok, format!("{name} can detect whether a device is empty"), ""),
@@ -95,7 +95,8 @@ fn signature_tools() -> Finding {
     }
 }
 
-/// Says how the processes of commands are counted. Limits of processes count per user where nothing else does.
+/// Reports how fsb counts the processes of commands. Without a cgroup or a user namespace, the limit counts all
+/// processes of the user.
 fn command_limits(roots: &Roots) -> Finding {
     let most = ProgramLimits::default().processes;
     let text = |counted: &str| format!("each may have {most} processes, {counted}");
@@ -117,7 +118,7 @@ fn surroundings(roots: &Roots) -> Vec<Finding> {
     let manifest = host::manifest_at(roots);
     let mut findings = Vec::new();
     if let Some(hypervisor) = manifest.hypervisor {
-        // What only says that there is one has no name.
+        // Some sources only show that there is a hypervisor, not its name.
         let name = if hypervisor == "yes" { String::new() } else { format!(" ({hypervisor})") };
         let text = format!("a virtual machine{name}: others may share its processors and disks");
         findings.push(finding("virtual machine", State::Warning, text, "compare only results of the same machine"));
@@ -162,12 +163,12 @@ fn undo_entries() -> Finding {
     }
 }
 
-/// Whether a program is on PATH or in the administrators' directories.
+/// Returns whether a program is on PATH or in the administrators' directories.
 pub fn has_program(name: &str) -> bool {
     program::find(name).is_some()
 }
 
-/// Whether the machine runs on battery; nothing where it has none.
+/// Reports whether the machine runs on battery. Returns `None` if it has no battery.
 fn battery(roots: &Roots) -> Option<Finding> {
     let entries = std::fs::read_dir(roots.sys.join("class/power_supply")).into_iter().flatten();
     let names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
@@ -192,7 +193,7 @@ fn battery(roots: &Roots) -> Option<Finding> {
     }
 }
 
-/// Looks at every control; those of devices are shown for the disk under `dir`.
+/// Checks every control. Controls of devices are shown for the disk under `dir`.
 fn controls(dir: &Path, roots: &Roots) -> Vec<Finding> {
     let disk = place_of_directory(dir);
     let entries = ledger::default_directory()
@@ -219,7 +220,7 @@ fn look(member: &dyn Control, disk: &TargetDevice, live: &[Entry], roots: &Roots
     match (member.probe(roots).map_err(String::from), member.disturbs(roots)) {
         (Ok(()), None) => finding(name, State::Ok, format!("available: {now}"), ""),
         (Ok(()), Some(why)) => finding(name, State::Warning, format!("available: {now}: {}", why.what), why.advice),
-        // What a machine has no use for is no defect.
+        // A control without anything to do here is not a defect.
         (Err(why), _) if why.ends_with("nothing to do") => finding(name, State::Ok, why, ""),
         (Err(why), _) if rustix::process::geteuid().is_root() || !root_would_help(&why) => {
             finding(name, State::Absent, format!("{why}; a run with this control warns and continues without it"), "")
@@ -228,23 +229,23 @@ fn look(member: &dyn Control, disk: &TargetDevice, live: &[Entry], roots: &Roots
     }
 }
 
-/// Whether a probe failed for want of privileges; what the machine lacks, it lacks for root, too.
+/// Returns whether a probe failed for lack of privileges. Root does not help if the machine lacks the feature.
 fn root_would_help(why: &str) -> bool {
     ["only root", "Permission denied", "cannot be written"].iter().any(|sign| why.contains(sign))
 }
 
-/// A file system on this machine.
+/// The support for a file system on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Support {
     /// Its name in targets.
     pub name: &'static str,
-    /// What its mkfs program says of itself; absent where it needs none, or has none here.
+    /// The version that its mkfs program prints. `None` if it needs no mkfs program or the program is missing.
     pub version: Option<String>,
-    /// Programs that are missing, and the Debian package that brings them; they make it in a virtual machine too.
+    /// Programs that are missing, and the Debian package that contains them. A virtual machine needs them, too.
     pub programs: Option<(Vec<String>, &'static str)>,
-    /// Whether the kernel has its driver now. One may still be a module that is not loaded.
+    /// Whether the kernel has the driver loaded. It may also be available as a module that is not loaded.
     pub driver: bool,
-    /// Modules that bring the driver in another kernel.
+    /// Modules that contain the driver in another kernel.
     pub modules: &'static [&'static str],
 }
 
@@ -255,7 +256,7 @@ impl Support {
     }
 }
 
-/// Every file system that a kernel has a part in.
+/// Checks every file system that needs a kernel driver.
 pub fn file_systems() -> Vec<Support> {
     let roots = Roots::default();
     fs::REGISTRY.iter().filter_map(|member| support(*member, &roots)).collect()

@@ -1,16 +1,17 @@
-//! What a newer mkfs program turns on by default that an older kernel cannot mount.
+//! Features that newer mkfs programs enable by default and older kernels cannot mount.
 //!
-//! A run on several kernels, or on one that is older than the tools, compares the same format everywhere: features
-//! that the oldest of its kernels does not know are switched off. What the user decided with mkfs arguments stays so.
+//! A run on several kernels, or on one that is older than the tools, compares the same format everywhere: features that
+//! the oldest of its kernels does not know are switched off. Features that the user's mkfs arguments name stay as the
+//! user set them.
 
 use std::fmt;
 
-/// Numbers of a release, of a kernel or a program, as far as they order it.
+/// The release number of a kernel or a program, as far as it orders releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32);
 
 impl Version {
-    /// The first `N.N` in a text: `6.1.0-56-amd64`, `mke2fs 1.47.0 (5-Feb-2023)`, `btrfs-progs v6.2`.
+    /// Returns the first `N.N` in a text: `6.1.0-56-amd64`, `mke2fs 1.47.0 (5-Feb-2023)`, `btrfs-progs v6.2`.
     pub fn find(text: &str) -> Option<Version> {
         text.split_whitespace().find_map(|word| {
             let mut numbers = word.trim_start_matches('v').splitn(3, '.');
@@ -31,18 +32,18 @@ impl fmt::Display for Version {
 /// A feature of a format.
 #[derive(Debug)]
 pub(super) struct Feature {
-    /// As it stands in mkfs arguments.
+    /// Its name in mkfs arguments.
     pub name: &'static str,
     /// The mkfs option that takes it, and the word that switches it off.
     pub off: (&'static str, &'static str),
     /// The first kernel that mounts it for writing.
     pub kernel: Version,
-    /// The first mkfs program that knows the word; older ones would refuse it.
+    /// The first mkfs program that knows the word. Older ones would refuse it.
     pub program: Version,
 }
 
-/// Options with the words that switch off what `oldest` cannot mount. Words for the same option are joined by commas, for
-/// several programs let a repeated option replace the first one. Features that `user` names are the user's.
+/// Returns options with the words that switch off features that `oldest` cannot mount. Joins words for the same option
+/// by commas, because several programs let a repeated option replace the first one. Skips features that `user` names.
 pub(super) fn switched_off(
     features: &[Feature],
     user: &[String],
@@ -65,7 +66,7 @@ pub(super) fn switched_off(
     options
 }
 
-/// The user's arguments with the words added: to the same option where the user gives it too, else before all.
+/// Adds the options to the user's arguments: to the same option if the user gives it, else before all arguments.
 pub(super) fn joined(user: &[String], options: Vec<(&'static str, String)>) -> Vec<String> {
     let mut arguments = user.to_vec();
     for (option, words) in options.into_iter().rev() {

@@ -23,8 +23,8 @@ static TOOLS: Tools = Tools {
     others: &["btrfs"],
 };
 
-/// From `mkfs.btrfs -O list-all` (the first number of each feature is the kernel) and the release notes of
-/// btrfs-progs: block-group-tree is a default since 6.19, the free space tree was no word of `-O` before 6.3.
+/// From `mkfs.btrfs -O list-all` (the first number of each feature is the kernel) and the release notes of btrfs-progs:
+/// block-group-tree is a default since 6.19, and `-O` accepts the free space tree since 6.3.
 static NEW: &[Feature] = &[
     Feature { name: "free-space-tree", off: ("-O", "^free-space-tree"), kernel: Version(4, 5), program: Version(6, 3) },
     Feature {
@@ -104,12 +104,12 @@ impl FileSystem for Btrfs {
         &["btrfs"]
     }
 
-    /// The checksums that it can be made with; it asks the kernel's cryptography for them.
+    /// The checksums that it can be made with. The driver requests them from the kernel's cryptography.
     fn helper_modules(&self) -> &'static [&'static str] {
         &["crc32c_generic", "crc32c_intel", "xxhash_generic", "sha256_generic", "blake2b_generic"]
     }
 
-    /// What mkfs.btrfs asks for with its default of doubled metadata.
+    /// The minimum that mkfs.btrfs requires with its default of duplicated metadata.
     fn minimum_size(&self) -> u64 {
         109 << 20
     }
@@ -141,7 +141,7 @@ impl FileSystem for Btrfs {
         Some(volume(name, roots)?.join("bdi/read_ahead_kb"))
     }
 
-    /// It has no journal: a commit writes all that has changed. Two of them stand for four turns of a journal.
+    /// Counts each commit as two turns of a journal. Btrfs has no journal, and a commit writes all changes.
     fn journal(&self, _device: &Path, name: &str, roots: &Roots) -> Option<Journal> {
         const TURNS: f64 = 2.0;
         let stats = volume(name, roots)?.join("commit_stats");
@@ -176,18 +176,18 @@ impl FileSystem for Btrfs {
     }
 }
 
-/// The directory of the mounted volume that the block device `name` is part of.
+/// Returns the directory of the mounted volume that the block device `name` is part of.
 fn volume(name: &str, roots: &Roots) -> Option<PathBuf> {
     let volumes = std::fs::read_dir(roots.sys.join("fs/btrfs")).into_iter().flatten().flatten();
     volumes.map(|entry| entry.path()).find(|path| path.join("devices").join(name).exists())
 }
 
-/// Commits since the volume was mounted, of its commit_stats.
+/// Parses the commits since the volume was mounted from its commit_stats.
 fn commits(stats: &str) -> Option<u64> {
     stats.lines().find_map(|line| line.strip_prefix("commits "))?.trim().parse().ok()
 }
 
-/// Features stand in parentheses below the two flag words, separated by `|`.
+/// Parses the superblock. The features are in parentheses below the two flag words, separated by `|`.
 fn parse(text: &str) -> Inspection {
     let mut inspection = Inspection::default();
     let mut in_flags = false;
@@ -212,8 +212,8 @@ fn parse(text: &str) -> Inspection {
     inspection
 }
 
-/// Profiles of the chunk tree's items, by what the chunks hold: `type METADATA|DUP`. A chunk of mixed block groups holds
-/// `data+metadata`. Programs before btrfs-progs 5.x leave out `single`.
+/// Returns the profiles of the chunk tree's items, by the contents of the chunks: `type METADATA|DUP`. A chunk of mixed
+/// block groups holds `data+metadata`. Programs before btrfs-progs 5.x omit `single`.
 fn profiles(chunks: &str) -> BTreeMap<String, String> {
     let types = chunks.lines().filter_map(|line| line.split_once(" type ")).map(|(_, rest)| rest);
     let of = |words: &str| {

@@ -1,4 +1,4 @@
-//! What ext2, ext3 and ext4 share: e2fsprogs, and often one driver for all three.
+//! The common implementation of ext2, ext3 and ext4: e2fsprogs, and often one driver for all three.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -14,14 +14,14 @@ use super::file_system::{
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
 
-/// Before the user's arguments: overwrite without asking, be quiet, discard nothing, and initialise inode tables and
-/// journal now and not behind the first measurement.
+/// Arguments before the user's: overwrite without asking, be quiet, discard nothing, and initialise inode tables and
+/// journal at once instead of during the first measurement.
 const ARGUMENTS: &[&str] = &["-F", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"];
 
 /// Smaller images leave no room for files beside the tables.
 const MINIMUM_SIZE: u64 = 8 << 20;
 
-/// The checksum that it asks the kernel's cryptography for, the fast one too.
+/// The checksum that the driver requests from the kernel's cryptography, including the fast implementation.
 pub(super) const CHECKSUMS: &[&str] = &["crc32c_generic", "crc32c_intel"];
 
 /// From Linux' fs/ext4/ext4.h and the release notes of e2fsprogs: both are defaults since its version 1.47.0.
@@ -36,7 +36,7 @@ static NEW: &[Feature] = &[
     Feature { name: "orphan_file", off: ("-O", "^orphan_file"), kernel: Version(5, 15), program: Version(1, 47) },
 ];
 
-/// A member of the family.
+/// A file system of the family.
 pub(super) struct Ext {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
@@ -149,7 +149,7 @@ impl FileSystem for Ext {
         // Of a journal within the file system; its inode has the number 8.
         let info = roots.proc.join(format!("fs/jbd2/{name}-8/info"));
         let turns = move || {
-            // Nothing stands there before the first commit.
+            // The statistics have no averages before the first commit. [`logged_blocks`] returns 0 then.
             let blocks = logged_blocks(&std::fs::read_to_string(&info).ok()?);
             Some((blocks * block) as f64 / size as f64)
         };
@@ -161,18 +161,18 @@ impl FileSystem for Ext {
     }
 }
 
-/// The user's arguments, and what `oldest` needs beside them.
+/// Returns the user's arguments and those that switch off features for `oldest`.
 fn mkfs_for(user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
     age::joined(user, age::switched_off(NEW, user, oldest, program))
 }
 
-/// Where the superblock, which begins at byte 1024, has the logarithm of its blocks' size over 1024, and the two halves of
-/// the journal's size: s_log_block_size and the last two words of s_jnl_blocks of fs/ext4/ext4.h.
+/// Offsets in the superblock, which begins at byte 1024: the logarithm of the block size over 1024, and the two halves
+/// of the journal size (s_log_block_size and the last two words of s_jnl_blocks of fs/ext4/ext4.h).
 const S_LOG_BLOCK_SIZE: u64 = 1024 + 0x18;
 const S_JNL_SIZE: u64 = 1024 + 0x14c;
 const S_JNL_SIZE_HIGH: u64 = 1024 + 0x148;
 
-/// Blocks that the journal has logged, of jbd2's statistics: transactions, times the mean of what each of them logged.
+/// Returns the blocks that the journal has logged, from jbd2's statistics: transactions times the mean blocks of each.
 fn logged_blocks(info: &str) -> u64 {
     let number = |end: &str| {
         let line = info.lines().find(|line| line.contains(end))?;
@@ -181,7 +181,7 @@ fn logged_blocks(info: &str) -> u64 {
     number(" transactions (").zip(number(" logged blocks per transaction")).map_or(0, |(many, each)| many * each)
 }
 
-/// The output of `dumpe2fs -h`. Versions before 1.47 say `Journal size`.
+/// Parses the output of `dumpe2fs -h`. Versions before 1.47 print `Journal size`.
 fn parse(text: &str) -> Inspection {
     let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
     let number = |key: &str| value(key).and_then(|number| number.parse::<u64>().ok()).filter(|number| *number > 0);
@@ -203,7 +203,8 @@ fn parse(text: &str) -> Inspection {
     }
 }
 
-/// ext4's driver serves the older two where the kernel was built so; then the mount shows among its own in /sys.
+/// Returns ext4 if its driver serves an ext2 or ext3, as some kernels are configured. Such a mount is in ext4's /sys
+/// directory.
 fn served_by(device: &Path) -> Option<String> {
     let roots = Roots::default();
     let directory = block::number_of(device)?.directory(&roots)?;

@@ -7,7 +7,7 @@ pub(super) static EXT2: Ext = Ext {
     name: "ext2",
     about: "The second extended file system: no journal.",
     tools: &ext::tools("mkfs.ext2"),
-    // Where the kernel has its own driver for it.
+    // Needed if the kernel has a separate driver for ext2.
     helpers: &["ext2"],
     journal: false,
     older: true,

@@ -69,7 +69,7 @@ impl FileSystem for F2fs {
         &["f2fs"]
     }
 
-    /// The checksum that it asks the kernel's cryptography for, the fast one too.
+    /// The checksum that the driver requests from the kernel's cryptography, including the fast implementation.
     fn helper_modules(&self) -> &'static [&'static str] {
         &["crc32_generic", "crc32_pclmul"]
     }
@@ -88,8 +88,8 @@ impl FileSystem for F2fs {
     }
 }
 
-/// `Info: superblock features = 2008 :  extra_attr lost_found`. Blocks are as large as pages, for which the tools of
-/// this format have no other word.
+/// Parses lines such as `Info: superblock features = 2008 :  extra_attr lost_found`. Blocks are as large as pages; the
+/// tools of this format print no other size.
 fn parse(text: &str) -> Inspection {
     let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
     let Some(features) = value("Info: superblock features =") else { return Inspection::default() };

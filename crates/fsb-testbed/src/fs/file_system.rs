@@ -109,15 +109,15 @@ pub trait FileSystem: Sync {
     fn helper_modules(&self) -> &'static [&'static str] {
         &[]
     }
-    /// The user's mkfs arguments, with those added that make what `oldest`, the oldest kernel of the run, can mount.
-    /// `program` is the version of the mkfs program, where it is known.
+    /// Returns the user's mkfs arguments and those that make a file system that `oldest`, the oldest kernel of the run,
+    /// can mount. `program` is the version of the mkfs program, if known.
     fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
         let _ = (oldest, program);
         user.to_vec()
     }
-    /// Arguments, before the user's, that give a slice of `bytes` the geometry `large` of a large disk, as far as mkfs
-    /// would choose another one by the size of the slice. What `user` decides is left out. A journal gets at most
-    /// an eighth of its slice.
+    /// Returns arguments, before the user's, that give a slice of `bytes` the geometry `large` of a large disk, as far
+    /// as mkfs would choose another one by the size of the slice. Omits choices that `user` makes. A journal gets at
+    /// most an eighth of its slice.
     fn fit(&self, large: &Geometry, bytes: u64, user: &[String]) -> Vec<String> {
         let _ = (large, bytes, user);
         Vec::new()
@@ -130,7 +130,7 @@ pub trait FileSystem: Sync {
     fn choices(&self) -> &'static [Choice] {
         &[]
     }
-    /// The options and formats that weaken durability.
+    /// Returns the options and formats that weaken durability.
     fn hazards(&self) -> &'static [Hazard] {
         &[]
     }
@@ -245,32 +245,32 @@ pub struct Choice {
     pub mount: &'static [&'static str],
     /// Arguments for the mkfs program.
     pub mkfs: &'static [&'static str],
-    /// Why it may be faster, in a line.
+    /// The reason why it may be faster, in a line.
     pub why: &'static str,
-    /// The loss that the defaults avoid, in a line, beside the file system's hazards; such an option is raced only
-    /// where that is asked for ([`risk_of_choice`](crate::fs::risk_of_choice)).
+    /// The loss that the defaults avoid, in a line, beside the file system's hazards. Such an option takes part in a
+    /// race only if the user asks for that ([`risk_of_choice`](crate::fs::risk_of_choice)).
     pub risk: Option<&'static str>,
-    /// Options of one sort exclude each other; absent where it goes with all others.
+    /// The group of options that exclude each other. `None` if the option can be combined with all others.
     pub sort: Option<&'static str>,
 }
 
 impl Choice {
-    /// A mount option.
+    /// Returns a choice of mount options.
     pub(super) const fn mount(mount: &'static [&'static str], why: &'static str) -> Choice {
         Choice { mount, mkfs: &[], why, risk: None, sort: None }
     }
 
-    /// What is decided when it is made.
+    /// Returns a choice of mkfs arguments.
     pub(super) const fn mkfs(mkfs: &'static [&'static str], why: &'static str) -> Choice {
         Choice { mount: &[], mkfs, why, risk: None, sort: None }
     }
 
-    /// What may be lost with it.
+    /// Returns the same choice with a possible loss.
     pub(super) const fn risky(self, risk: &'static str) -> Choice {
         Choice { risk: Some(risk), ..self }
     }
 
-    /// What it excludes.
+    /// Returns the same choice in a group of options that exclude each other.
     pub(super) const fn sort(self, sort: &'static str) -> Choice {
         Choice { sort: Some(sort), ..self }
     }
@@ -300,22 +300,22 @@ pub enum Cause {
 pub(crate) const UNFLUSHED: &str = "a power failure may lose synced data";
 
 impl Hazard {
-    /// Flushes that are switched off by any of these mount options.
+    /// Returns the hazard of mount options that switch off flushes.
     pub(super) const fn unflushed(options: &'static [&'static str]) -> Hazard {
         Hazard { cause: Cause::Options(options), loss: UNFLUSHED }
     }
 
-    /// Data that a commit does not wait for, by this mount option.
+    /// Returns the hazard of mount options with which a commit does not wait for data.
     pub(super) const fn writeback(options: &'static [&'static str]) -> Hazard {
         Hazard { cause: Cause::Options(options), loss: "after a crash, files may hold deleted data" }
     }
 
-    /// A format that keeps no journal.
+    /// Returns the hazard of a format that keeps no journal.
     pub(super) const fn no_journal(cause: Cause) -> Hazard {
         Hazard { cause, loss: "after a crash, fsck may have to discard files" }
     }
 
-    /// The option, feature or format that shows the hazard. Returns `None` if the target does not have it.
+    /// Returns the option, feature or format that shows the hazard. Returns `None` if the target does not have it.
     pub(super) fn found_in(&self, options: &[String], mkfs: &[String], features: Option<&[String]>) -> Option<String> {
         match self.cause {
             Cause::Options(names) => options.iter().find(|option| names.contains(&option.as_str())).cloned(),
@@ -330,16 +330,16 @@ impl Hazard {
     }
 }
 
-/// Tells how often the journal of a mounted file system has been written from end to end, since some time in the past.
+/// Counts how often the journal of a mounted file system has been written from end to end, since some time in the past.
 pub struct Journal(Box<dyn Fn() -> Option<f64> + Send>);
 
 impl Journal {
-    /// One that is read so.
+    /// Returns a journal whose turns this function reads.
     pub(super) fn new(turns: impl Fn() -> Option<f64> + Send + 'static) -> Journal {
         Journal(Box::new(turns))
     }
 
-    /// Differences mean something, absolute values do not.
+    /// Returns the number of turns. Only differences between two calls are meaningful.
     pub fn turns(&self) -> Option<f64> {
         (self.0)()
     }
@@ -358,7 +358,7 @@ pub(super) fn journal_for(bytes: u64, large: u64) -> u64 {
     large.min(bytes / SHARE) >> 20 << 20
 }
 
-/// `N` bytes of the device from `offset` on, as the file system's driver last wrote them.
+/// Reads `N` bytes of the device from `offset` on, as the file system's driver last wrote them.
 pub(super) fn bytes_at<const N: usize>(device: &Path, offset: u64) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     File::open(device).ok()?.read_exact_at(&mut bytes, offset).ok()?;
@@ -411,7 +411,7 @@ mod tests {
         }
     }
 
-    /// What a power failure may take that was promised to be there is a risk.
+    /// An option that may lose promised data in a power failure is a risk.
     #[test]
     fn barriers_and_checks_that_are_off_are_risky() {
         let dangerous = ["nobarrier", "barrier=0", "async_commit", "nodatasum", "nolog", "norecovery"];

@@ -10,7 +10,7 @@ use crate::declared::{DeclaredOption, OptionKind};
 
 pub(super) struct Jfs;
 
-/// It discards nothing and leaves nothing for later.
+/// It discards nothing and leaves no deferred work.
 static TOOLS: Tools =
     Tools { package: "jfsutils", mkfs: "mkfs.jfs", arguments: &["-q"], version: "-V", others: &["jfs_tune"] };
 

@@ -1,10 +1,10 @@
 //! The geometry that a mkfs command gives a large disk.
 //!
-//! mkfs programs choose block size, number of inodes, journal and profiles by the size of the device, and the slices of a
-//! benchmark are small: on less than 512 MiB mke2fs makes blocks of 1 KiB, and the ranking of two file systems turns round.
-//! So the mkfs program first formats a sparse file of [`LARGE_DISK`] bytes in memory, and its own tools read what came
-//! out: no table of defaults here can be older than the tools or the administrator's mke2fs.conf. The member then turns
-//! the geometry into arguments for its slice ([`FileSystem::fit`]).
+//! mkfs programs choose block size, number of inodes, journal and profiles by the size of the device, and the slices of
+//! a benchmark are small: on less than 512 MiB mke2fs makes blocks of 1 KiB, which reverses the ranking of two file
+//! systems. The mkfs program therefore first formats a sparse file of [`LARGE_DISK`] bytes in memory, and its own tools
+//! read the result. fsb needs no table of defaults, which could be older than the tools or the administrator's
+//! mke2fs.conf. The file system then converts the geometry into arguments for its slice ([`FileSystem::fit`]).
 
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
@@ -21,8 +21,8 @@ use crate::local::check_foreign;
 /// The geometry that the target's mkfs command gives a disk of [`LARGE_DISK`] bytes. Returns `None` if the file system
 /// needs no mkfs, if the program is missing or fails, and for arguments that name other devices or files.
 ///
-/// It takes the mkfs programs tested (e2fsprogs, xfsprogs, btrfs-progs, f2fs-tools, jfsutils, reiserfsprogs, ntfs-3g,
-/// dosfstools, exfatprogs) 0.01 to 0.2 s and up to 140 MiB of memory, which is free again afterwards.
+/// The tested mkfs programs (e2fsprogs, xfsprogs, btrfs-progs, f2fs-tools, jfsutils, reiserfsprogs, ntfs-3g,
+/// dosfstools, exfatprogs) take 0.01 to 0.2 s and up to 140 MiB of memory, which is free again afterwards.
 pub fn large_disk(spec: &FileSystemSpec) -> Option<Geometry> {
     let member = find(&spec.fs).ok()?;
     check_foreign(spec).ok()?;
@@ -45,8 +45,8 @@ fn made_on(member: &dyn FileSystem, arguments: &[String], bytes: u64) -> Option<
     output.status.success().then(|| member.inspect(&path))
 }
 
-/// The mkfs arguments, before the user's, that give a slice of `bytes` the geometry of a large disk; none for a slice that
-/// is as large, and where that geometry is unknown.
+/// Returns the mkfs arguments, before the user's, that give a slice of `bytes` the geometry of a large disk. Returns
+/// none for a slice that is as large, or if that geometry is unknown.
 pub(crate) fn fit(member: &dyn FileSystem, large: Option<&Geometry>, bytes: u64, user: &[String]) -> Vec<String> {
     let large = large.filter(|_| bytes < LARGE_DISK);
     large.map_or_else(Vec::new, |large| member.fit(large, bytes, user))
@@ -60,7 +60,7 @@ mod tests {
 
     const SLICES: [u64; 7] = [300 << 20, 397 << 20, 496 << 20, 661 << 20, 1 << 30, 2 << 30, 20 << 30];
 
-    /// Members whose programs are here, with what they make of a large disk.
+    /// Returns the file systems whose programs are installed, with the geometry of a large disk.
     fn here() -> Vec<(&'static dyn FileSystem, Inspection)> {
         let found = REGISTRY.iter().filter(|member| member.tools().is_some()).filter_map(|member| {
             let made = made_on(*member, &[], LARGE_DISK);

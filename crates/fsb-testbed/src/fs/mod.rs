@@ -1,7 +1,7 @@
-//! The family of file systems: one file a member, one line in [`REGISTRY`].
+//! The registry of file systems: each is one file and one line in [`REGISTRY`].
 //!
-//! A member says which program makes it, with which arguments nothing is left to do behind a measurement, how it is
-//! mounted and how to read what came out. `skeleton.rs` is a commented member to copy.
+//! A file system declares the program that makes it, the arguments with which that program leaves no deferred work for
+//! a measurement, how it is mounted, and how its geometry is read. `skeleton.rs` is a commented template to copy.
 
 mod age;
 mod btrfs;
@@ -68,7 +68,8 @@ pub static REGISTRY: &[&dyn FileSystem] = &[
     &null::NULL,
 ];
 
-/// The file system of that name: a member, or what a program `mkfs.NAME` makes; else the nearest name.
+/// Returns the file system of that name: one of the registry, or one that a program `mkfs.NAME` makes. The error
+/// advises on the name.
 pub fn find(name: &str) -> Result<&'static dyn FileSystem, TestbedError> {
     let member = REGISTRY.iter().copied().find(|member| member.name() == name);
     member.or_else(|| other::by_its_program(name)).ok_or_else(|| {
@@ -80,7 +81,7 @@ pub fn find(name: &str) -> Result<&'static dyn FileSystem, TestbedError> {
     })
 }
 
-/// File systems that fsb cannot format, as users name them.
+/// Names of file systems that fsb cannot format, as users write them.
 const MOUNTED_ONLY: &[&str] = &[
     "nfs",
     "nfs4",
@@ -119,16 +120,16 @@ fn advice_on_name(name: &str) -> String {
     }
 }
 
-/// What formatting did.
+/// The result of formatting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Formatted {
     /// The whole command.
     pub command: Vec<String>,
-    /// The program's first words about itself.
+    /// The version that the program prints.
     pub version: Option<String>,
 }
 
-/// Runs the member's mkfs program on `device`: its defaults, then `extra`, so that the latter win.
+/// Runs the mkfs program on `device`: its defaults, then `extra`, which therefore takes precedence.
 pub(crate) fn format(tools: &Tools, device: &Path, extra: &[String]) -> Result<Formatted, TestbedError> {
     let mkfs = program::require(tools.mkfs, tools.package)?;
     let mut arguments: Vec<OsString> = tools.arguments.iter().map(OsString::from).collect();
@@ -148,21 +149,21 @@ pub(crate) fn format(tools: &Tools, device: &Path, extra: &[String]) -> Result<F
     Ok(Formatted { command, version: version(tools) })
 }
 
-/// The first line that the mkfs program says of itself, on whichever output.
+/// Returns the version line of the mkfs program, from stdout or stderr.
 pub(crate) fn version(tools: &Tools) -> Option<String> {
     let output = program::run(&program::find(tools.mkfs)?, &[tools.version]).ok()?;
     let text = [output.stdout, output.stderr].concat();
     version_in(&String::from_utf8_lossy(&text)).map(str::to_owned)
 }
 
-/// A program that does not know the question complains, and shows its usage.
+/// Returns the first line with a digit. Skips the complaint and the usage of a program that does not know the option.
 fn version_in(text: &str) -> Option<&str> {
     let complaint = |line: &str| ["unrecognized", "invalid", "unknown"].iter().any(|word| line.contains(word));
     let mut lines = text.lines().map(str::trim).take_while(|line| !line.to_lowercase().starts_with("usage"));
     lines.find(|line| line.contains(|c: char| c.is_ascii_digit()) && !complaint(line))
 }
 
-/// What of a member's programs is missing, with the package that brings it.
+/// Returns the programs of a file system that are missing.
 pub(crate) fn missing_programs(tools: &Tools) -> Vec<PathBuf> {
     let needed = std::iter::once(&tools.mkfs).chain(tools.others);
     needed.filter(|name| program::find(name).is_none()).map(PathBuf::from).collect()
@@ -174,13 +175,13 @@ pub(crate) fn kernel_has(roots: &Roots, driver: &str) -> bool {
     listed.lines().any(|line| line.split_whitespace().last() == Some(driver))
 }
 
-/// The member that serves a mount, whoever mounted it.
+/// Returns the file system of a mount, including mounts that fsb did not make.
 pub(crate) fn of_mount(mount: &Mount) -> Option<&'static dyn FileSystem> {
     let named = REGISTRY.iter().copied().find(|member| member.name() == mount.kind);
     named.or_else(|| by_magic(magic::of(&mount.point)?))
 }
 
-/// The member that holds an open file, of those that say their magic number.
+/// Returns the file system that holds an open file, if the file system declares its magic number.
 pub(crate) fn of_file(file: impl AsFd) -> Option<&'static dyn FileSystem> {
     by_magic(magic::of_file(file)?)
 }
@@ -189,7 +190,7 @@ fn by_magic(number: u64) -> Option<&'static dyn FileSystem> {
     REGISTRY.iter().copied().find(|member| member.magic() == Some(number))
 }
 
-/// The file in which a file system that is mounted from the block device `name` keeps a read-ahead of its own.
+/// Returns the file of a read-ahead setting of its own, for a file system that is mounted from the block device `name`.
 pub(crate) fn own_read_ahead(name: &str, roots: &Roots) -> Option<PathBuf> {
     REGISTRY.iter().find_map(|member| member.own_read_ahead(name, roots)).filter(|path| path.exists())
 }

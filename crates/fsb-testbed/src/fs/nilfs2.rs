@@ -48,8 +48,8 @@ impl FileSystem for Nilfs2 {
         &["nilfs2"]
     }
 
-    /// A cleaner would be `nilfs_cleanerd`, which only mount.nilfs2 starts: the kernel alone mounts here, so that
-    /// nothing runs behind a measurement.
+    /// Only mount.nilfs2 starts the cleaner, `nilfs_cleanerd`. fsb mounts with the kernel alone, so that no cleaner
+    /// runs during a measurement.
     fn note(&self) -> Option<&'static str> {
         Some("nilfs2 runs without its cleaner: space freed within a sequential trial stays occupied")
     }
@@ -59,7 +59,7 @@ impl FileSystem for Nilfs2 {
         129 << 20
     }
 
-    /// These are mount.nilfs2's own; the kernel does not know them.
+    /// Refuses the options of mount.nilfs2, which the kernel does not know.
     fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
         let of_cleaner =
             |option: &&String| ["pp", "nogc", "gcpid"].contains(&option.split('=').next().unwrap_or_default());

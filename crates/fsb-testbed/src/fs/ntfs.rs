@@ -15,7 +15,8 @@ use crate::declared::{DeclaredOption, OptionKind};
 
 pub(super) struct Ntfs;
 
-/// Makes it for any driver. `-F`: on a whole device too. `-Q`: without zeroing it and looking for bad sectors.
+/// Makes it for any driver. `-F`: also on a whole device. `-Q`: without zeroing it and without a search for bad
+/// sectors.
 pub(super) static MAKING: Tools = Tools {
     package: "ntfs-3g",
     mkfs: "mkntfs",
@@ -65,8 +66,8 @@ impl FileSystem for Ntfs {
         inspect(device)
     }
 
-    /// The server stays in the foreground and our child, so that it is in our namespaces and can be waited for.
-    /// Files belong to the worker's user unless the user of fsb decides about owners.
+    /// Keeps the server in the foreground as a child process, so that it is in this process's namespaces and can be
+    /// waited for. Files belong to the worker's user unless the user's options set owners.
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
         let (uid, gid) = request.owner;
         let mut options = vec!["no_detach".to_owned()];
@@ -81,12 +82,14 @@ impl FileSystem for Ntfs {
         Ok(Mounted { server: Some(server) })
     }
 
-    /// Beside the user's options: by hand the server may leave the terminal, and files belong to who mounts.
+    /// Returns the command with the user's options only: by hand the server may leave the terminal, and files belong to
+    /// the user who mounts.
     fn mount_command(&self, options: &[String], _: u64) -> Vec<String> {
         with_options(&["ntfs-3g"], options)
     }
 
-    /// The server writes through the block device's own pages, of which a syncfs of its mount knows nothing.
+    /// Syncs the block device. The server writes through the device's own pages, which a syncfs of its mount does not
+    /// cover.
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
         File::open(idle.source).and_then(|device| device.sync_all()).map_err(|error| {
             TestbedError::trial("the target could not be written out").tried(attempt("fsync", idle.source, &error))

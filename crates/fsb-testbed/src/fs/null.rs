@@ -1,4 +1,4 @@
-//! The null file system: nothing is formatted, mounted or touched. Whole runs are tested on it, without root.
+//! The null file system: fsb formats, mounts and changes nothing. Tests of whole runs use it without root.
 
 use std::path::Path;
 
@@ -26,12 +26,12 @@ pub struct Fake {
     pub disturbed: f64,
 }
 
-/// What a null target was asked to do.
+/// The parsed options of a null target.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NullOptions {
-    /// What is made up.
+    /// The parameters of the simulated times.
     pub fake: Fake,
-    /// What provisioning answers instead.
+    /// The failure that provisioning returns, if any.
     pub failure: Option<&'static Failure>,
 }
 
@@ -139,7 +139,7 @@ impl FileSystem for Null {
     }
 }
 
-/// The values that a null target makes up.
+/// The options of a null target, which all set simulated values.
 static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::value(Simulation, "slowdown", OptionKind::Percent, "", "times are longer by this share"),
     DeclaredOption::value(Simulation, "noise", OptionKind::Percent, "5%", "standard deviation of trials"),

@@ -104,18 +104,18 @@ pub(crate) fn suggestion(member: &dyn FileSystem, option: &str) -> Option<String
     near.or_else(of_key).filter(|near| *near != option && *near != key(option)).map(str::to_owned)
 }
 
-/// The commands that make and mount a file system.
+/// The commands that make and mount a file system by hand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
-    /// Makes it, with the device behind it; empty where it needs no making.
+    /// Makes it; the device follows. Empty if it needs no mkfs.
     pub mkfs: Vec<String>,
-    /// Mounts it, with device and mount point behind it.
+    /// Mounts it; device and mount point follow.
     pub mount: Vec<String>,
     pub home: Home,
 }
 
-/// The recipe for what a target asks for, on a device of `size` bytes that can discard or on one that cannot; a file
-/// system in memory may be filled with so much. If `like_large`, a device gets the geometry of a large disk.
+/// Returns the recipe for a target on a device of `size` bytes that supports discard or does not. A file system in
+/// memory may be filled up to `size`. If `like_large`, a device gets the geometry of a large disk.
 pub fn recipe(spec: &FileSystemSpec, size: u64, can_discard: bool, like_large: bool) -> Result<Recipe, TestbedError> {
     let member = find(&spec.fs)?;
     check(member, spec)?;

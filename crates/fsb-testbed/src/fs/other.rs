@@ -1,4 +1,4 @@
-//! File systems of which fsb knows no more than how they are made, and any that a `mkfs.NAME` program here can make.
+//! File systems that fsb can make but knows little about, and any that a `mkfs.NAME` program of this machine can make.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(super) struct Other {
     modules: &'static [&'static str],
     helpers: &'static [&'static str],
     minimum_size: u64,
-    /// It knows no owners: the mount names one.
+    /// Whether it stores no owners. The mount then names one.
     ownerless: bool,
     note: Option<&'static str>,
     hazards: &'static [Hazard],
@@ -54,7 +54,7 @@ pub(super) static MINIX: Other = Other {
     fit: |_, _| Vec::new(),
 };
 
-/// `-I`: on a whole device too.
+/// `-I`: also on a whole device.
 pub(super) static VFAT: Other = Other {
     name: "vfat",
     about: "FAT with long names: no owners, no journal.",
@@ -127,16 +127,16 @@ fn exfat_fit(large: &Geometry, user: &[String]) -> Vec<String> {
     size.map_or_else(Vec::new, |size| vec!["-c".to_owned(), size.to_string()])
 }
 
-/// What is said of a file system that fsb does not know.
+/// The note for a file system that fsb does not know.
 const UNKNOWN: &str = "formatted with the defaults of its mkfs program: fsb does not know their deferred work";
 
-/// The file system that a program `mkfs.NAME` of this machine makes; absent where there is none.
+/// Returns the file system that a program `mkfs.NAME` of this machine makes. Returns `None` if that program is missing.
 pub(super) fn by_its_program(name: &str) -> Option<&'static dyn FileSystem> {
     static FOUND: Mutex<BTreeMap<String, &'static Other>> = Mutex::new(BTreeMap::new());
     let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     let mkfs = format!("mkfs.{name}");
     program::find(&mkfs).filter(|_| plain)?;
-    // Members live as long as the program; each name is kept once.
+    // File systems live as long as the program. Each name is leaked only once.
     let mut found = FOUND.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let member = *found.entry(name.to_owned()).or_insert_with(|| {
         let name: &'static str = name.to_owned().leak();

@@ -12,7 +12,7 @@ use crate::declared::{DeclaredOption, OptionKind};
 
 pub(super) struct Reiserfs;
 
-/// `-ff`: on a whole device, without asking. It discards nothing and leaves nothing for later.
+/// `-ff`: on a whole device, without asking. It discards nothing and leaves no deferred work.
 static TOOLS: Tools = Tools {
     package: "reiserfsprogs",
     mkfs: "mkfs.reiserfs",
@@ -52,12 +52,12 @@ impl FileSystem for Reiserfs {
         &["reiserfs"]
     }
 
-    /// The journal of 8193 blocks is most of it.
+    /// Most of it is the journal of 8193 blocks.
     fn minimum_size(&self) -> u64 {
         33 << 20
     }
 
-    /// Seen in Linux 6.1: three blocks and two flushes each time, also after a remount as read-only and back.
+    /// Observed in Linux 6.1: three blocks and two flushes each time, also after a remount to read-only and back.
     fn note(&self) -> Option<&'static str> {
         Some("reiserfs commits its superblock every 5 seconds, whether or not anything changed (12 KiB each)")
     }
@@ -67,7 +67,7 @@ impl FileSystem for Reiserfs {
     }
 }
 
-/// The format, the journal and the hash stand for the features, which have no names.
+/// Parses format, journal and hash as features, because features have no names.
 fn parse(text: &str) -> Inspection {
     let value = |key: &str| text.lines().find_map(|line| line.trim().strip_prefix(key)).map(str::trim);
     let format = text.lines().find_map(|line| line.split_once(" of format ")).map(|(_, format)| {

@@ -21,15 +21,15 @@ fn risks(member: &dyn FileSystem, options: &[String], mkfs: &[String], features:
     member.hazards().iter().filter_map(risk).collect()
 }
 
-/// The risks of a target as it is asked for.
+/// Returns the risks of a requested target.
 pub fn requested_risks(spec: &FileSystemSpec) -> Vec<Risk> {
     find(&spec.fs).map_or_else(|_| Vec::new(), |member| risks(member, &spec.options, &spec.mkfs, None))
 }
 
-/// The risk of a choice: its own, or the first hazard that it is.
+/// Returns the risk of a choice: its own, or the first hazard that it causes.
 pub fn risk_of_choice(member: &dyn FileSystem, choice: &Choice) -> Option<String> {
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    // A hazard of the format is there with every option.
+    // A hazard of the format exists with every option.
     let found = risks(member, &owned(choice.mount), &owned(choice.mkfs), None);
     let declared = || found.into_iter().find(|risk| !is_of_format(member, risk)).map(|risk| risk.loss);
     choice.risk.map(str::to_owned).or_else(declared)
@@ -39,7 +39,8 @@ fn is_of_format(member: &dyn FileSystem, risk: &Risk) -> bool {
     member.hazards().iter().any(|hazard| matches!(hazard.cause, Cause::Format(words) if words == risk.cause))
 }
 
-/// The risks of a mounted target: what was asked for, what the kernel shows, and the features that mkfs made.
+/// Returns the risks of a mounted target: from the request, from the options that the kernel shows, and from the
+/// features that mkfs made.
 pub(crate) fn risks_found(
     member: &dyn FileSystem,
     spec: &FileSystemSpec,
@@ -50,7 +51,7 @@ pub(crate) fn risks_found(
     risks(member, &options, &spec.mkfs, Some(features))
 }
 
-/// The risks of an existing mount: by its options, and for ZFS by its property `sync`.
+/// Returns the risks of an existing mount: from its options, and for ZFS from its property `sync`.
 pub(crate) fn risks_of_mount(mount: &Mount) -> Vec<Risk> {
     let options = mount.all_options();
     let mut found = of_mount(mount).map_or_else(Vec::new, |member| risks(member, &options, &[], None));
@@ -63,7 +64,7 @@ pub(crate) fn risks_of_mount(mount: &Mount) -> Vec<Risk> {
     found
 }
 
-/// The risk of a network file system that a client cannot see; `None` for a local one.
+/// Returns the risk of a network file system that a client cannot see. Returns `None` for a local one.
 pub(crate) fn unseen_risk(mount: &Mount) -> Option<&'static str> {
     mount.kind.starts_with("nfs").then_some(
         "the server may export it async, which a client cannot see: then a crash of the server may lose synced data",
@@ -73,8 +74,8 @@ pub(crate) fn unseen_risk(mount: &Mount) -> Option<&'static str> {
 /// Devices deeper than this are a loop in the tree.
 const DEPTH: u32 = 8;
 
-/// The risks of a device: it or a device beneath it has a volatile cache that the kernel does not flush, or the file
-/// system that holds its image is mounted with a hazard.
+/// Returns the risks of a device: it or a device beneath it has a volatile cache that the kernel does not flush, or the
+/// file system that holds its image is mounted with a hazard.
 pub(crate) fn risks_of_device(directory: &Path) -> Vec<Risk> {
     let mut found = beneath(directory, &mountinfo::read(), DEPTH);
     found.sort();
@@ -104,8 +105,8 @@ fn beneath(directory: &Path, mounts: &[Mount], depth: u32) -> Vec<Risk> {
     found
 }
 
-/// A disk that says itself that its cache is volatile (virtio-blk: `cache_type`; SCSI and SATA: the one of scsi_disk), while
-/// the kernel takes it for one that is not (`queue/write_cache`).
+/// Returns the risk of a disk that reports a volatile cache (virtio-blk: `cache_type`; SCSI and SATA: the one of
+/// scsi_disk) while the kernel treats the cache as not volatile (`queue/write_cache`).
 fn unflushed_cache(directory: &Path) -> Option<Risk> {
     let scsi = std::fs::read_dir(directory.join("device/scsi_disk")).into_iter().flatten().flatten();
     let says = read_trimmed(&directory.join("cache_type"))

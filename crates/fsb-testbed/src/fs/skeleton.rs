@@ -1,7 +1,7 @@
-//! A file system to copy: it is compiled with the tests and walked by them, so what it shows is true.
+//! A template for a file system. The tests compile and check it, so it is correct.
 //!
-//! Copy it to `NAME.rs`, replace what it says, and add `mod NAME;` and the line in the registry to `mod.rs`.
-//! The tests beside the registry check the rest.
+//! Copy it to `NAME.rs`, replace its contents, and add `mod NAME;` and the line in the registry to `mod.rs`. The tests
+//! beside the registry check the rest.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ use crate::declared::{DeclaredOption, OptionGroup, OptionKind};
 /// A unit struct: members hold no state.
 pub(super) struct Skeleton;
 
-/// What formats it. Look in the manual for: overwrite without asking, quiet, no discard, and anything "lazy" to be
-/// switched off, for what mkfs postpones would run behind somebody's measurement.
+/// The program that formats it. Look for these options in the manual: overwrite without asking, quiet, no discard.
+/// Switch off anything "lazy", because deferred work would run during a measurement.
 static TOOLS: Tools =
     Tools { package: "skeleton-progs", mkfs: "mkfs.skeleton", arguments: &["-f", "-q"], version: "-V", others: &[] };
 
@@ -32,7 +32,7 @@ impl FileSystem for Skeleton {
         "skeleton"
     }
 
-    /// What a reader of `fsb list file-systems` should know of it, in one line.
+    /// A one-line description for `fsb list file-systems`.
     fn about(&self) -> &'static str {
         "A file system that exists only to be copied."
     }
@@ -41,28 +41,28 @@ impl FileSystem for Skeleton {
         Some(&TOOLS)
     }
 
-    /// The name in /proc/filesystems. Leave this out where it is the name above.
+    /// The name in /proc/filesystems. Leave this out if it is the name above.
     fn driver(&self) -> Option<&'static str> {
         Some("skeleton")
     }
 
-    /// What `modprobe` would be given. What it depends on is known to modules.dep; what it asks for while it runs
-    /// belongs into `helper_modules`.
+    /// The module names for `modprobe`. modules.dep lists their dependencies. Modules that the driver requests at run
+    /// time belong into `helper_modules`.
     fn modules(&self) -> &'static [&'static str] {
         &["skeleton"]
     }
 
-    /// Try it: the smallest image that mkfs takes and that can hold a file.
+    /// The smallest image that mkfs accepts and that can hold a file. Find it by trying.
     fn minimum_size(&self) -> u64 {
         16 << 20
     }
 
-    /// The mount options that are its own. Those of every file system are in `options::COMMON`.
+    /// The mount options of this file system alone. Those of every file system are in `options::COMMON`.
     fn options(&self) -> &'static [DeclaredOption] {
         OPTIONS
     }
 
-    /// Only what would fail later with a worse message. Leave this out where there is nothing.
+    /// Only for requests that would fail later with a worse message. Leave this out if there are none.
     fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
         match spec.options.iter().find(|option| *option == "flesh") {
             Some(option) => Err(TestbedError::request(format!("skeleton has no {option}")).advice("leave it out")),
@@ -70,24 +70,25 @@ impl FileSystem for Skeleton {
         }
     }
 
-    /// Only where an option or the format itself weakens durability: see `ext.rs`, `f2fs.rs`.
+    /// Only if an option or the format itself weakens durability: see `ext.rs`, `f2fs.rs`.
     fn hazards(&self) -> &'static [Hazard] {
         const HAZARDS: &[Hazard] = &[Hazard::unflushed(&["nobarrier"])];
         HAZARDS
     }
 
-    /// Only where the driver discards without being asked.
+    /// Only if the driver discards without being asked.
     fn discard_off(&self) -> Option<&'static str> {
         None
     }
 
-    /// Only where it writes again what it wrote before at the same place: see `ext.rs`. What is to be known of one that
-    /// holds images (`magic`, `takes_nocow`, `numbers_volumes`) is in `btrfs.rs`.
+    /// Only if it overwrites blocks in place: see `ext.rs`. For the properties of a file system that holds images
+    /// (`magic`, `takes_nocow`, `numbers_volumes`) see `btrfs.rs`.
     fn writes_in_place(&self) -> bool {
         false
     }
 
-    /// Only where mkfs chooses by the size of the device: arguments that give a slice what a large disk gets. See `ext.rs`.
+    /// Only if mkfs chooses by the size of the device: arguments that give a slice the geometry of a large disk. See
+    /// `ext.rs`.
     fn fit(&self, large: &Geometry, _: u64, user: &[String]) -> Vec<String> {
         let size = large.block_size.filter(|_| !user.iter().any(|word| word.starts_with("-b")));
         size.map_or_else(Vec::new, |size| vec!["-b".to_owned(), size.to_string()])
@@ -99,13 +100,13 @@ impl FileSystem for Skeleton {
         Inspection { features: text.split_whitespace().map(str::to_owned).collect(), geometry: Geometry::default() }
     }
 
-    /// The default does just this. FUSE servers start their process here: see `ntfs.rs`.
+    /// Same as the default. FUSE servers start their process here: see `ntfs.rs`.
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
         kernel::mount(self.name(), request.source, request.point, request.options)?;
         Ok(Mounted::default())
     }
 
-    /// Only where another driver may serve it: see `ext.rs`.
+    /// Only if another driver may serve it: see `ext.rs`.
     fn served_by(&self, _: &Path) -> Option<String> {
         None
     }

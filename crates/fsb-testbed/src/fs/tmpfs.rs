@@ -62,7 +62,7 @@ impl FileSystem for Tmpfs {
     }
 }
 
-/// As large as the images of the others, unless the user says otherwise.
+/// Adds a size equal to that of the other targets' images, unless the user sets one.
 fn with_size(options: &[String], size: u64) -> Vec<String> {
     let mut options = options.to_vec();
     let limits = ["size=", "nr_blocks="];

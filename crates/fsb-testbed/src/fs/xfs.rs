@@ -17,8 +17,8 @@ pub(super) struct Xfs;
 static TOOLS: Tools =
     Tools { package: "xfsprogs", mkfs: "mkfs.xfs", arguments: &["-f", "-q", "-K"], version: "-V", others: &["xfs_db"] };
 
-/// From the profiles `mkfs/lts_*.conf` of xfsprogs 6.1 and 6.18, which name the defaults at each kernel with long
-/// support, and from Linux' fs/xfs/libxfs/xfs_format.h for when a kernel knew a feature.
+/// From the profiles `mkfs/lts_*.conf` of xfsprogs 6.1 and 6.18, which list the defaults for each kernel with long
+/// support, and from fs/xfs/libxfs/xfs_format.h of Linux for the first kernel that knew a feature.
 static NEW: &[Feature] = &[
     Feature { name: "sparse", off: ("-i", "sparse=0"), kernel: Version(4, 2), program: Version(4, 2) },
     Feature { name: "rmapbt", off: ("-m", "rmapbt=0"), kernel: Version(4, 8), program: Version(4, 8) },
@@ -86,12 +86,12 @@ impl FileSystem for Xfs {
         &["xfs"]
     }
 
-    /// The checksum that it asks the kernel's cryptography for, the fast one too.
+    /// The checksum that the driver requests from the kernel's cryptography, including the fast implementation.
     fn helper_modules(&self) -> &'static [&'static str] {
         &["crc32c_generic", "crc32c_intel"]
     }
 
-    /// mkfs.xfs refuses less since version 5.19.
+    /// The minimum of mkfs.xfs since version 5.19.
     fn minimum_size(&self) -> u64 {
         300 << 20
     }
@@ -100,25 +100,26 @@ impl FileSystem for Xfs {
         true
     }
 
-    /// Blocks kept beyond the ends of files are freed, and the log is emptied: what it holds is otherwise written to its
-    /// place by a worker that comes every 30 seconds, in the middle of somebody's trial.
+    /// Frees blocks that are preallocated beyond the ends of files, and empties the log. Otherwise a worker that runs
+    /// every 30 seconds would write the contents of the log to their place in the middle of a trial.
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
         ioctl::free_speculative_blocks(idle.point);
         let options = mountinfo::at(idle.point).map(|mount| mount.super_options).unwrap_or_default();
-        // The one option that a change of anything else would set back.
+        // The only option that a remount resets unless it is repeated.
         let keep: &[&str] = if options.iter().any(|option| option == "inode32") { &["inode32"] } else { &[] };
         mount::remount_read_only_and_back(idle.point, keep)
     }
 
     fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
         let off = age::switched_off(NEW, user, oldest, program);
-        // A repeated option adds to the first one, but the same word twice is refused: none of these is the user's.
+        // A repeated option adds to the first one, but mkfs.xfs refuses the same word twice. None of these words is the
+        // user's.
         off.into_iter().flat_map(|(option, words)| [option.to_owned(), words]).chain(user.iter().cloned()).collect()
     }
 
-    /// The number of allocation groups is left to mkfs.xfs: it makes four on every slice of a single disk from 128 MiB to
-    /// 4 TiB, and more where the device names a stripe. The log is not bounded by the slice: since xfsprogs 5.19 mkfs.xfs
-    /// refuses one of less than 64 MiB, which is what a large disk gets.
+    /// Leaves the number of allocation groups to mkfs.xfs, which makes four on every slice of a single disk from 128
+    /// MiB to 4 TiB, and more if the device reports a stripe. The slice does not limit the log: since xfsprogs 5.19
+    /// mkfs.xfs refuses a log of less than 64 MiB, which is the size on a large disk.
     fn fit(&self, large: &Geometry, _: u64, user: &[String]) -> Vec<String> {
         let joined = user.iter().any(|word| word.starts_with("-l") && word.contains("size="));
         let decided = joined || user.windows(2).any(|pair| pair[0] == "-l" && pair[1].contains("size="));
@@ -139,19 +140,20 @@ impl FileSystem for Xfs {
     }
 }
 
-/// Where the superblock has the bytes of a block and the blocks of the log: struct xfs_dsb of xfs_format.h.
+/// Offsets in the superblock of the block size in bytes and of the log size in blocks: struct xfs_dsb of xfs_format.h.
 const SB_BLOCKSIZE: u64 = 4;
 const SB_LOGBLOCKS: u64 = 96;
 
-/// `CYCLE:BLOCK`, the place where the log is written next, as turns of a log of `size` bytes. Blocks are sectors of 512 bytes.
+/// Converts `CYCLE:BLOCK`, the next write position in the log, into turns of a log of `size` bytes. Blocks are sectors
+/// of 512 bytes.
 fn log_turns(head: &str, size: u64) -> Option<f64> {
     let (cycle, block) = head.trim().split_once(':')?;
     let (cycle, block): (u32, u32) = (cycle.parse().ok()?, block.parse().ok()?);
     (size > 0).then(|| f64::from(cycle) + f64::from(block) * 512.0 / size as f64)
 }
 
-/// The output of `xfs_db -c info`: sections that begin with a name and hold `key=value` pairs. Features are the switches
-/// that are 1.
+/// Parses the output of `xfs_db -c info`: sections that begin with a name and hold `key=value` pairs. Features are the
+/// switches that are 1.
 fn parse(text: &str) -> Inspection {
     const SWITCHES: [&str; 13] = [
         "crc",

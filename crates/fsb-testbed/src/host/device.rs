@@ -13,7 +13,7 @@ use crate::fs;
 /// Stacks deeper than this are a loop in the tree.
 const DEPTH: u32 = 8;
 
-/// What bears on speed among the files of `queue`.
+/// The files of `queue` that affect performance.
 const QUEUE: [&str; 19] = [
     "scheduler",
     "rotational",
@@ -36,7 +36,7 @@ const QUEUE: [&str; 19] = [
     "iostats",
 ];
 
-/// The device of that number (major, minor), with what is beneath it down to the disks.
+/// Returns the device of that number (major, minor), with the devices beneath it down to the disks.
 pub(crate) fn device_manifest(roots: &Roots, number: (u32, u32)) -> DeviceManifest {
     match DeviceNumber(number.0, number.1).directory(roots) {
         Some(directory) => of_directory(&directory, DEPTH),
@@ -72,7 +72,7 @@ fn of_directory(directory: &Path, depth: u32) -> DeviceManifest {
     }
 }
 
-/// The file behind a loop device, with the file system that holds it.
+/// Returns the file behind a loop device, with the file system that holds it.
 fn backing_of(file: &str) -> String {
     match mountinfo::holding(&mountinfo::read(), Path::new(file)) {
         Some(mount) => format!("{file}, {} on {}", mount.kind, mount.source.display()),
@@ -80,13 +80,14 @@ fn backing_of(file: &str) -> String {
     }
 }
 
-/// The block device under a mount. `st_dev` names it except on file systems that number their volumes themselves.
+/// Returns the block device under a mount. `st_dev` names it, except on file systems that number their volumes
+/// themselves.
 pub(crate) fn device_of_mount(mount: &Mount) -> Option<DeviceNumber> {
     let number = DeviceNumber(mount.device.0, mount.device.1);
     if number.directory(&Roots::default()).is_some() {
         return Some(number);
     }
-    // Overlays and network file systems have sources that are no devices.
+    // The sources of overlays and network file systems are not devices.
     if fs::of_mount(mount).is_some_and(|member| member.numbers_volumes()) {
         block::number_of(&mount.source)
     } else {

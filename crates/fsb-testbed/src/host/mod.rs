@@ -1,4 +1,4 @@
-//! The host manifest: read once, from /proc and /sys, which tests replace.
+//! The host manifest. It is read once, from /proc and /sys; tests replace both.
 
 mod device;
 
@@ -12,18 +12,19 @@ use fsb_sys::{Roots, memory};
 
 pub(crate) use device::{device_manifest, device_of_mount};
 
-/// Bytes of memory that the machine has, where the kernel says so.
+/// Returns the bytes of memory of the machine, if the kernel reports them.
 pub fn memory_bytes() -> Option<u64> {
     memory::meminfo(&Roots::default(), "MemTotal")
 }
 
-/// With less memory than this the kernel kills the processes of a run, or keeps reading their code again.
+/// With less memory than this, the kernel kills the processes of a run, or keeps reading their code again.
 const LEAST_MEMORY: u64 = 32 << 20;
 
-/// Checks that the memory cgroup leaves a run room enough for its own processes. What the work itself needs comes on top.
+/// Checks that the memory cgroup leaves enough room for the run's own processes. The memory of the workload comes on
+/// top.
 ///
 /// # Errors
-/// If it does not.
+/// Fails if it does not.
 pub fn check_memory_limit() -> Result<(), TestbedError> {
     check_memory_limit_at(&Roots::default())
 }
@@ -46,27 +47,27 @@ pub fn oom_kills() -> Option<u64> {
     memory::oom_kills(&Roots::default())
 }
 
-/// The device of that number, with what is beneath it.
+/// Returns the device of that number, with the devices beneath it.
 pub fn device(id: DeviceId) -> DeviceManifest {
     device_manifest(&Roots::default(), (id.major, id.minor))
 }
 
-/// The machine as it is now.
+/// Returns the current state of the machine.
 pub fn manifest() -> HostManifest {
     manifest_at(&Roots::default())
 }
 
-/// The kernel's boot id; `unknown` where it has none.
+/// Returns the kernel's boot id, or `unknown` if it has none.
 pub fn boot_id() -> String {
     Roots::default().proc_text("sys/kernel/random/boot_id").unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// Whether a hypervisor is beneath: memory may then be a promise.
+/// Returns whether the machine runs under a hypervisor, which may not back all memory.
 pub(crate) fn is_virtual_machine(roots: &Roots) -> bool {
     hypervisor(roots).is_some()
 }
 
-/// The machine as the trees under `roots` show it.
+/// Returns the state of the machine from the trees under `roots`.
 pub(crate) fn manifest_at(roots: &Roots) -> HostManifest {
     let kernel = |file: &str| roots.proc_text(&format!("sys/kernel/{file}"));
     HostManifest {
@@ -99,7 +100,7 @@ fn distribution() -> Option<String> {
     Some(value.trim_matches('"').to_owned())
 }
 
-/// x86 says `model name`, Arm `Processor` or a part number, others `cpu`.
+/// Returns the processor's name. x86 prints `model name`, Arm `Processor` or a part number, others `cpu`.
 fn cpu_name(text: &str) -> Option<String> {
     let value = |key: &str| {
         text.lines()
@@ -111,7 +112,7 @@ fn cpu_name(text: &str) -> Option<String> {
     Some(name.trim().to_owned())
 }
 
-/// How many numbers `0-3,8` names.
+/// Returns the count of the numbers in a list such as `0-3,8`.
 fn count_list(text: &str) -> Option<u32> {
     text.split(',')
         .map(|range| {
@@ -122,13 +123,13 @@ fn count_list(text: &str) -> Option<u32> {
         .sum()
 }
 
-/// acpi-cpufreq and others say `boost`, intel_pstate the opposite.
+/// Returns whether frequency boost is on. acpi-cpufreq and others have `boost`, intel_pstate has the inverse.
 fn turbo(roots: &Roots) -> Option<bool> {
     let cpu = |file: &str| roots.sys_text(&format!("devices/system/cpu/{file}"));
     cpu("cpufreq/boost").map(|text| text == "1").or_else(|| cpu("intel_pstate/no_turbo").map(|text| text == "0"))
 }
 
-/// All readable small files of a directory below /sys, by name.
+/// Returns all readable small files of a directory below /sys, by name.
 fn files(roots: &Roots, directory: &str) -> BTreeMap<String, String> {
     let entries = std::fs::read_dir(roots.sys.join(directory)).into_iter().flatten();
     entries
@@ -139,7 +140,7 @@ fn files(roots: &Roots, directory: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The limits of our own cgroups, by controller and file.
+/// Returns the limits of this process's cgroups, by controller and file.
 fn cgroup_limits(roots: &Roots) -> BTreeMap<String, String> {
     const FILES: [(&str, &[&str]); 4] = [
         (
@@ -169,7 +170,7 @@ fn cgroup_limits(roots: &Roots) -> BTreeMap<String, String> {
     limits
 }
 
-/// What decides when dirty pages are written and how memory is found.
+/// Reads the sysctls that control writeback and memory reclaim.
 fn sysctls(roots: &Roots) -> BTreeMap<String, String> {
     const NAMES: [&str; 11] = [
         "dirty_ratio",
@@ -188,7 +189,7 @@ fn sysctls(roots: &Roots) -> BTreeMap<String, String> {
     NAMES.iter().filter_map(|name| read(name)).collect()
 }
 
-/// The hypervisor: its name, or `yes` where it does not say.
+/// Returns the hypervisor's name, or `yes` if it is unknown.
 fn hypervisor(roots: &Roots) -> Option<String> {
     let cpuinfo = roots.proc_text("cpuinfo").unwrap_or_default();
     let flagged = cpuinfo.lines().any(|line| {
@@ -203,7 +204,7 @@ fn hypervisor(roots: &Roots) -> Option<String> {
     kind.or_else(|| named_machine(roots)).or_else(|| Some("yes".to_owned()))
 }
 
-/// Vendors of machines that are none; Arm processors have no flag for it.
+/// Vendor names of virtual machines. Arm processors have no flag for a hypervisor.
 const KNOWN: [&str; 6] = ["QEMU", "VMware", "innotek", "Xen", "KVM", "Amazon EC2"];
 
 fn named_machine(roots: &Roots) -> Option<String> {
@@ -214,7 +215,7 @@ fn named_machine(roots: &Roots) -> Option<String> {
     })
 }
 
-/// The container manager around us.
+/// Returns the container manager of this process.
 fn container(roots: &Roots) -> Option<String> {
     let environment = std::fs::read(roots.proc.join("1/environ")).unwrap_or_default();
     let declared = environment.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(b"container="));
@@ -229,15 +230,15 @@ fn container(roots: &Roots) -> Option<String> {
     marked(roots).filter(|_| !has_first_uts_namespace(roots))
 }
 
-/// The files that managers leave in the root directory, which is where /proc is.
+/// Looks for files that container managers leave in the root directory, which contains /proc.
 fn marked(roots: &Roots) -> Option<String> {
     let root = roots.proc.parent()?;
     let marks = [(".dockerenv", "docker"), ("run/.containerenv", "podman")];
     marks.iter().find(|(mark, _)| root.join(mark).exists()).map(|(_, name)| (*name).to_owned())
 }
 
-/// Images of containers are also booted as virtual machines, marks and all. But containers have their own host name,
-/// and the first UTS namespace has a fixed number (PROC_UTS_INIT_INO).
+/// Returns whether this process is in the first UTS namespace, which has a fixed number (PROC_UTS_INIT_INO). Images of
+/// containers are also booted as virtual machines, marker files included, but containers have their own host name.
 fn has_first_uts_namespace(roots: &Roots) -> bool {
     std::fs::read_link(roots.proc.join("self/ns/uts")).is_ok_and(|link| link == Path::new("uts:[4026531838]"))
 }

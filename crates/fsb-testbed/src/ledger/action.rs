@@ -1,4 +1,4 @@
-//! The ways to undo, among them the removal of a cgroup that a run left behind.
+//! The undo actions, among them the removal of a cgroup that a run left behind.
 
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// Names of directories that [`Action::RemoveDirectory`] may remove.
 pub(crate) const DIRECTORY_PREFIX: &str = ".fsb-";
 
-/// How one change is undone. Undoing twice is the same as undoing once.
+/// An action that undoes one change. Undoing it twice has the same effect as undoing it once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Action {
@@ -25,14 +25,14 @@ pub enum Action {
     WriteFile {
         /// The file.
         path: PathBuf,
-        /// What it held.
+        /// The old value.
         value: String,
     },
     /// Remove a directory that fsb made, with everything in it.
     RemoveDirectory {
         /// Its path, which ends in a name that only fsb gives: `.fsb-` and a random number.
         path: PathBuf,
-        /// The user that it may have been given to; else it belongs to the one who runs fsb.
+        /// The user that the directory may have been given to. Otherwise it belongs to the user who runs fsb.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         uid: Option<u32>,
     },
@@ -40,7 +40,7 @@ pub enum Action {
     RemoveLoop {
         /// N of `/dev/loopN`.
         index: u32,
-        /// Put a fresh one in its place, because it was there before.
+        /// Create a new one in its place, because it existed before.
         again: bool,
         /// What fsb attached to it: where something else is attached, another process has it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,23 +50,23 @@ pub enum Action {
     StopArray {
         /// N of `/dev/mdN`.
         number: u32,
-        /// Names of its members, sorted: an array of others is somebody else's.
+        /// Names of its members, sorted. An array with other members belongs to another program.
         members: Vec<String>,
     },
-    /// Take a partition out of the kernel that fsb put there, and that no table on the disk has.
+    /// Remove a partition from the kernel that fsb added and that no table on the disk contains.
     RemovePartition {
         /// Number of the disk: major.
         major: u32,
         /// Number of the disk: minor.
         minor: u32,
-        /// Which one: another one of that number is somebody else's.
+        /// The partition. Another partition of that number belongs to another program.
         partition: Partition,
     },
     /// Switch a swap area on.
     SwapOn {
         /// The file or device.
         path: PathBuf,
-        /// Its priority; negative where the kernel chose it, and will choose it again.
+        /// Its priority. It is negative if the kernel chose it, and will choose it again.
         priority: i32,
     },
     /// Start a unit of systemd.
@@ -100,12 +100,13 @@ impl fmt::Display for Action {
 }
 
 impl Action {
-    /// Whether the change outlives a reboot.
+    /// Returns whether the change survives a reboot.
     pub(super) fn survives_boot(&self) -> bool {
         matches!(self, Action::RemoveDirectory { .. })
     }
 
-    /// What only one run at a time may change: two that changed it would each restore what the other one set.
+    /// Returns the setting that only one run at a time may change. Two runs that changed it would each restore the
+    /// value that the other one set.
     pub(super) fn subject(&self) -> Option<String> {
         match self {
             Action::WriteFile { path, .. } | Action::SwapOn { path, .. } => Some(path.display().to_string()),
@@ -118,7 +119,7 @@ impl Action {
         }
     }
 
-    /// Undoes the change; what was done, in words, or why it was not.
+    /// Undoes the change. Returns a description of the effect, or the reason for the failure.
     pub(super) fn undo(&self, roots: &Roots) -> Result<String, Refusal> {
         match self {
             Action::WriteFile { path, value } => restore(path, value, roots),
@@ -141,7 +142,7 @@ impl Action {
 }
 
 impl Action {
-    /// The file that is written back, where the action is that.
+    /// Returns the file that the action writes, if it writes one.
     pub(crate) fn written(&self) -> Option<&Path> {
         match self {
             Action::WriteFile { path, .. } => Some(path),
@@ -150,19 +151,19 @@ impl Action {
     }
 }
 
-/// Gone files need nothing: what they stood for went with them.
+/// Writes the old value back. A file that no longer exists needs no undo.
 fn restore(path: &Path, value: &str, roots: &Roots) -> Result<String, Refusal> {
     if std::fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Err("its name now belongs to something else".into());
     }
-    // What lies there is the kernel's, but where a test brings a machine of its own.
+    // Only files of the kernel may be written, except in tests, which have a machine of their own.
     if *roots == Roots::default() && path.exists() && !magic::is_pseudo(path) {
         return Err("it is not a file of the kernel".into());
     }
     if fsb_sys::read_trimmed(path).as_deref() == Some(value.trim()) {
         return Ok(format!("{} holds '{value}' already", path.display()));
     }
-    // Not `fs::write`, which would make a file that is not there.
+    // Not `fs::write`, which would create a missing file.
     let opened = File::options().write(true).truncate(true).custom_flags(libc::O_NOFOLLOW).open(path);
     match opened.and_then(|mut file| file.write_all(value.as_bytes())) {
         Ok(()) => Ok(format!("wrote '{value}' back to {}", path.display())),
@@ -171,7 +172,7 @@ fn restore(path: &Path, value: &str, roots: &Roots) -> Result<String, Refusal> {
     }
 }
 
-/// Never follows a link, never removes what belongs to somebody else.
+/// Removes the directory. Never follows a link, and refuses a directory that belongs to another user.
 fn remove_directory(path: &Path, uid: Option<u32>) -> Result<String, Refusal> {
     let metadata = match std::fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
@@ -189,7 +190,8 @@ fn remove_directory(path: &Path, uid: Option<u32>) -> Result<String, Refusal> {
     Ok(format!("removed {}", path.display()))
 }
 
-/// Only what nobody but root could have filled: the kernel would page other processes' memory in from it.
+/// Switches a swap area on. Refuses a file that another user than root could have filled, because the kernel would read
+/// other processes' memory from it.
 fn swap_on(path: &Path, priority: i32) -> Result<String, Refusal> {
     let is_roots = |metadata: &Metadata| metadata.is_file() && metadata.uid() == 0 && metadata.mode() & 0o022 == 0;
     match std::fs::symlink_metadata(path) {
@@ -200,13 +202,14 @@ fn swap_on(path: &Path, priority: i32) -> Result<String, Refusal> {
     }
 }
 
-/// How long killed processes may take to leave.
+/// The time limit for killed processes to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Kills what is left in the cgroup and below it, and removes both. What was done, or why not.
+/// Kills the processes in the cgroup and below it, and removes both. Returns a description, or the reason for the
+/// failure.
 pub(super) fn remove(path: &Path) -> Result<String, Refusal> {
     let named = cgroup::is_own(path);
-    // Anything may have this name; only the kernel makes directories with this file.
+    // Any directory may have this name, but only the kernel creates directories with this file.
     let is_cgroup = path.join("cgroup.procs").exists();
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(format!("{} is gone", path.display())),
@@ -222,7 +225,7 @@ pub(super) fn remove(path: &Path) -> Result<String, Refusal> {
     answer.map(|()| format!("removed the cgroup {}", path.display())).map_err(|error| describe(&error).into())
 }
 
-/// Children first: a cgroup goes only when it is empty.
+/// Removes children first, because the kernel removes only empty cgroups.
 fn remove_tree(path: &Path) -> std::io::Result<()> {
     let entries = match std::fs::read_dir(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -235,13 +238,14 @@ fn remove_tree(path: &Path) -> std::io::Result<()> {
     std::fs::remove_dir(path)
 }
 
-/// Process ids as this process sees them: 0 is a process of another PID namespace, which nobody here can name.
+/// Kills the processes of the cgroup by their ids in this PID namespace. The id 0 is a process of another namespace,
+/// which this process cannot signal.
 fn kill_members(path: &Path) {
     let members = read_trimmed(&path.join("cgroup.procs")).unwrap_or_default();
     let own = rustix::process::getpid();
     let pids = members.lines().filter_map(|line| Pid::from_raw(line.trim().parse().ok()?));
     for pid in pids.filter(|pid| *pid != own) {
-        // Gone already is as good.
+        // The process may have ended already.
         let _ = kill_process(pid, Signal::KILL);
     }
 }

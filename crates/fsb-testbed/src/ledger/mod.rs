@@ -1,8 +1,8 @@
-//! The undo ledger: what the kernel does not take back by itself when a run is killed.
+//! The undo ledger: a record of changes that the kernel does not revert by itself when a run is killed.
 //!
-//! Before a run changes such a thing, it writes an entry: one JSON file, synced with its directory. Undoing removes
-//! the entry. A run that was killed leaves its entries; the next `fsb`, or 'fsb clean', replays those whose owner is
-//! dead. An owner is a process id *with its start time*, as the front's PID namespace has them: numbers are reused.
+//! Before a run makes such a change, it writes an entry: one JSON file, synced with its directory. Undoing removes the
+//! entry. A killed run leaves its entries; the next `fsb`, or 'fsb clean', replays those whose owner is dead. An owner
+//! is a process id *with its start time* in the coordinator's PID namespace, because ids are reused.
 
 mod action;
 mod owner;
@@ -29,19 +29,19 @@ pub use fsb_sys::blkpg::Partition;
 
 pub use replay::Entry;
 
-/// Where entries go, and who they belong to.
+/// An open ledger, which writes entries for one owner.
 #[derive(Debug)]
 pub struct Ledger {
     store: Store,
     boot_id: String,
     owner: Owner,
     next: AtomicU32,
-    /// Where /proc and /sys are that entries may name.
+    /// The /proc and /sys that entries may name.
     roots: Roots,
     rules: Rules,
 }
 
-/// A recorded entry. It must be undone or kept on purpose: dropping it does neither.
+/// A recorded entry. It must be undone or kept on purpose; dropping the handle does neither.
 #[derive(Debug)]
 #[must_use = "an entry that is never undone is replayed by the next run"]
 pub struct EntryHandle {
@@ -50,14 +50,14 @@ pub struct EntryHandle {
 }
 
 impl EntryHandle {
-    /// How this entry will be undone.
+    /// Returns the action that undoes the change.
     pub fn action(&self) -> &Action {
         &self.action
     }
 }
 
-/// `/var/lib/fsb/undo` for root, else below the user's state directory. Never in a directory that others write to: they
-/// could plant entries there.
+/// Returns `/var/lib/fsb/undo` for root, else a directory below the user's state directory. Never returns a directory
+/// that other users can write to, because they could plant entries there.
 pub fn default_directory() -> Result<PathBuf, TestbedError> {
     if rustix::process::geteuid().is_root() {
         return Ok(PathBuf::from("/var/lib/fsb/undo"));
@@ -70,14 +70,14 @@ pub fn default_directory() -> Result<PathBuf, TestbedError> {
     })
 }
 
-/// `$XDG_STATE_HOME`, or what the specification says instead; absent where the environment names neither.
+/// Returns `$XDG_STATE_HOME`, or the default of the specification. Returns `None` if the environment has neither.
 pub(crate) fn state_directory() -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
 }
 
 impl Ledger {
-    /// A ledger in `directory`, made if missing, for entries of `owner`.
+    /// Opens a ledger in `directory`, which is created if missing, for entries of `owner`.
     pub fn open(directory: &Path, owner: Owner, rules: Rules) -> Result<Ledger, TestbedError> {
         let store = Store::make(directory).map_err(|error| {
             TestbedError::machine("the undo ledger cannot be kept").tried(attempt("use", directory, &error)).advice(
@@ -89,7 +89,7 @@ impl Ledger {
         Ok(Ledger { store, boot_id, owner, next: AtomicU32::new(0), roots: Roots::default(), rules })
     }
 
-    /// Takes `roots` for the machine's own, in tests.
+    /// Uses `roots` as the machine's own, in tests.
     #[cfg(test)]
     pub(crate) fn of_machine(self, roots: &Roots) -> Ledger {
         Ledger { roots: roots.clone(), ..self }
@@ -99,28 +99,28 @@ impl Ledger {
         Guard { rules: self.rules, roots: &self.roots }
     }
 
-    /// Whose entries go here.
+    /// Returns the owner of new entries.
     pub(crate) fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// Writes down how to undo something, durably. To be called *before* the thing is changed.
+    /// Writes an undo entry durably. Must be called *before* the change.
     pub fn record(&self, action: Action) -> Result<EntryHandle, TestbedError> {
         self.write(action, None)
     }
 
-    /// A path in `within` that nothing has, for a directory of fsb's own that may be given to the user `uid`, and the
-    /// entry that removes it with all that is in it.
+    /// Returns an unused path in `within`, for a directory of fsb that may be given to the user `uid`, and the entry
+    /// that removes the directory with its contents.
     pub fn record_directory(&self, within: &Path, uid: u32) -> Result<(PathBuf, EntryHandle), TestbedError> {
         let path = within.join(format!("{DIRECTORY_PREFIX}{}", fsb_sys::random_name()));
         let handle = self.record(Action::RemoveDirectory { path: path.clone(), uid: Some(uid) })?;
         Ok((path, handle))
     }
 
-    /// Like [`Ledger::record`], for a change that `control` makes to what the whole machine shares. Nothing where another
-    /// run has changed it: each would restore what the other one set.
+    /// Like [`Ledger::record`], for a change of `control` to a setting of the whole machine. Returns `None` if another
+    /// run has changed it, because each run would restore the value that the other one set.
     pub fn claim(&self, control: &str, action: Action) -> Result<Option<EntryHandle>, TestbedError> {
-        // Two runs that claim at once must not both find nothing.
+        // Otherwise two runs that claim at the same time could both find no entry.
         let _turn = self.store.lock();
         let subject = action.subject();
         let is_rival = |entry: &Entry| {
@@ -134,7 +134,7 @@ impl Ledger {
     }
 
     fn write(&self, action: Action, control: Option<String>) -> Result<EntryHandle, TestbedError> {
-        // What no replay would carry out must not be changed.
+        // A change that no replay would undo must not be made.
         self.guard().admit(control.as_deref(), &action).map_err(|why| {
             TestbedError::machine("the undo ledger cannot revert a change")
                 .tried(why)
@@ -152,7 +152,8 @@ impl Ledger {
         Ok(EntryHandle { file, action: entry.action })
     }
 
-    /// An owner has several ledgers where it opens one after another, and what the first could not undo is still there.
+    /// Returns an unused name. An owner may open several ledgers one after another, while entries that the first could
+    /// not undo still exist.
     fn free_name(&self) -> String {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -163,14 +164,14 @@ impl Ledger {
         }
     }
 
-    /// Undoes an entry and removes it. Where undoing fails the entry stays, for a later replay.
+    /// Undoes an entry and removes it. If undoing fails, the entry stays for a later replay.
     pub fn undo(&self, handle: EntryHandle) -> Result<String, TestbedError> {
         let said = handle.action.undo(&self.roots).map_err(|error| {
             TestbedError::machine("a change could not be undone")
                 .tried(format!("{}: {error}", handle.action))
                 .advice(format!("run 'fsb clean' later; the entry is {}", handle.file.display()))
         })?;
-        // The thing is as it was. An entry that cannot be removed is replayed, which changes nothing.
+        // The change is undone. If the entry cannot be removed, a later replay undoes it again, without effect.
         let _ = self.store.remove(handle.file.file_name().unwrap_or(OsStr::new("")));
         Ok(said)
     }

@@ -1,32 +1,32 @@
-//! Who an entry belongs to: a process that lives exactly as long as the run.
+//! The owner of an entry: a process that lives exactly as long as the run.
 
 use fsb_sys::process::{stat_field, state};
 use serde::{Deserialize, Serialize};
 
-/// A process, told from later ones with the same number by its start time.
+/// A process. Its start time distinguishes it from later processes with the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Process id in the front's PID namespace.
+    /// Process id in the coordinator's PID namespace.
     pub pid: u32,
     /// Clock ticks from boot to its start (proc_pid_stat(5), field 22).
     pub start_time: u64,
 }
 
 impl Owner {
-    /// The calling process. The front calls it and hands the answer down to the agent, which cannot see itself from
-    /// outside its PID namespace.
+    /// Returns the calling process. The coordinator calls it and passes the result to the agent, which cannot see its
+    /// own id outside its PID namespace.
     pub fn current() -> Owner {
         let pid = std::process::id();
         Owner { pid, start_time: start_time(pid).unwrap_or(0) }
     }
 
-    /// The owner that the name of an entry's file tells: `PID-STARTTIME-NUMBER`.
+    /// Parses the owner in the name of an entry's file: `PID-STARTTIME-NUMBER`.
     pub(super) fn of_file(name: &str) -> Option<Owner> {
         let mut parts = name.split('-');
         Some(Owner { pid: parts.next()?.parse().ok()?, start_time: parts.next()?.parse().ok()? })
     }
 
-    /// Whether that very process still runs. A zombie does not.
+    /// Returns whether exactly this process still runs. A zombie does not.
     pub fn is_alive(self) -> bool {
         let stat = fsb_sys::read_text(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
         let ended = state(&stat).is_none_or(|state| matches!(state, 'Z' | 'X'));
@@ -64,7 +64,7 @@ mod tests {
         let owner = Owner { pid: child.id(), start_time: start_time(child.id()).unwrap() };
         assert!(owner.is_alive());
         child.kill().unwrap();
-        // A zombie until it is waited for.
+        // The child is a zombie until the test waits for it.
         assert!(fsb_sys::poll_until(std::time::Duration::from_secs(10), || !owner.is_alive()));
         child.wait().unwrap();
         assert!(!owner.is_alive());

@@ -1,7 +1,7 @@
-//! The entries of the ledger, what an entry may ask for, and undoing what dead runs left.
+//! The entries of the ledger, the checks of what an entry may change, and the replay of entries of dead runs.
 //!
-//! The ledger is replayed by root and long after it was written. An entry that names another file than the control that
-//! it stands for ever changes, or a directory whose name fsb did not give, is refused and reported, whoever wrote it.
+//! Root may replay the ledger, long after it was written. An entry is therefore refused and reported if it names a file
+//! that its control never changes, or a directory whose name fsb did not choose, regardless of its author.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -18,39 +18,39 @@ use super::owner::Owner;
 use super::store::Store;
 use crate::medium::GRAIN;
 
-/// What became of an entry.
+/// The result of replaying an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// Undone and removed; what was done.
+    /// Undone and removed, with a description of the effect.
     Undone(String),
-    /// Its owner lives: left alone.
+    /// Left alone, because its owner lives.
     Live,
-    /// Of an earlier boot, which undid it itself: removed.
+    /// Removed, because it is of an earlier boot, and the reboot undid the change.
     Discarded,
-    /// It could not be undone; why. It stays.
+    /// Could not be undone, for this reason. The entry stays.
     Failed(String),
-    /// Not an entry that fsb wrote, or not readable as one; why. It stays.
+    /// Not an entry that fsb wrote, or not readable as one, for this reason. The entry stays.
     Refused(String),
 }
 
-/// An entry and what became of it.
+/// An entry and the result of replaying it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replayed {
     /// The entry's file.
     pub file: PathBuf,
-    /// What it was to undo, in words; the file's name where it is not readable.
+    /// A description of the undo action, or the file's name if the entry is unreadable.
     pub what: String,
-    /// What became of it.
+    /// The result.
     pub fate: Fate,
 }
 
 impl Replayed {
-    /// Whether a person should hear of it: everything but a living owner's entries.
+    /// Returns whether the result must be reported: true for all but entries of a living owner.
     pub fn is_news(&self) -> bool {
         self.fate != Fate::Live
     }
 
-    /// Whether something may be left to do.
+    /// Returns whether the change may still be in place.
     pub fn is_open(&self) -> bool {
         matches!(self.fate, Fate::Failed(_) | Fate::Refused(_))
     }
@@ -72,27 +72,29 @@ impl std::fmt::Display for Replayed {
     }
 }
 
-/// Undoes the entries in `directory` whose owner is dead, newest first. No directory, no entries.
+/// Undoes the entries in `directory` whose owner is dead, newest first. A missing directory has no entries.
 ///
-/// Must be called from the PID namespace in which owners were recorded, the front's. `boot_id` is the present boot's.
+/// Must be called from the PID namespace in which owners were recorded, the coordinator's. `boot_id` is that of the
+/// present boot.
 pub fn replay(directory: &Path, boot_id: &str, rules: Rules) -> Vec<Replayed> {
     replay_where(directory, boot_id, Guard { rules, roots: &Roots::default() }, |owner| !owner.is_alive())
 }
 
-/// The same, and the entries of `owner`, alive or not: what the front does with its own when it has killed its agent.
+/// Like [`replay`], and also undoes the entries of `owner`, alive or not. The coordinator calls it for its own entries
+/// after it has killed its agent.
 pub fn replay_of(directory: &Path, boot_id: &str, rules: Rules, owner: Owner) -> Vec<Replayed> {
     replay_where(directory, boot_id, Guard { rules, roots: &Roots::default() }, |other| {
         other == owner || !other.is_alive()
     })
 }
 
-/// Undoes the entries of `owner`, alive or not, and nobody else's.
+/// Undoes only the entries of `owner`, alive or not.
 pub(crate) fn replay_only(directory: &Path, boot_id: &str, rules: Rules, owner: Owner) -> Vec<Replayed> {
     let all = replay_where(directory, boot_id, Guard { rules, roots: &Roots::default() }, |other| other == owner);
     all.into_iter().filter(Replayed::is_news).collect()
 }
 
-/// Entries that exist, and whether they can be replayed: for `fsb doctor`.
+/// Returns the existing entries, and whether they can be replayed, for `fsb doctor`.
 pub fn leftovers(directory: &Path, rules: Rules) -> Vec<(PathBuf, Result<Entry, Refusal>)> {
     match Store::open(directory) {
         Ok(store) => entries(&store, Guard { rules, roots: &Roots::default() }),
@@ -106,7 +108,8 @@ pub(super) fn entries(store: &Store, guard: Guard<'_>) -> Vec<(PathBuf, Result<E
     store.names("json").into_iter().filter_map(read).collect()
 }
 
-/// Nobody ever had to write one. A user without a home directory has a path that leads nowhere.
+/// Returns whether no ledger exists, because no run needed one. The path of a user without a home directory cannot be
+/// accessed.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
 }
@@ -117,7 +120,7 @@ pub(super) fn replay_where(
     guard: Guard<'_>,
     is_over: impl Fn(Owner) -> bool,
 ) -> Vec<Replayed> {
-    // Two replays at once would undo things twice, the second time after a new owner changed them.
+    // Two replays at once would undo changes twice, the second time after a new owner made changes again.
     let opened = Store::open(directory).and_then(|store| store.lock().map(|locked| (store, locked)));
     let (store, _locked) = match opened {
         Ok(opened) => opened,
@@ -129,7 +132,7 @@ pub(super) fn replay_where(
     };
     remove_unfinished(&store, &is_over);
     let mut names = store.names("json");
-    // Settings first: a loop device may be waited for until the kernel has written back what was dirty.
+    // Settings first, because removing a loop device may wait until the kernel has written back dirty pages.
     names.sort_by_key(|name| !is_setting(&store, name, guard));
     let names = names.into_iter();
     names.filter_map(|name| replay_entry(&store, &name, boot_id, guard, &is_over)).collect()
@@ -140,18 +143,18 @@ fn is_setting(store: &Store, name: &OsStr, guard: Guard<'_>) -> bool {
     entry.is_some_and(|entry| entry.is_ok_and(|entry| entry.action.subject().is_some()))
 }
 
-/// Entries that their writer did not live to complete. What they were to undo was not changed yet.
+/// Removes entries whose writer died before it completed them. The change was not made yet.
 fn remove_unfinished(store: &Store, is_over: &impl Fn(Owner) -> bool) {
     for name in store.names("new") {
         let owner = name.to_str().and_then(Owner::of_file);
         if owner.is_some_and(is_over) {
-            // It does no harm.
+            // The file does no harm.
             let _ = store.remove(&name);
         }
     }
 }
 
-/// Nothing where the entry is gone: a live owner undid it since the directory was read.
+/// Reads an entry. Returns `None` if it has gone: a living owner undid it since the directory was read.
 fn read_entry(store: &Store, name: &OsStr, guard: Guard<'_>) -> Option<Result<Entry, Refusal>> {
     let text = match store.read(name) {
         Ok(text) => text,
@@ -207,17 +210,17 @@ pub struct Entry {
     pub boot_id: String,
     /// The process that lives as long as the run.
     pub owner: Owner,
-    /// The control that changed it; absent where no control did.
+    /// The control that made the change. `None` if no control did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<String>,
     /// The action that undoes the change.
     pub action: Action,
 }
 
-/// The kernel numbers no device higher (20 bits of minor numbers).
+/// The largest device number of the kernel (20 bits of minor numbers).
 const MOST_DEVICES: u32 = 1 << 20;
 
-/// Nor a partition (DISK_MAX_PARTS).
+/// The largest partition number of the kernel (DISK_MAX_PARTS).
 const MOST_PARTITIONS: u32 = 256;
 
 /// The actions that each control records: a function from the control's name, which fails if there is none of that name.
@@ -252,9 +255,9 @@ fn admit(control: Option<&str>, action: &Action, Guard { rules, roots }: Guard<'
             let aligned = start.is_multiple_of(GRAIN) && bytes.is_multiple_of(GRAIN) && start > 0 && bytes > 0;
             aligned && (1..=MOST_PARTITIONS).contains(&number) && *major < MOST_DEVICES && *minor < MOST_DEVICES
         }
-        // Of an array whose members differ in size.
+        // A setting for an array whose members differ in size.
         (None, Action::WriteFile { path, .. }) => *path == roots.sys.join(md::LAYOUT),
-        // One that counts the processes of a command.
+        // A cgroup that counts the processes of a command.
         (None, Action::RemoveCgroup { path }) => cgroup::is_below(path, roots) && cgroup::is_own(path),
         (None, Action::SwapOn { .. } | Action::StartUnit { .. }) => false,
     };
@@ -278,13 +281,14 @@ fn path_of(action: &Action) -> Option<&Path> {
     }
 }
 
-/// No `..`, which would lead out of what the rest of the path names, and no `.` at its end, which would follow a link.
+/// Returns whether the path contains no `..`, which would leave the checked directories, and does not end in `.`, which
+/// would follow a link.
 fn is_plain(path: &Path) -> bool {
     let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     plain && path.is_absolute() && path.components().collect::<PathBuf>().as_os_str() == path.as_os_str()
 }
 
-/// `.fsb-` and the digits of [`fsb_sys::random_name`].
+/// Returns whether the name is `.fsb-` and the digits of [`fsb_sys::random_name`].
 fn is_own_name(name: &OsStr) -> bool {
     let digits = name.to_str().and_then(|name| name.strip_prefix(DIRECTORY_PREFIX));
     digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))

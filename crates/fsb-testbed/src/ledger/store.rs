@@ -1,8 +1,8 @@
-//! The ledger's directory and the files in it, opened so that nobody else's are taken for ours.
+//! The ledger's directory and its files, opened such that files of other users are never trusted.
 //!
-//! Whoever can plant an entry decides what a later `fsb`, perhaps root's, writes and removes. So the directory is
-//! opened once and checked, everything in it is opened through that descriptor, and what a file holds counts only where
-//! the file is a regular one of ours that nobody else could have written.
+//! A user who can plant an entry decides what a later `fsb`, perhaps root's, writes and removes. The directory is
+//! therefore opened once and checked, everything in it is opened through that descriptor, and a file counts only if it
+//! is a regular file of this user that no other user could have written.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,17 +17,17 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat
 /// An entry is some hundred bytes long.
 const LARGEST: u64 = 64 << 10;
 
-/// A directory that is ours alone.
+/// A directory that belongs to this user alone.
 #[derive(Debug)]
 pub(super) struct Store {
     directory: OwnedFd,
     path: PathBuf,
 }
 
-/// A lock on a store; it ends with this value.
+/// A lock on a store. Dropping it releases the lock.
 pub(super) struct Locked(#[expect(dead_code, reason = "the lock ends when it is closed")] OwnedFd);
 
-/// What is wrong with a file that should be `uid`'s alone; absent where it is.
+/// Returns the reason why a file is not `uid`'s alone. Returns `None` if it is.
 pub(crate) fn distrust(stat: &Stat, uid: u32) -> Option<String> {
     let mode = Mode::from_raw_mode(stat.st_mode);
     if stat.st_uid != uid {
@@ -37,13 +37,13 @@ pub(crate) fn distrust(stat: &Stat, uid: u32) -> Option<String> {
 }
 
 impl Store {
-    /// The directory, made if missing.
+    /// Opens the directory, which is created if missing.
     pub fn make(path: &Path) -> io::Result<Store> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         Store::open(path)
     }
 
-    /// The directory, where it is one of ours alone.
+    /// Opens the directory. Fails if it does not belong to this user alone.
     pub fn open(path: &Path) -> io::Result<Store> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
@@ -52,7 +52,8 @@ impl Store {
             return Err(io::Error::other(why));
         }
         if Mode::from_raw_mode(stat.st_mode) != Mode::RWXU {
-            // Whoever can open it can lock it, and hold every replay up. Where it cannot be closed it is used all the same.
+            // A user who can open the directory can lock it and block every replay. If its mode cannot be changed, it
+            // is used nevertheless.
             let _ = rustix::fs::fchmod(&directory, Mode::RWXU);
         }
         Ok(Store { directory, path: path.to_owned() })
@@ -62,7 +63,7 @@ impl Store {
         &self.path
     }
 
-    /// Waits until nobody else works on it.
+    /// Locks the store exclusively, and waits until other processes have released it.
     pub fn lock(&self) -> io::Result<Locked> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let own = rustix::fs::openat(&self.directory, ".", flags, Mode::empty())?;
@@ -70,7 +71,7 @@ impl Store {
         Ok(Locked(own))
     }
 
-    /// The names that end in `.extension`, the youngest file first.
+    /// Returns the names that end in `.extension`, the newest file first.
     pub fn names(&self, extension: &str) -> Vec<OsString> {
         let Ok(entries) = Dir::read_from(&self.directory) else { return Vec::new() };
         let mut found: Vec<_> = entries
@@ -85,9 +86,10 @@ impl Store {
         found.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// What a file holds, where it is one of ours alone. An error of another kind than `NotFound` says why not.
+    /// Reads a file that belongs to this user alone. Any error other than `NotFound` is the reason why it cannot be
+    /// trusted or read.
     pub fn read(&self, name: &OsStr) -> io::Result<Vec<u8>> {
-        // A FIFO would be waited for, and a terminal would become ours.
+        // Without these flags, opening a FIFO would block, and a terminal would become the controlling one.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.directory, name, flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&file)?;
@@ -105,12 +107,13 @@ impl Store {
         Ok(text)
     }
 
-    /// Whether there is anything of that name.
+    /// Returns whether the directory has an entry of that name.
     pub fn holds(&self, name: &str) -> bool {
         rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// Writes `NAME.json`, durably. A half-written entry must not look like one, so it gets its name when it is complete.
+    /// Writes `NAME.json` durably. The file gets its name only when it is complete, so that no partial entry is
+    /// visible.
     pub fn write(&self, name: &str, text: &[u8]) -> io::Result<()> {
         let temporary = format!("{name}.new");
         let written = self.write_new(&temporary, text).and_then(|()| {
@@ -130,7 +133,7 @@ impl Store {
         file.sync_all()
     }
 
-    /// Removes a file, durably.
+    /// Removes a file durably.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         rustix::fs::unlinkat(&self.directory, name.as_bytes(), AtFlags::empty())?;
         Ok(rustix::fs::fsync(&self.directory)?)

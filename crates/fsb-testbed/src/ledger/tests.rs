@@ -8,7 +8,7 @@ fn dead_owner() -> Owner {
     Owner { start_time: u64::MAX, ..Owner::current() }
 }
 
-/// A machine in `directory`.
+/// Returns a machine in `directory`.
 fn roots(directory: &Path) -> Roots {
     Roots { proc: directory.join("proc"), sys: directory.join("sys") }
 }
@@ -20,7 +20,7 @@ fn ledger(directory: &Path, owner: Owner) -> Ledger {
     ledger
 }
 
-/// A setting of that machine, which the control of that name changes.
+/// Creates a setting of that machine, which the control of that name changes.
 fn setting(directory: &Path, control: &str, value: &str) -> PathBuf {
     let name = format!("{}_centisecs", control.replace('-', "_"));
     let file = directory.join("proc/sys/vm").join(name);
@@ -141,7 +141,7 @@ fn an_entry_that_was_never_completed_goes_with_its_writer() {
     assert_eq!(names.map(|name| undo.join(name).exists()), [false, true]);
 }
 
-/// An entry of a dead run in the machine's own ledger, as somebody might plant it.
+/// Writes an entry of a dead run into the machine's own ledger, as an attacker might.
 fn plant(directory: &Path, name: &str, control: Option<&str>, action: &Action) {
     let entry = Entry {
         boot_id: BOOT.to_owned(),
@@ -240,7 +240,7 @@ fn an_entry_in_a_file_of_somebody_else_is_refused() {
     disguise(&|| std::fs::hard_link(&entry, &elsewhere).unwrap());
     disguise(&|| std::fs::set_permissions(&entry, std::fs::Permissions::from_mode(0o666)).unwrap());
     disguise(&|| std::fs::File::options().write(true).open(&entry).unwrap().set_len(1 << 20).unwrap());
-    // Nobody writes into it: whoever opened it for reading would wait for ever.
+    // Nothing writes into this FIFO: a blocking open for reading would never return.
     disguise(&|| {
         move_away();
         let made = std::process::Command::new("mkfifo").arg(&entry).status().unwrap();
@@ -311,7 +311,7 @@ fn a_ledger_that_others_may_write_is_refused() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
-    /// Whatever was changed, however often and in whatever order, replaying brings every file back.
+    /// Replaying restores every file, independent of the number and order of the changes.
     #[test]
     fn undo_restores(
         before in prop::collection::vec("[a-z0-9]{1,8}", 2),

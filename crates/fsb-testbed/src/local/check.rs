@@ -1,4 +1,4 @@
-//! Everything that can be known before anything is touched.
+//! The checks of a run before anything is changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,10 +20,10 @@ use crate::medium::{self, GRANULE, MediumRequest, size_for};
 use crate::testbed::Setup;
 use crate::{control, host, privilege};
 
-/// Places that belong to fsb itself.
+/// Directories that belong to fsb itself.
 const OWN: [&str; 2] = ["/run/fsb", "/var/lib/fsb"];
 
-/// Wrong requests first, whatever the machine can do; then the machine. The answer holds warnings.
+/// Checks for invalid requests first, independent of the machine, and then checks the machine. Returns warnings.
 pub(super) fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     if setup.targets.is_empty() {
         return Err(TestbedError::request("no target is named")
@@ -61,7 +61,7 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     Ok(warnings(setup))
 }
 
-/// Names, values and what they exclude, of the run and of each target.
+/// Checks names, values and mutual exclusions of the controls of the run and of each target.
 fn check_controls(setup: &Setup) -> Result<(), TestbedError> {
     let roots = Roots::default();
     control::check(&setup.controls, &roots)?;
@@ -73,7 +73,7 @@ fn check_controls(setup: &Setup) -> Result<(), TestbedError> {
     Ok(())
 }
 
-/// What the targets' devices say to the values that would be set on them.
+/// Checks the requested controls against the devices of the targets.
 fn check_places(setup: &Setup) -> Result<(), TestbedError> {
     for target in &setup.targets {
         let requested = target.controls_over(&setup.controls);
@@ -85,7 +85,7 @@ fn check_places(setup: &Setup) -> Result<(), TestbedError> {
     Ok(())
 }
 
-/// The error with the target's name, where it has one of its own.
+/// Adds the target's name to the error, if the target has a name of its own.
 pub(crate) fn naming(target: &Target, error: TestbedError) -> TestbedError {
     let what = format!("target {}: {}", target.name, error.what);
     TestbedError { what, ..error }
@@ -105,21 +105,21 @@ fn homes(setup: &Setup) -> impl Iterator<Item = Home> {
     specs.filter_map(|spec| fs::find(&spec.fs).ok()).map(FileSystem::home)
 }
 
-/// Whether the run does anything to the machine: null targets do not.
+/// Returns whether the run changes the machine. Null targets do not.
 pub(super) fn touches_something(setup: &Setup) -> bool {
     mounts_something(setup) || setup.targets.iter().any(|target| target.directory().is_some())
 }
 
-/// Whether a target must be mounted.
+/// Returns whether a target must be mounted.
 pub(super) fn mounts_something(setup: &Setup) -> bool {
     homes(setup).any(|home| home != Home::Nowhere)
 }
 
-/// Two names of one device would be formatted over each other.
+/// Refuses two names of one device, because the targets would overwrite each other.
 pub(crate) fn check_same_device(setup: &Setup) -> Result<(), TestbedError> {
     let mut seen: BTreeMap<block::DeviceNumber, String> = BTreeMap::new();
     for (text, request) in media(setup) {
-        // Of an array, each of its members.
+        // Each member of an array counts.
         let paths = request.medium.argument.as_deref().unwrap_or_default().split('+');
         for number in paths.filter_map(|path| block::number_of(Path::new(path))) {
             if let Some(other) = seen.insert(number, text.clone()) {
@@ -134,11 +134,11 @@ pub(crate) fn check_same_device(setup: &Setup) -> Result<(), TestbedError> {
     Ok(())
 }
 
-/// What to write instead of the bare name of a device.
+/// Returns the spelling to use instead of the bare name of a device.
 fn advice_on_device(path: &Path, DeviceNumber(major, minor): DeviceNumber) -> String {
     let shown = path.display();
     match mountinfo::read().into_iter().find(|mount| mount.device == (major, minor)) {
-        // A file system is never made on what is mounted.
+        // fsb never formats a mounted device.
         Some(mount) => format!("it is mounted: name its directory to measure it: {}", mount.point.display()),
         None => format!("to measure a device, say which file system: ext4@{shown}"),
     }
@@ -203,7 +203,7 @@ fn check_tools(member: &dyn FileSystem) -> Result<(), TestbedError> {
     }
 }
 
-/// The driver may be built in, loaded, or a module that waits to be loaded.
+/// Checks that the driver is built in, loaded, or available as a module.
 fn check_kernel(member: &dyn FileSystem) -> Result<(), TestbedError> {
     let Some(driver) = member.driver() else { return Ok(()) };
     let roots = Roots::default();
@@ -219,7 +219,7 @@ fn check_kernel(member: &dyn FileSystem) -> Result<(), TestbedError> {
         .advice("add --in vm: a kernel that has it is booted in a virtual machine; or leave it out"))
 }
 
-/// What modprobe answered.
+/// Runs modprobe and returns its result.
 fn load_module(alias: &str) -> String {
     let Some(modprobe) = program::find("modprobe") else { return "modprobe is missing".to_owned() };
     match program::run(&modprobe, &[alias]) {
@@ -228,7 +228,7 @@ fn load_module(alias: &str) -> String {
     }
 }
 
-/// Each file system must at least be able to exist on its medium, or on its part of it. `sizes` are those of the whole.
+/// Checks that each file system fits on its medium or its slice. `sizes` are those of the whole media.
 pub(crate) fn check_sizes(setup: &Setup, sizes: &BTreeMap<String, u64>) -> Result<(), TestbedError> {
     for (target, spec, member) in file_systems(setup)? {
         let size = match member.home() {
@@ -264,8 +264,8 @@ fn warnings(setup: &Setup) -> Vec<Warning> {
     warnings
 }
 
-/// Returns the number of parts into which the medium must be divided so that all targets of the setup are ready at once:
-/// 1 for a target alone on the whole medium, 0 where there is nothing to divide (directories, the null file system).
+/// Returns the number of slices into which the medium must be divided so that all targets of the setup are ready at
+/// once: 1 for a target alone on the whole medium, 0 if nothing is divided (directories, the null file system).
 ///
 /// # Errors
 ///
@@ -273,8 +273,8 @@ fn warnings(setup: &Setup) -> Vec<Warning> {
 ///
 /// In a virtual machine the medium is the guest's disk, which is divided as whole disks are.
 ///
-/// Nothing is touched, and [`Setup::parts`] is not looked at. That each part is large enough for its target is asked by
-/// [`Testbed::check`](crate::Testbed::check) with the parts in the setup.
+/// Changes nothing, and ignores [`Setup::parts`]. [`Testbed::check`](crate::Testbed::check) checks that each slice is
+/// large enough for its target, with the number of slices in the setup.
 pub fn side_by_side(setup: &Setup) -> Result<u32, PlacementReason> {
     if setup.targets.iter().any(|target| target.kernel != setup.targets[0].kernel) {
         return Err(PlacementReason::DifferentKernels);
@@ -293,8 +293,9 @@ pub fn side_by_side(setup: &Setup) -> Result<u32, PlacementReason> {
     }
 }
 
-/// Bytes of each part where the one medium of the setup is divided into `parts`: of a device they are the device's,
-/// whatever [`Setup::size`] is. `None` if there are several media, or its size is not known. Nothing is touched.
+/// Returns the bytes of each slice if the one medium of the setup is divided into `parts`. The size of a device is its
+/// own, regardless of [`Setup::size`]. Returns `None` if there are several media, or if the size is unknown. Changes
+/// nothing.
 pub fn part_size(setup: &Setup, parts: u32) -> Option<u64> {
     let media = media(setup);
     let (_, request) = media.first_key_value().filter(|_| media.len() == 1)?;
@@ -317,13 +318,14 @@ fn sort(target: &Target) -> Sort {
         TargetKind::FileSystem(spec) => match fs::find(&spec.fs).map(|member| member.home()) {
             Ok(Home::Nowhere) => Sort::Null,
             Ok(Home::Memory) => Sort::Memory,
-            // The check refuses an unknown one.
+            // [`check`] refuses an unknown file system.
             Ok(Home::Device) | Err(_) => Sort::Device,
         },
     }
 }
 
-/// A disk has one setting of each sort, and memory is limited for one target at a time.
+/// Checks that all targets have the same controls, because a disk has one setting of each kind, and that none limits
+/// memory, which is limited for one target at a time.
 fn agree_in_controls(setup: &Setup) -> Result<(), PlacementReason> {
     let mut all = setup.targets.iter().map(|target| target.controls_over(&setup.controls));
     let Some(first) = all.next() else { return Ok(()) };
@@ -349,7 +351,7 @@ fn one_divisible_medium(setup: &Setup) -> Result<(), PlacementReason> {
     }
 }
 
-/// Refuses to divide what cannot be divided.
+/// Refuses to divide a medium that cannot be divided.
 fn check_divisible(setup: &Setup) -> Result<(), TestbedError> {
     if setup.parts <= 1 {
         return Ok(());
@@ -383,7 +385,7 @@ fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (Stri
     (tried, advice)
 }
 
-/// The media of the run, each once, by their text. All targets with the same text share one.
+/// Returns the media of the run, each once, by their text. All targets with the same text share one.
 pub(crate) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
     let mut media: BTreeMap<String, MediumRequest<'_>> = BTreeMap::new();
     for spec in setup.targets.iter().filter_map(Target::file_system) {

@@ -1,4 +1,4 @@
-//! A visit to a directory: only our own sub-directory in it exists for us.
+//! A directory as a target. fsb uses only a sub-directory of its own in it.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use crate::host;
 use crate::ledger::{EntryHandle, Ledger};
 use crate::testbed::{Abilities, ColdMethod, Provisioned};
 
-/// A sub-directory that is ours.
+/// A sub-directory that fsb made.
 pub(super) struct DirectoryVisit {
     root: PathBuf,
-    /// Where it is bound, for workers that may not walk through the directories above it.
+    /// The bind mount of the sub-directory, for workers that may not traverse the directories above it.
     bound: Option<PathBuf>,
     handle: EntryHandle,
     device_directory: Option<PathBuf>,
@@ -28,7 +28,7 @@ pub(super) struct DirectoryVisit {
 }
 
 impl DirectoryVisit {
-    /// Makes the sub-directory. On failure nothing is left.
+    /// Creates the sub-directory. Removes it again on failure.
     pub fn begin(
         path: &Path,
         user: (u32, u32),
@@ -108,7 +108,7 @@ impl DirectoryVisit {
             |known: bool, why: &str| if known { String::new() } else { format!("the directory is in memory: {why}") };
         let abilities = Abilities {
             cold: self.cold,
-            // Of a file system without a device nobody knows who else caches.
+            // For a file system without a device, other caches than the kernel's are unknown.
             kernel_caches_only: self.device_directory.is_some()
                 && !mount.is_some_and(|mount| mount.kind.starts_with("fuse"))
                 && self.cold.is_some_and(ColdMethod::empties_kernel_caches),
@@ -130,7 +130,7 @@ impl DirectoryVisit {
         })
     }
 
-    /// Empties what can be emptied; with [`ColdMethod::Evict`] the worker does the rest.
+    /// Empties the caches as far as possible. With [`ColdMethod::Evict`] the worker does the rest.
     pub fn make_cold(&self) -> Result<(), TestbedError> {
         match self.cold {
             None => Err(TestbedError::trial("the directory is in memory: its files are never cold")),
@@ -142,7 +142,7 @@ impl DirectoryVisit {
         }
     }
 
-    /// Removes the sub-directory and everything in it, and nothing else.
+    /// Removes the sub-directory with its contents, and nothing else.
     pub fn end(self, ledger: &Ledger) -> Result<(), TestbedError> {
         if let Some(point) = &self.bound {
             kernel::unmount_patiently(point, Duration::from_secs(10))?;
@@ -152,7 +152,7 @@ impl DirectoryVisit {
     }
 }
 
-/// Nobody but the worker's user can look into it. `create` fails where the name exists.
+/// Creates the directory, which only the worker's user can access. Fails if the name exists.
 fn make(own: &Path, (uid, gid): (u32, u32)) -> Result<(), (&'static str, std::io::Error)> {
     std::fs::DirBuilder::new().mode(0o700).create(own).map_err(|error| ("make", error))?;
     if rustix::process::geteuid().is_root() {
@@ -161,7 +161,7 @@ fn make(own: &Path, (uid, gid): (u32, u32)) -> Result<(), (&'static str, std::io
     Ok(())
 }
 
-/// Gives the sub-directory to the worker's user: what was made, and not what somebody put in its place since.
+/// Gives the sub-directory to the worker's user. Fails if another process has replaced it.
 fn hand_over(own: &Path, uid: u32, gid: u32) -> std::io::Result<()> {
     use rustix::fs::{Dir, Gid, Mode, OFlags, Uid, fchown, fstat, open};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -198,7 +198,7 @@ mod tests {
         let at = |name: &str| place.path().join(name);
         make(&at("own"), (4711, 4711)).unwrap();
         assert_eq!(std::fs::metadata(at("own")).unwrap().uid(), 4711);
-        // What somebody could have put in its place since.
+        // Files that another process could have put in its place.
         std::fs::write(at("secret"), "").unwrap();
         std::fs::create_dir(at("root")).unwrap();
         std::fs::write(at("root/file"), "").unwrap();

@@ -1,4 +1,4 @@
-//! A visit to a file system: formatted, mounted, made cold, unmounted.
+//! A file system as a target: formatted, mounted, made cold, unmounted.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::fs::{self, FileSystem, Formatted, Home, Inspection, Journal, MountReq
 use crate::medium::{OpenMedium, probe};
 use crate::testbed::{Abilities, ColdMethod, ColdReach, Provisioned, Quiet};
 
-/// How long an unmount is tried while something still ends there.
+/// The time limit for an unmount while processes on it still end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The directory on the target that belongs to the worker's user.
 const ROOT: &str = "fsb";
 
-/// What a visit needs to know.
+/// The parameters of a [`FileSystemVisit`].
 pub(super) struct VisitRequest<'a> {
     pub member: &'static dyn FileSystem,
     pub spec: &'a FileSystemSpec,
@@ -31,18 +31,18 @@ pub(super) struct VisitRequest<'a> {
     pub user: (u32, u32),
     pub page_cache: &'a str,
     pub held: &'a Held,
-    /// The oldest kernel that must be able to mount what is made.
+    /// The oldest kernel that must be able to mount the file system.
     pub oldest: Option<Version>,
-    /// The geometry that a large disk gets, which the slice is given; absent where mkfs chooses.
+    /// The geometry of a large disk, which the slice gets. `None` if mkfs chooses.
     pub large: Option<Geometry>,
 }
 
-/// A file system that is formatted and, between its ends, mounted.
+/// A formatted file system, which is mounted from `begin` to `end`.
 pub(super) struct FileSystemVisit {
     member: &'static dyn FileSystem,
     medium: Option<String>,
     source: PathBuf,
-    /// As people know the source.
+    /// The source as the user knows it.
     shown: PathBuf,
     point: PathBuf,
     root: PathBuf,
@@ -56,7 +56,7 @@ pub(super) struct FileSystemVisit {
 }
 
 impl FileSystemVisit {
-    /// Formats and mounts. On failure nothing stays mounted.
+    /// Formats and mounts. Unmounts again on failure.
     pub fn begin(
         request: &VisitRequest<'_>,
         mut medium: Option<&mut dyn OpenMedium>,
@@ -116,23 +116,23 @@ impl FileSystemVisit {
         self.device_directory.as_deref()
     }
 
-    /// What tells how often its journal was written.
+    /// Returns a counter of the passes over its journal.
     pub fn journal(&self) -> Option<Journal> {
         let name = self.device_directory.as_ref()?.file_name()?.to_str()?;
         self.member.journal(&self.source, name, &Roots::default())
     }
 
-    /// Bytes that may still be filled.
+    /// Returns the bytes that can still be filled.
     pub fn free_bytes(&self) -> Option<u64> {
         free_space(&self.root).ok().map(|space| space.bytes)
     }
 
-    /// The text of the medium it is on.
+    /// Returns the text of its medium.
     pub fn medium(&self) -> Option<&str> {
         self.medium.as_deref()
     }
 
-    /// The claim is given up for the mount alone, which makes one of its own.
+    /// Mounts the device. Releases the medium's claim only for the mount, which takes a claim of its own.
     fn mount(&mut self, mut medium: Option<&mut dyn OpenMedium>) -> Result<(), TestbedError> {
         if let Some(medium) = again(&mut medium) {
             medium.verify()?;
@@ -149,7 +149,7 @@ impl FileSystemVisit {
         let mounted = self.mounted.insert(made);
         medium.map_or(Ok(()), |medium| medium.verify())?;
         if let (Some(memory), Some(server)) = (&self.held.memory, &mounted.server) {
-            // What it reads for a worker is the worker's.
+            // Charges the page cache of the server to the worker's memory limit.
             memory.add(server.id())?;
         }
         match (self.held.read_ahead, self.source.file_name().filter(|_| self.medium.is_some())) {
@@ -158,7 +158,7 @@ impl FileSystemVisit {
         }
     }
 
-    /// A directory that the worker's user owns; the file system's own root stays root's.
+    /// Creates a directory that the worker's user owns. The root directory of the file system stays root's.
     fn make_root(&self) -> Result<(), TestbedError> {
         let fail = |verb: &str, error: &std::io::Error| {
             TestbedError::trial(format!("{} cannot be written to", self.member.name()))
@@ -166,7 +166,7 @@ impl FileSystemVisit {
         };
         std::fs::create_dir(&self.root).map_err(|error| fail("make", &error))?;
         let (uid, gid) = self.user;
-        // File systems without owners refuse this, and show the owner that the mount named.
+        // File systems without owners refuse this, and show the owner from the mount options.
         let changed = std::os::unix::fs::chown(&self.root, Some(uid), Some(gid));
         let shown = std::fs::metadata(&self.root).map_err(|error| fail("stat", &error))?;
         if std::os::unix::fs::MetadataExt::uid(&shown) != uid {
@@ -234,7 +234,7 @@ impl FileSystemVisit {
         })
     }
 
-    /// The risks by the file system, by a control, and by the devices beneath.
+    /// Returns the risks of the file system, of a control, and of the devices beneath.
     fn risks(&self, spec: &FileSystemSpec, mount_options: &[String], features: &[String]) -> Vec<Risk> {
         let mut risks = fs::risks_found(self.member, spec, mount_options, features);
         if self.held.no_flushes {
@@ -248,7 +248,7 @@ impl FileSystemVisit {
         self.mounted.as_ref().is_some_and(|mounted| mounted.server.is_some())
     }
 
-    /// Empties the caches as the control says; the root path stays valid.
+    /// Empties the caches with the method of the control. The root path stays valid.
     pub fn make_cold(&mut self, medium: Option<&mut dyn OpenMedium>, reach: ColdReach) -> Result<(), TestbedError> {
         let roots = Roots::default();
         match self.cold {
@@ -271,7 +271,8 @@ impl FileSystemVisit {
         }
     }
 
-    /// What the kernel keeps of the unmounted device itself: a FUSE server reads through it, and blocks of metadata lie there.
+    /// Empties the kernel's buffers of the unmounted device. A FUSE server reads through them, and they hold metadata
+    /// blocks.
     fn empty_buffers(&self) -> Result<(), TestbedError> {
         let opened = rustix::fs::open(&self.source, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         opened.map_err(std::io::Error::from).and_then(|device| block::flush_buffers(&device)).map_err(|error| {
@@ -283,14 +284,14 @@ impl FileSystemVisit {
         })
     }
 
-    /// Whether no file system beneath keeps the image's pages: it is no loop device, or one with direct I/O.
+    /// Returns whether no file system beneath caches the image: the device is not a loop device, or it uses direct I/O.
     fn bypasses_caches_beneath(&self) -> bool {
         let direct = self.device_directory.as_ref().map(|device| std::fs::read_to_string(device.join("loop/dio")));
         matches!(direct, Some(Ok(flag)) if flag.trim() == "1")
             || self.device_directory.as_ref().is_some_and(|device| !device.join("loop").exists())
     }
 
-    /// Everything written out and nothing left to do later.
+    /// Writes all dirty data out and completes the deferred work.
     pub fn quiesce(&self, left: Duration) -> Result<Quiet, TestbedError> {
         let idle = fs::Idle { point: &self.point, source: &self.source };
         let finish = || self.member.finish_background_work(&idle);
@@ -300,15 +301,16 @@ impl FileSystemVisit {
         }
     }
 
-    /// Writes out what there is to write, and ends nothing that the file system keeps for later.
+    /// Writes all dirty data out. Does not complete the deferred work of the file system.
     pub fn sync(&self) -> Result<(), TestbedError> {
         quiet::sync(&self.root)?;
-        // A FUSE server writes through the device's own pages, of which a syncfs of its mount knows nothing.
+        // A FUSE server writes through the device's own pages, which a syncfs of its mount does not cover.
         let idle = fs::Idle { point: &self.point, source: &self.source };
         if self.is_served() { self.member.finish_background_work(&idle) } else { Ok(()) }
     }
 
-    /// After it the device is free, or this is an error: a mount that lingers would make the next one warm.
+    /// Unmounts and waits until the device is free. A mount that remains is an error, because it would make the next
+    /// one warm.
     fn unmount(&mut self) -> Result<(), TestbedError> {
         let Some(mounted) = self.mounted.take() else { return Ok(()) };
         let lazily = kernel::unmount_patiently(&self.point, PATIENCE)?;
@@ -320,16 +322,16 @@ impl FileSystemVisit {
         }
     }
 
-    /// Unmounts and makes the device the medium's own again.
+    /// Unmounts and returns the device to the medium.
     pub fn end(mut self, medium: Option<&mut dyn OpenMedium>) -> Result<(), TestbedError> {
         let unmounted = self.unmount();
-        // Empty, on a tmpfs of ours.
+        // An empty directory on fsb's tmpfs.
         let _ = std::fs::remove_dir(&self.point);
         unmounted.and(medium.map_or(Ok(()), OpenMedium::take_back))
     }
 }
 
-/// The medium once more: an `Option` around the reference does not lend it by itself.
+/// Reborrows the medium. An `Option` around a mutable reference is not reborrowed implicitly.
 fn again<'a>(medium: &'a mut Option<&mut dyn OpenMedium>) -> Option<&'a mut dyn OpenMedium> {
     match medium {
         Some(medium) => Some(&mut **medium),
@@ -337,13 +339,13 @@ fn again<'a>(medium: &'a mut Option<&mut dyn OpenMedium>) -> Option<&'a mut dyn 
     }
 }
 
-/// What mkfs made, what it turned out to be, and what the raw device did before it.
+/// The result of formatting, the features and geometry, and the rates of the raw device before it.
 type Made = (Formatted, Inspection, Option<std::io::Result<DeviceRates>>);
 
 fn format(request: &VisitRequest<'_>, medium: &mut dyn OpenMedium) -> Result<Made, TestbedError> {
     let VisitRequest { member, spec, oldest, large, .. } = request;
     let Some(tools) = member.tools() else { return Ok((Formatted::default(), Inspection::default(), None)) };
-    // Once more: what was not there, or was a directory, may be a device by now.
+    // Checked again, because a path that did not exist or was a directory may be a device by now.
     super::foreign::check(spec)?;
     let program = fs::version(tools).and_then(|text| Version::find(&text));
     let user = oldest.map_or_else(|| spec.mkfs.clone(), |oldest| member.mkfs_for(&spec.mkfs, oldest, program));
@@ -351,7 +353,7 @@ fn format(request: &VisitRequest<'_>, medium: &mut dyn OpenMedium) -> Result<Mad
     let fitted = bytes.map_or_else(Vec::new, |bytes| fs::fit(*member, large.as_ref(), bytes, &user));
     let arguments: Vec<String> = fitted.into_iter().chain(user).collect();
     medium.verify()?;
-    // What it writes, mkfs writes over.
+    // mkfs overwrites the data that the probe writes.
     let probed = Some(probe(medium.device()));
     medium.lend();
     let formatted = fs::format(tools, medium.device(), &arguments);
@@ -365,13 +367,13 @@ fn format(request: &VisitRequest<'_>, medium: &mut dyn OpenMedium) -> Result<Mad
     Ok((formatted, member.inspect(medium.device()), probed))
 }
 
-/// In words of who reads it: programs complain about the private node that they were given.
+/// Replaces the private node in the program's messages by the name that the user knows.
 fn as_shown(error: TestbedError, node: &Path, shown: &Path) -> TestbedError {
     let reword = |text: String| text.replace(&*node.to_string_lossy(), &shown.to_string_lossy());
     TestbedError { what: reword(error.what), tried: reword(error.tried), advice: reword(error.advice), ..error }
 }
 
-/// The user's options, and what keeps the file system from discarding on a device that can.
+/// Returns the user's options, and the option that prevents discards on a device that supports them.
 fn options(member: &dyn FileSystem, spec: &FileSystemSpec, medium: Option<&dyn OpenMedium>) -> Vec<String> {
     let mut options = spec.options.clone();
     let decided = options.iter().any(|option| is_about_discard(option));
@@ -381,12 +383,12 @@ fn options(member: &dyn FileSystem, spec: &FileSystemSpec, medium: Option<&dyn O
     options
 }
 
-/// `discard`, `discard=async`, `nodiscard`.
+/// Returns whether an option is `discard`, `discard=async` or `nodiscard`.
 pub(super) fn is_about_discard(option: &str) -> bool {
     matches!(option.split('=').next(), Some("discard" | "nodiscard"))
 }
 
-/// What a user who is not root may still fill.
+/// The space that a user other than root may still fill.
 pub(super) struct Space {
     pub bytes: u64,
     pub inodes: u64,
@@ -399,7 +401,7 @@ pub(super) fn free_space(root: &Path) -> Result<Space, TestbedError> {
     })?;
     Ok(Space {
         bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
-        // File systems that make inodes as needed say that they have none at all.
+        // File systems that create inodes on demand report 0 inodes.
         inodes: if stat.f_files == 0 { u64::MAX } else { stat.f_favail },
         block_size: stat.f_bsize,
     })

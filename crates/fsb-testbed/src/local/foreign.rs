@@ -1,15 +1,15 @@
 //! Arguments for mkfs and mount that reach beyond the target.
 //!
-//! `mkfs.btrfs -f` formats every device that it is given, and with external journals and logs so do the others. What
-//! the user passes through must therefore name no device and no file. Directories (to fill a file system from) may be
-//! named.
+//! `mkfs.btrfs -f` formats every device that it is given, and the other programs do the same with external journals and
+//! logs. The user's arguments must therefore name no device and no file. They may name directories (to fill a file
+//! system from).
 
 use std::path::Path;
 
 use fsb_model::FileSystemSpec;
 use fsb_sys::error::TestbedError;
 
-/// Refuses what names another device or file, in any of the ways that mkfs programs and mount know.
+/// Refuses arguments that name another device or file, in any form that mkfs programs and mount accept.
 pub(crate) fn check(spec: &FileSystemSpec) -> Result<(), TestbedError> {
     for (words, whose) in [(&spec.mkfs, "mkfs argument"), (&spec.options, "mount option")] {
         if let Some((word, why)) = words.iter().find_map(|word| Some((word, reach(word)?))) {
@@ -20,20 +20,20 @@ pub(crate) fn check(spec: &FileSystemSpec) -> Result<(), TestbedError> {
     Ok(())
 }
 
-/// Options whose value is opened, of mkfs programs and mounts: what is not there when it is looked for may be there when
-/// it is opened.
+/// Options of mkfs programs and mounts that open their value. They are refused by name, because a path that does not
+/// exist when it is checked may exist when it is opened.
 const OPENED: [&str; 8] = ["device", "file", "jdev", "journal_dev", "journal_path", "logdev", "name", "rtdev"];
 
-/// The key of `logdev=x`, also where a letter stands before it: `-llogdev=x`.
+/// Returns the key of `logdev=x`, also with a letter before it: `-llogdev=x`.
 fn names_a_device(part: &str) -> Option<&'static str> {
     let (key, value) = part.split_once('=')?;
     let joined = key.strip_prefix('-').and_then(|rest| rest.get(1..)).unwrap_or(key);
     let key = OPENED.into_iter().find(|known| *known == joined)?;
-    // xfs says with 0 or 1 whether a file is meant.
+    // In options for xfs, 0 or 1 states whether the target is a file.
     (!["", "0", "1"].contains(&value)).then_some(key)
 }
 
-/// What a word names outside the target.
+/// Describes the device or file outside the target that a word names, if any.
 fn reach(word: &str) -> Option<String> {
     let tagged = ["UUID=", "LABEL=", "journal_dev="].iter().find(|tag| word.contains(*tag));
     if let Some(tag) = tagged {
@@ -50,7 +50,7 @@ fn reach(word: &str) -> Option<String> {
     })
 }
 
-/// Everything in a word that may be a path: `/dev/sdb`, `logdev=/dev/sdb,size=1g`, `-l/dev/sdb`, `dev/sdb`.
+/// Returns every part of a word that may be a path: `/dev/sdb`, `logdev=/dev/sdb,size=1g`, `-l/dev/sdb`, `dev/sdb`.
 fn candidates(word: &str) -> impl Iterator<Item = &str> {
     let starts = word.char_indices().filter_map(move |(at, c)| match c {
         '/' => Some(at),

@@ -44,9 +44,9 @@ use crate::watch::{self, DeviceCourse, Watch};
 
 /// Makes targets ready on this machine.
 ///
-/// For file systems it must live in a process of its own mount namespace (the agent below
-/// [`sandbox::launch`](fsb_sys::sandbox::launch)): it mounts where it is. Targets on the null file system touch nothing
-/// at all, and directories need no root.
+/// For file systems it must run in a process with its own mount namespace (the agent below
+/// [`sandbox::launch`](fsb_sys::sandbox::launch)), because it mounts there. Targets on the null file system change
+/// nothing, and directories need no root.
 pub struct LocalTestbed {
     owner: Owner,
     ledger: Option<Ledger>,
@@ -58,13 +58,13 @@ pub struct LocalTestbed {
     device_controls: DeviceControls,
     /// Optional targets that this machine cannot make, with the reason.
     unavailable: BTreeMap<String, TestbedError>,
-    /// The machine as it is outside our PID namespace: for what others do.
+    /// The /proc and /sys outside this PID namespace, to observe other processes.
     outside: Roots,
     /// Keeps [`LocalTestbed::outside`] readable.
     _host_proc: Option<OwnedFd>,
 }
 
-/// What [`Testbed::open`] learnt of the setup.
+/// The settings that [`Testbed::open`] derived from the setup.
 struct Session {
     size: u64,
     user: (u32, u32),
@@ -76,8 +76,8 @@ struct Session {
 }
 
 impl LocalTestbed {
-    /// A testbed whose undo entries belong to `owner`: a process that lives exactly as long as the run, as its own PID
-    /// namespace numbers it. The front gives itself.
+    /// Returns a testbed whose undo entries belong to `owner`: a process that lives exactly as long as the run, as
+    /// numbered in its own PID namespace. The coordinator passes itself.
     pub fn new(owner: Owner) -> LocalTestbed {
         LocalTestbed {
             owner,
@@ -94,7 +94,7 @@ impl LocalTestbed {
         }
     }
 
-    /// Lets it see all processes of the machine through [`sandbox::host_proc`](fsb_sys::sandbox::host_proc).
+    /// Gives it access to all processes of the machine through [`sandbox::host_proc`](fsb_sys::sandbox::host_proc).
     #[must_use]
     pub fn seeing(mut self, host_proc: Option<OwnedFd>) -> LocalTestbed {
         if let Some(proc) = &host_proc {
@@ -104,7 +104,7 @@ impl LocalTestbed {
         self
     }
 
-    /// Whether a run of `setup` can leave anything behind that the kernel does not take back.
+    /// Returns whether a run of `setup` can leave changes that the kernel does not revert.
     pub fn may_leave(setup: &Setup) -> bool {
         check::touches_something(setup)
     }
@@ -137,7 +137,8 @@ impl LocalTestbed {
         Ok(opened)
     }
 
-    /// What the target asks for and the run asks for beside it, set on the target's device and for its processes.
+    /// Sets the controls of the target, and those of the run that it inherits, on the target's device and for its
+    /// processes.
     fn set_visit_controls(&mut self, seat: Seat, seated: &mut Seated, target: &Target) -> Result<(), TestbedError> {
         let requested = target.controls_over(&self.session()?.controls);
         let place = self.place_of(target, seated.part);
@@ -145,19 +146,19 @@ impl LocalTestbed {
         self.device_controls.set(seat, &mut seated.controls, &requested, &place, ledger)
     }
 
-    /// The target's device: that of its part of the medium, which is open by now.
+    /// Returns the target's device: that of its slice of the medium, which is open by now.
     fn place_of(&self, target: &Target, part: u32) -> TargetDevice {
         let medium = target.file_system().filter(|spec| fs::find(&spec.fs).is_ok_and(|m| m.home() == Home::Device));
         let parts = medium.and_then(|spec| self.media.get(&spec.medium.to_string()));
         match parts.and_then(|parts| parts.get(part as usize).zip(Some(parts.len() > 1))) {
-            // Its neighbours on the disk are ours.
+            // Its neighbours on the disk belong to this run.
             Some((medium, true)) => TargetDevice { shared_with: None, ..place::of_device(medium.device()) },
             Some((medium, false)) => place::of_device(medium.device()),
             None => place::of_target(target),
         }
     }
 
-    /// Takes the target down, and restores what was set for it. What cannot be restored stays in the ledger.
+    /// Tears the target down and restores its controls. Changes that cannot be restored stay in the ledger.
     fn vacate(&mut self, seat: Seat, mut seated: Seated) -> Result<(), TestbedError> {
         let taken_down = seated.take_down(&mut self.media, self.ledger.as_ref());
         let Some(ledger) = &self.ledger else { return taken_down };
@@ -212,7 +213,7 @@ impl LocalTestbed {
         Ok(provisioned)
     }
 
-    /// That part of the medium, which no seat has.
+    /// Returns that slice of the medium. Fails if another slot uses it.
     fn free_part(&mut self, text: &str, part: u32) -> Result<&mut dyn OpenMedium, TestbedError> {
         let taken = |(_, other): &(&Seat, &Seated)| other.medium() == Some(text) && other.part == part;
         if let Some((seat, _)) = self.seats.iter().find(taken) {
@@ -227,7 +228,7 @@ fn nothing_on(seat: Seat) -> TestbedError {
     TestbedError::machine(format!("no target is provisioned in slot {seat}"))
 }
 
-/// The setup without those optional targets that this machine cannot make.
+/// Returns the setup without optional targets that this machine cannot make.
 fn available(setup: &Setup) -> Result<Available, TestbedError> {
     optional::available(setup, |alone| check::check(alone).map(drop))
 }
@@ -237,7 +238,7 @@ impl Testbed for LocalTestbed {
         let available = available(setup)?;
         let mut warnings = check::check(&available.setup)?;
         warnings.extend(available.warnings());
-        // Before there is a directory of results that would stay empty.
+        // Fails before the run creates a directory of results, which would stay empty.
         if check::touches_something(&available.setup) {
             ledger::default_directory()?;
         }
@@ -254,7 +255,7 @@ impl Testbed for LocalTestbed {
             .find(|member| member.name() == PAGE_CACHE)
             .map_or_else(String::new, |member| control::value_of(*member, &setup.controls));
         let (user, controls) = (worker_identity(&setup.identity)?, setup.controls.clone());
-        // Where nobody says otherwise it is this kernel that mounts, which may be older than the tools.
+        // Without [`Setup::oldest_kernel`], the running kernel mounts, which may be older than the tools.
         let release = setup.oldest_kernel.clone().or_else(|| Roots::default().proc_text("sys/kernel/osrelease"));
         let oldest = release.and_then(|release| Version::find(&release));
         self.session = Some(Session {
@@ -273,7 +274,7 @@ impl Testbed for LocalTestbed {
             });
         }
         let ledger = self.ledger.insert(Ledger::open(&ledger::default_directory()?, self.owner, control::RULES)?);
-        // Memory before media: an image in memory must lie in memory that is backed.
+        // Memory before media, because an image in memory needs backed memory.
         self.controls.patience = setup.patience.map(Duration::from_secs_f64);
         self.controls.memory_needed = setup.memory_needed;
         let set = self.controls.set_all(Scope::Run, &setup.controls, &TargetDevice::default(), ledger, progress);
@@ -361,7 +362,7 @@ impl Testbed for LocalTestbed {
         Some(Counters {
             read_bytes: activity.read_bytes,
             write_bytes: activity.write_bytes,
-            // The kernel counts flushes of whole disks only: those of a partition are always 0.
+            // The kernel counts flushes only for whole disks. Those of a partition are always 0.
             flushes: if disk == device { activity.flushes } else { block::activity(&disk)?.flushes },
             cpu_seconds: quiet::busy_cpu_seconds(&Roots::default())?,
         })
@@ -389,7 +390,7 @@ impl Testbed for LocalTestbed {
         if let Some(MemoryHold::Cgroup(memory)) = &seated.controls.held.memory
             && memory.version == cgroup::Version::V2
         {
-            // A process has one cgroup of version 2, and its workers are in this one.
+            // A process has one cgroup of version 2, which for workers is that of the memory limit.
             let _ = cgroup::write(&memory.path.join(seat::LIMIT), &most.to_string());
             return None;
         }
@@ -411,7 +412,8 @@ impl Testbed for LocalTestbed {
         answer
     }
 
-    /// What cannot be undone here stays in the ledger, and the next run or `fsb clean` reports it.
+    /// Releases everything. Changes that cannot be undone here stay in the ledger, and the next run or `fsb clean`
+    /// reports them.
     fn close(&mut self) {
         let _ = self.release_all();
         if let Some(ledger) = self.ledger.take() {

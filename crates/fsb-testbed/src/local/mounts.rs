@@ -1,4 +1,4 @@
-//! Where targets are mounted: a tmpfs of our own, outside everything that is measured.
+//! The mount points of targets, on a tmpfs of fsb outside everything that is measured.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use rustix::mount::{UnmountFlags, unmount};
 use super::check;
 use crate::testbed::Setup;
 
-/// The usual place. Workers must be able to walk through it, whoever they run as.
+/// The usual mount point. Workers of any user must be able to traverse it.
 const USUAL: &str = "/run/fsb/mnt";
-/// Directories that exist on most systems, for those where the usual one cannot be made. The mount hides what is in
-/// them, but only from us.
+/// Directories that exist on most systems, in case the usual one cannot be made. The mount hides their contents only in
+/// this mount namespace.
 const OTHERS: [&str; 2] = ["/mnt", "/media"];
 
 /// The private tmpfs with the mount points.
 pub(super) struct MountRoot {
     path: PathBuf,
-    /// Below it, for private device nodes.
+    /// A directory below it for private device nodes.
     nodes: PathBuf,
     next: u32,
 }
 
 impl MountRoot {
-    /// Mounts the tmpfs where a target needs it. Directories alone can do without.
+    /// Mounts the tmpfs. A failure is an error only if a target must be mounted. Returns `None` if it is not mounted.
     pub(crate) fn make_if_needed(setup: &Setup) -> Result<Option<MountRoot>, TestbedError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -54,12 +54,12 @@ impl MountRoot {
             .advice("run as root outside a container that forbids mounting, or measure a directory (fsb run /path)"))
     }
 
-    /// Where private device nodes are made. Nobody but root looks in there, and workers can open no device anyway.
+    /// Returns the directory for private device nodes. Only root can access it, and workers cannot open devices anyway.
     pub fn nodes(&self) -> &Path {
         &self.nodes
     }
 
-    /// A new, empty directory to mount on.
+    /// Creates a new, empty directory to mount on.
     pub fn point(&mut self) -> Result<PathBuf, TestbedError> {
         let point = self.path.join(format!("t{}", self.next));
         self.next += 1;
@@ -72,8 +72,9 @@ impl MountRoot {
 }
 
 impl Drop for MountRoot {
-    /// Lazily: whatever still lies under it goes with our namespace anyway. The empty directory stays, for removing it
-    /// would detach what another namespace has mounted on it (see `detach_mounts` in the kernel).
+    /// Unmounts lazily, because anything still mounted below it disappears with this mount namespace. Keeps the empty
+    /// directory, because removing it would detach mounts of another namespace on it (see `detach_mounts` in the
+    /// kernel).
     fn drop(&mut self) {
         let _ = unmount(&self.path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
     }
@@ -96,7 +97,7 @@ fn make_directory(place: &Path) -> Result<(), Refusal> {
     for part in ["fsb", "mnt"] {
         path.push(part);
         match std::fs::DirBuilder::new().mode(0o755).create(&path) {
-            // The umask may have taken rights that workers need.
+            // The umask may have removed permissions that workers need.
             Ok(()) => rustix::fs::chmod(&path, 0o755.into()).map_err(|errno| attempt("chmod", &path, &errno.into()))?,
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(attempt("make", &path, &error)),
@@ -105,7 +106,7 @@ fn make_directory(place: &Path) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Not `nodev`: the device nodes on it are opened. The answer is the directory for those.
+/// Mounts the tmpfs without `nodev`, because the device nodes on it are opened. Returns the directory for them.
 fn mount_tmpfs(place: &Path) -> Result<PathBuf, Refusal> {
     let options = ["mode=0755".to_owned(), "size=1m".to_owned(), "nosuid".to_owned(), "noexec".to_owned()];
     kernel::mount("tmpfs", Path::new(beside::MOUNT_ROOT), place, &options).map_err(|error| error.to_string())?;

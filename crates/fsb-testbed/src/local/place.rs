@@ -1,4 +1,4 @@
-//! Where targets live, as far as controls act on it.
+//! The devices of targets, as far as controls act on them.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn none(why: &str) -> TargetDevice {
     TargetDevice { why_none: why.to_owned(), ..TargetDevice::default() }
 }
 
-/// The device of a target before anything is made: an image's loop device is not there yet.
+/// Returns the device of a target before anything is made. The loop device of an image does not exist yet.
 pub(super) fn of_target(target: &Target) -> TargetDevice {
     match &target.kind {
         TargetKind::Directory(path) => of_directory(path),
@@ -27,7 +27,7 @@ pub(super) fn of_target(target: &Target) -> TargetDevice {
     }
 }
 
-/// The device itself, or the disk that it is a partition of.
+/// Returns the device itself, or the disk that it is a partition of.
 pub(super) fn of_device(path: &Path) -> TargetDevice {
     let roots = Roots::default();
     let Some(directory) = block::number_of(path).and_then(|number| number.directory(&roots)) else {
@@ -39,7 +39,7 @@ pub(super) fn of_device(path: &Path) -> TargetDevice {
     TargetDevice { device: Some(disk), shared_with, ..TargetDevice::default() }
 }
 
-/// The disk under a directory, which the directory's whole file system is on.
+/// Returns the disk under a directory, which holds the directory's whole file system.
 pub(crate) fn of_directory(path: &Path) -> TargetDevice {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mount = mountinfo::holding(&mountinfo::read(), &path);

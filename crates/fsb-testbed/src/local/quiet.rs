@@ -1,4 +1,4 @@
-//! Before each clock nothing may move; and how busy the machine was.
+//! Quiescing of targets before each timed interval, and the CPU time that the machine used.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,14 +10,14 @@ use rustix::fs::{Mode, OFlags};
 use crate::privilege;
 use crate::testbed::Quiet;
 
-/// A machine that is never quiet must not stop a run.
+/// The time limit. A machine that never becomes idle must not stop a run.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// A device that did nothing for so long after everything was written out is quiet.
+/// The device is idle after it did nothing for this long since everything was written out.
 const STILL: Duration = Duration::from_millis(5);
 
-/// Writes everything out and waits until nothing is under way, on a device that only we use: `finish` ends what the file
-/// system keeps for later, and it is quiet when a further syncfs finds nothing to write and the device stands still.
+/// Writes everything out and waits until a device that only this run uses is idle. `finish` completes the deferred work
+/// of the file system. The device is idle when a further syncfs finds nothing to write and no I/O follows.
 pub(super) fn quiesce_own(
     root: &Path,
     device: &Path,
@@ -30,7 +30,7 @@ pub(super) fn quiesce_own(
     let mut failure = None;
     let mut last = LastSync::default();
     let settled = poll_until(LONGEST.min(left).saturating_sub(start.elapsed()), || {
-        // A syncfs flushes the device's cache whether it wrote or not: flushes are no sign of anything.
+        // A syncfs flushes the device's cache whether or not it wrote, so flushes are ignored.
         let moved = || block::activity(device).map_or((0, 0), |activity| (activity.read_bytes, activity.write_bytes));
         let before = moved();
         failure = sync(root).err();
@@ -45,12 +45,13 @@ pub(super) fn quiesce_own(
     }
 }
 
-/// A syncfs that writes so much at most may be one that has nothing to write: ReiserFS commits its superblock each time.
+/// A syncfs that writes at most this many bytes may have found nothing to write: ReiserFS commits its superblock each
+/// time.
 const IDLE_SYNC: u64 = 64 << 10;
-/// After so many that wrote the same and nothing else moved, that is what a syncfs costs there.
+/// After this many in a row that wrote the same and caused no other I/O, that amount is the cost of a syncfs there.
 const ALIKE: u32 = 3;
 
-/// What the syncfs before wrote, and how many in a row wrote the same.
+/// The bytes that the previous syncfs wrote, and the number in a row that wrote the same.
 #[derive(Debug, Default)]
 struct LastSync {
     wrote: u64,
@@ -58,8 +59,8 @@ struct LastSync {
 }
 
 impl LastSync {
-    /// Whether nothing was left to write. `before` and `after` the syncfs: bytes that the device had read and written by
-    /// then; `stands`: whether it has stood still since.
+    /// Returns whether a syncfs found nothing to write. `before` and `after` are the bytes that the device had read and
+    /// written before and after it. The last argument is true if the device has been idle since.
     fn is_quiet(&mut self, before: (u64, u64), after: (u64, u64), stands: bool) -> bool {
         if after == before {
             return stands;
@@ -72,7 +73,8 @@ impl LastSync {
     }
 }
 
-/// The same where others use the device too, or where there is none: then nobody's pages may be under writeback.
+/// Like [`quiesce_own`], for a device that others use, too, or without a device. Waits until the machine has no page
+/// under writeback and the device has no request in flight.
 pub(super) fn quiesce(root: &Path, device: Option<&Path>, left: Duration) -> Result<Quiet, TestbedError> {
     let start = Instant::now();
     sync(root)?;
@@ -92,7 +94,7 @@ pub(super) fn sync(root: &Path) -> Result<(), TestbedError> {
     })
 }
 
-/// Empties page cache, dentries and inodes of the whole machine. Dirty ones stay: sync first.
+/// Empties page cache, dentries and inodes of the whole machine. Dirty ones stay: call sync first.
 pub(super) fn drop_caches(roots: &Roots) -> Result<(), TestbedError> {
     let path = roots.proc.join("sys/vm/drop_caches");
     std::fs::write(&path, "3").map_err(|error| {
@@ -102,14 +104,14 @@ pub(super) fn drop_caches(roots: &Roots) -> Result<(), TestbedError> {
     })
 }
 
-/// Seconds that all processors were not idle since boot, kernel threads and interrupts included. Steal is not: then
-/// somebody else's work was done.
+/// Returns the seconds since boot that all processors were not idle, kernel threads and interrupts included. Excludes
+/// steal, in which the hypervisor served others.
 pub(super) fn busy_cpu_seconds(roots: &Roots) -> Option<f64> {
     parse_busy(&roots.proc_text("stat")?, rustix::param::clock_ticks_per_second())
 }
 
-/// The first line of /proc/stat: user nice system idle iowait irq softirq steal guest guest_nice. Guest time is counted
-/// in user time already.
+/// Parses the first line of /proc/stat: user nice system idle iowait irq softirq steal guest guest_nice. User time
+/// already includes guest time.
 fn parse_busy(text: &str, ticks_per_second: u64) -> Option<f64> {
     let line = text.lines().next()?.strip_prefix("cpu ")?;
     let fields: Vec<u64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();

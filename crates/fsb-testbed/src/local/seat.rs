@@ -1,4 +1,4 @@
-//! The seat of a target: a target that is ready, on its part of its medium, in a directory or on the null file system,
+//! The slot of a target: a target that is ready, on its slice of its medium, in a directory or on the null file system,
 //! and the cgroup that counts the processes of its programs.
 
 use std::collections::BTreeMap;
@@ -20,23 +20,24 @@ use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::medium::OpenMedium;
 use crate::testbed::{Abilities, ColdMethod, ColdReach, Provisioned, Quiet};
 
-/// The open media by their text, each by its parts.
+/// The open media by their text, each with its slices.
 pub(super) type Media = BTreeMap<String, Vec<Box<dyn OpenMedium>>>;
 
-/// A target that is being made ready, or is.
+/// A target that is ready or being prepared.
 pub(super) struct Seated {
     pub visit: Visit,
-    /// Which part of its medium it has.
+    /// The index of its slice of the medium.
     pub part: u32,
-    /// What was set for the processes that measure it; what was set on its device is [`super::visit_controls`]'s.
+    /// The controls that are set for the processes that measure it. Those on its device are in
+    /// [`super::visit_controls`].
     pub controls: ActiveControls,
-    /// Counts the processes of its workers' programs; absent where none ran or no cgroup can.
+    /// Counts the processes of its workers' programs. `None` if none ran or no cgroup is available.
     pub processes: Option<ProcessCount>,
 }
 
-/// How the target is made ready.
+/// The state of the target.
 pub(super) enum Visit {
-    /// It is not, yet.
+    /// It is not ready yet.
     None,
     Null,
     FileSystem(Box<FileSystemVisit>),
@@ -48,7 +49,7 @@ impl Seated {
         Seated { visit: Visit::None, part, controls: ActiveControls::default(), processes: None }
     }
 
-    /// The text of the medium that it has a part of.
+    /// Returns the text of its medium.
     pub fn medium(&self) -> Option<&str> {
         match &self.visit {
             Visit::FileSystem(visit) => visit.medium(),
@@ -56,7 +57,7 @@ impl Seated {
         }
     }
 
-    /// The target's root and its device's directory below /sys.
+    /// Returns the target's root and its device's directory below /sys.
     pub fn place(&self) -> Option<(&Path, Option<&Path>)> {
         match &self.visit {
             Visit::None | Visit::Null => None,
@@ -65,7 +66,7 @@ impl Seated {
         }
     }
 
-    /// What tells how often the journal of the file system was written.
+    /// Returns a counter of the passes over the file system's journal.
     pub fn journal(&self) -> Option<Journal> {
         match &self.visit {
             Visit::FileSystem(visit) => visit.journal(),
@@ -73,7 +74,7 @@ impl Seated {
         }
     }
 
-    /// Bytes that may still be filled of a file system of the target's own.
+    /// Returns the bytes that can still be filled, if the target has a file system of its own.
     pub fn free_bytes(&self) -> Option<u64> {
         match &self.visit {
             Visit::FileSystem(visit) => visit.free_bytes(),
@@ -102,7 +103,7 @@ impl Seated {
         }
     }
 
-    /// Writes out what the target has to write.
+    /// Writes out the target's dirty data.
     pub fn sync(&self) -> Result<(), TestbedError> {
         match &self.visit {
             Visit::None | Visit::Null => Ok(()),
@@ -111,7 +112,7 @@ impl Seated {
         }
     }
 
-    /// Takes down the target alone.
+    /// Tears down the target alone.
     pub fn take_down(&mut self, media: &mut Media, ledger: Option<&Ledger>) -> Result<(), TestbedError> {
         match std::mem::replace(&mut self.visit, Visit::None) {
             Visit::None | Visit::Null => Ok(()),
@@ -124,7 +125,7 @@ impl Seated {
     }
 }
 
-/// That part of the medium, where both are there.
+/// Returns that slice of the medium. Returns `None` if the medium or the slice does not exist.
 pub(super) fn part_of<'m>(media: &'m mut Media, text: &str, part: u32) -> Option<&'m mut dyn OpenMedium> {
     let part = media.get_mut(text)?.get_mut(part as usize)?;
     Some(part.as_mut())
@@ -140,7 +141,7 @@ pub(super) struct ProcessCount {
 }
 
 impl ProcessCount {
-    /// Makes one. `None` without a pids controller, or if the unified hierarchy does not hand it down already.
+    /// Creates one. Returns `None` without a pids controller, or if the unified hierarchy does not delegate it already.
     pub fn make(ledger: &Ledger) -> Option<ProcessCount> {
         let hierarchy = Hierarchy::find(&Roots::default(), PROCESSES).ok().filter(|found| found.enable.is_none())?;
         let path = cgroup::free_name(&hierarchy.parent, ledger.owner().pid);
@@ -153,20 +154,20 @@ impl ProcessCount {
         None
     }
 
-    /// Allows `most` processes. The file to which a process writes itself to be counted; `None` where the kernel refused the
-    /// limit.
+    /// Allows `most` processes. Returns the file to which a process writes itself to be counted. Returns `None` if the
+    /// kernel refused the limit.
     pub fn limit(&self, most: u64) -> Option<PathBuf> {
         cgroup::write(&self.path.join(LIMIT), &most.to_string()).ok()?;
         Some(self.path.join("cgroup.procs"))
     }
 
-    /// Kills what is in it and removes it; why that failed.
+    /// Kills the processes in the cgroup and removes it.
     pub fn remove(self, ledger: &Ledger) -> Result<(), TestbedError> {
         ledger.undo(self.entry).map(drop)
     }
 }
 
-/// The made-up target, or the failure that its options ask for.
+/// Returns the simulated target, or the failure that its options request.
 pub(super) fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provisioned, TestbedError> {
     let options = Null::options(spec)?;
     if let Some(failure) = options.failure {
@@ -198,7 +199,7 @@ pub(super) fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provis
     })
 }
 
-/// Where nothing is real nothing is set, and the record says so.
+/// Records each requested control as not set, because the null file system is a simulation.
 pub(super) fn not_set(requested: &BTreeMap<String, String>) -> BTreeMap<String, ControlRecord> {
     let record = |value: &String| ControlRecord {
         requested: value.clone(),

@@ -1,5 +1,5 @@
-//! Controls of devices while several targets are ready. Two targets may be on one disk: each setting of the disk is made
-//! for the first of them, and undone with the last.
+//! Controls of devices while several targets are ready. Two targets may share one disk: each setting of the disk is
+//! made for the first of them, and undone with the last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::control::{ActiveControls, Control, REGISTRY, Scope, TargetDevice, val
 use crate::ledger::Ledger;
 use crate::testbed::Seat;
 
-/// What is set on the devices of the targets that are ready, by the device's directory below /sys.
+/// The controls that are set on the devices of the ready targets, by the device's directory below /sys.
 #[derive(Default)]
 pub(super) struct DeviceControls {
     devices: BTreeMap<PathBuf, Shared>,
@@ -27,8 +27,8 @@ fn of_visits(device: bool) -> impl Iterator<Item = &'static dyn Control> {
 }
 
 impl DeviceControls {
-    /// Sets what is requested for the target of that seat: what concerns its device here, all else in `own`. There the
-    /// records and warnings of both are in the end, and how the target's processes are held.
+    /// Sets the requested controls for the target of that slot: those of its device here, all others in `own`. In the
+    /// end `own` has the records and warnings of both, and the restrictions on the target's processes.
     pub fn set(
         &mut self,
         seat: Seat,
@@ -57,7 +57,8 @@ impl DeviceControls {
         own.set_each(of_visits(false), requested, place, ledger, &mut |_| {})
     }
 
-    /// Undoes what no other seat needs. The answer holds what could not be undone; it stays in the ledger.
+    /// Undoes the changes that no other slot needs. Returns the errors of changes that could not be undone; they stay
+    /// in the ledger.
     pub fn restore(&mut self, seat: Seat, ledger: &Ledger) -> Vec<String> {
         let mut failures = Vec::new();
         self.devices.retain(|_, shared| {
@@ -71,7 +72,7 @@ impl DeviceControls {
     }
 }
 
-/// One disk has one setting.
+/// Refuses another value of a setting, because a disk has only one.
 fn refuse_another(set: &ActiveControls, requested: &BTreeMap<String, String>) -> Result<(), TestbedError> {
     for control in of_visits(true) {
         let (wanted, name) = (value_of(control, requested), control.name());

@@ -1,4 +1,4 @@
-//! Who measures: as runs say it of themselves, and as the kernel says it of processes.
+//! The runs that measure: as they identify themselves, and as the kernel shows their processes.
 
 use std::fmt;
 use std::fs::File;
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::Owner;
 
-/// At most so much is read of what runs said of themselves.
+/// The largest size of a file that is read, in bytes.
 pub(super) const LARGEST: u64 = 64 << 10;
 
-/// So much of a command line is told.
+/// The length of a command line in messages, in characters.
 const TOLD: usize = 256;
 
 /// A run that measures.
@@ -22,7 +22,7 @@ pub(super) struct Holder {
     #[serde(flatten)]
     pub owner: Owner,
     command: String,
-    /// Whose it is, where only the kernel told of it.
+    /// The user of the run, if only the kernel showed the run.
     #[serde(skip)]
     user: Option<u32>,
 }
@@ -37,17 +37,17 @@ impl fmt::Display for Holder {
 }
 
 impl Holder {
-    /// This process, which runs `command`.
+    /// Returns this process, which runs `command`.
     pub fn current(command: &str) -> Holder {
         Holder { owner: Owner::current(), command: plain(command), user: None }
     }
 
-    /// One line of JSON.
+    /// Formats it as one line of JSON.
     pub fn line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 
-    /// Nothing where the line is not one.
+    /// Parses a line. Returns `None` if it is invalid.
     pub fn of_line(line: &str) -> Option<Holder> {
         let holder: Holder = serde_json::from_str(line).ok()?;
         Some(Holder { command: plain(&holder.command), ..holder })
@@ -58,12 +58,12 @@ impl Holder {
     }
 }
 
-/// For a terminal.
+/// Removes control characters and shortens the text, for output on a terminal.
 fn plain(command: &str) -> String {
     command.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TOLD).collect()
 }
 
-/// The runs that a file names.
+/// Reads the runs that a file lists.
 pub(super) fn read(file: &mut File) -> Vec<Holder> {
     let mut text = Vec::new();
     let _ = file.rewind();
@@ -71,26 +71,26 @@ pub(super) fn read(file: &mut File) -> Vec<Holder> {
     String::from_utf8_lossy(&text).lines().filter_map(Holder::of_line).collect()
 }
 
-/// Runs of other users, by their supervisors. Anybody can call a process so: that is worth a warning, and no more.
-/// A run without a supervisor (`fsb postmark`, `fsb filebench`) is not seen.
+/// Returns the runs of other users, by their supervisors. Any process can have that name, so this justifies a warning
+/// only. A run without a supervisor (`fsb postmark`, `fsb filebench`) is not found.
 pub(super) fn users(own: &Holder) -> Vec<Holder> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter(|entry| entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit));
     let me = rustix::process::geteuid().as_raw();
-    // A status takes ten times as long as a name, and there may be thousands of processes.
+    // Reading a status takes ten times as long as a name, and there may be thousands of processes.
     let supervisors = pids.map(|entry| entry.path()).filter(|process| is_supervisor(process));
     let found = supervisors.filter_map(|process| of_supervisor(&fsb_sys::read_text(process.join("status")).ok()?));
     found.filter(|holder| holder.user != Some(me) && holder.owner.pid != own.owner.pid).collect()
 }
 
-/// Whether a process is called so, by its directory in /proc.
+/// Returns whether a process has the supervisor's name, by its directory in /proc.
 fn is_supervisor(process: &Path) -> bool {
     let mut name = [0; 32];
     let length = File::open(process.join("comm")).and_then(|mut file| file.read(&mut name)).unwrap_or(0);
     name[..length].trim_ascii_end() == sandbox::SUPERVISOR.to_bytes()
 }
 
-/// The run of a supervisor, by the supervisor's `/proc/PID/status`.
+/// Returns the run of a supervisor, from the supervisor's `/proc/PID/status`.
 fn of_supervisor(status: &str) -> Option<Holder> {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));
     if field("Name")?.as_bytes() != sandbox::SUPERVISOR.to_bytes()

@@ -1,12 +1,13 @@
-//! One measuring run a machine: two at once would measure each other.
+//! The lock that allows one measuring run per machine, because two at once would affect each other.
 //!
-//! A run holds `lock` alone. Whoever insists (`--allow-concurrent`) takes no part in that: it holds `concurrent`
-//! together with others of its kind and leaves its name there, where the run that holds the first lock finds it in the
-//! end. So all of them can say that they were not alone.
+//! A run holds `lock` exclusively. A run with `--allow-concurrent` does not need that lock: it shares `concurrent` with
+//! others of its kind and writes its name there, where the run that holds the first lock reads it at its end. All of
+//! these runs can therefore report that they were not alone.
 //!
-//! The locks lie where nobody else can write or open them: root's in `/run/fsb`, a user's in a directory of that user.
-//! Who holds them stands beside them in a file that all can read, so that a user's run sees root's. Root's run trusts no
-//! user's file: it sees users' runs by what the kernel says of their processes, and is told of them but not stopped.
+//! The locks are in directories that no other user can write to, in files that no other user can open: root's in
+//! `/run/fsb`, a user's in a directory of that user. A file beside them that all can read names the holders, so that a
+//! user's run sees root's. Root's run does not trust files of users. It finds users' runs from the kernel's data on
+//! their processes; they cause a warning but do not stop it.
 
 mod holder;
 mod place;
@@ -27,19 +28,19 @@ use self::place::LockDirectory;
 
 /// The lock of a run that measures alone.
 const FIRST: &str = "lock";
-/// Where those who insist leave their names.
+/// The file in which runs with `--allow-concurrent` write their names.
 const CONCURRENT: &str = "concurrent";
 
-/// A process that is about to die may still hold a lock for an instant.
+/// The time for which a lock is tried again: a dying process may still hold it briefly.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// The right to measure. Ends with the process that holds it, however that ends.
+/// The right to measure. The kernel releases it when the process ends for any reason.
 #[derive(Debug)]
 pub struct RunLock {
     own: Holder,
-    /// Absent for a user who has no place for a lock.
+    /// `None` for a user who has no directory for a lock.
     held: Option<Held>,
-    /// Who measured already when it was taken.
+    /// The runs that measured already when it was taken.
     before: Vec<Holder>,
     warnings: Vec<Warning>,
 }
@@ -47,19 +48,19 @@ pub struct RunLock {
 #[derive(Debug)]
 struct Held {
     place: LockDirectory,
-    /// Held alone; absent for a run that insisted.
+    /// The exclusive lock. `None` for a run with `--allow-concurrent`.
     _alone: Option<File>,
-    /// Names of runs that insisted; locked by those.
+    /// The names of runs with `--allow-concurrent`, which hold a shared lock on it.
     concurrent: File,
 }
 
 impl RunLock {
-    /// Takes the lock of this machine, or says who holds it. `command` is what the next one will be told.
+    /// Takes the lock of this machine. The error names the holder. `command` is shown to the next run that tries.
     pub fn acquire(command: &str) -> Result<RunLock, TestbedError> {
         RunLock::take(Holder::current(command), &place::candidates(), true)
     }
 
-    /// The right to measure although others do, who are told of it.
+    /// Takes the right to measure beside other runs, which learn of this run.
     pub fn join(command: &str) -> Result<RunLock, TestbedError> {
         RunLock::take(Holder::current(command), &place::candidates(), false)
     }
@@ -69,7 +70,8 @@ impl RunLock {
         let hold: Hold = if alone { Held::alone } else { Held::beside };
         match place::find(places) {
             Ok(place) => lock.held = Some(hold(place, &mut lock.before, &lock.own)?),
-            // Nobody may take it away from root; an ordinary user is told what is missing, and measures.
+            // No other user can remove root's directory, so a failure is an error for root. Other users get a warning
+            // and measure.
             Err(refusals) if rustix::process::geteuid().is_root() => {
                 return Err(TestbedError::machine("no lock can be taken")
                     .tried(refusals.join("; "))
@@ -89,13 +91,13 @@ impl RunLock {
         add(&mut lock.before, holder::users(&lock.own));
         if let Some(held) = &lock.held {
             held.place.sweep();
-            // The name is a courtesy; the lock holds without it.
+            // The name only informs others; the lock holds without it.
             let _ = held.place.show(&lock.own);
         }
         Ok(lock)
     }
 
-    /// Who else measured on this machine since the lock was taken, as far as they can be seen.
+    /// Returns the other runs that measured on this machine since the lock was taken, as far as they are visible.
     pub fn others(&mut self) -> Vec<String> {
         let mut all = self.before.clone();
         if let Some(held) = &mut self.held {
@@ -108,7 +110,7 @@ impl RunLock {
         all.iter().map(Holder::to_string).collect()
     }
 
-    /// Conditions of the lock itself that the reader of the results must know.
+    /// Returns conditions of the lock itself that the reader of the results must know.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -144,7 +146,8 @@ impl Held {
             let names = holder::read(&mut concurrent);
             return Err(busy(names.iter().find(|name| name.is_alive()).or(names.last()), lock));
         }
-        // Names of runs that are over. What cannot be emptied is told as company, and unlocking what is ours cannot fail.
+        // Removes the names of runs that have ended. If that fails, they are reported as concurrent runs. Unlocking
+        // cannot fail.
         let _ = concurrent.set_len(0);
         let _ = flock(&concurrent, FlockOperation::Unlock);
         Ok(Held { place, _alone: Some(first), concurrent })
@@ -166,7 +169,7 @@ impl Held {
         let line = own.line();
         let written = concurrent.seek(SeekFrom::End(0)).and_then(|_| concurrent.write_all(line.as_bytes()));
         written.map_err(|error| {
-            // Unseen it would spoil another run without a word.
+            // Without its name, this run would affect another run unnoticed.
             TestbedError::machine("fsb cannot notify the other runs of this one").tried(attempt(
                 "write to",
                 &place.path().join(CONCURRENT),
@@ -185,7 +188,7 @@ fn open(place: &LockDirectory, name: &str) -> Result<File, TestbedError> {
     })
 }
 
-/// Whether the lock was got.
+/// Tries to take the lock for a short time. Returns whether it was taken.
 fn glance(file: &File, operation: FlockOperation) -> bool {
     poll_until(GLANCE, || flock(file, operation) != Err(Errno::AGAIN))
 }
@@ -198,7 +201,7 @@ fn busy(holder: Option<&Holder>, tried: &str) -> TestbedError {
     error.tried(tried).advice("wait for it to end, or add --allow-concurrent: runs at the same time affect each other")
 }
 
-/// Who measures on this machine now; absent where nobody does.
+/// Returns a run that measures on this machine now. Returns `None` if there is none.
 pub(crate) fn current_holder() -> Option<String> {
     let nobody = Holder::current("");
     let mut all = place::elsewhere(&nobody);

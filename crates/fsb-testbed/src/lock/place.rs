@@ -1,4 +1,4 @@
-//! The directory that locks lie in, and how it and its files are opened so that nobody else's are taken for them.
+//! The directory of locks. It and its files are opened such that files of other users are never trusted.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,10 +11,10 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 
 use super::holder::{Holder, LARGEST};
 
-/// The machine's places: made by root alone, and read by all.
+/// The directories of the machine: only root creates them, and all users can read them.
 pub(super) const MACHINE: [&str; 2] = ["/run/fsb", "/var/lib/fsb"];
 
-/// What names of readable files begin with, and end with.
+/// The prefix and the suffix of the names of readable files.
 const HOLDER: (&str, &str) = ("holder-", ".json");
 
 /// A directory that only `uid` can write to.
@@ -25,7 +25,7 @@ pub(super) struct LockDirectory {
     uid: u32,
 }
 
-/// Where this user's locks may lie, the best first. Never a directory that others can write to.
+/// Returns the possible directories for this user's locks, the best first. No other user can write to them.
 pub(super) fn candidates() -> Vec<PathBuf> {
     let root = rustix::process::geteuid().is_root();
     let machine = MACHINE.map(PathBuf::from).into_iter().filter(|_| root);
@@ -33,7 +33,8 @@ pub(super) fn candidates() -> Vec<PathBuf> {
     machine.chain(runtime.into_iter().chain(crate::ledger::state_directory()).map(|path| path.join("fsb"))).collect()
 }
 
-/// The first of the directories that is ours, made where it is missing; else what is wrong with each.
+/// Returns the first of the directories that belongs to this user, and creates it if it is missing. Fails with the
+/// reasons against each.
 pub(super) fn find(candidates: &[PathBuf]) -> Result<LockDirectory, Vec<String>> {
     let mut refusals = Vec::new();
     for path in candidates {
@@ -48,7 +49,8 @@ pub(super) fn find(candidates: &[PathBuf]) -> Result<LockDirectory, Vec<String>>
     Err(refusals)
 }
 
-/// Runs that can be believed, but `own`: root's by what only root can have written, and this user's in whatever place.
+/// Returns the trusted runs except `own`: root's in files that only root can have written, and this user's in any of
+/// its directories.
 pub(super) fn elsewhere(own: &Holder) -> Vec<Holder> {
     let user = rustix::process::geteuid().as_raw();
     let machine = MACHINE.iter().map(|path| (path.into(), 0));
@@ -62,7 +64,7 @@ impl LockDirectory {
         let uid = rustix::process::geteuid().as_raw();
         if MACHINE.iter().any(|machine| path == Path::new(machine)) {
             match std::fs::DirBuilder::new().mode(0o755).create(path) {
-                // The umask may have taken the right to look at who measures.
+                // The umask may have removed the permission for others to read it.
                 Ok(()) => rustix::fs::chmod(path, Mode::from_raw_mode(0o755))?,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -73,7 +75,7 @@ impl LockDirectory {
         LockDirectory::open(path, uid)
     }
 
-    /// The directory, where only `uid` can write to it.
+    /// Opens the directory. Fails if users other than `uid` can write to it.
     pub fn open(path: &Path, uid: u32) -> io::Result<LockDirectory> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
@@ -85,9 +87,10 @@ impl LockDirectory {
         &self.path
     }
 
-    /// A file to lock: ours, and closed to all others, for whoever can open a file can lock it.
+    /// Opens a file to lock, and creates it if it is missing. It is closed to other users, because a user who can open
+    /// it can lock it.
     pub fn lock_file(&self, name: &str) -> io::Result<File> {
-        // Not even a FIFO is waited for.
+        // Without these flags, opening a FIFO would block.
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let own = Mode::RUSR | Mode::WUSR;
@@ -100,7 +103,7 @@ impl LockDirectory {
         Ok(File::from(file))
     }
 
-    /// Lets all see who measures.
+    /// Writes a file that shows the holder to all users.
     pub fn show(&self, holder: &Holder) -> io::Result<()> {
         let name = file_name(holder);
         let temporary = format!("{name}.new");
@@ -112,22 +115,22 @@ impl LockDirectory {
         Ok(rustix::fs::renameat(&self.directory, &temporary, &self.directory, &name)?)
     }
 
-    /// Takes that back.
+    /// Removes that file.
     pub fn hide(&self, holder: &Holder) {
         self.remove(&file_name(holder));
     }
 
     fn remove(&self, name: &str) {
-        // What stays names a process that is over, and nobody believes it.
+        // A remaining file names a process that has ended, so [`LockDirectory::living`] ignores it.
         let _ = rustix::fs::unlinkat(&self.directory, name, AtFlags::empty());
     }
 
-    /// Who measures now.
+    /// Returns the runs that measure now.
     pub fn living(&self) -> Vec<Holder> {
         self.holders().into_iter().map(|(_, holder)| holder).filter(Holder::is_alive).collect()
     }
 
-    /// Removes what dead runs left.
+    /// Removes the files of dead runs.
     pub fn sweep(&self) {
         for (name, _) in self.holders().into_iter().filter(|(_, holder)| !holder.is_alive()) {
             self.remove(&name);
@@ -155,7 +158,7 @@ fn file_name(holder: &Holder) -> String {
     format!("{}{}-{}{}", HOLDER.0, holder.owner.pid, holder.owner.start_time, HOLDER.1)
 }
 
-/// Refuses what is not of that kind, or could have been written by somebody else than `uid`.
+/// Refuses a file of another kind, or one that a user other than `uid` could have written.
 fn trust(stat: &Stat, kind: FileType, uid: u32) -> io::Result<()> {
     let wrong = if FileType::from_raw_mode(stat.st_mode) != kind {
         Some("it is not a regular file".to_owned())

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use super::*;
 
-/// As if the command ran in another process than the next one: our parent lives as long as we do.
+/// Returns a holder as if the command ran in another process than this one: the parent lives as long as this test.
 fn another(command: &str) -> Holder {
     let parent = rustix::process::getppid().unwrap().as_raw_nonzero().get() as u32;
     let stat = std::fs::read_to_string(format!("/proc/{parent}/stat")).unwrap();
@@ -31,7 +31,7 @@ fn the_second_is_told_who_holds_it() {
     let directory = tree.path().join("fsb");
     let own = another("fsb run\next4");
     let first = take(&directory, own.clone(), Held::alone).unwrap();
-    // Whoever can open a file can lock it; who holds it is for all to read.
+    // Only the owner can open, and therefore lock, the file. All users can read the name of the holder.
     let mode = |path: PathBuf| std::fs::metadata(path).unwrap().mode() & 0o777;
     assert_eq!(mode(directory.join(FIRST)), 0o600);
     let shown = std::fs::read_dir(&directory).unwrap().flatten().map(|entry| entry.path());
@@ -83,7 +83,7 @@ fn those_who_insist_are_seen_by_all() {
     assert!(holder::read(&mut last.concurrent).is_empty(), "names of runs that are over");
 }
 
-/// In `directory` something else has the lock's name.
+/// Returns the refusal in `directory` if something else has the lock's name.
 fn disguised(directory: &Path, disguise: impl FnOnce(&Path)) -> String {
     std::fs::create_dir_all(directory).unwrap();
     std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o700)).unwrap();

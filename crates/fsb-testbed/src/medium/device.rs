@@ -1,7 +1,7 @@
-//! A block device of the user's. Whatever can be wrong with that must end in a refusal.
+//! A block device of the user. Every possible problem with it must end in a refusal.
 //!
-//! Its `discard_max_bytes` stays as it is: since Linux 6.9 a 0 there also makes the discard granularity 0, and no later
-//! value is accepted until the device goes away. mkfs and mount options keep discards out instead.
+//! Its `discard_max_bytes` stays unchanged: since Linux 6.9 a 0 there also makes the discard granularity 0, and the
+//! kernel accepts no later value until the device is removed. mkfs and mount options prevent discards instead.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -58,7 +58,7 @@ impl MediumKind for Device {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Box<dyn OpenMedium>, TestbedError> {
         let candidate = examine(request)?;
-        // Where it cannot be made, nothing is written.
+        // Before the device is overwritten: without a node nothing is written.
         let node = Node::make(request.nodes, candidate.device.number(), candidate.device.shown())?;
         let Claimed { device, file: claim, record } = write_over(candidate, request, progress)?;
         let limit = record.device.queue.get("discard_max_bytes");
@@ -96,19 +96,19 @@ impl MediumKind for Device {
     }
 }
 
-/// A device that is ours and written over once.
+/// A device that this run has claimed and overwritten once.
 pub(crate) struct Claimed {
-    /// What it is, whatever its name leads to by now.
+    /// The device itself, independent of a later change of its name.
     pub device: Pinned,
     /// Opened O_EXCL, for direct I/O.
     pub file: OwnedFd,
-    /// What it is.
+    /// The record of the device.
     pub record: MediumRecord,
 }
 
-/// Claims the device and writes it over once.
+/// Claims the device and overwrites it once.
 pub(crate) fn claim(request: &MediumRequest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Claimed, TestbedError> {
-    // Again, for minutes may lie between the check and now; and from here on it is ours.
+    // Examined again, because minutes may have passed since the check. From here on the run holds the device.
     write_over(examine(request)?, request, progress)
 }
 
@@ -140,19 +140,19 @@ fn write_over(
     Ok(Claimed { device, file: claim, record })
 }
 
-/// Which devices the names in targets and in the consent to wipe lead to now. Names that lead to none are left out: the
-/// check says so.
+/// Resolves the names in targets and in the consent to wipe to devices. Omits names that lead to no device; the check
+/// refuses them.
 pub fn named_devices(targets: &[Target], wipe: &[PathBuf]) -> BTreeMap<PathBuf, DeviceId> {
     let roots = Roots::default();
     let specs = targets.iter().filter_map(Target::file_system);
     let arguments = specs.filter_map(|spec| spec.medium.argument.as_deref());
-    // Of an array, each of its members.
+    // Each member of an array counts.
     let named = arguments.flat_map(|argument| argument.split('+')).filter(|text| text.starts_with('/'));
     let paths = named.map(PathBuf::from).chain(wipe.iter().cloned());
     paths.filter_map(|path| Some((path.clone(), pinned::id_at(&path, &roots)?))).collect()
 }
 
-/// A device that passed every check, claimed.
+/// A device that passed every check, with a claim on it.
 struct Candidate {
     device: Pinned,
     size: u64,
@@ -160,8 +160,8 @@ struct Candidate {
     claim: OwnedFd,
 }
 
-/// Every reason to keep one's hands off a device, the strongest first. The name is followed once; all else is asked of
-/// the device that it led to.
+/// Claims the device. Refuses it for every reason against its use, the strongest first. The name is followed only once;
+/// all other checks use the device that it led to.
 fn examine(request: &MediumRequest<'_>) -> Result<Candidate, TestbedError> {
     let path = PathBuf::from(request.medium.argument.as_deref().unwrap_or_default());
     let shown = path.display();
@@ -183,7 +183,7 @@ fn examine(request: &MediumRequest<'_>) -> Result<Candidate, TestbedError> {
         Some(libc::EROFS) => read_only(&path),
         _ => cannot_open(&error),
     })?;
-    // Now nobody else can mount it; but what needs no claim may have come while it was made.
+    // The claim prevents new mounts. A use that needs no claim may have started since the first check.
     refuse_used(request, &device)?;
     if block::is_read_only(&claim).unwrap_or(true) {
         return Err(read_only(&path));
@@ -210,7 +210,8 @@ fn read_only(path: &Path) -> TestbedError {
     TestbedError::machine(format!("{} is read-only", path.display())).advice("choose another device")
 }
 
-/// A link that somebody changed since the names were resolved leads to a device that nobody named.
+/// Refuses a link that was changed since the names were resolved, because it leads to a device that the user did not
+/// name.
 fn refuse_another(request: &MediumRequest<'_>, device: &Pinned) -> Result<(), TestbedError> {
     let Some(known) = request.devices else { return Ok(()) };
     let (before, now) = (known.get(device.shown()).copied(), device.id(&Roots::default()));
@@ -228,7 +229,7 @@ fn refuse_another(request: &MediumRequest<'_>, device: &Pinned) -> Result<(), Te
         .advice("name the device itself (see lsblk), not a link that others can change"))
 }
 
-/// Whether the user gave up the content of this very device, then and now.
+/// Returns whether the user gave up the content of this very device, both when the names were resolved and now.
 fn is_given_up(request: &MediumRequest<'_>, device: &Pinned) -> bool {
     let roots = Roots::default();
     let own = device.id(&roots);
@@ -238,10 +239,10 @@ fn is_given_up(request: &MediumRequest<'_>, device: &Pinned) -> bool {
     })
 }
 
-/// How long a program that only looks at a new device may keep it open: udev does so whenever one is closed.
+/// The time limit for a program that only inspects a new device, as udev does whenever one is closed.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Who uses the device, or any device that shares its bytes.
+/// Refuses a device that is in use, or that shares its bytes with one that is in use.
 fn refuse_used(request: &MediumRequest<'_>, device: &Pinned) -> Result<(), TestbedError> {
     let usual = Roots::default();
     let roots = request.outside.unwrap_or(&usual);
@@ -272,7 +273,8 @@ fn in_use(device: &Pinned) -> TestbedError {
         .field("path", shown.to_string_lossy().into_owned())
 }
 
-/// The kernel's claim holds in every mount namespace, also those that we cannot see, and for users that it does not name.
+/// Describes a claim by another user. The kernel's claim holds in every mount namespace, including those that this
+/// process cannot see, and for users that the kernel does not name.
 fn claimed_by_others(device: &Pinned) -> TestbedError {
     let found = signatures(device).unwrap_or_default();
     let holds = if found.is_empty() { String::new() } else { format!("; it holds {}", found.join(", ")) };
@@ -284,7 +286,8 @@ fn claimed_by_others(device: &Pinned) -> TestbedError {
         .advice("choose another device; --wipe does not change this")
 }
 
-/// What is known to be on the device: `wipefs` knows best; `blkid` knows the same in older places.
+/// Refuses a device with a known signature. `wipefs` knows the most; `blkid` finds the same signatures on older
+/// systems.
 fn refuse_signatures(device: &Pinned) -> Result<(), TestbedError> {
     let shown = device.shown().display();
     let refused = |what: String, found: Vec<String>, tried: Refusal| {
@@ -306,7 +309,7 @@ fn refuse_signatures(device: &Pinned) -> Result<(), TestbedError> {
     }
 }
 
-/// Names of the signatures on a device; an error where nothing could look.
+/// Returns the names of the signatures on a device. Fails if no program could inspect it.
 fn signatures(device: &Pinned) -> Result<Vec<String>, Refusal> {
     let mut tried = Vec::new();
     for (name, arguments) in [("wipefs", ["-n", "-p"].as_slice()), ("blkid", &["-p", "-o", "udev"])] {
@@ -317,7 +320,7 @@ fn signatures(device: &Pinned) -> Result<Vec<String>, Refusal> {
         let output = program::run_on(&program, arguments, device.descriptor()).map_err(|error| error.to_string())?;
         match (name, output.status.code()) {
             ("wipefs", Some(0)) => return Ok(wipefs_types(&String::from_utf8_lossy(&output.stdout))),
-            // 0: found, 8: found several, 2: found nothing, but also where it could not read.
+            // 0: found, 8: found several, 2: found nothing, or could not read the device.
             ("blkid", Some(0 | 8)) => return Ok(vec![blkid_type(&String::from_utf8_lossy(&output.stdout))]),
             ("blkid", Some(2)) if output.stderr.is_empty() => return Ok(Vec::new()),
             _ => tried.push(format!("{name}: {}: {}", output.status, program::last_lines(&output.stderr))),
@@ -326,7 +329,8 @@ fn signatures(device: &Pinned) -> Result<Vec<String>, Refusal> {
     Err(tried.join("; ").into())
 }
 
-/// `offset,uuid,label,type` lines; a heading starts with `#`. A line of any other form is a signature too.
+/// Parses lines of `offset,uuid,label,type`. A heading starts with `#`. A line of any other form counts as a signature,
+/// too.
 fn wipefs_types(text: &str) -> Vec<String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| line.rsplit(',').find(|part| !part.is_empty()).unwrap_or(line).to_owned()).collect()

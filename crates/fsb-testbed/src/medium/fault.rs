@@ -1,5 +1,5 @@
-//! A disk that fails on purpose, for fsb's own tests of what a run does then. Only in a virtual machine: nothing of the
-//! host's is put at risk, and what a killed run leaves goes with the guest.
+//! A disk that fails on purpose, for fsb's own tests of failing runs. It works only in a virtual machine: it does not
+//! endanger the host, and the changes of a killed run disappear with the guest.
 
 use std::path::Path;
 
@@ -17,17 +17,17 @@ use crate::host;
 use crate::ledger::Ledger;
 use crate::progress::Progress;
 
-/// `fault:KIND+MEDIUM`; for the kind that logs a second medium.
+/// `fault:KIND+MEDIUM`. The kind `log-writes` needs a second medium.
 pub(super) struct Fault {
     /// Finds the media behind the disk.
     pub(super) find: FindMedium,
 }
 
-/// How a disk fails.
+/// A way in which a disk fails.
 struct Kind {
     name: &'static str,
     members: usize,
-    /// The table over members of these numbers and so many sectors.
+    /// Returns the device-mapper table for the members' device numbers and the size in sectors.
     table: fn(&[String], u64) -> Vec<Line>,
 }
 
@@ -37,7 +37,7 @@ static KINDS: &[Kind] = &[
     Kind { name: "log-writes", members: 2, table: log_writes },
 ];
 
-/// From 15 % to 35 % of the disk nothing can be read or written. ext4 without a journal keeps what it needs to exist
+/// From 15 % to 35 % of the disk every read and write fails. ext4 without a journal keeps its essential metadata
 /// elsewhere.
 fn error(devices: &[String], sectors: u64) -> Vec<Line> {
     let (from, to) = (sectors * 15 / 100, sectors * 35 / 100);
@@ -51,12 +51,12 @@ fn error(devices: &[String], sectors: u64) -> Vec<Line> {
     vec![linear(0, from), hole, linear(to, sectors)]
 }
 
-/// Three seconds of a good disk, then ten minutes of none.
+/// The disk works for three seconds, then fails for ten minutes.
 fn flakey(devices: &[String], sectors: u64) -> Vec<Line> {
     vec![Line { start: 0, length: sectors, target: "flakey", parameters: format!("{} 0 3 600", devices[0]) }]
 }
 
-/// Every write is also written to a log, as tests of crashes want it.
+/// The disk also writes every write to a log, for tests of crashes.
 fn log_writes(devices: &[String], sectors: u64) -> Vec<Line> {
     let parameters = format!("{} {}", devices[0], devices[1]);
     vec![Line { start: 0, length: sectors, target: "log-writes", parameters }]
@@ -65,7 +65,7 @@ fn log_writes(devices: &[String], sectors: u64) -> Vec<Line> {
 /// Media with the bytes of an image for each.
 type Members = Vec<(Medium, u64)>;
 
-/// The kind, and its members with the bytes of an image for each.
+/// Returns the kind, and its members with the bytes of an image for each.
 fn parts(request: &MediumRequest<'_>) -> Result<(&'static Kind, Members), TestbedError> {
     let argument = request.medium.argument.as_deref().unwrap_or_default();
     let mut words = argument.split('+');
@@ -81,7 +81,7 @@ fn parts(request: &MediumRequest<'_>) -> Result<(&'static Kind, Members), Testbe
     Ok((kind, members.into_iter().map(|medium| (medium, size)).collect()))
 }
 
-/// As [`Raid0::members`](super::raid0::Raid0::members), and the word before them.
+/// Like [`Raid0::members`](super::raid0::Raid0::members), with the name of the kind before them.
 pub(crate) fn fault_members(request: &MediumRequest<'_>) -> Result<(&'static str, Members), TestbedError> {
     parts(request).map(|(kind, members)| (kind.name, members))
 }
@@ -138,9 +138,9 @@ impl MediumKind for Fault {
             let number = block::number_of(member.device()).ok_or_else(|| fail("no block device".into()))?;
             numbers.push(format!("{}:{}", number.0, number.1));
         }
-        // The mapped device holds its members; a claim of ours would keep it out.
+        // The mapped device holds its members. A claim of this process would prevent that.
         opened.iter_mut().for_each(|member| member.lend());
-        // One run may have several.
+        // A run may have several such disks.
         let name = request.medium.to_string().replace(['+', ':'], "-");
         let mapped = Mapped::make(&format!("fsb-{name}"), &(kind.table)(&numbers, sectors)).map_err(fail)?;
         let number = block::number_of(&mapped.path).ok_or_else(|| fail(format!("{:?}", mapped.path).into()))?;

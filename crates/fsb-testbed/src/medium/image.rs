@@ -1,4 +1,4 @@
-//! What loop images in files and in memory share: the loop device and what is changed about it.
+//! The common part of loop images in files and in memory: the loop device and its settings.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use super::parts::{Part, layout};
 use crate::host;
 use crate::ledger::{Action, EntryHandle, Ledger};
 
-/// How long the last user may take to go after an unmount.
+/// The time limit for the last user of the device to end after an unmount.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// An image that is attached to a loop device.
 pub(super) struct AttachedImage {
-    /// Closed before the image, or the device would outlive it.
+    /// Closed before the image, because otherwise the device would outlive it.
     device: Option<Pinned>,
     image: Option<OwnedFd>,
     node: Node,
@@ -33,7 +33,7 @@ pub(super) struct AttachedImage {
 }
 
 impl AttachedImage {
-    /// Attaches `image`, and switches discard off unless it is the subject.
+    /// Attaches `image`, and switches discard off unless a target mounts with `discard`.
     pub fn attach(
         image: OwnedFd,
         mode: Mode,
@@ -43,7 +43,8 @@ impl AttachedImage {
         AttachedImage::attach_part(image, None, mode, request, ledger)
     }
 
-    /// Attaches each part of `image` to a device of its own. `complete` is asked of each. On failure nothing stays.
+    /// Attaches each slice of `image` to a device of its own, and calls `complete` on each. Detaches all of them on
+    /// failure.
     pub fn attach_parts(
         image: &OwnedFd,
         parts: u32,
@@ -108,7 +109,7 @@ impl AttachedImage {
         Ok(attached)
     }
 
-    /// Who holds the image: the device under a file, with what is beneath it.
+    /// Records the backing of the image: the device under a file, with the devices beneath it.
     pub(crate) fn set_backing(&mut self, backing: String, beneath: Option<DeviceNumber>) {
         self.record.device.backing = Some(backing);
         let roots = Roots::default();
@@ -121,7 +122,8 @@ fn is_direct(roots: &Roots, index: u32) -> bool {
     roots.sys_text(&format!("block/loop{index}/loop/dio")).as_deref() == Some("1")
 }
 
-/// With the smallest sectors first; where the disk beneath has 4 KiB sectors only those allow direct I/O.
+/// Attaches the image with the smallest sectors first. If the disk beneath has 4 KiB sectors, only those allow direct
+/// I/O.
 fn attach(image: &OwnedFd, part: Option<Part>, mode: Mode) -> Result<LoopDevice, TestbedError> {
     use std::os::fd::AsFd;
     let fail = |why: Refusal| {
@@ -171,7 +173,8 @@ impl OpenMedium for AttachedImage {
         }
     }
 
-    /// Nobody else knows of it; but a mount that lingers in another namespace would make the next one warm.
+    /// Waits until the device is free. Only this run uses it, but a mount that remains in another namespace would make
+    /// the next one warm.
     fn take_back(&mut self) -> Result<(), TestbedError> {
         let Some(device) = &self.device else { return Ok(()) };
         let mut answer = Ok(());

@@ -1,4 +1,5 @@
-//! The trait that every medium implements, the types of its methods, and a block device that is ours until it is closed.
+//! The trait that every medium implements, the types of its methods, and a block device that this run holds until it
+//! closes it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -177,25 +178,25 @@ pub(super) fn filling<'a>(text: &'a str, total: u64, progress: &'a mut dyn FnMut
     }
 }
 
-/// How long the last user may take to go after an unmount.
+/// The time limit for the last user of the device to end after an unmount.
 const IDLE: Duration = Duration::from_secs(10);
 
 fn cannot_use(path: &Path, error: &io::Error) -> TestbedError {
     TestbedError::machine(format!("{} cannot be used", path.display())).tried(attempt("open", path, error))
 }
 
-/// A device that is ours until it is closed.
+/// A device that this run holds until it closes it.
 pub(super) struct OpenDevice {
     pub(super) device: Pinned,
     pub(super) node: Node,
-    /// Exclusive; absent while mkfs or a mount has it.
+    /// The exclusive claim. `None` while mkfs or a mount has the device.
     pub(super) claim: Option<OwnedFd>,
     pub(super) can_discard: bool,
     pub(super) record: MediumRecord,
 }
 
 impl OpenDevice {
-    /// Takes a device that needs no checks and no filling: the kernel's own of that name and number.
+    /// Takes a device that needs no checks and no filling: the kernel's own device of that name and number.
     pub(super) fn adopt(
         (path, number): (&Path, DeviceNumber),
         nodes: Option<&Path>,
@@ -209,7 +210,7 @@ impl OpenDevice {
         Ok(device)
     }
 
-    /// The same for one that may have no name here, and that people call `shown`.
+    /// Like [`OpenDevice::adopt`], for a device that may have no name here and that is `shown` to users.
     pub(super) fn of_number(
         (shown, number): (&Path, DeviceNumber),
         nodes: Option<&Path>,

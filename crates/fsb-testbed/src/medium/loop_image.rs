@@ -1,4 +1,4 @@
-//! A loop device over an image in a file that has no name, written over once past the page cache.
+//! A loop device over an image in a nameless file, which is overwritten once without the page cache.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::progress::Progress;
 
 pub(super) struct LoopImage;
 
-/// What is left free beside an image, for the file system that holds it and for the results.
+/// The bytes that stay free beside an image, for the file system that holds it and for the results.
 fn margin(size: u64) -> u64 {
     (64 << 20) + size / 100
 }
@@ -64,7 +64,8 @@ impl MediumKind for LoopImage {
             .advice("name a directory on a disk with --dir, or use @ram for an image in memory"));
         }
         use rustix::fs::Access;
-        // For a caller the making of the image tells: root may be nobody to a server of files.
+        // If root runs for an invoking user, creating the image decides: a file server may map root to an unprivileged
+        // user.
         let access = Access::WRITE_OK | Access::EXEC_OK;
         match rustix::fs::accessat(rustix::fs::CWD, dir, access, AtFlags::EACCESS) {
             Err(errno) if Caller::current().is_none() => {
@@ -116,7 +117,7 @@ impl MediumKind for LoopImage {
     }
 }
 
-/// Refuses a device that would use the host's page cache; else says what is known of the whole image.
+/// Refuses a device that would use the host's page cache. Otherwise records the properties of the whole image.
 fn complete(attached: &mut AttachedImage, request: &MediumRequest<'_>) -> Result<(), TestbedError> {
     if attached.record.direct != Some(true) {
         return Err(not_direct(request.dir).tried("/sys/block/loopN/loop/dio reads 0"));
@@ -129,13 +130,13 @@ fn complete(attached: &mut AttachedImage, request: &MediumRequest<'_>) -> Result
     Ok(())
 }
 
-/// A nameless file of `request.size` bytes, each written once, past the page cache.
+/// Creates a nameless file of `request.size` bytes, and writes each byte once, without the page cache.
 pub(crate) fn make_filled_image(
     request: &MediumRequest<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<OwnedFd, TestbedError> {
     let size = request.size;
-    // Whoever exchanges the directory from here on exchanges nothing for the image.
+    // Replacing the directory from here on does not affect the image.
     let held = hold(request.dir)?;
     check_space(&held, request.dir, size)?;
     let image = make_image(&held, request.dir, size)?;
@@ -147,7 +148,7 @@ pub(crate) fn make_filled_image(
     Ok(image)
 }
 
-/// The directory, whatever bears its name later.
+/// Opens the directory, so that a later replacement of its name has no effect.
 fn hold(dir: &Path) -> Result<OwnedFd, TestbedError> {
     rustix::fs::open(dir, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Permissions::empty()).map_err(|errno| {
         TestbedError::machine(format!("the directory for images, {}, cannot be used", dir.display()))
@@ -181,15 +182,15 @@ fn not_direct(dir: &Path) -> TestbedError {
     .advice("name a --dir on a file system with O_DIRECT (ext4, xfs, btrfs), or use @ram")
 }
 
-/// A file that has no name, so that it goes with its last user; its blocks are reserved in one piece where that is
-/// possible, and opened past the page cache.
+/// Creates a file without a name, which disappears with its last user. Reserves its blocks in one piece if possible,
+/// and opens it without the page cache.
 fn make_image(held: &OwnedFd, dir: &Path, size: u64) -> Result<OwnedFd, TestbedError> {
     let fail = |errno: Errno| {
         TestbedError::machine("the image cannot be made")
             .tried(attempt("make a file in", dir, &errno.into()))
             .advice("name another directory with --dir")
     };
-    // Where root may not write (the home of a server that takes root for nobody), the user who asked for the run may.
+    // If root may not write (a home on a server that maps root to another user), the invoking user may.
     let image = match (open_nameless(held), Caller::current()) {
         (Err(Errno::ACCESS | Errno::PERM), Some(caller)) => {
             caller.act(|| open_nameless(held)).unwrap_or(Err(Errno::ACCESS))
@@ -198,7 +199,7 @@ fn make_image(held: &OwnedFd, dir: &Path, size: u64) -> Result<OwnedFd, TestbedE
     };
     let image = image.map_err(fail)?;
     if fs::of_file(&image).is_some_and(|member| member.takes_nocow()) {
-        // Only an empty file takes the flag.
+        // The flag can be set only on an empty file.
         let flags = rustix::fs::ioctl_getflags(&image).map_err(fail)?;
         rustix::fs::ioctl_setflags(&image, flags | IFlags::NOCOW).map_err(fail)?;
     }
@@ -216,20 +217,20 @@ fn make_image(held: &OwnedFd, dir: &Path, size: u64) -> Result<OwnedFd, TestbedE
 fn open_nameless(held: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     let permissions = Permissions::RUSR | Permissions::WUSR;
     match openat(held, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, permissions) {
-        // File systems that cannot: a name that is taken away at once.
+        // File systems without nameless files: create a name and remove it at once.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
             let name = format!("{}{}", crate::ledger::DIRECTORY_PREFIX, fsb_sys::random_name());
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
             let image = openat(held, &name, flags, permissions)?;
             rustix::fs::unlinkat(held, &name, AtFlags::empty())?;
-            // Somebody gave it another name: it would stay when this process is gone.
+            // Another process gave it another name, so it would remain when this process ends.
             if rustix::fs::fstat(&image)?.st_nlink > 0 { Err(Errno::BUSY) } else { Ok(image) }
         }
         other => other,
     }
 }
 
-/// `ext4 on /dev/vda`, and the number of that device.
+/// Returns a text such as `ext4 on /dev/vda`, and the number of that device.
 pub(crate) fn backing(dir: &Path) -> (String, Option<DeviceNumber>) {
     let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     match mountinfo::holding(&mountinfo::read(), &dir) {

@@ -1,4 +1,5 @@
-//! The family of media: what file systems with a device live on. One file a member, one line in [`REGISTRY`].
+//! The registry of media, which hold file systems that need a device. Each medium is one file and one line in
+//! [`REGISTRY`].
 
 mod device;
 #[cfg(any(test, feature = "faults"))]
@@ -36,25 +37,25 @@ pub use parts::{Part, part_bytes, size_for};
 pub(crate) use raid0::{Member, shared_disk, stands_on};
 pub(crate) use vm_disk::SERIAL as VM_SERIAL;
 
-/// Every medium that fsb can make.
+/// Every medium that a user can choose.
 pub static REGISTRY: &[&dyn MediumKind] =
     &[&loop_image::LoopImage, &ram::Ram, &device::Device, &RAID0, &vm_disk::VmDisk];
 
 /// The member of the registry that is made of other members.
 pub(crate) static RAID0: raid0::Raid0 = raid0::Raid0 { find };
 
-/// What is no choice of a user's: disks that fail on purpose.
+/// Media that a user cannot choose: disks that fail on purpose.
 static HIDDEN: &[&dyn MediumKind] = &[
     #[cfg(any(test, feature = "faults"))]
     &fault::Fault { find },
 ];
 
-/// As a person knows a medium: a virtual machine has no loop device, but a disk.
+/// Returns the user's name of a medium: a virtual machine has a disk instead of a loop device.
 pub fn called(medium: &Medium, in_vm: bool) -> String {
     if in_vm && medium.name == "loop" { "the VM's disk".to_owned() } else { medium.to_string() }
 }
 
-/// The medium of that name, or the nearest name.
+/// Returns the medium of that name. The error suggests the nearest name.
 pub fn find(name: &str) -> Result<&'static dyn MediumKind, TestbedError> {
     REGISTRY.iter().chain(HIDDEN).copied().find(|member| member.name() == name).ok_or_else(|| {
         let known = REGISTRY.iter().map(|member| member.name());
@@ -72,19 +73,19 @@ pub(crate) fn check(medium: &Medium) -> Result<&'static dyn MediumKind, TestbedE
     Ok(kind)
 }
 
-/// Bytes of the device that are used.
+/// Bytes of the device that the probe uses.
 const REGION: u64 = 16 << 20;
-/// A large record, and a small one.
+/// The size of a large request; the small one follows.
 const LARGE: usize = 1 << 20;
 const SMALL: usize = 4096;
-/// Each of the four lasts so long.
+/// The least time of each of the four measurements.
 const LONG: Duration = Duration::from_millis(60);
-/// And has so many requests at least, unless it lasts [`LONGEST`].
+/// The least number of requests of each, unless it takes [`LONGEST`].
 const FEWEST: u32 = 8;
-/// A device that answers once a second is not waited for.
+/// The greatest time of each, for very slow devices.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// Probes the device behind that node, which nobody else uses.
+/// Probes the device behind that node, which no other process uses.
 pub(crate) fn probe(node: &Path) -> io::Result<DeviceRates> {
     let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
     let device = rustix::fs::open(node, flags, Mode::empty())?;
@@ -96,7 +97,7 @@ pub(crate) fn probe(node: &Path) -> io::Result<DeviceRates> {
     let mut memory = vec![0u8; LARGE + SMALL];
     let start = memory.as_ptr().align_offset(SMALL);
     let buffer = &mut memory[start..start + LARGE];
-    // Other bytes each time, or a device could find that it has them already.
+    // Random bytes each time, because a device could detect that it already stores them.
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let mut random = Pcg64Mcg::seed_from_u64(now);
     random.fill_bytes(buffer);
@@ -116,7 +117,7 @@ pub(crate) fn probe(node: &Path) -> io::Result<DeviceRates> {
     Ok(DeviceRates { read: read * LARGE as f64, write: written * LARGE as f64, random_reads, flushed_writes })
 }
 
-/// How often a second that can be done.
+/// Returns how many times per second `act` completes.
 fn per_second(mut act: impl FnMut() -> io::Result<()>) -> io::Result<f64> {
     let started = Instant::now();
     let mut done = 0;
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_file_is_probed_as_a_device_is() {
-        // Where this crate lies, direct I/O is possible.
+        // Direct I/O works in the directory of this crate.
         let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         file.as_file().set_len(4 << 20).unwrap();
         let rates = probe(file.path()).unwrap();

@@ -1,8 +1,8 @@
-//! Parts of a whole disk: partitions that exist in the kernel alone. The disk's own table is not written, so they survive
-//! no reboot; a kill they survive, so they stand in the undo ledger before they are made.
+//! Slices of a whole disk: partitions that exist only in the kernel. The disk's own table is not written, so they do
+//! not survive a reboot. They survive a kill, so the undo ledger records them before they are made.
 //!
-//! As long as there are parts the disk is locked against udev, which would read its table anew. It is not claimed: the
-//! kernel lets nobody claim a disk one of whose partitions is, and each of them is claimed or mounted all the time.
+//! While there are slices, the disk is locked against udev, which would read its table again. It is not claimed: the
+//! kernel refuses a claim on a disk if one of its partitions is claimed, and each of them is always claimed or mounted.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use super::parts::layout;
 use crate::host;
 use crate::ledger::{Action, EntryHandle, Ledger};
 
-/// Whether the kernel would take partitions on the disk of that number; why not.
+/// Checks whether the kernel would accept partitions on the disk of that number.
 pub(super) fn divisible(number: DeviceNumber, roots: &Roots) -> Result<(), Refusal> {
     let directory = number.directory(roots).ok_or("the device is not known to the kernel")?;
     let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -35,14 +35,14 @@ pub(super) fn divisible(number: DeviceNumber, roots: &Roots) -> Result<(), Refus
     if blkpg::has_any(&directory) {
         return Err(format!("{name} has partitions").into());
     }
-    // The kernel's word for devices that never have partitions.
+    // The kernel marks devices that never have partitions this way.
     match read_trimmed(&directory.join("ext_range")).as_deref() {
         Some("0" | "1") => Err(format!("{name} cannot have partitions").into()),
         _ => Ok(()),
     }
 }
 
-/// A disk that is ours.
+/// A disk that this run holds.
 pub(super) struct Disk {
     /// Kept open and locked.
     pub device: Pinned,
@@ -52,8 +52,8 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Divides it. `claim`, what keeps others from the disk until then, ends when the parts are there. On failure
-    /// nothing stays.
+    /// Divides it. `claim`, which keeps others from the disk until then, is dropped when the partitions exist. Removes
+    /// all of them on failure.
     pub fn divide<C>(
         self,
         parts: u32,
@@ -91,14 +91,14 @@ impl Disk {
     }
 }
 
-/// One partition, from before it is made.
+/// One partition, also before it is made.
 struct Part {
     disk: Rc<Disk>,
     partition: Partition,
     handle: Option<EntryHandle>,
-    /// Absent before it is opened, and once it is closed.
+    /// `None` before it is opened and after it is closed.
     open: Option<OpenDevice>,
-    /// As people know it.
+    /// The device as the user knows it.
     shown: PathBuf,
     record: MediumRecord,
 }
@@ -166,7 +166,7 @@ impl OpenMedium for Part {
     }
 
     fn close(&mut self, ledger: &Ledger) -> Vec<String> {
-        // The kernel removes no partition that is open.
+        // The kernel does not remove an open partition.
         self.open = None;
         let undone = self.handle.take().map(|handle| ledger.undo(handle));
         undone.and_then(Result::err).map(|error| error.to_string()).into_iter().collect()

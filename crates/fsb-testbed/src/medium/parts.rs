@@ -1,35 +1,35 @@
-//! How a medium is divided: equal parts, one for each target that is ready at once, and a small one before them that
-//! belongs to no target.
+//! The layout of a divided medium: equal slices, one for each target that is ready at once, and a small spare slice
+//! before them.
 
 use serde::{Deserialize, Serialize};
 
-/// Parts begin and end at multiples of this.
+/// Slices begin and end at multiples of these bytes.
 pub(crate) const GRAIN: u64 = 1 << 20;
 
-/// Bounds of the part that belongs to no target.
+/// The least and the greatest size of the spare slice.
 const SPARE: (u64, u64) = (16 << 20, 64 << 20);
 
-/// A part of a medium, in bytes.
+/// A slice of a medium, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// Where it begins on the medium.
+    /// Its offset on the medium.
     pub start: u64,
     /// Its size.
     pub bytes: u64,
 }
 
-/// Bytes of each of so many equal parts of a medium of `size` bytes; with one part at most that is the whole.
+/// Returns the bytes of each of `parts` equal slices of a medium of `size` bytes. A single slice is the whole medium.
 pub fn part_bytes(size: u64, parts: u32) -> u64 {
     if parts <= 1 { size } else { size.saturating_sub(spare_bytes(size)) / u64::from(parts) / GRAIN * GRAIN }
 }
 
-/// The least size of a medium each of whose parts has so many bytes.
+/// Returns the least size of a medium whose `parts` slices each have at least `part` bytes.
 pub fn size_for(part: u64, parts: u32) -> u64 {
     if parts <= 1 {
         return part;
     }
     let all = (part.div_ceil(GRAIN)).saturating_mul(GRAIN).saturating_mul(parts.into());
-    // The spare part is of its least size, of its share, or of its most.
+    // The spare slice has its least size, its share, or its greatest size.
     let sizes = [all.saturating_add(SPARE.0), (all / 31).saturating_mul(32), all.saturating_add(SPARE.1)];
     let whole = sizes.map(|size| size / GRAIN * GRAIN);
     let near = whole.into_iter().flat_map(|size| (0..3).map(move |more| size.saturating_add(more * GRAIN)));
@@ -40,10 +40,10 @@ fn spare_bytes(size: u64) -> u64 {
     (size / 32).clamp(SPARE.0, SPARE.1) / GRAIN * GRAIN
 }
 
-/// The parts that targets have; nothing where the medium stays whole.
+/// Returns the slices of the targets. Returns none if the medium stays whole.
 ///
-/// The spare part comes first, so that no file system lies where one of the whole medium would: a program that looks at
-/// the whole would take it for that.
+/// The spare slice comes first, so that no file system begins where one of the whole medium would. Otherwise a program
+/// that inspects the whole medium would detect that file system.
 pub(crate) fn layout(size: u64, parts: u32) -> Vec<Part> {
     if parts <= 1 {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! RAID-0 by the kernel's md, over members that are media themselves. No superblock is written, so that the members
-//! are striped from their first byte to their last whole chunk.
+//! RAID-0 by the kernel's md, over members that are media themselves. It has no superblock, so the members are striped
+//! from their first byte to their last whole chunk.
 
 use std::path::{Path, PathBuf};
 
@@ -24,10 +24,10 @@ pub(crate) struct Raid0 {
     pub(super) find: FindMedium,
 }
 
-/// Bytes of a chunk: what Fedorchuk's arrays and many others had.
+/// Bytes of a chunk, as in Fedorchuk's arrays and many others.
 const CHUNK: u64 = 64 << 10;
 
-/// What one disk cannot show.
+/// The reason why an array on one disk is not ranked.
 const WHY: &str = "share one disk";
 
 /// A member of an array, with the bytes of an image for it.
@@ -37,7 +37,7 @@ pub(crate) struct Member {
     pub size: u64,
 }
 
-/// The medium that a text between `+` names.
+/// Returns the medium that a text between `+` names.
 pub(super) fn member(text: &str) -> Medium {
     match text.split_once(':') {
         _ if text.starts_with('/') => Medium { name: "device".to_owned(), argument: Some(text.to_owned()) },
@@ -119,7 +119,8 @@ impl Raid0 {
     }
 }
 
-/// Why targets on an array of these members are not judged: two of them are on one disk.
+/// Returns the reason why targets on an array of these members are not ranked: two members are on one disk. Returns
+/// `None` if no two are.
 pub(crate) fn shared_disk(text: &str, members: &[Member], dir: &Path) -> Option<String> {
     let roots = Roots::default();
     let disk_of = |number: DeviceNumber| number.directory(&roots).map(|directory| block::whole_disk(&directory));
@@ -219,7 +220,7 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
     let mut names: Vec<String> = array.members.iter().filter_map(|member| name_of(member.device())).collect();
     names.sort();
     array.handles.push(ledger.record(Action::StopArray { number, members: names })?);
-    // The array itself holds its members; a claim of ours would keep it out.
+    // The array itself holds its members. A claim of this process would prevent that.
     array.members.iter_mut().for_each(|member| member.lend());
     md::start(number, &numbers, CHUNK as u32).map_err(fail)?;
     array.members.iter_mut().for_each(|member| member.lock());
@@ -234,7 +235,7 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
     }
     device.queue.insert("chunk_size".to_owned(), CHUNK.to_string());
     device.beneath = array.members.iter().map(|member| member.record().device.clone()).collect();
-    // The kernel gives each array a number of its own, made up anew: what tells it from others is what it stands on.
+    // The kernel assigns each array a new random number, so its members identify it.
     device.serial = None;
     device.backing = Some(stands_on(device.beneath.iter()));
     let records = || array.members.iter().map(|member| member.record());
@@ -253,7 +254,7 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
     Ok(())
 }
 
-/// What its members are, for a resume to compare.
+/// Describes the members, for the comparison on resume.
 pub(crate) fn stands_on<'a>(members: impl Iterator<Item = &'a DeviceManifest>) -> String {
     let one = |member: &DeviceManifest| match (&member.serial, &member.backing) {
         (Some(serial), _) => format!("serial {serial}"),
@@ -267,7 +268,7 @@ fn name_of(device: &Path) -> Option<String> {
     Some(device.canonicalize().ok()?.file_name()?.to_string_lossy().into_owned())
 }
 
-/// `2 × loop 1 GiB, direct`.
+/// Joins summaries: `2 × loop 1 GiB, direct`.
 fn alike(summaries: &[&str]) -> String {
     match summaries {
         [first, rest @ ..] if rest.iter().all(|other| other == first) => format!("{} × {first}", summaries.len()),
@@ -275,8 +276,8 @@ fn alike(summaries: &[&str]) -> String {
     }
 }
 
-/// Since Linux 5.4 an array of members of different sizes is refused until somebody says which of two layouts it has;
-/// 2 is the one of all kernels since 3.14.
+/// Allows members of different sizes. Since Linux 5.4 the kernel refuses such an array until one of two layouts is
+/// chosen. 2 is the layout of all kernels since 3.14.
 fn allow_different_sizes(roots: &Roots, ledger: &Ledger) -> Result<Option<EntryHandle>, TestbedError> {
     let path = roots.sys.join(md::LAYOUT);
     let Some(value) = read_trimmed(&path).filter(|value| value == "0") else { return Ok(None) };
@@ -287,11 +288,11 @@ fn allow_different_sizes(roots: &Roots, ledger: &Ledger) -> Result<Option<EntryH
     Ok(Some(handle))
 }
 
-/// An array that runs.
+/// A running array.
 struct Array {
     members: Vec<Box<dyn OpenMedium>>,
     device: Option<OpenDevice>,
-    /// In the order in which things were changed.
+    /// In the order of the changes.
     handles: Vec<EntryHandle>,
     record: MediumRecord,
 }
@@ -339,7 +340,7 @@ impl OpenMedium for Array {
         self.device_mut().map_or(Ok(()), |device| device.take_back())
     }
 
-    /// The array before its members.
+    /// Closes the array before its members.
     fn close(&mut self, ledger: &Ledger) -> Vec<String> {
         let mut failures = Vec::new();
         if let Some(mut device) = self.device.take() {

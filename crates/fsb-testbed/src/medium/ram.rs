@@ -1,4 +1,4 @@
-//! A loop device over an image in memory: what a file system costs without a device.
+//! A loop device over an image in memory. It shows the cost of a file system without a device.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -15,7 +15,7 @@ use crate::progress::Progress;
 
 pub(super) struct Ram;
 
-/// Memory that stays for everything else: the page cache of the target lies beside its image.
+/// Bytes of memory that stay free: the page cache of the target needs memory beside its image.
 fn margin(size: u64) -> u64 {
     (256 << 20) + size / 4
 }
@@ -89,7 +89,7 @@ fn complete(attached: &mut AttachedImage, request: &MediumRequest<'_>) {
     attached.set_backing("memory".to_owned(), None);
 }
 
-/// Memory of `request.size` bytes, each written once.
+/// Allocates memory of `request.size` bytes, and writes each byte once.
 fn make_filled_image(request: &MediumRequest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<OwnedFd, TestbedError> {
     let size = request.size;
     let fail = |error: &std::io::Error| {

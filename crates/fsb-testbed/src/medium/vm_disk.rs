@@ -1,4 +1,5 @@
-//! A disk of the virtual machine that this is: the host made it, wrote it over once, and keeps everybody else away.
+//! A disk of the virtual machine that this process runs in. The host made it, overwrote it once, and prevents other
+//! uses.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,7 @@ use crate::progress::Progress;
 
 pub(super) struct VmDisk;
 
-/// What the serial numbers of our disks begin with; their number follows.
+/// The prefix of the serial numbers of fsb's disks. Their number follows.
 pub(crate) const SERIAL: &str = "fsb";
 
 impl MediumKind for VmDisk {
@@ -80,7 +81,7 @@ impl MediumKind for VmDisk {
     }
 }
 
-/// What it is, and whether it would obey a discard.
+/// Returns the record of the disk, and whether it supports discard.
 fn describe(disk: &Disk) -> (MediumRecord, bool) {
     let record = MediumRecord {
         device: host::device_manifest(&Roots::default(), (disk.number.0, disk.number.1)),
@@ -99,7 +100,7 @@ struct Disk {
     size: u64,
 }
 
-/// The disk with the serial number that the argument stands for.
+/// Returns the disk whose serial number contains the argument.
 fn find(request: &MediumRequest<'_>, roots: &Roots) -> Result<Disk, TestbedError> {
     let number = request.medium.argument.as_deref().unwrap_or_default();
     let serial = format!("{SERIAL}{number}");

@@ -1,6 +1,6 @@
-//! Everything about a run in a virtual machine that this machine can know before anything is touched.
+//! The checks of a run in a virtual machine that are possible on this machine before anything is changed.
 //!
-//! What the guest's kernel and processors take, the guest says when it is up, before anything is made in it.
+//! The guest checks the requirements on its kernel and processors when it has booted, before anything is made in it.
 
 use fsb_model::units::show_bytes;
 use fsb_model::{Target, Warning};
@@ -15,7 +15,7 @@ use crate::local;
 use crate::medium;
 use crate::testbed::Setup;
 
-/// Wrong requests first, then what this machine lacks. The answer holds warnings.
+/// Checks for invalid requests first, then for missing features of this machine. Returns warnings.
 pub fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     if setup.targets.is_empty() {
         return Err(TestbedError::request("there is nothing to measure")
@@ -37,8 +37,8 @@ pub fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     Ok(warnings)
 }
 
-/// Whether the targets can be made in a guest as far as requests and the programs of this machine go: an answer that
-/// stays the same from the first question to the last boot, whatever memory and space are left.
+/// Checks whether the targets can be made in a guest, as far as requests and the programs of this machine decide. The
+/// result does not depend on free memory and space, so it stays the same until the last boot.
 pub fn check_targets(setup: &Setup) -> Result<(), TestbedError> {
     for target in &setup.targets {
         check_target(target).map_err(|error| local::naming(target, error))?;
@@ -46,7 +46,7 @@ pub fn check_targets(setup: &Setup) -> Result<(), TestbedError> {
     needs(setup).map(drop)
 }
 
-/// All of a guest's memory is taken before it starts, and some more by who runs it.
+/// Checks the free memory. A guest takes all of its memory at its start, and the hypervisor process takes some more.
 fn check_memory(setup: &Setup) -> Result<(), TestbedError> {
     const BESIDE: u64 = 128 << 20;
     let Some(vm) = setup.vm else { return Ok(()) };

@@ -1,7 +1,7 @@
-//! The guest's disks: what stands behind each, and how its targets call them.
+//! The guest's disks: the image or device behind each, and the names that the guest's targets use.
 //!
-//! The one image of a run becomes disk 0 and the medium `vm:0`; members of an array and block devices become disks of
-//! their own. The guest's answers are put back into the words of the plan, for that is what the record holds.
+//! The one image of a run becomes disk 0 and the medium `vm:0`. Members of an array and block devices become disks of
+//! their own. The guest's results are translated back to the names of the plan, which the record contains.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -23,27 +23,28 @@ use crate::testbed::{Opened, Provisioned, Setup};
 pub struct HostDisk {
     /// Open for reading and writing, past the page cache.
     pub file: OwnedFd,
-    /// By which the guest finds it.
+    /// The serial number by which the guest finds it.
     pub serial: String,
 }
 
-/// All disks of a run, written over once.
+/// All disks of a run, overwritten once.
 #[derive(Debug, Default)]
 pub struct Disks {
     disks: Vec<(OwnedFd, MediumRecord)>,
-    /// What the plan calls a medium, and what the guest does.
+    /// The names of each medium in the plan and in the guest.
     names: Vec<(String, Medium)>,
-    /// Why arrays are not judged, by the guest's names: what stands behind its disks it does not know.
+    /// The reasons why arrays are not ranked, by their names in the guest, which does not know the devices behind its
+    /// disks.
     unjudged: BTreeMap<String, String>,
 }
 
-/// Bytes of each medium of `setup`, by its text, or why it cannot be made.
+/// Returns the bytes of each medium of `setup`, by its text. Fails if one cannot be made.
 pub(super) fn check(setup: &Setup) -> Result<BTreeMap<String, u64>, TestbedError> {
     local::check_same_device(setup)?;
     let mut sizes = BTreeMap::new();
     for (text, request) in local::media(setup) {
         let size = match request.medium.name.as_str() {
-            // It is the guest's kernel that joins them.
+            // The guest's kernel joins them.
             "raid0" => medium::RAID0.check_members(&request)?,
             #[cfg(any(test, feature = "faults"))]
             "fault" => medium::fault_members(&request).map(|(_, members)| members[0].1)?,
@@ -55,7 +56,7 @@ pub(super) fn check(setup: &Setup) -> Result<BTreeMap<String, u64>, TestbedError
 }
 
 impl Disks {
-    /// Makes images and claims devices, and writes each over once. `outside` shows all processes of the machine.
+    /// Creates images and claims devices, and overwrites each once. `outside` shows all processes of the machine.
     pub fn open(
         setup: &Setup,
         outside: Option<&Roots>,
@@ -70,7 +71,7 @@ impl Disks {
         Ok(disks)
     }
 
-    /// The guest's name for a medium.
+    /// Returns the guest's name of a medium.
     fn medium(
         &mut self,
         request: &MediumRequest<'_>,
@@ -109,7 +110,7 @@ impl Disks {
                 }
                 Ok(Medium { name: "fault".to_owned(), argument: Some(argument) })
             }
-            // Memory of the guest, which has all that it needs.
+            // Memory of the guest, which needs nothing from this machine.
             _ => Ok(request.medium.clone()),
         }
     }
@@ -120,7 +121,7 @@ impl Disks {
         Medium { name: "vm".to_owned(), argument: Some(number.to_string()) }
     }
 
-    /// A copy of each, to lend.
+    /// Duplicates each disk for a guest.
     pub fn lend(&self) -> Result<Vec<HostDisk>, TestbedError> {
         let lend = |(number, (file, _)): (usize, &(OwnedFd, MediumRecord))| {
             let file = file.try_clone().map_err(|error| {
@@ -131,7 +132,7 @@ impl Disks {
         self.disks.iter().enumerate().map(lend).collect()
     }
 
-    /// The target as the guest knows it.
+    /// Returns the target with the guest's name of its medium.
     pub fn for_guest(&self, target: &Target) -> Target {
         let mut target = target.clone();
         if let TargetKind::FileSystem(spec) = &mut target.kind
@@ -142,13 +143,13 @@ impl Disks {
         target
     }
 
-    /// What the plan calls the medium of that text.
+    /// Returns the plan's name of the medium of that text.
     fn in_plan(&self, guest: &str) -> String {
         let known = self.names.iter().find(|(_, medium)| medium.to_string() == guest);
         known.map_or_else(|| guest.to_owned(), |(text, _)| text.clone())
     }
 
-    /// The guest's media by the plan's names, with what stands behind them.
+    /// Renames the guest's media to the plan's names, and completes their records.
     pub fn opened(&self, opened: &mut Opened) {
         let media = std::mem::take(&mut opened.media);
         opened.media =
@@ -157,14 +158,14 @@ impl Disks {
         opened.parts = parts.into_iter().map(|(text, parts)| (self.in_plan(&text), parts)).collect();
     }
 
-    /// The medium by the plan's name.
+    /// Renames the medium to the plan's name.
     pub fn provisioned(&self, provisioned: &mut Provisioned) {
         if let Some(medium) = &mut provisioned.record.medium {
             *medium = self.in_plan(medium);
         }
     }
 
-    /// A disk of the guest is the device that stands behind it: that is what a resume compares.
+    /// Adds the identity of the device behind a disk of the guest to its record. A resume compares that.
     fn record(&self, guest: &str, mut found: MediumRecord) -> MediumRecord {
         let number = guest.strip_prefix("vm:").and_then(|number| number.parse::<usize>().ok());
         if let Some((_, own)) = number.and_then(|number| self.disks.get(number)) {
@@ -187,7 +188,7 @@ impl Disks {
     }
 }
 
-/// What is known of an image here; the guest knows the device that it becomes.
+/// Returns the record of an image as far as this machine knows it. The guest knows the device that it becomes.
 fn image_record(request: &MediumRequest<'_>) -> MediumRecord {
     let shown = show_bytes(request.size as f64);
     let (backing, number) = medium::backing(request.dir);
@@ -234,7 +235,7 @@ mod tests {
         let record = &opened.media["loop"];
         assert_eq!((record.summary.as_str(), record.direct), ("vm disk 1.00 MiB, direct", Some(true)));
         assert!(record.device.backing.is_some() && record.device.serial.is_none());
-        // Members of an array, as what stands behind them; its own number is made up anew each time.
+        // An array is identified by the devices behind its members, because its own number is new each time.
         let numbered =
             |serial: &str| fsb_model::host::DeviceManifest { serial: Some(serial.to_owned()), ..Default::default() };
         let mut array = MediumRecord::default();

@@ -1,7 +1,8 @@
-//! The host's half of a testbed in a virtual machine: what is checked, made and lent before the guest makes targets.
+//! The host's half of a testbed in a virtual machine: it checks the setup and makes and lends the disks before the
+//! guest makes targets.
 //!
-//! Nothing here needs root, changes the machine or knows how a virtual machine is started. Disks are files without a
-//! name, or block devices of the user's; they go with the last process that holds them.
+//! This code needs no root, does not change the machine and does not start a virtual machine. Disks are files without a
+//! name, or block devices of the user. A file disappears with the last process that holds it.
 
 mod check;
 mod disks;

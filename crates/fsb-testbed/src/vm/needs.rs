@@ -1,4 +1,4 @@
-//! What a guest must hold so that the plan's targets can be made in it.
+//! The requirements on a guest for making the plan's targets.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,23 +10,24 @@ use crate::fs;
 use crate::medium;
 use crate::testbed::Setup;
 
-/// Files that programs read where they are there: the features that mkfs gives to ext2, ext3 and ext4.
+/// Files that programs read if they exist: the features that mkfs gives to ext2, ext3 and ext4.
 const FILES: [&str; 1] = ["/etc/mke2fs.conf"];
 
-/// What a guest must hold.
+/// The requirements on a guest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Programs of this machine.
     pub programs: Vec<PathBuf>,
     /// Kernel modules by name, or what must be built in.
     pub modules: Vec<String>,
-    /// Modules that are used where the kernel has them.
+    /// Modules that the guest loads if its kernel has them.
     pub optional_modules: Vec<String>,
-    /// Files at the paths that they have here.
+    /// Files, at the same paths as on this machine.
     pub files: Vec<PathBuf>,
 }
 
-/// What the targets of `setup` need in a guest. A program that this machine lacks is an error that names its package.
+/// Returns the requirements of the targets of `setup` on a guest. If this machine lacks a program, the error names its
+/// package.
 pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
     let mut programs = BTreeSet::new();
     let (mut modules, mut optional) = (BTreeSet::new(), BTreeSet::new());

@@ -1,6 +1,6 @@
-//! What a device does while a visit is timed: its counters every 20 ms, read by a thread of the agent.
+//! The timeline of a device during a sequential trial: its counters every 20 ms, read by a thread of the agent.
 //!
-//! Fifty readings a second take about a thousandth of one processor. Short stretches are not watched so: only what lasts has a
+//! Fifty readings a second take about a thousandth of one processor. Short samples have no timeline.
 //! course.
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::fs::Journal;
 
-/// Time from one reading to the next.
+/// The interval between two readings.
 const EVERY: Duration = Duration::from_millis(20);
 
 /// A device whose counters are read until [`DeviceCourse::end`].
@@ -26,10 +26,10 @@ pub struct DeviceCourse {
 }
 
 impl DeviceCourse {
-    /// Begins to read the counters of the device with this directory, and how often the journal on it was written; nothing
-    /// where they cannot be read.
+    /// Starts to read the counters of the device with this directory, and the turns of the journal on it. Returns
+    /// `None` if the counters cannot be read.
     pub(crate) fn begin(device: &Path, journal: Option<Journal>) -> Option<DeviceCourse> {
-        // The kernel counts the flushes of whole disks only.
+        // The kernel counts flushes only for whole disks.
         let (device, disk) = (device.to_owned(), block::whole_disk(device));
         let read = move || {
             let activity = block::activity(&device)?;
@@ -60,7 +60,7 @@ impl DeviceCourse {
         Some(DeviceCourse { over, reader: reader.ok()? })
     }
 
-    /// The readings in the order of time.
+    /// Returns the readings in the order of time.
     pub fn end(self) -> Vec<DeviceSample> {
         self.over.store(true, Ordering::Relaxed);
         self.reader.thread().unpark();

@@ -1,4 +1,4 @@
-//! What the disk under the target did that neither the target nor another one that is ready asked for.
+//! I/O of the disk under the target that neither the target nor another ready target caused.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub(super) const OTHERS: &str = "others_device_bytes";
 pub(super) const OURS: &str = "target_device_bytes";
 /// Cache flushes that these devices served meanwhile.
 pub(super) const FLUSHES: &str = "target_device_flushes";
-/// Bytes that the disk moved for others or for the file system that holds the image: not told apart.
+/// Bytes that the disk moved for others or for the file system that holds the image, which cannot be distinguished.
 pub(super) const UNSURE: &str = "others_or_backing_device_bytes";
 
 /// Stacks deeper than this are a loop in the tree.
@@ -41,7 +41,7 @@ impl Source for OtherDeviceUse {
         let bottom = bottom(place.roots, &device).ok()?;
         let mut own = on_the_same_disk(place, &device, &bottom);
         own.push(device);
-        // The targets' bytes are counted when the disk's are: seen in this order none is taken for somebody else's.
+        // The targets' counters are read before the disk's at both times.
         let (targets, disk) = (moved(&own)?, block::activity(&bottom.disk)?);
         Some(Box::new(move || {
             let (Some(disk_now), Some(targets_now)) = (block::activity(&bottom.disk), moved(&own)) else {
@@ -57,7 +57,7 @@ impl Source for OtherDeviceUse {
     }
 }
 
-/// Devices of other targets whose bytes are among those of the disk: not the target's own, which others may be on, too.
+/// Returns the devices of other targets whose bytes the disk counts. Excludes the target's own device.
 fn on_the_same_disk(place: &Watched<'_>, own: &Path, bottom: &Bottom) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = place.neighbours.iter().filter(|device| *device != own).cloned().collect();
     found.sort();
@@ -66,7 +66,7 @@ fn on_the_same_disk(place: &Watched<'_>, own: &Path, bottom: &Bottom) -> Vec<Pat
     found
 }
 
-/// Bytes and flushes of all of them; nothing where one of them is gone.
+/// Returns bytes and flushes of all of them. Returns `None` if one of them has disappeared.
 fn moved(devices: &[PathBuf]) -> Option<(u64, u64)> {
     devices.iter().try_fold((0, 0), |sum, device| {
         let activity = block::activity(device)?;
@@ -83,12 +83,12 @@ fn bytes(activity: &block::Activity) -> u64 {
 pub(crate) struct Bottom {
     /// Its directory below /sys.
     pub disk: PathBuf,
-    /// Whether what lies between writes blocks where they were.
+    /// Whether the layers in between overwrite blocks in place.
     pub in_place: bool,
 }
 
-/// The one disk under a device, or why there is none: where several disks serve one device, or none, nobody can say
-/// what was asked of each.
+/// Returns the one disk under a device. Fails if several disks serve it, or none, because the requests to each are then
+/// unknown.
 pub(crate) fn bottom(roots: &Roots, directory: &Path) -> Result<Bottom, Refusal> {
     let mut bottom = Bottom { disk: directory.to_owned(), in_place: true };
     for _ in 0..DEPTH {

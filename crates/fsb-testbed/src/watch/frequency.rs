@@ -1,4 +1,4 @@
-//! How fast the processors say that they run.
+//! The frequency that the processors report.
 
 use fsb_sys::Roots;
 use fsb_sys::error::Refusal;

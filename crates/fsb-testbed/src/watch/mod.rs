@@ -1,7 +1,7 @@
-//! The family of what may disturb a measurement from outside: one file a source, one line in [`REGISTRY`].
+//! The registry of sources of interference: each is one file and one line in [`REGISTRY`].
 //!
-//! A source is read twice, by the agent: before the worker is told to go and after its result. Between the two nothing
-//! of this runs, so that watching costs the measurement nothing.
+//! The agent reads a source twice: before it starts the worker and after it has the worker's result. It reads nothing
+//! in between, so that watching does not affect the measurement.
 
 mod course;
 pub(crate) mod device;
@@ -26,7 +26,7 @@ pub use threshold::{PRETENDED, interference};
 
 use fsb_sys::Roots;
 
-/// Everything that is watched.
+/// Every source that is watched.
 pub static REGISTRY: &[&dyn Source] = &[
     &steal::Steal,
     &others::Others,
@@ -36,7 +36,7 @@ pub static REGISTRY: &[&dyn Source] = &[
     &throttle::Throttle,
 ];
 
-/// A measurement that is watched.
+/// A measurement that is being watched.
 pub struct Watch {
     started: Instant,
     processors: f64,
@@ -44,7 +44,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Reads everything for the first time.
+    /// Reads all sources for the first time.
     pub fn begin(place: &Watched<'_>) -> Watch {
         // Stops before the first reading are no interference.
         stops::continued();
@@ -52,7 +52,7 @@ impl Watch {
         Watch { processors: processors(place.roots), readings, started: Instant::now() }
     }
 
-    /// Reads everything for the second time.
+    /// Reads all sources for the second time.
     pub fn end(self) -> Seen {
         let seconds = self.started.elapsed().as_secs_f64();
         let mut seen: Seen = self.readings.into_iter().flat_map(|finish| finish()).collect();
@@ -66,7 +66,7 @@ impl Watch {
     }
 }
 
-/// Takes what was seen of one more repetition to what is known of the trial.
+/// Adds the values of one more repetition to those of the trial.
 pub fn add(sum: &mut Seen, more: Seen) {
     for (name, value) in more {
         let least = name.ends_with(LEAST);
@@ -76,7 +76,7 @@ pub fn add(sum: &mut Seen, more: Seen) {
     }
 }
 
-/// Why it cannot be told what the disk under a device does for others; nothing where it can.
+/// Returns the reason why I/O of others on the disk under a device cannot be detected. Returns `None` if it can.
 pub(crate) fn blind_to_others(roots: &Roots, device: &Path) -> Option<String> {
     match device::bottom(roots, device) {
         Err(why) => Some(why.into()),
@@ -87,7 +87,7 @@ pub(crate) fn blind_to_others(roots: &Roots, device: &Path) -> Option<String> {
     }
 }
 
-/// Processors that are on line, as /proc/stat has a line for each.
+/// Returns the number of online processors, from their lines in /proc/stat.
 fn processors(roots: &Roots) -> f64 {
     let text = roots.proc_text("stat").unwrap_or_default();
     let lines = text.lines().filter(|line| line.strip_prefix("cpu").is_some_and(|rest| !rest.starts_with(' ')));

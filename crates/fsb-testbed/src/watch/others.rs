@@ -1,4 +1,4 @@
-//! CPU time of processes that are neither ours nor the kernel's.
+//! CPU time of processes that belong neither to this run nor to the kernel.
 
 use fsb_sys::error::Refusal;
 

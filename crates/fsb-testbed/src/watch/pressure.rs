@@ -1,6 +1,6 @@
-//! Pressure stall information: how long work waited for processors, disks and memory, ours included.
+//! Pressure stall information: the time that tasks waited for processors, disks and memory, including the run's own.
 //!
-//! It describes and judges nothing: our own workload waits for its disk as anybody's would.
+//! It is recorded and not judged, because every workload waits for its disk.
 
 use fsb_sys::Roots;
 use fsb_sys::error::Refusal;

@@ -1,22 +1,22 @@
-//! Processes and the CPU time that each used between two looks.
+//! Processes and the CPU time that each used between two readings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_sys::Roots;
 use fsb_sys::process::stat_field;
 
-/// A process as /proc/PID/stat has it. Times are in ticks.
+/// A process from /proc/PID/stat. Times are in ticks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Process {
     pub id: u32,
     pub parent: u32,
-    /// With the number it is a process for ever: numbers are used again.
+    /// The start time. Together with the id it identifies a process, because ids are reused.
     pub start: u64,
-    /// A thread of the kernel.
+    /// Whether it is a thread of the kernel.
     pub kernel: bool,
-    /// What it used itself.
+    /// The CPU time of the process itself.
     pub own: u64,
-    /// What those of its children used that it has buried.
+    /// The CPU time of its children that it has reaped.
     pub buried: u64,
     pub name: String,
 }
@@ -24,11 +24,11 @@ pub(crate) struct Process {
 /// PF_KTHREAD of linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// All processes that can be seen.
+/// Returns all visible processes.
 pub(crate) fn read(roots: &Roots) -> Vec<Process> {
     let entries = std::fs::read_dir(&roots.proc).into_iter().flatten();
     let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    // One that ended since the directory was read is not there any more.
+    // A process may have ended since the directory was read.
     ids.filter_map(|id| parse(id, &roots.proc_text(&format!("{id}/stat"))?)).collect()
 }
 
@@ -45,11 +45,11 @@ fn parse(id: u32, stat: &str) -> Option<Process> {
     })
 }
 
-/// Ticks that others used between two looks, by their names, the busiest first. Ours is `front` with all that descend
-/// from it; the kernel's threads are nobody's.
+/// Returns the ticks that other processes used between two readings, by their names, the busiest first. Excludes
+/// `front`, its descendants and the kernel's threads.
 ///
-/// What a process used that ended meanwhile is found with whoever buried it: its parent, or an ancestor that took it
-/// in. That time holds all its life, so what was known of it at the first look is taken off again.
+/// The time of a process that ended meanwhile is counted with the process that reaped it: its parent, or an ancestor
+/// that adopted it. That time includes its whole life, so its time at the first reading is subtracted.
 pub(crate) fn used_by_others(before: &[Process], after: &[Process], front: u32) -> Vec<(String, u64)> {
     let (known, alive) = (index(before), index(after));
     let same = |process: &Process| known.get(&process.id).copied().filter(|old| old.start == process.start);
@@ -91,12 +91,12 @@ fn foreign<'a>(processes: &'a [Process], all: &'a Index<'a>, front: u32) -> impl
         .filter(move |process| !process.kernel && process.id != front && !ancestors(process, all).contains(&front))
 }
 
-/// Parents of parents, the nearest first.
+/// Returns the parents of a process, the nearest first.
 fn ancestors(process: &Process, all: &Index<'_>) -> Vec<u32> {
     let mut line = Vec::new();
     let mut seen = BTreeSet::from([process.id]);
     let mut parent = process.parent;
-    // Read while it changes, a family may look like a ring.
+    // Processes that change during the reading may appear to form a cycle.
     while let Some(next) = all.get(&parent).filter(|_| seen.insert(parent)) {
         line.push(parent);
         parent = next.parent;
@@ -144,14 +144,14 @@ mod tests {
 
     #[test]
     fn the_long_life_of_one_that_ended_is_not_counted_again() {
-        // 4,000 ticks were used before the first look, 30 after it.
+        // 4,000 ticks were used before the first reading, 30 after it.
         let before = [process(1, 0, 0, 0), process(10, 1, 5, 0), process(11, 10, 4000, 0)];
         let after = [process(1, 0, 0, 0), process(10, 1, 5, 4030)];
         assert_eq!(total(&before, &after), 30);
-        // Its parent ended too, and an ancestor took it in.
+        // Its parent ended, too, and an ancestor adopted it.
         let after = [process(1, 0, 0, 4035)];
         assert_eq!(total(&before, &after), 30);
-        // Nobody wanted to know how it ended.
+        // No process reaped it.
         let after = [process(1, 0, 0, 0), process(10, 1, 5, 0)];
         assert_eq!(total(&before, &after), 0);
     }

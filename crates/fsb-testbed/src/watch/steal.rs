@@ -1,4 +1,4 @@
-//! Time that the hypervisor gave to somebody else while this machine had work.
+//! Time that the hypervisor gave to other guests while this machine had work.
 
 use fsb_sys::Roots;
 use fsb_sys::error::Refusal;
@@ -32,7 +32,7 @@ impl Source for Steal {
     }
 }
 
-/// The eighth number of the first line.
+/// Returns the eighth number of the first line.
 fn ticks(roots: &Roots) -> Option<u64> {
     let text = roots.proc_text("stat")?;
     text.lines().next()?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()

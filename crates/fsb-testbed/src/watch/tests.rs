@@ -9,7 +9,7 @@ fn write(root: &Path, file: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// A machine of two processors, of which somebody else has a share.
+/// Creates a machine of two processors, on which other processes run, too.
 fn machine(root: &Path, steal: u64, others: u64, throttled: u64) -> Roots {
     write(root, "proc/stat", &format!("cpu  1 2 3 4 5 6 7 {steal} 0 0\ncpu0 1\ncpu1 1\nintr 5\n"));
     let stat =
@@ -74,7 +74,7 @@ fn every_source_says_what_happened_between_two_looks() {
         ("target_device_flushes", 0.0),
         ("others_device_bytes", 300.0 * 512.0),
         ("cpu_frequency_hertz_least", 2.998e9),
-        // Two cores, and one package that both show.
+        // Two cores, and one package whose counter both report.
         ("throttle_events", 6.0),
     ];
     for (name, value) in expected {
@@ -98,7 +98,7 @@ fn what_neighbours_do_is_ours() {
     moved("sda/stat", 1000);
     moved("sdb/stat", 1000);
     let path = |name: &str| tree.path().join(disk(name));
-    // The target itself and what is on another disk are not counted again.
+    // The target itself and devices on another disk are not counted again.
     let neighbours = [path("sda/sda2"), path("sda/sda1"), path("sda/sda2"), path("sdb")];
     let device = path("sda/sda1");
     let place = Watched { roots: &roots, front: 1, device: Some(&device), neighbours: &neighbours };
@@ -137,7 +137,7 @@ fn repetitions_are_summed_but_for_what_is_the_least() {
 #[test]
 fn this_machine_is_watched_and_sees_a_neighbour() {
     let roots = Roots::default();
-    // Whoever is not below process 0 is foreign to it: all of us.
+    // No process descends from process `u32::MAX`, so all count as foreign.
     let before = processes::read(&roots);
     let mut neighbour = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let found = fsb_sys::poll_until(std::time::Duration::from_secs(20), || {

@@ -1,4 +1,5 @@
-//! When a trial counts as affected by interference. All thresholds are here, each with its reason.
+//! The conditions under which a trial counts as affected by interference. All thresholds are here, each with its
+//! reason.
 
 use fsb_model::Interference;
 
@@ -6,30 +7,30 @@ use super::source::{AVAILABLE_CPU_SECONDS, Seen, WATCHED_SECONDS};
 use super::{device, others, steal, stops, throttle};
 
 /// Share of the machine's CPU time that the hypervisor and other processes may take. It is below θ, the smallest
-/// difference that matters (3 % by default): what is taken from a workload that keeps all processors busy slows it down
-/// by that share at most, so that less cannot by itself make a difference that is told.
+/// difference that matters (3 % by default). Taking this share from a workload that keeps all processors busy slows it
+/// down by at most that share, so less cannot by itself cause a significant difference.
 pub(crate) const CPU_SHARE: f64 = 0.02;
-/// A smaller share is not recorded beside a larger one.
+/// A smaller share is not reported beside a larger one.
 const LEAST_CPU_SHARE: f64 = 0.005;
-/// CPU time is judged over at least this long. The kernel counts it in ticks of 10 ms, for each process apart: over a
-/// second on one processor two ticks are 2 %, below that they would be chance.
+/// CPU time is judged over at least this long. The kernel counts it in ticks of 10 ms, separately for each process:
+/// over a second on one processor two ticks are 2 %, and over less time they would be chance.
 const CPU_SECONDS: f64 = 1.0;
-/// Share of what the target's device moved that its disk may have moved for others: as for the processors.
+/// Share of the I/O on the target's device that its disk may do for others, for the same reason as for the processors.
 const DEVICE_SHARE: f64 = 0.02;
-/// Bytes a second that are nobody's: the journal of the file system that holds the image commits some blocks every five
-/// seconds, and so do logs. It is 64 requests of 4 KiB, half of what a rotating disk does in a second.
+/// Bytes per second that are always tolerated: the journal of the file system that holds the image commits some blocks
+/// every five seconds, and so do logs. It is 64 requests of 4 KiB, half of the rate of a rotating disk.
 pub(crate) const DEVICE_RATE: f64 = 256.0 * 1024.0;
-/// Bytes that each flush of the target may cost beside its own: on an image it is an fsync of the file, and the journal
-/// below commits its new time, which is a descriptor, the inode's block and the end of the commit.
+/// Bytes that each flush of the target may cost in addition to its own. On an image a flush is an fsync of the file,
+/// and the journal below commits the file's new time: a descriptor, the inode's block and the end of the commit.
 const COMMIT: f64 = 3.0 * 4096.0;
-/// So many commits a second at most: a file's time goes on by ticks of the kernel, of which there are at most so many.
-/// (Seen with 250 ticks: 1.0 MiB/s on an ext4 below, however many flushes there were.)
+/// The greatest number of such commits per second: a file's time advances in ticks of the kernel, which has at most
+/// this many. (Measured with 250 ticks: 1.0 MiB/s on an ext4 below, independent of the number of flushes.)
 const COMMITS_PER_SECOND: f64 = 1000.0;
-/// Shorter stretches count as one second: a single commit within a tenth of a second is no load.
+/// Shorter samples count as one second, because a single commit within a tenth of a second is not a load.
 const DEVICE_SECONDS: f64 = 1.0;
 
-/// Share of time in which work of an idle machine may wait for something: `fsb doctor` warns above it. While a trial is
-/// measured, pressure is recorded and not judged, for the workload itself waits for its disk.
+/// Share of time in which work on an idle machine may wait for a resource. `fsb doctor` warns above it. During a trial,
+/// pressure is recorded and not judged, because the workload itself waits for its disk.
 pub(crate) const IDLE_PRESSURE: f64 = 0.02;
 
 /// Returns the interference that the observed values show, the largest part first.
@@ -51,7 +52,7 @@ pub fn interference(seen: &Seen) -> Vec<Interference> {
     let (others, ours) = (value(device::OTHERS), value(device::OURS));
     let window = seconds.max(DEVICE_SECONDS);
     let tolerated = DEVICE_RATE * window + COMMIT * value(device::FLUSHES).min(COMMITS_PER_SECOND * window);
-    // A device that did nothing for us had nobody to keep waiting.
+    // A device without I/O of this run cannot have delayed it.
     if ours > 0.0 && others > tolerated && others > ours * DEVICE_SHARE {
         found.push(Interference::OtherDiskIo { bytes_per_second: others / window });
     }
@@ -66,7 +67,7 @@ pub fn interference(seen: &Seen) -> Vec<Interference> {
     found
 }
 
-/// The interference that the null file system pretends.
+/// The interference that the null file system simulates.
 pub const PRETENDED: Interference = Interference::CpuSteal { share: 0.03 };
 
 #[cfg(test)]

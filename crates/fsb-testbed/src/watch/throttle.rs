@@ -1,4 +1,4 @@
-//! Processors that were slowed down because they were too hot.
+//! Processors that the hardware slowed down because they were too hot.
 
 use fsb_sys::Roots;
 use fsb_sys::error::Refusal;
@@ -32,7 +32,7 @@ impl Source for Throttle {
     }
 }
 
-/// `cpu0`, `cpu1`, …
+/// Returns `cpu0`, `cpu1`, …
 pub(super) fn processors(roots: &Roots) -> impl Iterator<Item = String> {
     let entries = std::fs::read_dir(roots.sys.join("devices/system/cpu")).into_iter().flatten();
     entries.filter_map(|entry| {
@@ -42,7 +42,8 @@ pub(super) fn processors(roots: &Roots) -> impl Iterator<Item = String> {
     })
 }
 
-/// Of cores, and of packages; those of one package all show its counter, so the largest of them stands for all.
+/// Returns the throttle events of cores and packages. All cores of a package show its counter, so the largest one
+/// counts.
 pub(crate) fn events(roots: &Roots) -> Option<u64> {
     let count = |name: &str, file: &str| -> Option<u64> {
         roots.sys_text(&format!("devices/system/cpu/{name}/thermal_throttle/{file}"))?.parse().ok()

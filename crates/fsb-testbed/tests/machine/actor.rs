@@ -1,5 +1,5 @@
-//! Plays the processes of a run: front, supervisor, agent and worker in one binary, as in `fsb` itself. Their answers
-//! are lines of JSON.
+//! Runs the roles of a run's processes: coordinator, supervisor, agent and worker in one binary, as in `fsb` itself.
+//! Their answers are lines of JSON.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,7 +14,7 @@ use fsb_testbed::ledger::{Ledger, Owner};
 use fsb_testbed::{ColdReach, LocalTestbed, Setup, Testbed, TestbedError, control};
 use serde_json::{Value, json};
 
-/// Plays the role that the first argument names, if it names one.
+/// Runs the role that the first argument names, if it names one.
 pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
     let words: Vec<String> = arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
     let result = match words.get(1)?.strip_prefix(ROLE)? {
@@ -35,17 +35,17 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
     })
 }
 
-/// A command that plays a role: this binary again.
+/// Returns a command that runs a role with this binary.
 pub fn actor(role: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("a test has a path"));
     command.arg(format!("{ROLE}{role}"));
     command
 }
 
-/// What the harness of tests takes for none of its own arguments.
+/// The prefix of role names. The test harness has no arguments like that.
 const ROLE: &str = "__";
 
-/// Starts a supervisor and an agent on the same arguments, and repeats what the agent says.
+/// Starts a supervisor and an agent with the same arguments, and prints the lines of the agent.
 fn front(arguments: &[OsString]) -> Result<i32, TestbedError> {
     let owner = serde_json::to_string(&Owner::current()).expect("an owner is JSON");
     let mut command = vec![OsString::from("__supervisor"), "__agent".into(), owner.into()];
@@ -59,8 +59,8 @@ fn front(arguments: &[OsString]) -> Result<i32, TestbedError> {
     Ok(launched.wait(Duration::from_secs(30)).unwrap_or(99))
 }
 
-/// `OWNER SETUP SCENARIO`: `visit` goes through a whole visit of each target in turn, `hold` stays in the middle of the
-/// first; `side` and `side-hold` have all targets ready at once.
+/// Runs the agent with the arguments `OWNER SETUP SCENARIO`. `visit` runs a sequential trial of each target in turn,
+/// and `hold` stops in the middle of the first. `side` and `side-hold` have all targets ready at once.
 fn agent(arguments: &[String]) -> Result<i32, TestbedError> {
     let mut stream = sandbox::protocol()?;
     let mut say = |value: Value| writeln!(stream, "{value}").expect("the front listens");
@@ -125,13 +125,13 @@ fn visit(
     Ok(())
 }
 
-/// How often anybody emptied the page cache of this machine.
+/// Returns the kernel's count of how often the page cache of this machine was emptied.
 fn dropped_caches() -> Option<String> {
     let counters = std::fs::read_to_string("/proc/vmstat").ok()?;
     counters.lines().find(|line| line.starts_with("drop_pagecache")).map(str::to_owned)
 }
 
-/// What a confined process can do there: it runs as the user of the set-up, else as ours.
+/// Tries what a confined process can do in `root`. It runs as the user of the setup, or else as the present user.
 fn worker(root: &Path, uid: Option<u32>) -> Value {
     let uid = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
     let confinement = Confinement {
@@ -155,7 +155,7 @@ pub fn write_file(path: &Path, size: usize) {
     file.sync_all().expect("the device works");
 }
 
-/// Confines itself as its argument says, then tries everything that must fail.
+/// Confines itself according to its argument, then tries all operations that must fail.
 fn confined(order: &str) -> Result<i32, TestbedError> {
     let order: Value = serde_json::from_str(order).expect("an order");
     let confinement: Confinement = serde_json::from_value(order["confinement"].clone()).expect("a confinement");
@@ -169,7 +169,7 @@ fn confined(order: &str) -> Result<i32, TestbedError> {
         .map(|directory| json!({ "path": directory, "errno": errno(std::fs::write(PathBuf::from(directory).join("intruder"), "x")) }))
         .collect();
     let mut limit = libc::rlimit { rlim_cur: 1, rlim_max: 1 };
-    // SAFETY: must fail, or asks only; `limit` is valid.
+    // SAFETY: the calls must fail, or only query; `limit` is valid.
     let regained = unsafe {
         libc::getrlimit(libc::RLIMIT_CORE, &mut limit);
         confinement.uid != 0 && libc::setuid(0) == 0
@@ -201,7 +201,7 @@ fn errno(result: std::io::Result<()>) -> i32 {
     result.err().and_then(|error| error.raw_os_error()).unwrap_or(0)
 }
 
-/// Makes a directory of its own in WITHIN under a ledger in DIRECTORY, says so, and waits to be killed.
+/// Creates a directory of its own in `within` under a ledger in `directory`, reports it, and waits to be killed.
 fn change(within: &Path, directory: &Path) -> Result<i32, TestbedError> {
     let ledger = Ledger::open(directory, Owner::current(), control::RULES)?;
     let (path, _ticket) = ledger.record_directory(within, rustix::process::geteuid().as_raw())?;

@@ -1,4 +1,4 @@
-//! The actor's part of the tests of quiet: makes work for later, and looks at what is kept.
+//! The actor's part of the tests of quiescing: creates deferred work, and measures it.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use fsb_testbed::{LocalTestbed, Testbed, TestbedError};
 use serde_json::{Value, json};
 
-/// Makes many files, and says what the file system keeps for later before and after it was made quiet.
+/// Creates many files, and reports the deferred work of the file system before and after quiescing.
 pub fn leave_work(testbed: &mut LocalTestbed, root: &Path, say: &mut dyn FnMut(Value)) -> Result<(), TestbedError> {
     for number in 0..500 {
         std::fs::write(root.join(number.to_string()), "x").expect("there is space");
@@ -37,9 +37,9 @@ fn kept(device: &str) -> Value {
     let output = Command::new("dumpe2fs").args(["-h", device]).output().expect("e2fsprogs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let journal = text.lines().find_map(|line| line.strip_prefix("Journal start:")?.trim().parse::<u64>().ok());
-    // It is mounted from a private node, which has the kernel's name of the device.
+    // It is mounted from a private node, which is named like the kernel's device.
     let name = device.rsplit('/').next().expect("a name");
-    // A sequence number is the cycle and the block; the log of this test does not come round.
+    // A sequence number consists of the cycle and the block. The log of this test does not wrap around.
     let end = |end: &str| -> Option<u64> {
         let text = std::fs::read_to_string(format!("/sys/fs/xfs/{name}/log/log_{end}_lsn")).ok()?;
         text.trim().split_once(':')?.1.parse().ok()

@@ -1,4 +1,4 @@
-//! A worker can write its target and nothing else, and cannot become anybody else.
+//! A worker can write to its target only, and cannot become another user.
 
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;

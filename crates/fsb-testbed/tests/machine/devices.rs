@@ -1,4 +1,4 @@
-//! A block device is refused for every reason there is, and used only when there is none.
+//! fsb refuses a block device for every possible reason, and uses it only if there is none.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     LocalTestbed::new(Owner::current()).check(setup)
 }
 
-/// A device of our own and a set-up that formats it, with and without consent to wipe.
+/// Returns a device of the test and a setup that formats it, without and with consent to wipe.
 fn scene(arguments: &[&str]) -> (tempfile::TempDir, TestDevice, Setup, Setup) {
     let dir = directory();
     let device = TestDevice::new(dir.path(), SIZE, arguments);
@@ -63,7 +63,7 @@ fn an_empty_device_is_written_over_and_used_whole() {
     assert_eq!(medium["device"]["size_bytes"], SIZE, "{opened:#}");
     assert_eq!(find(&lines, "exists"), false, "{lines:#?}");
     assert!(first_block(&device).iter().any(|byte| *byte != 0));
-    // Now it holds ext4, which nobody gave up.
+    // Now it holds ext4, and the user did not consent to wipe that.
     assert!(check(&careful).unwrap_err().to_string().contains("ext4"));
 }
 
@@ -99,7 +99,7 @@ fn write_partition_table(device: &TestDevice) {
 fn a_disk_with_a_mounted_partition_is_refused_even_with_consent() {
     needs!(root);
     let (dir, device, _, wiping) = scene(&[]);
-    // Told to the kernel directly: not every kernel reads partition tables. In sectors.
+    // Set in the kernel directly, because not every kernel reads partition tables. Units are sectors.
     must("addpart", &[device.path.to_str().unwrap(), "1", "2048", "32768"]);
     let partition = format!("{}p1", device.path.display());
     must("mkfs.ext4", &["-q", "-F", &partition]);
@@ -161,7 +161,7 @@ fn a_device_mounted_only_in_another_namespace_is_refused() {
 fn a_device_in_use_is_refused_even_with_consent() {
     needs!(root);
     let (_dir, device, _, wiping) = scene(&[]);
-    // What swap, md and device mapper do.
+    // Swap, md and device mapper claim devices like this.
     let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
     let claim: OwnedFd = rustix::fs::open(&device.path, flags, Mode::empty()).unwrap();
     let refusal = check(&wiping).unwrap_err();
@@ -199,7 +199,7 @@ fn two_names_of_one_device_are_refused() {
     assert!(refusal.to_string().contains("the same device"), "{refusal}");
 }
 
-/// Two devices, and a link to the first that somebody else may change.
+/// Two devices, and a link to the first that another user may change.
 struct Links {
     dir: tempfile::TempDir,
     first: TestDevice,
@@ -223,7 +223,7 @@ impl Links {
         std::fs::rename(&next, &self.link).unwrap();
     }
 
-    /// As the front makes it: each name is resolved now.
+    /// Returns a setup as the coordinator makes it: each name is resolved now.
     fn resolved(&self, target: &Path, wipe: &[&Path]) -> Setup {
         let mut setup = setup(&[&format!("ext4@{}", target.display())], SIZE, self.dir.path());
         setup.wipe = wipe.iter().map(|path| path.to_path_buf()).collect();
@@ -241,7 +241,7 @@ fn a_name_that_leads_elsewhere_since_it_was_resolved_is_refused() {
     let links = Links::new();
     let setup = links.resolved(&links.link, &[]);
     check(&setup).unwrap();
-    // Empty, so that nothing else would refuse it.
+    // The second device is empty, so nothing else would refuse it.
     links.lead_to(&links.second);
     let refusal = check(&setup).unwrap_err();
     assert_eq!(refusal.kind, Kind::Request);
@@ -253,7 +253,7 @@ fn a_name_that_leads_elsewhere_since_it_was_resolved_is_refused() {
     links.lead_to(&links.first);
     check(&setup).unwrap();
 
-    // The same name and number, and another file behind it.
+    // The same name and number, but another file behind it.
     let path = links.first.path.to_str().unwrap().to_owned();
     let image = links.dir.path().join("image");
     std::fs::File::create(&image).and_then(|file| file.set_len(SIZE)).unwrap();
@@ -275,7 +275,7 @@ fn consent_to_wipe_is_for_the_device_that_was_named() {
     let refusal = check(&setup).unwrap_err();
     assert!(refusal.to_string().contains("is not empty"), "{refusal}");
     check(&links.resolved(&links.second.path, &[&links.link])).unwrap();
-    // Nor is consent of then enough, where the name means another one by now.
+    // Nor does consent suffice if its name leads to another device by now.
     let setup = links.resolved(&links.second.path, &[&links.link]);
     links.lead_to(&links.first);
     assert!(check(&setup).unwrap_err().to_string().contains("is not empty"));

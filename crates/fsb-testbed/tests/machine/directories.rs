@@ -1,4 +1,4 @@
-//! In a directory only our own sub-directory is touched, and it is removed.
+//! In a directory, fsb changes only its own sub-directory, and removes it.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn names(dir: &Path) -> Vec<String> {
 fn root_measures_a_directory_that_the_worker_cannot_reach() {
     needs!(root);
     let dir = directory();
-    // tempfile makes it 0700, for root alone.
+    // tempfile creates it with mode 0700, for root alone.
     let inner = dir.path().join("data");
     std::fs::create_dir(&inner).unwrap();
     std::fs::write(inner.join("precious"), "untouched").unwrap();
@@ -97,7 +97,7 @@ fn null_targets_touch_nothing_and_need_no_root() {
     assert_eq!(testbed.check(&plan).unwrap(), Vec::new());
     let opened = testbed.open(&plan, &mut |_| {}).unwrap();
     assert!(opened.media.is_empty() && opened.warnings.is_empty());
-    // What was asked for is told as not set.
+    // The record shows the requested controls as not set.
     assert!(opened.controls.keys().eq(plan.controls.keys()), "{opened:?}");
     assert!(opened.controls.values().all(|control| !control.effective));
     let provisioned = testbed.provision(0, 0, &plan.targets[1]).unwrap();

@@ -1,4 +1,4 @@
-//! Each file system is formatted, mounted, written, made cold, and gone afterwards.
+//! Each file system is formatted, mounted, written, made cold, and torn down.
 
 use std::process::Command;
 
@@ -27,7 +27,7 @@ fn bytes(lines: &[Value], moment: &str, counter: &str) -> u64 {
     find(lines, moment)[counter].as_u64().unwrap_or_else(|| panic!("no {counter} {moment}: {lines:#?}"))
 }
 
-/// A whole run of one target on an image; what its record says.
+/// Runs one target on an image. Returns the lines and the record of the target.
 fn visit(target: &str, size: u64) -> (Vec<Value>, Value) {
     let dir = directory();
     let lines = run(&setup(&[target], size, dir.path()), |_| {});
@@ -59,7 +59,7 @@ fn on_a_device(target: &str, size: u64) -> (Vec<Value>, Value) {
     let cold = bytes(&lines, "after", "read_bytes") - bytes(&lines, "before", "read_bytes");
     let warm = bytes(&lines, "warm", "read_bytes") - bytes(&lines, "after", "read_bytes");
     assert!((FILE..3 * FILE).contains(&cold), "{cold} bytes read cold");
-    // Unless somebody else, who measures too, emptied all caches in between.
+    // Unless another process emptied all caches in between.
     assert!(warm == 0 || find(&lines, "disturbed") == true, "{warm} bytes read warm");
     assert!(bytes(&lines, "written", "write_bytes") > FILE);
     assert_eq!(find(&lines, "quiet")["settled"], true);
@@ -151,7 +151,7 @@ fn images_on_other_file_systems() {
         let point = dir.path().join(mkfs);
         std::fs::create_dir(&point).unwrap();
         must("mount", &[path, point.to_str().unwrap()]);
-        // An odd size, too: images are rounded down.
+        // The size is odd, too: image sizes are rounded down.
         let lines = run(&setup(&["ext2"], (16 << 20) + 777, &point), |_| {});
         eventually("the image is gone", || Command::new("umount").arg(&point).status().unwrap().success());
         let medium = &find(&lines, "opened")["media"]["loop"]["device"];
@@ -188,7 +188,7 @@ fn what_mkfs_and_mount_refuse_is_told_in_their_words() {
         let size = if target.starts_with("xfs") { 300 << 20 } else { 32 << 20 };
         let lines = run(&setup(&[target], size, dir.path()), |_| {});
         let error = find(&lines, "error");
-        // An option that the driver does not know is a mistake of the request, and found before anything is made.
+        // An option that the driver does not know is an error of the request, found before anything is made.
         let kind = if words == "no_such_option" { "request" } else { "trial" };
         assert_eq!(error["kind"], kind, "{error:#}");
         assert!(error["tried"].as_str().unwrap().contains(words), "{target}: {error:#}");
@@ -205,7 +205,7 @@ fn discard_stays_possible_after_a_run() {
     let dir = directory();
     let lines = run(&setup(&["ext2"], 16 << 20, dir.path()), |_| {});
     let name = find(&lines, "opened")["media"]["loop"]["device"]["name"].as_str().unwrap().to_owned();
-    // The device comes back as a fresh one, with whose next image discard works again.
+    // A new device replaces it, and discard works on its next image.
     let image = dir.path().join("image");
     std::fs::File::create(&image).and_then(|file| file.set_len(1 << 20)).unwrap();
     let device = format!("/dev/{name}");

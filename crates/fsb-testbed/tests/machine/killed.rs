@@ -1,4 +1,4 @@
-//! However a run dies, nothing of it stays: no process, no mount, no loop device, no image.
+//! A killed run leaves nothing, however it dies: no process, no mount, no loop device, no image.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -23,7 +23,7 @@ tests! {
     what_a_killed_process_changed_is_restored,
 }
 
-/// Processes below `ancestor`, itself included, as /proc shows them now.
+/// Returns the processes below `ancestor` and `ancestor` itself, from /proc.
 fn family(ancestor: i32) -> Vec<i32> {
     let parent = |pid: i32| -> Option<i32> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -49,19 +49,19 @@ fn is_running(pid: i32) -> bool {
 }
 
 fn kill(pid: i32) {
-    // SAFETY: a process of this test's own family.
+    // SAFETY: the process is a descendant of this test.
     assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
 }
 
-/// Starts a run, waits until its target is in use, kills the process that `choose` names of (front, supervisor,
-/// agent), and looks for leftovers.
+/// Starts a run, waits until its target is in use, kills the process that `choose` selects from (coordinator,
+/// supervisor, agent), and checks that nothing is left.
 fn killed(target: &str, size: u64, choose: fn(front: i32, supervisor: i32, agent: i32) -> i32) {
     needs!(root);
     let dir = directory();
     killed_in((&setup(&[target], size, dir.path()), "hold", "provisioned"), 1, choose);
 }
 
-/// The same in a scenario that has come as far as needed when it says `key`, and then uses so many images.
+/// Like [`killed`], in a scenario that is far enough when it reports `key`, and then uses `images` images.
 fn killed_in(
     (setup, scenario, key): (&Setup, &str, &str),
     images: usize,
@@ -80,7 +80,7 @@ fn killed_in(
     let victim = choose(front.child.id() as i32, supervisor, family[1]);
     kill(victim);
     eventually("every process is gone", || family.iter().all(|pid| !is_running(*pid)));
-    // The front ends too, for its connection is closed, and with it the owner of the ledger's entries.
+    // The coordinator ends, too, because its connection is closed, and with it the owner of the ledger's entries.
     front.child.wait().unwrap();
     nothing_is_left(&setup.dir);
     for part in parts.as_object().into_iter().flatten().flat_map(|(_, parts)| parts.as_array().into_iter().flatten()) {
@@ -121,7 +121,7 @@ fn parts_of_a_disk_are_mounted_when_one_is_killed() {
     for choose in choices {
         let targets = ["ext4", "btrfs"].map(|name| format!("{name}@{}", disk.path.display()));
         let mut setup = divided(&[&targets[0], &targets[1]], 0, dir.path());
-        // The first round leaves something on it.
+        // The first round leaves a file system on it.
         setup.wipe = vec![disk.path.clone()];
         killed_in((&setup, "side-hold", "held"), 0, choose);
         assert_eq!(disk.partitions(), Vec::<String>::new());
@@ -144,7 +144,7 @@ fn the_agent_is_killed() {
     killed("ext4", 32 << 20, |_, _, agent| agent);
 }
 
-/// In a user namespace that may make no further ones: containers are like that.
+/// Runs in a user namespace that may create no further ones, as in some containers.
 fn without_namespaces_death_signals_do() {
     needs!(root);
     for choose in
@@ -190,7 +190,7 @@ fn a_directory_is_cleaned_by_the_next_run() {
     assert_eq!(std::fs::read_to_string(data.join("precious")).unwrap(), "untouched");
 }
 
-/// Files in sub-directories of fsb.
+/// Returns the number of files in sub-directories of fsb.
 fn own_files(data: &Path) -> usize {
     let entries = std::fs::read_dir(data).unwrap().filter_map(Result::ok);
     let own = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(".fsb-"));
@@ -206,7 +206,7 @@ fn what_a_killed_process_changed_is_restored() {
     let mut line = String::new();
     std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(left(), 1);
-    // As long as it lives, its entries are its own.
+    // The entries of a living owner are not undone.
     let replayed = ledger::replay(&undo, &host::boot_id(), control::RULES);
     assert!(matches!(replayed[..], [ledger::Replayed { fate: ledger::Fate::Live, .. }]), "{replayed:?}");
     child.kill().unwrap();

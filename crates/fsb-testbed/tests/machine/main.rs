@@ -1,4 +1,4 @@
-//! Tests on the real kernel. Those that need root skip loudly elsewhere, and fail in CI.
+//! Tests on the real kernel. Those that need root are skipped with a message elsewhere, and fail in CI.
 
 #![expect(unsafe_code, reason = "system calls without a safe interface")]
 #![expect(clippy::print_stdout, reason = "actors answer on standard output")]
@@ -36,6 +36,6 @@ fn main() -> ExitCode {
         side_by_side::tests(),
     ];
     let tests = tests.into_iter().flatten().collect();
-    // As with real runs, one at a time: drop_caches empties everybody's caches.
+    // One at a time, as with real runs, because drop_caches empties the caches of all processes.
     fsb_testkit::run(tests)
 }

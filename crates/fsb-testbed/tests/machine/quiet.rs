@@ -1,4 +1,4 @@
-//! A quiet target has nothing left to write later: its journal is empty.
+//! An idle target has no deferred work: its journal is empty.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ tests! {
     btrfs_and_ext2_come_to_rest,
 }
 
-/// What is kept for later after a syncfs, and after the target was made quiet.
+/// Returns the deferred work after a syncfs, and after quiescing.
 fn kept(target: &str) -> Vec<Value> {
     let dir = directory();
     let mut front = Front::start(&setup(&[target], 320 << 20, dir.path()), "background", |_| {});
@@ -19,7 +19,7 @@ fn kept(target: &str) -> Vec<Value> {
     front.child.wait().expect("the front ends");
     assert_eq!(find(&lines, "quiet")["settled"], true, "{lines:#?}");
     assert_eq!(find(&lines, "writable"), true, "it is as writable as before: {lines:#?}");
-    // They end their background work by becoming read-only for a moment, and what writes hinders that.
+    // They complete their deferred work by a short remount to read-only, which a file open for writing prevents.
     let hindered = find(&lines, "with a writer").as_str().map(str::to_owned);
     let ends_by_remount = ["xfs", "btrfs"].contains(&target);
     assert_eq!(hindered.is_some_and(|why| why.contains("open for writing")), ends_by_remount, "{lines:#?}");
@@ -31,7 +31,7 @@ fn ext3_and_ext4_empty_their_journals() {
     needs!(root);
     for target in ["ext3", "ext4"] {
         let kept = kept(target);
-        // The journal's first block that still counts; 0 where there is none.
+        // The journal's first block that is still in use. 0 if there is none.
         assert_ne!(kept[0]["journal"], 0, "{target}: this test shows nothing where syncfs empties the journal already");
         assert_eq!(kept[1]["journal"], 0, "{target}");
     }
@@ -42,7 +42,7 @@ fn xfs_empties_its_log() {
     let kept = kept("xfs");
     let blocks = |moment: &Value| moment["log"].as_u64().expect("the distance between the log's ends");
     assert!(blocks(&kept[0]) > 50, "this test shows nothing where syncfs empties the log already: {kept:?}");
-    // The record that says that it is empty.
+    // The record that marks the log as empty.
     assert!(blocks(&kept[1]) <= 8, "{kept:?}");
 }
 

@@ -1,4 +1,4 @@
-//! What the agent does with targets that are all ready at once.
+//! The agent's operations on targets that are all ready at once.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::actor::{actor, write_file};
 
-/// Each target on a seat of its own, in the order of the set-up: on the part of the same number where media are
-/// divided.
+/// Makes each target ready in a slot of its own, in the order of the setup. If media are divided, it uses the slice of
+/// the same number.
 pub fn by_side(
     testbed: &mut LocalTestbed,
     setup: &Setup,
@@ -38,7 +38,7 @@ pub fn by_side(
     }
     for (seat, root) in (0..).zip(&roots).filter(|(_, root)| root.exists()) {
         let (before, watch) = (all(testbed), testbed.watch(seat));
-        // Each its own amount.
+        // A different size for each target.
         write_file(&root.join("file"), SIZE * (seat as usize + 1));
         testbed.sync(seat)?;
         let seen = watch.map(fsb_testbed::watch::Watch::end);
@@ -60,7 +60,7 @@ pub fn by_side(
         say(json!({ "released": seat, "there": there() }));
         testbed.release(*seat)?;
     }
-    // A seat that is taken is given up for another target, and other seats stay.
+    // A target in a slot that is in use replaces the previous one, and other slots stay.
     if scenario == "side-again" {
         for (seat, part, target) in [(0, 0, 0), (7, 1, 1), (0, 0, 1)] {
             let provisioned = testbed.provision(seat, part, &setup.targets[target])?;
@@ -76,7 +76,7 @@ pub fn by_side(
     Ok(())
 }
 
-/// A worker that is confined to its target and waits.
+/// Starts a worker that is confined to its target and waits.
 fn start_worker(root: &Path) -> Child {
     let confinement = Confinement {
         writable: Some(root.to_owned()),
@@ -100,7 +100,7 @@ fn end_worker(mut child: Child) {
     assert!(child.wait().expect("a worker").success());
 }
 
-/// Confines itself, says so, and waits until nobody wants it any more.
+/// Confines itself, reports that, and waits until its standard input is closed.
 pub fn wait_confined(order: &str) -> Result<i32, TestbedError> {
     let notes = sandbox::confine(&serde_json::from_str(order).expect("a confinement"))?;
     assert!(notes.is_empty(), "{notes:?}");
@@ -111,7 +111,7 @@ pub fn wait_confined(order: &str) -> Result<i32, TestbedError> {
 
 const SIZE: usize = 4 << 20;
 
-/// Bytes that each device moved.
+/// Returns the bytes that each device moved.
 fn difference(before: &[Option<Counters>], after: &[Option<Counters>]) -> Vec<Option<u64>> {
     let moved = |counters: &Counters| counters.read_bytes + counters.write_bytes;
     let one = |(before, after): (&Option<Counters>, &Option<Counters>)| {

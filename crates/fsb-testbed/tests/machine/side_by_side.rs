@@ -1,4 +1,4 @@
-//! Several targets are ready at once, and none of them is moved by what happens to another.
+//! Several targets are ready at once, and operations on one do not affect the others.
 
 use fsb_model::run::PlacementReason;
 
@@ -25,7 +25,8 @@ fn values<'a>(lines: &'a [Value], key: &str) -> Vec<&'a Value> {
     lines.iter().filter_map(|line| line.get(key)).collect()
 }
 
-/// Nothing went wrong, the counters are each device's own, and a release takes one target away.
+/// Checks that there are no errors, that each device has its own counters, and that a release tears down one target
+/// only.
 fn stand_side_by_side(lines: &[Value], targets: usize) {
     let errors = values(lines, "error");
     assert!(errors.is_empty(), "{errors:?}; {lines:#?}");
@@ -68,12 +69,12 @@ fn two_media_are_mounted_at_once() {
 /// Large enough for xfs, which needs 300 MiB.
 const SIZE: u64 = 1200 << 20;
 
-/// Targets on parts of one medium.
+/// Returns a setup of targets on slices of one medium.
 pub fn divided(targets: &[&str], size: u64, dir: &Path) -> Setup {
     Setup { parts: targets.len() as u32, ..setup(targets, size, dir) }
 }
 
-/// What came of the parts of that medium: each begins where the one before it ends.
+/// Returns the devices of the slices of that medium. Checks that each slice begins where the previous one ends.
 fn parts_of(lines: &[Value], medium: &str, size: u64) -> Vec<String> {
     let opened = find(lines, "opened");
     assert_eq!(opened["media"][medium]["device"]["size_bytes"], size, "{opened:#}");
@@ -100,7 +101,7 @@ fn three_file_systems_share_an_image() {
         assert!(command.contains(&device), "{command} is not for {device}");
         assert!(provisioned["free_bytes"].as_u64().unwrap() < fsb_testbed::part_bytes(SIZE, 3), "{provisioned:#}");
     }
-    // Others may use the disk under the image meanwhile; what targets move is ours.
+    // Other processes may use the disk under the image meanwhile, but I/O of targets belongs to the run.
     for (seat, seen) in (1..).zip(values(&lines, "seen")) {
         let ours = seen["target_device_bytes"].as_f64().unwrap_or_else(|| panic!("{seen}"));
         assert!((4e6 * f64::from(seat)..4e7).contains(&ours), "{seen}");
@@ -128,7 +129,7 @@ fn targets_change_their_parts() {
         assert!(command.contains(kind) && command.contains(&devices[part]), "{command}");
     }
     assert!(find(&lines, "taken").as_str().unwrap().contains("slice 1 of loop belongs to the target"), "{lines:#?}");
-    // The first two went with the releases, the third with its seat; two are there.
+    // The releases tore down the first two, and the reuse of its slot the third. Two are left.
     assert_eq!(find(&lines, "left"), &serde_json::json!([false, false, false, true, true]));
     nothing_is_left(dir.path());
 }
@@ -150,7 +151,7 @@ fn a_part_that_is_too_small_is_refused() {
     assert!(error["advice"].as_str().unwrap().contains("--size 619M or more"), "{error:#}");
 }
 
-/// Targets on parts of a device of the test's own.
+/// Returns a setup of targets on slices of a device of the test.
 fn on_a_disk(names: &[&str], disk: &TestDevice, dir: &Path) -> Setup {
     let targets: Vec<String> = names.iter().map(|name| format!("{name}@{}", disk.path.display())).collect();
     divided(&targets.iter().map(String::as_str).collect::<Vec<_>>(), 0, dir)
@@ -164,7 +165,7 @@ fn three_file_systems_share_a_disk() {
     let mut setup = on_a_disk(&["ext4", "btrfs", "ntfs"], &disk, dir.path());
     assert_eq!(fsb_testbed::side_by_side(&setup), Ok(3));
     assert_eq!(fsb_testbed::part_size(&setup, 3), Some(fsb_testbed::part_bytes(size, 3)));
-    // The queue is the disk's: set for the first target, and as it was when the last one is gone.
+    // The queue belongs to the disk: it is set for the first target, and restored after the last one.
     setup.controls.insert("scheduler".to_owned(), "none".to_owned());
     let lines = play(&setup, "side", |_| {});
     stand_side_by_side(&lines, 3);
@@ -173,9 +174,9 @@ fn three_file_systems_share_a_disk() {
     assert_eq!(parts, [1, 2, 3].map(|number| format!("{shown}p{number}")));
     assert_eq!(disk.partitions(), Vec::<String>::new());
     nothing_is_left(dir.path());
-    // Nobody but fsb looks for a file system where the disk begins, and there is none.
+    // Other programs look for a file system at the beginning of the disk, and there is none.
     must("sh", &["-c", &format!("test -z \"$(wipefs -n -p {shown})\"")]);
-    // Once more, each on another part.
+    // Once more, each on another slice.
     let mut again = on_a_disk(&["ntfs", "ext4", "btrfs"], &disk, dir.path());
     again.wipe = vec![disk.path.clone()];
     stand_side_by_side(&play(&again, "side", |_| {}), 3);

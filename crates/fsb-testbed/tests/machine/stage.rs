@@ -1,4 +1,4 @@
-//! What the tests share: the actor, set-ups, loop devices of our own, and what must be gone afterwards.
+//! The common part of the tests: the actor, setups, loop devices of the tests, and checks that nothing is left.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::actor::actor;
 
-/// A set-up with these targets, as small as can be.
+/// Returns a setup with these targets, as small as possible.
 pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
     let mut targets: Vec<Target> = targets.iter().map(|text| text.parse().expect("a target")).collect();
     fsb_model::target::make_names_unique(&mut targets);
@@ -36,12 +36,12 @@ pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
     }
 }
 
-/// A temporary directory on a disk: /tmp may be in memory.
+/// Returns a temporary directory on a disk, because /tmp may be in memory.
 pub fn directory() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("fsb-it-").tempdir_in("/var/tmp").expect("/var/tmp can be written to")
 }
 
-/// A front process that runs; killed with its owner.
+/// A running coordinator process. Dropping it kills the process.
 pub struct Front {
     pub child: Child,
     pub lines: std::io::Lines<BufReader<ChildStdout>>,
@@ -57,7 +57,7 @@ impl Front {
         Front { child, lines }
     }
 
-    /// The next line that has this key; an `error` line fails the test.
+    /// Returns the next line that has this key. An `error` line fails the test.
     pub fn wait_for(&mut self, key: &str) -> Value {
         for line in self.lines.by_ref() {
             let value: Value = serde_json::from_str(&line.expect("a line")).expect("JSON");
@@ -77,12 +77,12 @@ impl Drop for Front {
     }
 }
 
-/// Every line that a whole run says.
+/// Returns every line of a whole run.
 pub fn run(setup: &Setup, prepare: impl FnOnce(&mut Command)) -> Vec<Value> {
     play(setup, "visit", prepare)
 }
 
-/// The same in another scenario.
+/// Like [`run`], in another scenario.
 pub fn play(setup: &Setup, scenario: &str, prepare: impl FnOnce(&mut Command)) -> Vec<Value> {
     let mut front = Front::start(setup, scenario, prepare);
     let lines = front.lines.by_ref().map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON")).collect();
@@ -90,13 +90,13 @@ pub fn play(setup: &Setup, scenario: &str, prepare: impl FnOnce(&mut Command)) -
     lines
 }
 
-/// The first line with this key.
+/// Returns the first line with this key.
 pub fn find<'a>(lines: &'a [Value], key: &str) -> &'a Value {
     let told = |key: &str| lines.iter().find_map(|line| line.get(key));
     told(key).unwrap_or_else(|| panic!("no '{key}'; error: {:?}; lines: {lines:?}", told("error")))
 }
 
-/// Waits for what the kernel does after a process is gone.
+/// Waits for changes that the kernel makes after a process has ended.
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -105,13 +105,13 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Files behind attached loop devices, as the kernel names them.
+/// Returns the files behind attached loop devices, as the kernel names them.
 pub fn backing_files() -> Vec<String> {
     let devices = std::fs::read_dir("/sys/block").expect("/sys").filter_map(Result::ok);
     devices.filter_map(|device| std::fs::read_to_string(device.path().join("loop/backing_file")).ok()).collect()
 }
 
-/// Nothing of a run whose images were in `dir` is left: no loop device on them, no mount of ours, no directory.
+/// Checks that a run with its images in `dir` left nothing: no loop device on them, no mount of fsb, no directory.
 pub fn nothing_is_left(dir: &Path) {
     let shown = dir.to_string_lossy().into_owned();
     eventually("no loop device", || backing_files().iter().all(|file| !file.contains(&shown)));
@@ -133,12 +133,12 @@ impl TestDevice {
         let output =
             Command::new("losetup").args(arguments).args(["-f", "--show"]).arg(&image).output().expect("losetup");
         assert!(output.status.success(), "{output:?}");
-        // Nothing else may find it by name.
+        // Another program must not find it by name.
         std::fs::remove_file(&image).expect("the image");
         TestDevice { path: PathBuf::from(String::from_utf8(output.stdout).expect("a path").trim()) }
     }
 
-    /// Names of its partitions, as the kernel has them.
+    /// Returns the names of its partitions in the kernel.
     pub fn partitions(&self) -> Vec<String> {
         let directory = Path::new("/sys/block").join(self.path.file_name().expect("a device"));
         let entries = std::fs::read_dir(directory).expect("/sys").map(|entry| entry.expect("an entry").path());

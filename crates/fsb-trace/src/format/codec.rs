@@ -1,8 +1,8 @@
 //! Blocks of calls, column by column.
 //!
-//! What a call is expected to be follows from those before it: it begins when the last one of its lane has ended, is about
-//! the descriptor of the last one, goes on where that descriptor stands, and moves as much as it asks for. Columns hold
-//! what differs, and only what the kind of the call has.
+//! A call is predicted from those before it: it begins when the last one of its lane has ended, is about the last
+//! descriptor, continues at the position of that descriptor, and moves as much as it requests. Columns hold the
+//! differences from the prediction, and only the fields that the kind of the call has.
 
 use std::collections::HashMap;
 
@@ -14,14 +14,14 @@ use crate::call::{Call, Kind, LOST_UNIT};
 /// Lane, kind, gap, time, lost time, result, descriptor, other, name, second name, offset, length, flags.
 const COLUMNS: usize = 13;
 
-/// What is expected of the next call.
+/// The state that predicts the next call.
 #[derive(Debug, Default)]
 pub(super) struct Codec {
     lane: u32,
     lanes: Vec<Lane>,
     /// The newest descriptor.
     newest: u32,
-    /// Where descriptors stand, as far as calls tell.
+    /// The positions of descriptors, as far as calls reveal them.
     places: HashMap<u32, u64>,
 }
 
@@ -80,7 +80,7 @@ impl Codec {
         }
     }
 
-    /// What a result is expected to be.
+    /// Returns the predicted result of a call.
     fn expected_result(call: &Call) -> i64 {
         match call.kind {
             kind if kind.moves() || kind == Kind::Copy => call.length as i64,
@@ -133,7 +133,7 @@ impl Codec {
         whole
     }
 
-    /// The calls of a block; `names` is how many are known by then.
+    /// Unpacks the calls of a block. `names` is the number of names that are known by then.
     pub(super) fn unpack(&mut self, bytes: &[u8], count: usize, names: u32) -> Result<Vec<Call>, TraceError> {
         let mut whole = Cut(bytes);
         let mut columns = [Cut::default(); COLUMNS];
@@ -199,7 +199,7 @@ impl Codec {
     }
 }
 
-/// A number below a bound, by its difference from another one.
+/// Returns a number below a bound, from its difference to another one.
 fn near(expected: u32, difference: i64, bound: u32, what: &str) -> Result<u32, TraceError> {
     let number = i64::from(expected).checked_add(difference).and_then(|number| u32::try_from(number).ok());
     number.filter(|number| *number < bound).ok_or_else(|| TraceError::damaged(format!("{what} that does not exist")))

@@ -16,17 +16,17 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The name of a number.
+    /// Returns the name of a number.
     pub fn get(&self, number: u32) -> &[u8] {
         self.0.get(number as usize).map_or(b"", |name| name)
     }
 
-    /// How many there are, the root included.
+    /// Returns the number of names, including the root.
     pub fn len(&self) -> u32 {
         self.0.len() as u32
     }
 
-    /// Never: the root is there.
+    /// Returns `false`, because the root is always there.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -36,7 +36,7 @@ impl Names {
     }
 }
 
-/// Each name as what differs from the one before it.
+/// Packs each name as its difference from the one before it.
 pub(super) fn pack_names(names: &[Vec<u8>]) -> Vec<u8> {
     let (mut out, mut last) = (Vec::new(), &b""[..]);
     for name in names {
@@ -48,7 +48,7 @@ pub(super) fn pack_names(names: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// Adds the names of a section; those that lead out of the target are refused.
+/// Adds the names of a section. Refuses names that lead out of the target.
 pub(super) fn unpack_names(bytes: &[u8], count: usize, names: &mut Names) -> Result<(), TraceError> {
     let (mut cut, mut last) = (Cut(bytes), Vec::new());
     for _ in 0..count {
@@ -58,7 +58,7 @@ pub(super) fn unpack_names(bytes: &[u8], count: usize, names: &mut Names) -> Res
         }
         last.truncate(shared);
         last.extend_from_slice(cut.bytes()?);
-        // Texts of symbolic links are names, too; what cannot be either is refused.
+        // Texts of symbolic links are names, too. A text that can be neither is refused.
         if !is_inside(&last) {
             return Err(TraceError::Outside(String::from_utf8_lossy(&last).into_owned()));
         }

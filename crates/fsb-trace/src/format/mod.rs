@@ -1,9 +1,10 @@
-//! The form on disk: a header, then sections as the recording went on, then an end.
+//! The format on disk: a header, then sections in the order of the recording, then an end.
 //!
 //! `FSBTRACE`, two bytes of version, then sections: a letter, the number of items, the bytes of the content and of its
-//! zstd frame, a CRC-32 of the frame, each number in four bytes, little-endian; then the frame. Names and initial states
-//! come in sections of their own, calls in blocks of up to 65,536, column by column, numbers as differences from what was to
-//! be expected, in LEB128. Where calls go on from block to block so do the expectations: a trace is read from its beginning.
+//! zstd frame, a CRC-32 of the frame, each number in four bytes, little-endian; then the frame. Names and initial
+//! states come in sections of their own. Calls come in blocks of up to 65,536, column by column. Numbers are
+//! differences from the predicted ones, in LEB128. The predictions continue from block to block, so a trace is read
+//! from its beginning.
 
 mod bytes;
 mod codec;
@@ -21,7 +22,7 @@ pub use reader::{Part, Reader};
 pub use skim::Skimmed;
 pub use writer::Writer;
 
-/// The version that is written, and the newest that is read. Version 1 does not know who woke whom.
+/// The version that is written, and the newest that is read. Version 1 does not record which task woke which.
 pub const VERSION: u16 = 2;
 
 const MAGIC: &[u8; 8] = b"FSBTRACE";
@@ -29,7 +30,7 @@ const MAGIC: &[u8; 8] = b"FSBTRACE";
 const BLOCK: usize = 65_536;
 /// Bytes of a section, unpacked: a block of the longest calls takes some five.
 const LARGEST_SECTION: usize = 64 << 20;
-/// More lanes than these are no program's.
+/// The most lanes of a trace. No program has more.
 pub(crate) const MOST_LANES: u32 = 1 << 16;
 /// More descriptors or names than these at once would fill memory.
 const MOST_NAMES: u32 = 1 << 26;
@@ -40,16 +41,16 @@ const INITIAL: u8 = b'I';
 const CALLS: u8 = b'C';
 const END: u8 = b'E';
 
-/// What is known when a recording begins.
+/// The facts that are known when a recording begins.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// What was recorded, as it was typed; nothing where names are hidden.
+    /// The recorded command, as it was typed; empty if names are hidden.
     #[serde(default)]
     pub program: String,
-    /// The directory that all names lie below; nothing where names are hidden.
+    /// The directory that all names are below; empty if names are hidden.
     #[serde(default)]
     pub root: String,
-    /// How calls were seen: `ptrace`, `ebpf`, `strace`, …
+    /// The method that observed the calls: `ptrace`, `ebpf`, `strace`, …
     pub by: String,
     /// The version of fsb that wrote it.
     #[serde(default)]
@@ -63,15 +64,15 @@ pub struct Header {
     /// When, in UTC.
     #[serde(default)]
     pub time: String,
-    /// Names tell nothing.
+    /// Names are replaced by meaningless ones.
     #[serde(default)]
     pub anonymous: bool,
-    /// What recording cost each call.
+    /// The time that recording added to each call.
     #[serde(default)]
     pub overhead: Overhead,
 }
 
-/// What recording added, in nanoseconds.
+/// The time that recording added, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overhead {
     /// To the time that a call took.
@@ -80,12 +81,12 @@ pub struct Overhead {
     pub gap_ns: u64,
 }
 
-/// What is known when a recording has ended.
+/// The facts that are known when a recording has ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
     /// Calls in the trace.
     pub calls: u64,
-    /// Those that a replay makes.
+    /// Calls that a replay makes.
     pub replayed: u64,
     pub lanes: u32,
     /// Threads and processes.
@@ -106,16 +107,16 @@ pub struct Totals {
     pub inodes: u64,
     /// Most descriptors open at once.
     pub descriptors: u32,
-    /// Why it does not hold all that was done; empty where it does.
+    /// The reasons why the trace lacks some activity; empty if it is complete.
     #[serde(default)]
     pub incomplete: Vec<String>,
-    /// What else must be said.
+    /// Further notes for the user.
     #[serde(default)]
     pub notes: Vec<String>,
     /// Calls on files outside the root.
     #[serde(default)]
     pub outside: u64,
-    /// Seconds that the program ran, and those that recording took of them, as far as it is known.
+    /// Seconds that the program ran, and the seconds of them that recording took, as far as they are known.
     #[serde(default)]
     pub recording_seconds: f64,
 }

@@ -9,10 +9,10 @@ use crate::TraceError;
 use crate::call::Call;
 use crate::initial::Initial;
 
-/// What comes next in a trace.
+/// The next part of a trace.
 #[derive(Debug)]
 pub enum Part {
-    /// What names were before the first call.
+    /// The states of names before the first call.
     Initial(Vec<Initial>),
     /// Calls, in the order in which they ended.
     Calls(Vec<Call>),
@@ -40,7 +40,7 @@ impl<R: Read> Reader<R> {
     /// Begins to read.
     ///
     /// # Errors
-    /// It is none, of another version, or damaged.
+    /// Fails if the input is not a trace, has another version, or is damaged.
     pub fn new(mut from: R) -> Result<Reader<R>, TraceError> {
         let mut magic = [0; 10];
         match from.read_exact(&mut magic) {
@@ -71,20 +71,20 @@ impl<R: Read> Reader<R> {
         Ok(reader)
     }
 
-    /// What was known at the beginning.
+    /// Returns the facts that were known when the recording began.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// All names so far.
+    /// Returns all names so far.
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// The next part; nothing after the end.
+    /// Returns the next part, or `None` after the end.
     ///
     /// # Errors
-    /// It is cut off or damaged, or a name in it leads out of the target.
+    /// Fails if the trace is cut off or damaged, or if a name in it leads out of the target.
     pub fn next_part(&mut self) -> Result<Option<Part>, TraceError> {
         loop {
             if self.ended {
@@ -122,7 +122,7 @@ impl<R: Read> Reader<R> {
         self.content(&head)
     }
 
-    /// What stands before a section.
+    /// Reads the head of a section.
     pub(super) fn head(&mut self) -> Result<[u8; 17], TraceError> {
         let mut head = [0; 17];
         self.exactly(&mut head)?;
@@ -136,7 +136,7 @@ impl<R: Read> Reader<R> {
             return Err(TraceError::damaged("a section larger than any that fsb writes"));
         }
         let mut frame = Vec::new();
-        // Memory grows with what is there, not with what is said.
+        // Memory grows with the data, not with the announced length.
         (&mut self.from).take(packed as u64).read_to_end(&mut frame)?;
         if frame.len() < packed {
             return Err(TraceError::Truncated { calls: self.calls });

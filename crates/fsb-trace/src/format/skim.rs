@@ -1,4 +1,4 @@
-//! Everything of a trace but its calls, without going through them.
+//! Reads a trace except its calls.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -11,20 +11,21 @@ use crate::initial::Initial;
 /// A trace without its calls.
 #[derive(Debug, Clone)]
 pub struct Skimmed {
-    /// What was known at the beginning.
+    /// The facts that were known when the recording began.
     pub header: Header,
-    /// What was known at the end.
+    /// The facts that were known when the recording had ended.
     pub totals: Totals,
     pub names: Names,
-    /// What was there before.
+    /// The states of names before the first call.
     pub initial: Vec<Initial>,
 }
 
 impl Skimmed {
-    /// Reads it from the beginning, passing over the calls.
+    /// Reads a trace from its beginning and skips the calls.
     ///
     /// # Errors
-    /// It is none, of another version, cut off or damaged, or a name in it leads out of the target.
+    /// Fails if the input is not a trace, has another version, is cut off or damaged, or if a name in it leads out of
+    /// the target.
     pub fn read(from: impl Read + Seek) -> Result<Skimmed, TraceError> {
         let mut reader = Reader::new(from)?;
         let mut initial = Vec::new();

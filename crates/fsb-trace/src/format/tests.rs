@@ -28,7 +28,7 @@ fn read(bytes: &[u8]) -> Result<(Vec<Call>, Vec<Initial>, Names), TraceError> {
     Ok((calls, initial, reader.names().clone()))
 }
 
-/// Only the fields that the kind has.
+/// Keeps only the fields that the kind has.
 fn stored(mut call: Call) -> Call {
     let fields = call.kind.about().fields;
     for (has, field) in [

@@ -1,4 +1,4 @@
-//! Writing a trace as a recording goes on.
+//! Writes a trace during a recording.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -64,7 +64,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// The number of a name below the root.
+    /// Returns the number of a name below the root.
     pub fn name(&mut self, name: &[u8]) -> Result<u32, TraceError> {
         if name.is_empty() {
             return Ok(0);
@@ -83,7 +83,7 @@ impl<W: Write> Writer<W> {
         Ok(number)
     }
 
-    /// What a name was before the first call.
+    /// Adds the state of a name before the first call.
     pub fn initial(&mut self, mut initial: Initial) -> Result<(), TraceError> {
         match &mut initial.state {
             State::File { size, data } => {
@@ -103,7 +103,7 @@ impl<W: Write> Writer<W> {
         if self.initial.len() >= BLOCK { self.flush_initial() } else { Ok(()) }
     }
 
-    /// The next call.
+    /// Adds the next call.
     pub fn call(&mut self, call: &Call) -> Result<(), TraceError> {
         self.count(call);
         self.calls.push(*call);
@@ -196,12 +196,13 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Calls so far.
+    /// Returns the number of calls so far.
     pub fn calls(&self) -> u64 {
         self.totals.calls
     }
 
-    /// Ends the trace; the answer is also how many bytes it has. What the recorder alone knows is taken from `known`, everything else was counted.
+    /// Ends the trace. Returns the stream, the totals and the number of bytes. Facts that only the recorder knows are
+    /// taken from `known`; the writer has counted the others.
     ///
     /// # Errors
     /// It cannot be written.

@@ -1,7 +1,7 @@
-//! blkparse's text of a block trace: what processes asked a device for becomes reads and writes of one file.
+//! blkparse's text of a block trace. The requests of processes to a device become reads and writes of one file.
 //!
-//! A disk is larger than what was touched of it: pieces of a mebibyte follow each other in the file in the order in which they
-//! were touched first, so that neighbours within a piece stay neighbours.
+//! A disk is larger than its accessed part. Pieces of a mebibyte follow each other in the file in the order of their
+//! first access, so that neighbours within a piece stay neighbours.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -38,7 +38,7 @@ struct Event<'l> {
 }
 
 impl Event<'_> {
-    /// `8,0 1 12 0.000123456 4711 Q WS 2048 + 8 [app]`; a flush has no sectors.
+    /// Parses `8,0 1 12 0.000123456 4711 Q WS 2048 + 8 [app]`. A flush has no sectors.
     fn parse(line: &str) -> Option<Event<'_>> {
         let words: Vec<&str> = line.split_whitespace().take(10).collect();
         let [device, _, _, time, process, action, how, rest @ ..] = &words[..] else { return None };
@@ -136,14 +136,14 @@ impl Log {
         }
     }
 
-    /// Where a sector lies in the file.
+    /// Returns the offset of a sector in the file.
     fn place(&mut self, sector: u64) -> u64 {
         let at = sector.saturating_mul(SECTOR);
         let next = self.pieces.len() as u64;
         *self.pieces.entry(at / PIECE).or_insert(next) * PIECE + at % PIECE
     }
 
-    /// A process that was not seen before; all of them share the descriptor of the device.
+    /// Registers a process that was not seen before. All processes share the descriptor of the device.
     fn process(&mut self, event: &Event<'_>, sink: &mut Any<'_>) -> Result<(), TraceError> {
         let first = *self.first.get_or_insert(event.process);
         if !self.resolver.knows(event.process) {
@@ -179,7 +179,7 @@ impl Log {
         }
     }
 
-    /// Requests whose end was not seen.
+    /// Adds the requests whose end was not seen.
     fn finish(&mut self, sink: &mut Any<'_>) -> Result<(), TraceError> {
         let mut left: Vec<Queued> = std::mem::take(&mut self.queued).into_values().collect();
         left.sort_by_key(|queued| queued.start_ns);

@@ -16,7 +16,7 @@ pub(super) const IMPORTER: Importer = Importer {
     read,
 };
 
-/// The one process that all is done by.
+/// The process of all calls.
 const TASK: u32 = 1;
 
 fn read(from: &mut dyn BufRead, _: &[u8], sink: &mut dyn Sink) -> Result<Imported, TraceError> {
@@ -51,7 +51,7 @@ struct Log {
 }
 
 impl Log {
-    /// Nothing where the line is none.
+    /// Imports a line. Returns `None` if it is not a line of the log.
     fn line(&mut self, text: &str, sink: &mut Any<'_>) -> Result<Option<()>, TraceError> {
         let mut words = text.split_whitespace();
         if self.timed {

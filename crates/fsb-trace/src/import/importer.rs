@@ -22,7 +22,7 @@ pub struct Imported {
 /// A tool whose traces can be read.
 #[derive(Debug)]
 pub struct Importer {
-    /// As it is called.
+    /// The name of the tool.
     pub name: &'static str,
     /// The options that the tool must have been run with.
     pub about: &'static str,

@@ -1,4 +1,4 @@
-//! Lines of a text that somebody else wrote.
+//! The lines of another tool's log.
 
 use std::io::{BufRead, Read};
 

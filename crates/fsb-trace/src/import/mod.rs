@@ -1,6 +1,6 @@
 //! Traces of other tools: a registry. A new one is a file beside this one and a line in [`REGISTRY`].
 //!
-//! Nobody looked at the files while those were written: what must have been there is guessed from what was done to it.
+//! These logs do not describe the files. The importers derive from the calls which files must have existed.
 
 mod blkparse;
 mod fio;
@@ -15,16 +15,16 @@ pub(crate) use importer::Any;
 pub use importer::Read;
 pub use importer::{Imported, Importer};
 
-/// All of them. The first that recognises a file reads it.
+/// All importers. The first that recognizes a file reads it.
 pub static REGISTRY: &[Importer] = &[strace::IMPORTER, fio::IMPORTER, blkparse::IMPORTER];
 
 /// Bytes that decide which tool wrote a file.
 pub const HEAD: usize = 4096;
 
-/// The importer of a file that begins like this.
+/// Returns the importer of a file with this start.
 ///
 /// # Errors
-/// It is nobody's.
+/// Fails if no importer recognizes it.
 pub fn find(head: &[u8]) -> Result<&'static Importer, TraceError> {
     REGISTRY.iter().find(|importer| (importer.recognise)(head)).ok_or_else(|| {
         let known: Vec<String> =

@@ -1,11 +1,12 @@
-//! Which calls must wait for which, so that a replay with other timing does the same: the rules of ROOT (Weiss, Harter,
-//! Arpaci-Dusseau and Arpaci-Dusseau, "ROOT: Replaying Multithreaded Traces with Resource-Oriented Ordering", SOSP 2013).
+//! Determines which calls must wait for which, so that a replay with other timing has the same effect: the rules of
+//! ROOT (Weiss, Harter, Arpaci-Dusseau and Arpaci-Dusseau, "ROOT: Replaying Multithreaded Traces with Resource-Oriented
+//! Ordering", SOSP 2013).
 //!
-//! A call uses resources: the name it is about and the directories above it, the file behind the name, the descriptor and where
-//! that stands, the entries of a directory. Some uses may overlap each other (two reads), others stand alone (a write, a
-//! rename). A call waits for those uses of other lanes that had ended before it began, where one of the two stands alone. Calls
-//! that overlapped in the recording had no order, and get none. Every wait points backwards in the trace, so that no
-//! replay can lock itself up; a new thread waits for the call that made it, a parent for the child that it waited for.
+//! A call uses resources: its name and the directories above it, the file behind the name, the descriptor and its
+//! position, and the entries of a directory. Some uses may overlap (two reads), others are exclusive (a write, a
+//! rename). A call waits for uses of other lanes that had ended before it began, if one of the two is exclusive. Calls
+//! that overlapped in the recording had no order, and get none. Every wait points backwards in the trace, so a replay
+//! cannot deadlock. A new thread waits for the call that created it, a parent for the child that it waited for.
 
 mod uses;
 
@@ -18,21 +19,22 @@ use crate::format::Names;
 use crate::initial::{Initial, State};
 use crate::path::parent;
 
-/// When a call may begin.
+/// The conditions for the start of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turn {
     /// The number of the call in its lane, from 1.
     pub number: u32,
-    /// Lanes, and how many calls each of them must have ended.
+    /// Lanes, and the number of calls that each of them must have ended.
     pub waits: Vec<(u32, u32)>,
-    /// Nanoseconds of thought before it: after the lane's last call, or after what it waited for if that ended later.
+    /// Think time before it, in nanoseconds: after the lane's last call, or after the call it waited for if that ended
+    /// later.
     pub think_ns: u64,
     /// Nanoseconds between the end of the last of all that it waits for and its beginning.
     pub after_ns: u64,
 }
 
-/// Calls of a lane that are remembered. Where a lane did more while one that it had woken was getting ready to run, that one waits
-/// for a later call than it did.
+/// Calls of a lane that are remembered. If a lane made more calls while a thread that it had woken was getting ready to
+/// run, that thread waits for a later call than it did.
 const REMEMBERED: usize = 64;
 
 /// Times by the numbers of calls.
@@ -55,12 +57,12 @@ struct Lane {
     begins: Option<(u32, u32)>,
     /// The number of the last exit.
     exit: u32,
-    /// What this lane is known to come after.
+    /// The calls that this lane is known to follow: the number of the last one, by lane.
     after: HashMap<u32, u32>,
 }
 
 impl Lane {
-    /// How many calls had ended by then, and when the last of them did where that is remembered.
+    /// Returns the number of calls that had ended by then, and the end of the last of them if it is remembered.
     fn done_by(&self, ns: u64) -> (u32, Option<u64>) {
         let oldest = self.number.saturating_sub(REMEMBERED as u32);
         let known =
@@ -72,7 +74,7 @@ impl Lane {
     }
 }
 
-/// Goes through a trace and says of each call when it may begin.
+/// Goes through a trace and determines when each call may begin.
 #[derive(Debug, Default)]
 pub struct Order {
     lanes: Vec<Lane>,
@@ -84,12 +86,12 @@ pub struct Order {
 }
 
 impl Order {
-    /// For a trace of so many lanes, whose recording added so much to the time between two calls.
+    /// Creates the order of a trace with `lanes` lanes. `gap_ns` is the time that recording added between two calls.
     pub fn new(lanes: u32, gap_ns: u64) -> Order {
         Order { single: lanes <= 1, gap_ns, ..Order::default() }
     }
 
-    /// What was there before.
+    /// Takes the states of names before the first call.
     pub fn initial(&mut self, states: &[Initial]) {
         if !self.single {
             self.resources.initial(states);
@@ -104,7 +106,7 @@ impl Order {
         &mut self.lanes[at]
     }
 
-    /// When the next call may begin.
+    /// Determines when the next call may begin.
     pub fn turn(&mut self, call: &Call, names: &Names) -> Turn {
         let gap_ns = self.gap_ns;
         let lane = self.lane(call.lane);
@@ -122,7 +124,8 @@ impl Order {
                 let exit = self.lane(call.other).exit;
                 let child = self.lane(call.other);
                 (child.begins, child.end_ns) = (Some((call.lane, number)), call.start_ns);
-                // A lane that is used again is there when its last thread has ended; it is the same lane that waits for it.
+                // A lane that is used again exists when its last thread has ended. It is the same lane that waits for
+                // it.
                 child.exit = exit;
             }
             Kind::Exit => self.lane(call.lane).exit = number,
@@ -135,18 +138,18 @@ impl Order {
                 let (number, ended_ns) = self.lane(call.other).done_by(woken_ns);
                 self.wait(call.lane, call.other, number, &mut turn.waits);
                 turn.after_ns = ended_ns.map_or(0, |ended_ns| woken_ns.saturating_sub(ended_ns));
-                // Where nothing new was done by then the time itself is all that is known.
+                // If the waker made no new call by then, only the time itself is known.
                 let until_ns = if turn.waits.is_empty() { call.end_ns() } else { call.start_ns };
                 turn.think_ns = until_ns.saturating_sub(before_ns).saturating_sub(gap_ns + call.lost_ns);
                 return turn;
             }
             _ => {}
         }
-        // What a thread waits for is not thought: it thinks from when the last of all that was before has ended.
+        // Waiting is not think time, which begins when the last of all earlier calls has ended.
         let others_ns = if self.single { 0 } else { self.depend(call, number, names, &mut turn.waits) };
         let since_ns = if turn.waits.is_empty() { before_ns } else { before_ns.max(others_ns) };
         turn.think_ns = call.start_ns.saturating_sub(since_ns).saturating_sub(gap_ns + call.lost_ns);
-        // A wait for a child ends with the child, however long its parent thought before.
+        // A wait for a child ends with the child, whatever the parent's think time was.
         if call.kind == Kind::Wait && !turn.waits.is_empty() {
             turn.think_ns = 0;
         }
@@ -154,7 +157,7 @@ impl Order {
         turn
     }
 
-    /// Adds the calls of other lanes that come before this one; when the last of them ended.
+    /// Adds the calls of other lanes that come before this one. Returns when the last of them ended.
     fn depend(&mut self, call: &Call, number: u32, names: &Names, waits: &mut Vec<(u32, u32)>) -> u64 {
         let mut latest_ns = 0;
         let mut wanted = std::mem::take(&mut self.wanted);
@@ -207,7 +210,7 @@ const ALL: u64 = 6 << 60;
 #[derive(Debug, Clone, Copy, Default)]
 struct Handle {
     file: u64,
-    /// Shared by duplicates.
+    /// The position, which duplicates share.
     place: u32,
     name: u32,
 }
@@ -248,7 +251,7 @@ impl Resources {
         file
     }
 
-    /// The number of a directory's name; those above the first name that was recorded need none.
+    /// Returns the number of a directory's name. Directories above the first recorded name need none.
     fn number(&mut self, names: &Names, name: &[u8]) -> Option<u32> {
         while self.known < names.len() {
             self.numbers.insert(names.get(self.known).into(), self.known);
@@ -257,7 +260,7 @@ impl Resources {
         self.numbers.get(name).copied()
     }
 
-    /// A name and the directories above it.
+    /// Adds a name and the directories above it.
     fn name(&mut self, number: u32, how: Use, names: &Names, wanted: &mut Vec<(u64, Use)>) {
         wanted.push((NAME | u64::from(number), how));
         let mut above = parent(names.get(number));
@@ -274,7 +277,7 @@ impl Resources {
         ENTRIES | u64::from(above.unwrap_or_default())
     }
 
-    /// Everything that a call uses.
+    /// Adds all resources that a call uses.
     fn of(&mut self, call: &Call, names: &Names, wanted: &mut Vec<(u64, Use)>) {
         let fields = call.kind.about().fields;
         let changes_names = match call.kind {
@@ -313,7 +316,7 @@ impl Resources {
             }
         }
         match call.kind {
-            // It brings everything onto the device that was written before.
+            // It writes all earlier data to the device.
             Kind::SyncFileSystem => wanted.push((ALL, Use::Alone)),
             Kind::Write | Kind::WriteAt | Kind::Truncate | Kind::Allocate => wanted.push((ALL, Use::Shared)),
             _ => {}
@@ -330,7 +333,7 @@ impl Resources {
         }
         let file = match call.kind {
             Kind::Write | Kind::WriteAt | Kind::Truncate | Kind::Allocate | Kind::Attributes => Some(Use::Alone),
-            // What is synced is what was written before.
+            // A sync covers the data written before it.
             Kind::Sync | Kind::DataSync | Kind::SyncRange => Some(Use::Alone),
             Kind::Read | Kind::ReadAt | Kind::Stat | Kind::Seek | Kind::Copy | Kind::Advise => Some(Use::Shared),
             _ => None,

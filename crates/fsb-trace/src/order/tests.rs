@@ -7,7 +7,7 @@ fn names(all: &[&str]) -> Names {
     names
 }
 
-/// A call of a lane from one moment to another.
+/// Returns a call of a lane from one moment to another.
 fn at(lane: u32, start_ns: u64, end_ns: u64, call: Call) -> Call {
     Call { lane, start_ns, took_ns: end_ns - start_ns, ..call }
 }
@@ -112,7 +112,7 @@ fn a_thread_that_was_woken_comes_after_what_had_been_done_by_then() {
         at(0, 1, 5, stat),
         at(1, 0, 10, stat),
         at(1, 12, 20, stat),
-        // What the other thread did after it had woken this one, and before this one ran.
+        // The calls of the other thread between the wake-up of this one and its first call.
         at(1, 31, 35, stat),
         at(0, 8, 40, woken(1, 22)),
         at(0, 50, 60, stat),

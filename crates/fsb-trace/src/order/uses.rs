@@ -1,14 +1,14 @@
-//! Who used a resource last.
+//! The last uses of a resource.
 
-/// How a call uses a resource.
+/// The way in which a call uses a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Use {
-    /// Together with others that do the same.
+    /// Overlaps with other shared uses.
     Shared,
     Alone,
 }
 
-/// Uses of one lane that are remembered: of so many that overlap a call, the ones before them need not be known.
+/// Uses of one lane that are remembered. If all of them overlap a call, the uses before them need not be known.
 const REMEMBERED: usize = 3;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,13 +25,13 @@ struct OfLane {
     alone: [Last; REMEMBERED],
 }
 
-/// The last uses of a resource, lane by lane.
+/// The last uses of a resource, by lane.
 #[derive(Debug, Default)]
 pub(super) struct Uses(Vec<OfLane>);
 
 impl Uses {
-    /// The last uses of other lanes that had ended when a call began, where one of the two stands alone: lane, number, and
-    /// when it ended, 0 where that is not known.
+    /// Returns the last uses of other lanes that had ended when a call began, if one of the two is exclusive: lane,
+    /// number, and the end, which is 0 if it is not known.
     pub(super) fn before(&self, lane: u32, start_ns: u64, how: Use) -> Vec<(u32, u32, u64)> {
         let others = self.0.iter().filter(|of| of.lane != lane);
         others
@@ -56,7 +56,7 @@ impl Uses {
     }
 }
 
-/// The newest use that had ended; of more overlapping ones than are remembered, the call before them.
+/// Returns the newest use that had ended. If more uses overlap than are remembered, returns the call before them.
 fn ended(list: &[Last; REMEMBERED], start_ns: u64) -> Last {
     let found = list.iter().find(|last| last.number > 0 && last.end_ns <= start_ns);
     let before = || Last { number: list[REMEMBERED - 1].number.saturating_sub(1), end_ns: 0 };

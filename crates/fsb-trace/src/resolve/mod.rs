@@ -1,7 +1,8 @@
-//! From what a tracer sees (numbers of processes, descriptors and paths) to calls of a trace.
+//! Resolves the observations of a tracer (numbers of processes, descriptors and paths) to calls of a trace.
 //!
-//! Descriptors are followed through opening, duplicating, inheriting and closing; a descriptor of the trace is closed when its
-//! last holder lets it go. Paths become names below the root; what lies outside is counted and left out.
+//! The resolver follows descriptors through opening, duplicating, inheriting and closing. It closes a descriptor of the
+//! trace when the last holder releases it. Paths become names below the root; calls outside the root are counted and
+//! left out.
 
 mod processes;
 mod raw;
@@ -34,7 +35,7 @@ pub struct Begun {
     appends: bool,
 }
 
-/// Makes calls of what a tracer sees.
+/// Converts the observations of a tracer to calls.
 #[derive(Debug)]
 pub struct Resolver<W> {
     root: Vec<u8>,
@@ -54,7 +55,7 @@ pub struct Resolver<W> {
 }
 
 impl<W: World> Resolver<W> {
-    /// Calls on what lies below `root`, a normal path.
+    /// Creates a resolver for calls below `root`, a normalized path.
     pub fn new(root: &[u8], world: W) -> Resolver<W> {
         Resolver {
             root: root.to_vec(),
@@ -72,45 +73,45 @@ impl<W: World> Resolver<W> {
         }
     }
 
-    /// Whoever looks at the files.
+    /// Returns the access to the files themselves.
     pub fn world(&mut self) -> &mut W {
         &mut self.world
     }
 
-    /// A process that is there from the beginning, with its working directory.
+    /// Registers a process that exists from the beginning, with its working directory.
     pub fn task(&mut self, task: u32, directory: &[u8]) {
         self.tables.add(task, directory);
     }
 
-    /// Whether that task is known.
+    /// Returns whether that task is known.
     pub fn knows(&self, task: u32) -> bool {
         self.tables.knows(task)
     }
 
-    /// Threads and processes so far.
+    /// Returns the number of threads and processes so far.
     pub fn tasks(&self) -> u64 {
         self.tables.tasks()
     }
 
-    /// Calls on files outside the root.
+    /// Returns the number of calls on files outside the root.
     pub fn outside(&self) -> u64 {
         self.outside
     }
 
-    /// Whether a call named a file or directory below the root. Shells look at the root itself in any case.
+    /// Returns whether a call named a file or directory below the root. Shells look at the root itself in any case.
     pub fn is_root_used(&self) -> bool {
         self.is_root_used
     }
 
-    /// Returns the directory outside the root in which files were opened for writing most often, else for reading. Directories
-    /// of the system do not count. `None` if the program used those alone.
+    /// Returns the directory outside the root in which files were opened for writing most often, else for reading.
+    /// Directories of the system do not count. Returns `None` if the program used only those.
     pub fn used_outside(&self) -> Option<&[u8]> {
         let most =
             self.opened_outside.iter().max_by_key(|(directory, opened)| (**opened, std::cmp::Reverse(*directory)));
         most.map(|(directory, _)| &**directory)
     }
 
-    /// Something happened that no tracer sees the calls of.
+    /// Counts an event whose calls the tracer cannot see.
     pub fn unseen(&mut self, what: Unseen) {
         *self.unseen.entry(what).or_default() += 1;
     }
@@ -120,12 +121,12 @@ impl<W: World> Resolver<W> {
         below(&self.root, path).is_some()
     }
 
-    /// Whether exec closes a descriptor.
+    /// Sets whether exec closes a descriptor.
     pub fn close_on_exec(&mut self, task: u32, fd: i32, closes: bool) {
         self.tables.close_on_exec(task, fd, closes);
     }
 
-    /// Descriptors from `first` to `last` are closed, or will be by exec.
+    /// Closes the descriptors from `first` to `last`, or marks them to be closed by exec.
     pub fn close_range(
         &mut self,
         task: u32,
@@ -144,12 +145,12 @@ impl<W: World> Resolver<W> {
         Ok(())
     }
 
-    /// Whether a call on that descriptor is one of the trace's.
+    /// Returns whether a call on that descriptor belongs to the trace.
     pub fn follows(&self, task: u32, fd: i32) -> bool {
         self.tables.held(task, fd).is_some_and(|held| held.handle != 0)
     }
 
-    /// A descriptor that was open before the recording began.
+    /// Adds a descriptor that was open before the recording began.
     pub fn opened_before(
         &mut self,
         task: u32,
@@ -176,7 +177,8 @@ impl<W: World> Resolver<W> {
         Ok(())
     }
 
-    /// A call begins; nothing where it is not about files below the root.
+    /// Begins a call. Returns `None` if the end of the call does not matter, for example because its file is outside
+    /// the root.
     pub fn begin(&mut self, task: u32, raw: &RawCall<'_>, sink: &mut impl Sink) -> Result<Option<Begun>, TraceError> {
         let mut call =
             Call { lane: self.tables.lane(task), length: raw.length, flags: raw.flags, ..Call::new(raw.kind) };
@@ -224,7 +226,7 @@ impl<W: World> Resolver<W> {
                 }));
             }
             let Some(held) = self.tables.held(task, raw.fd) else { return Ok(None) };
-            // Duplicates of what is outside the root are followed as well.
+            // The resolver follows duplicates of descriptors outside the root as well.
             if held.handle == 0 && raw.kind != Kind::Duplicate {
                 return Ok(self.is_outside());
             }
@@ -266,7 +268,7 @@ impl<W: World> Resolver<W> {
         None
     }
 
-    /// The path from the root of the machine on; nothing where the directory is not known.
+    /// Returns the absolute path, or `None` if the directory is not known.
     fn path_of(&mut self, task: u32, fd: i32, path: Option<&[u8]>, follows: bool) -> Option<Vec<u8>> {
         let path = path.unwrap_or(b"");
         let whole = if path.starts_with(b"/") {
@@ -281,14 +283,15 @@ impl<W: World> Resolver<W> {
         Some(self.world.locate(whole, follows))
     }
 
-    /// What a replay puts into a symbolic link: where that leads elsewhere than down, it leads nowhere.
+    /// Returns the text that a replay puts into a symbolic link. A link that does not lead down gets a text that leads
+    /// nowhere.
     fn link_text(&self, at: &[u8], text: &[u8]) -> Vec<u8> {
         let whole = normal(parent(at), text);
         let down = whole.strip_prefix(parent(at)).and_then(|rest| rest.strip_prefix(b"/")).map(<[u8]>::to_vec);
         down.filter(|down| leads_down(down) && is_inside(down)).unwrap_or_else(|| vec![b'x'; text.len().clamp(1, 255)])
     }
 
-    /// The number of a name; what it was before is asked when it is seen first.
+    /// Returns the number of a name. Asks for the state of the name when it is seen first.
     fn know(&mut self, name: &[u8], sink: &mut impl Sink) -> Result<u32, TraceError> {
         if name.is_empty() {
             return Ok(0);
@@ -317,7 +320,7 @@ impl<W: World> Resolver<W> {
         Ok(number)
     }
 
-    /// Everything in a directory that is listed.
+    /// Asks for the states of all names in a directory that is listed.
     fn list(&mut self, path: &[u8], sink: &mut impl Sink) -> Result<(), TraceError> {
         for entry in self.world.entries(path) {
             let name = below(&self.root, &normal(path, &entry)).map(<[u8]>::to_vec);
@@ -328,7 +331,7 @@ impl<W: World> Resolver<W> {
         Ok(())
     }
 
-    /// The call has ended.
+    /// Ends a call.
     pub fn end(
         &mut self,
         task: u32,
@@ -404,7 +407,7 @@ impl<W: World> Resolver<W> {
         sink.call(&call)
     }
 
-    /// The last holder of a descriptor has let it go without a call of its own.
+    /// Closes a descriptor whose last holder has released it without a call of its own.
     fn let_go(&mut self, task: u32, held: &Held, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
         if held.handle == 0 {
             return Ok(());
@@ -413,7 +416,8 @@ impl<W: World> Resolver<W> {
         sink.call(&Call { lane, handle: held.handle, start_ns: now, ..Call::new(Kind::Close) })
     }
 
-    /// What was learned of files only at the end, why the trace is not whole, and what else must be said.
+    /// Adds the states of files that are known only at the end. Returns the reasons why the trace is incomplete, and
+    /// notes.
     pub fn finish(&mut self, sink: &mut impl Sink) -> Result<(Vec<String>, Vec<String>), TraceError> {
         for initial in self.guesses.states() {
             sink.initial(initial)?;
@@ -466,7 +470,7 @@ impl Guesses {
             Kind::Open => {
                 let directory = call.flags & (flags::DIRECTORY | flags::TEMPORARY) != 0;
                 let makes = call.flags & flags::CREATE != 0;
-                // One that may have been made by the call was there only where the call says that it was not.
+                // A file that the call may have created existed before only if the call reports that it existed.
                 let was_there = worked && !makes || call.result == -i64::from(EEXIST);
                 self.decide(call.name, was_there, directory);
                 if worked && !directory {
@@ -512,7 +516,7 @@ impl Guesses {
         }
     }
 
-    /// The files that existed, with the directories above them.
+    /// Returns the files that existed, with the directories above them.
     fn states(&mut self) -> Vec<Initial> {
         let names = std::mem::take(&mut self.names);
         let there = names.into_iter().filter(|(_, guess)| guess.there || !guess.decided);

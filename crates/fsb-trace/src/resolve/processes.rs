@@ -1,11 +1,11 @@
-//! What tasks do among each other: they make each other, run programs, wait, wake and end.
+//! Events between tasks: they create each other, run programs, wait, wake and end.
 
 use super::{Resolver, Shared, Sink, Times, World};
 use crate::TraceError;
 use crate::call::{Call, Kind};
 
 impl<W: World> Resolver<W> {
-    /// A task makes another one.
+    /// Adds a task that another one creates.
     pub fn spawn(
         &mut self,
         task: u32,
@@ -18,7 +18,7 @@ impl<W: World> Resolver<W> {
         sink.call(&Call { lane, other, start_ns: now, ..Call::new(Kind::Spawn) })
     }
 
-    /// A task runs another program.
+    /// Handles a task that runs another program.
     pub fn exec(&mut self, task: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
         for held in self.tables.exec(task) {
             self.let_go(task, &held, now, sink)?;
@@ -37,7 +37,7 @@ impl<W: World> Resolver<W> {
         self.exit(thread, now, sink)
     }
 
-    /// A task has ended.
+    /// Handles the end of a task.
     pub fn exit(&mut self, task: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
         if !self.tables.knows(task) {
             return Ok(());
@@ -49,7 +49,7 @@ impl<W: World> Resolver<W> {
         sink.call(&Call { lane, start_ns: now, ..Call::new(Kind::Exit) })
     }
 
-    /// A task waited until another one had ended.
+    /// Adds the wait of a task until another one had ended.
     pub fn wait(&mut self, task: u32, ended: u32, times: Times, sink: &mut impl Sink) -> Result<(), TraceError> {
         let Some(other) = self.tables.ended(ended) else { return Ok(()) };
         let lane = self.tables.lane(task);
@@ -57,19 +57,19 @@ impl<W: World> Resolver<W> {
         sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, ..Call::new(Kind::Wait) })
     }
 
-    /// A task wakes another one.
+    /// Adds the wake-up of a task by another one.
     pub fn wake(&mut self, task: u32, other: u32, times: Times, sink: &mut impl Sink) -> Result<(), TraceError> {
         let (Some(lane), Some(other)) = (self.lane(task), self.lane(other)) else { return Ok(()) };
         let Times { start_ns, took_ns, lost_ns } = times;
         sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, ..Call::new(Kind::Wake) })
     }
 
-    /// The lane of a task that is known.
+    /// Returns the lane of a task, or `None` if the task is unknown.
     pub fn lane(&mut self, task: u32) -> Option<u32> {
         self.tables.knows(task).then(|| self.tables.lane(task))
     }
 
-    /// A task waited until one of that lane woke it, so many nanoseconds after it began to wait.
+    /// Adds a wait that a task of that lane ended, some nanoseconds after it began.
     pub fn woken(
         &mut self,
         task: u32,
@@ -82,7 +82,7 @@ impl<W: World> Resolver<W> {
         sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, offset: after_ns, ..Call::new(Kind::Woken) })
     }
 
-    /// A task has another working directory.
+    /// Sets the working directory of a task.
     pub fn change_directory(&mut self, task: u32, fd: i32, path: Option<&[u8]>) {
         if let Some(path) = self.path_of(task, fd, path, true) {
             self.tables.change_directory(task, path);

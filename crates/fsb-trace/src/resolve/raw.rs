@@ -1,8 +1,8 @@
-//! What a tracer sees of a call, and what it does not see.
+//! The part of a call that a tracer sees, and the activity that it does not see.
 
 use crate::call::Kind;
 
-/// The descriptor number that stands for the working directory.
+/// The descriptor number that means the working directory.
 pub const AT_CWD: i32 = -100;
 
 /// A call as it was made, with the numbers of the process that made it.
@@ -17,7 +17,7 @@ pub struct RawCall<'p> {
     pub path: Option<&'p [u8]>,
     /// The other path.
     pub second: Option<&'p [u8]>,
-    /// Where in the file, where the call says it.
+    /// The offset in the file, if the call gives one.
     pub offset: Option<u64>,
     /// Bytes, a size, or a mode.
     pub length: u64,
@@ -30,7 +30,7 @@ pub struct RawCall<'p> {
 }
 
 impl RawCall<'_> {
-    /// A call of that kind, about nothing yet.
+    /// Creates a call of that kind, about nothing yet.
     pub fn new(kind: Kind) -> RawCall<'static> {
         RawCall {
             kind,
@@ -47,7 +47,7 @@ impl RawCall<'_> {
     }
 }
 
-/// What a tracer of calls does not see.
+/// Activity that a tracer of calls does not see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unseen {
     /// Stores to a mapping that change the file.

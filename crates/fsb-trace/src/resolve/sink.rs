@@ -1,4 +1,4 @@
-//! Where resolved calls go.
+//! The destination of resolved calls.
 
 use std::io::Write;
 
@@ -8,11 +8,11 @@ use crate::{TraceError, Writer};
 
 /// Takes names, states and calls.
 pub trait Sink {
-    /// The number of a name.
+    /// Returns the number of a name.
     fn name(&mut self, name: &[u8]) -> Result<u32, TraceError>;
-    /// What a name was before.
+    /// Adds the state of a name before the first call.
     fn initial(&mut self, initial: Initial) -> Result<(), TraceError>;
-    /// The next call.
+    /// Adds the next call.
     fn call(&mut self, call: &Call) -> Result<(), TraceError>;
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::call::flags;
 
-/// What a new task shares with the one that made it.
+/// The properties that a new task shares with the one that created it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shared {
     /// Descriptors.
@@ -18,13 +18,13 @@ pub struct Shared {
 /// An open descriptor, as one or several processes hold it.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
-    /// Its number in the trace; 0 for what lies outside the root.
+    /// Its number in the trace; 0 if it is outside the root.
     pub(super) handle: u32,
-    /// Where it stands; duplicates share it.
+    /// Its position, which duplicates share.
     pub(super) place: Rc<Cell<u64>>,
     pub(super) path: Rc<[u8]>,
     pub(super) appends: bool,
-    /// As many as there are tables that hold it.
+    /// Has one reference per table that holds the descriptor.
     life: Rc<()>,
 }
 
@@ -104,7 +104,7 @@ impl Tables {
         self.count += 1;
     }
 
-    /// The lane of a task; one that nobody announced begins at the root.
+    /// Returns the lane of a task. An unknown task begins at the root.
     pub(super) fn lane(&mut self, task: u32) -> u32 {
         if !self.knows(task) {
             self.add(task, b"/");
@@ -112,7 +112,7 @@ impl Tables {
         self.tasks[&task].lane
     }
 
-    /// The lanes of both.
+    /// Adds the new task `child`. Returns the lanes of both tasks.
     pub(super) fn spawn(&mut self, task: u32, child: u32, shared: Shared) -> (u32, u32) {
         let parent = self.lane(task);
         let (mut files, mut directory) = (self.tasks[&task].files, self.tasks[&task].directory);
@@ -157,7 +157,7 @@ impl Tables {
         Some(&self.files.get(&self.tasks.get(&task)?.files)?.value.get(&fd)?.held)
     }
 
-    /// A new descriptor; its number in the trace.
+    /// Adds a descriptor. Returns its number in the trace.
     pub(super) fn open(&mut self, task: u32, fd: i32, mut held: Held, close_on_exec: bool) -> u32 {
         if held.handle != 0 {
             self.handles += 1;
@@ -173,7 +173,7 @@ impl Tables {
         self.open(task, to, Held { life: Rc::new(()), ..held }, close_on_exec)
     }
 
-    /// Takes a descriptor away; what it was, where nobody else holds it.
+    /// Removes a descriptor. Returns it if no other table holds it.
     pub(super) fn close(&mut self, task: u32, fd: i32) -> Option<Held> {
         let entry = self.descriptors(task).remove(&fd)?;
         entry.held.is_last().then_some(entry.held)
@@ -211,7 +211,8 @@ impl Tables {
         }
     }
 
-    /// Exec makes the table its own and closes what asked for it.
+    /// Gives the task its own table for exec, and closes the descriptors that are marked for that. Returns those that
+    /// no other table holds.
     pub(super) fn exec(&mut self, task: u32) -> Vec<Held> {
         self.unshare(task, Shared { files: true, directory: false });
         let closing: Vec<i32> =
@@ -219,7 +220,7 @@ impl Tables {
         closing.into_iter().filter_map(|fd| self.close(task, fd)).collect()
     }
 
-    /// The descriptors that nobody holds any more when this task ends.
+    /// Removes the descriptors of a task that ends. Returns those that no other table holds.
     pub(super) fn let_all_go(&mut self, task: u32) -> Vec<Held> {
         let at = self.tasks[&task].files;
         let Some(counted) = self.files.get_mut(&at) else { return Vec::new() };
@@ -231,7 +232,7 @@ impl Tables {
         all.into_values().filter(|entry| entry.held.is_last()).map(|entry| entry.held).collect()
     }
 
-    /// The lane that the task had.
+    /// Removes a task. Returns its lane.
     pub(super) fn exit(&mut self, task: u32) -> u32 {
         let Some(Task { lane, directory, .. }) = self.tasks.remove(&task) else { return 0 };
         if let Some(counted) = self.directories.get_mut(&directory) {

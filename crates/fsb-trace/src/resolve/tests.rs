@@ -4,7 +4,7 @@ use super::*;
 
 const ROOT: &[u8] = b"/srv/data";
 
-/// What a resolver said.
+/// The output of a resolver.
 #[derive(Debug, Default)]
 struct Told {
     names: Vec<Vec<u8>>,
@@ -33,7 +33,7 @@ impl Sink for Told {
     }
 }
 
-/// Everything is a file of ten bytes, but what ends in `.d`.
+/// A world in which names that end in `.d` are directories and all others are files of ten bytes.
 struct Files;
 
 impl World for Files {
@@ -53,7 +53,7 @@ impl World for Files {
     }
 }
 
-/// A resolver that knows process 1 in the root, and what it said.
+/// A resolver that knows process 1 in the root, and its output.
 struct Case {
     resolver: Resolver<Files>,
     told: Told,

@@ -1,18 +1,18 @@
-//! Whoever can look at the files themselves.
+//! Access to the files themselves.
 
-/// What a path is before a call.
+/// The state of a path before a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Before {
-    /// Nobody can tell: the trace is of the past, or of another machine.
+    /// The state is unknown: the trace is of the past, or of another machine.
     Unknown,
-    /// Nothing.
+    /// The path does not exist.
     Absent,
     Directory,
     /// A regular file.
     File {
         /// Bytes.
         size: u64,
-        /// Where it holds data; absent where it has no holes.
+        /// The ranges that hold data; `None` if the file has no holes.
         data: Option<Vec<(u64, u64)>>,
         /// Device and inode of a file with several names.
         id: Option<(u64, u64)>,
@@ -24,22 +24,22 @@ pub enum Before {
     },
 }
 
-/// Looks at files while they are traced; a log of the past has nobody who can.
+/// Examines files while a program is traced. For a log of the past, no file can be examined.
 pub trait World {
-    /// The path with symbolic links resolved, that at its end where the call follows it.
+    /// Returns the path with symbolic links resolved; the one at its end only if the call follows it.
     fn locate(&mut self, path: Vec<u8>, follows: bool) -> Vec<u8>;
-    /// What a path is now.
+    /// Returns the current state of a path.
     fn before(&mut self, path: &[u8]) -> Before;
-    /// The names in a directory.
+    /// Returns the names in a directory.
     fn entries(&mut self, path: &[u8]) -> Vec<Vec<u8>>;
 }
 
-/// Nobody is there to look.
+/// A world whose files cannot be examined.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Past;
 
 impl World for Past {
-    /// What the kernel makes up is nobody's file: it is put outside all names.
+    /// Puts files that the kernel generates outside all names.
     fn locate(&mut self, path: Vec<u8>, _: bool) -> Vec<u8> {
         let made_up = [&b"/proc"[..], b"/sys", b"/dev"];
         let is_made_up = |place: &&[u8]| path.starts_with(place) && matches!(path.get(place.len()), None | Some(b'/'));

@@ -1,4 +1,4 @@
-//! What a program does, counted over its trace.
+//! Counts the calls of a program over its trace.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use crate::format::{Names, Overhead};
 use crate::initial::{Initial, State};
 use crate::path::parent;
 
-/// Pieces that the time is cut into.
+/// Slices of the timeline.
 pub const SLICES: usize = 60;
 
 /// Calls of one kind.
@@ -17,16 +17,16 @@ pub struct OfKind {
     pub failed: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// Nanoseconds in them, without what recording added.
+    /// Nanoseconds in them, without the time that recording added.
     pub ns: u64,
 }
 
-/// How data was moved in one direction.
+/// The data moved in one direction.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Direction {
-    /// How much each call moved.
+    /// The bytes that each call moved.
     pub sizes: Sizes,
-    /// Calls that went on where the last one on their descriptor ended.
+    /// Calls that continued where the last one on their descriptor ended.
     pub sequential: u64,
 }
 
@@ -34,34 +34,34 @@ pub struct Direction {
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
     overhead: Overhead,
-    /// By the kind's name.
+    /// Counts by kind.
     pub kinds: BTreeMap<Kind, OfKind>,
     pub reads: Direction,
     pub writes: Direction,
-    /// Nanoseconds of each sync, and bytes written in all since the last one.
+    /// Nanoseconds of each sync.
     pub syncs: Sizes,
     /// Bytes between two syncs of a lane.
     pub between_syncs: Sizes,
-    /// Which files, and who uses them.
+    /// The files, and their users.
     pub files: Files,
     /// Files that were there, directories, links.
     pub initial: [u64; 3],
     pub initial_sizes: Sizes,
     pub with_holes: u64,
-    /// Calls and bytes in each piece of the time.
+    /// Calls and bytes in each slice of the timeline.
     pub course: Vec<[u64; 2]>,
     slice_ns: u64,
     unsynced: BTreeMap<u32, u64>,
 }
 
 impl Summary {
-    /// Of a recording that lasted so long and cost its calls so much.
+    /// Creates the summary of a recording of that duration and overhead.
     pub fn new(duration_ns: u64, overhead: Overhead) -> Summary {
         let slice_ns = (duration_ns / SLICES as u64).max(1);
         Summary { overhead, slice_ns, course: vec![[0; 2]; SLICES], ..Summary::default() }
     }
 
-    /// What was there before.
+    /// Counts the states of names before the first call.
     pub fn initial(&mut self, states: &[Initial]) {
         for Initial { state, .. } in states {
             let at = match state {
@@ -77,7 +77,7 @@ impl Summary {
         }
     }
 
-    /// One more call.
+    /// Counts one more call.
     pub fn add(&mut self, call: &Call, names: &Names) {
         let ns = call.took_ns.saturating_sub(self.overhead.call_ns);
         let kind = self.kinds.entry(call.kind).or_default();
@@ -107,7 +107,7 @@ impl Summary {
         }
     }
 
-    /// Calls of a family of kinds.
+    /// Returns the counts of a family of kinds.
     pub fn family(&self, family: &str) -> OfKind {
         let of = self.kinds.iter().filter(|(kind, _)| kind.about().family == family);
         of.fold(OfKind::default(), |sum, (_, kind)| OfKind {
@@ -138,7 +138,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// One more.
+    /// Counts one more size.
     pub fn add(&mut self, size: u64) {
         let at = (64 - size.leading_zeros()) as usize;
         if self.counts.len() <= at {
@@ -150,7 +150,8 @@ impl Sizes {
         self.largest = self.largest.max(size);
     }
 
-    /// Powers of two that sizes were below or at, and how many were, the empty ones at both ends left out.
+    /// Returns the lower end of each step and the number of sizes in it. The steps are powers of two. Empty steps at
+    /// both ends are left out.
     pub fn steps(&self) -> Vec<(u64, u64)> {
         let first = self.counts.iter().position(|count| *count > 0).unwrap_or_default();
         let steps = self.counts.iter().enumerate().skip(first);
@@ -159,7 +160,7 @@ impl Sizes {
             .collect()
     }
 
-    /// The lower end of the step that so large a share lies below or in.
+    /// Returns the lower end of the step at which the share of sizes is reached.
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = (self.count as f64 * share).ceil().max(1.0) as u64;
         let mut below = 0;
@@ -197,7 +198,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// One more call; whether it goes on where the last one on its descriptor ended.
+    /// Counts one more call. Returns whether it continues where the last one on its descriptor ended.
     fn add(&mut self, call: &Call, names: &Names) -> bool {
         let mut goes_on = false;
         let name = match call.kind {
@@ -252,23 +253,23 @@ impl Files {
         self.uses.len() as u64
     }
 
-    /// Those that more than one lane uses.
+    /// Returns the number of files that more than one lane uses.
     pub fn shared(&self) -> u64 {
         self.uses.values().filter(|file| file.shared).count() as u64
     }
 
-    /// Those that are read, written, and synced.
+    /// Returns the numbers of files that are read, written, and synced.
     pub fn read_written_synced(&self) -> [u64; 3] {
         let count = |has: fn(&FileUse) -> bool| self.uses.values().filter(|file| has(file)).count() as u64;
         [count(|file| file.read > 0), count(|file| file.written > 0), count(|file| file.syncs > 0)]
     }
 
-    /// Directories that names stand in, and the most names in one.
+    /// Returns the number of directories that hold names, and the most names in one.
     pub fn directories(&self) -> (u64, u64) {
         (self.directories.len() as u64, self.directories.values().copied().max().unwrap_or_default())
     }
 
-    /// Those with the most bytes and calls, by name.
+    /// Returns the files with the most bytes and calls, by name.
     pub fn busiest(&self, most: usize) -> Vec<(u32, &FileUse)> {
         let mut all: Vec<_> = self.uses.iter().map(|(name, file)| (*name, file)).collect();
         let weight = |file: &FileUse| file.read.saturating_add(file.written);

@@ -1,8 +1,8 @@
-//! What fsb does as PID 1 of the guest.
+//! fsb as PID 1 of the guest.
 //!
-//! PID 1 only looks after the machine: it mounts, loads modules, moves the bytes between the port and its one child,
-//! gives back those of the port that asks whether it lives, reaps whoever is left to it, and switches off. The child is
-//! this program again and serves the run; it waits for its own children, which a PID 1 that reaps everybody could not.
+//! PID 1 only manages the machine. It mounts file systems, loads modules, copies bytes between the port and its one
+//! child, echoes the bytes of the heartbeat port, reaps orphans, and switches the guest off. The child is this program
+//! again and serves the run. It waits for its own children, which is impossible in a PID 1 that reaps every process.
 
 mod ready;
 mod root;
@@ -29,33 +29,34 @@ pub(crate) use root::ROOT_TAG;
 /// The first argument of the one child of the guest's PID 1, which serves the run.
 pub const GUEST_ARGUMENT: &str = "__vm-guest";
 
-/// The word of the kernel's command line that makes fsb, as PID 1, a guest's.
+/// The word on the kernel's command line with which fsb, as PID 1, runs as a guest.
 pub(crate) const WORD: &str = "fsb.guest";
 
-/// Where programs of the host's user find the files of the host, beside this guest's own /dev and its like.
+/// The directory with the host's files and this guest's own /dev, /proc and similar. Programs of the host's user run in
+/// it.
 pub const ROOT: &str = "/fsb-root";
 
-/// The word that says that the host shares a directory.
+/// The word on the kernel's command line that announces a shared directory of the host.
 pub(crate) const ROOT_WORD: &str = "fsb.root";
 
-/// The word that asks the guest for nothing but [`READY`].
+/// The word on the kernel's command line with which the guest only prints [`READY`] and switches off.
 pub(crate) const PROBE_WORD: &str = "fsb.probe";
 
-/// What every line of the guest's own begins with on its console.
+/// The prefix of every line that the guest itself prints on its console.
 pub(crate) const PREFIX: &str = "fsb-guest: ";
 
-/// What it says when it was only asked whether it comes up.
+/// The line of a guest that was started only to check that it boots.
 pub(crate) const READY: &str = "ready";
 
 /// The list of modules to load, in the initramfs.
 pub(crate) const MODULES: &str = "/etc/fsb/modules";
 
-/// A module of that list: `-` before the path of one that may fail.
+/// Formats a module of that list: `-` precedes the path of an optional one.
 pub(crate) fn module_line(path: &str, required: bool) -> String {
     format!("{}{path}\n", if required { "" } else { "-" })
 }
 
-/// Whether this process is PID 1 of a guest or the child that serves there, from its arguments.
+/// Returns whether this process is PID 1 of a guest, or its child that serves the run, according to its arguments.
 pub fn is_guest(arguments: &[OsString]) -> bool {
     is_child(arguments) || is_first()
 }
@@ -64,22 +65,24 @@ fn is_child(arguments: &[OsString]) -> bool {
     arguments.get(1).is_some_and(|argument| argument == GUEST_ARGUMENT)
 }
 
-/// PID 1 that the kernel itself started: in a container, or in a run's own namespace, PID 1 is somebody else's.
+/// Returns whether the kernel started this process as PID 1. In a container, or in a run's own namespace, PID 1 is
+/// another program.
 fn is_first() -> bool {
     if std::process::id() != 1 {
         return false;
     }
-    // Before anything is mounted there is no /proc to ask; then nobody but the kernel has started this.
+    // Before anything is mounted /proc does not exist. Then only the kernel can have started this process.
     let text = fs::read_to_string("/proc/cmdline");
     text.map_or_else(|_| fs::metadata(MODULES).is_ok(), |text| text.split_whitespace().any(|word| word == WORD))
         && std::env::args_os().next().is_some_and(|name| name == "/init")
 }
 
-/// Makes the guest ready and gives the stream to the host.
+/// Makes the guest ready and returns the stream to the host.
 ///
-/// As PID 1 this never returns: it mounts what Linux programs expect, loads the modules, starts itself again as its
-/// one child, then reaps orphans and moves the stream's bytes, and switches the guest off when that child ends. In
-/// the child it returns at once. So who serves is an ordinary process, which waits for its children itself.
+/// As PID 1 this never returns. It mounts the file systems that Linux programs expect, loads the modules, and starts
+/// itself again as its one child. Then it reaps orphans and copies the stream's bytes, and switches the guest off when
+/// that child ends. In the child it returns at once. The run is therefore served by an ordinary process, which waits
+/// for its children itself.
 pub fn begin() -> Result<UnixStream, VmError> {
     if std::process::id() == 1 {
         if let Err(error) = first() {
@@ -90,14 +93,14 @@ pub fn begin() -> Result<UnixStream, VmError> {
     take_stream().map_err(|error| VmError::machine("the guest's port is not there").tried(error.to_string()))
 }
 
-/// Standard input is the stream, until somebody reads from it by mistake.
+/// Takes the stream from standard input, and replaces standard input so that a stray read cannot take bytes from it.
 fn take_stream() -> io::Result<UnixStream> {
     let stream: OwnedFd = io::stdin().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdin(fs::File::open("/dev/null")?)?;
     Ok(UnixStream::from(stream))
 }
 
-/// PID 1's life.
+/// Runs PID 1 until its child ends.
 fn first() -> Result<(), VmError> {
     ready::mount_all()?;
     let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
@@ -125,12 +128,12 @@ fn first() -> Result<(), VmError> {
     if let Some(how) = status.map_or_else(|| Some("for an unknown reason".into()), unusual) {
         say(&format!("its agent ended: {how}"));
     }
-    // The last answer is still on its way.
+    // The last answer may still be in transit.
     moved.wait(Duration::from_secs(5));
     Ok(())
 }
 
-/// How a process ended, unless all was well.
+/// Describes the end of a process. Returns `None` if it succeeded.
 fn unusual(status: WaitStatus) -> Option<String> {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(0), _) => None,
@@ -140,7 +143,7 @@ fn unusual(status: WaitStatus) -> Option<String> {
     }
 }
 
-/// Reaps everybody until that child ends.
+/// Reaps all children until that child ends.
 fn reap_until(child: u32) -> Option<WaitStatus> {
     loop {
         match wait(WaitOptions::empty()) {
@@ -151,18 +154,18 @@ fn reap_until(child: u32) -> Option<WaitStatus> {
     }
 }
 
-/// A line for the host, which reads the console.
+/// Prints a line on the console, which the host reads.
 fn say(text: &str) {
     use std::io::Write;
     let _ = writeln!(io::stdout(), "{PREFIX}{text}");
     let _ = io::stdout().flush();
 }
 
-/// Writes everything back and switches the guest off.
+/// Writes all data back and switches the guest off.
 pub fn power_off() -> ! {
     rustix::fs::sync();
     let _ = reboot(RebootCommand::PowerOff);
-    // Where the kernel cannot, the host ends the machine.
+    // If the kernel cannot power off, the host ends the machine.
     let _ = reboot(RebootCommand::Restart);
     loop {
         std::thread::park();
@@ -171,26 +174,26 @@ pub fn power_off() -> ! {
 
 const CHUNK: usize = 32 * 1024;
 
-/// Between two tries to be heard by the host.
+/// Pause between attempts to reach the host.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Ends when all that was said has reached the port.
+/// Waits for the thread that copies to the port.
 struct Moved(Receiver<()>);
 
 impl Moved {
     pub fn wait(&self, limit: Duration) {
-        // Nothing is ever sent: the channel closes when the thread ends.
+        // The thread sends nothing. It closes the channel when it ends.
         let _ = self.0.recv_timeout(limit);
     }
 }
 
-/// Moves bytes both ways until one side ends.
+/// Copies bytes in both directions until one side ends.
 fn connect(port: File, stream: UnixStream) -> Result<Moved, VmError> {
     let start = || -> io::Result<Moved> {
         let (from_port, to_stream) = (port.try_clone()?, stream.try_clone()?);
         std::thread::Builder::new().name("from host".into()).spawn(move || {
             let _ = copy(from_port, &to_stream);
-            // The host is gone: so is the reason to go on.
+            // The host is gone, so the child must end too.
             let _ = to_stream.shutdown(Shutdown::Both);
         })?;
         let (alive, moved) = channel();
@@ -203,7 +206,7 @@ fn connect(port: File, stream: UnixStream) -> Result<Moved, VmError> {
     start().map_err(unserved)
 }
 
-/// Answers the question whether this guest lives, as long as it does.
+/// Echoes the bytes of the heartbeat port in a thread that runs as long as the guest.
 fn give_back(port: File) -> Result<(), VmError> {
     let start = || -> io::Result<()> {
         let out = port.try_clone()?;
@@ -229,8 +232,8 @@ fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     }
 }
 
-/// Gives back what comes. The question is put once, and a guest that leaves it open is taken for one that hangs: a read
-/// or write that fails, for want of memory say, is made again.
+/// Echoes all bytes. The host asks only once, and takes a guest that does not answer for a hanging one. A failed read
+/// or write, for example for lack of memory, is therefore retried.
 fn echo(mut from: impl Read, mut to: impl Write, pause: Duration) {
     let mut buffer = [0; 64];
     loop {
@@ -240,7 +243,7 @@ fn echo(mut from: impl Read, mut to: impl Write, pause: Duration) {
                     std::thread::sleep(pause);
                 }
             }
-            // Without a listener nothing comes; a listener may return.
+            // Without a listener no bytes arrive. A listener may return.
             _ => std::thread::sleep(pause),
         }
     }
@@ -250,7 +253,7 @@ fn echo(mut from: impl Read, mut to: impl Write, pause: Duration) {
 mod tests {
     use super::*;
 
-    /// Fails every other time.
+    /// A stream on which every other call fails.
     struct Failing(UnixStream, u32);
 
     impl Failing {

@@ -1,4 +1,4 @@
-//! What a guest's first process makes ready: mounts, modules, the port to the host.
+//! Prepares the guest in its first process: mounts, modules, the port to the host.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use rustix::system::{finit_module, sethostname};
 
 use crate::error::{VmError, refused};
 
-/// The name of the port that leads to the host.
+/// The name of the port to the host.
 pub(crate) const PORT: &str = "fsb";
 
-/// The name of the port whose bytes are given back.
+/// The name of the port whose bytes are echoed.
 pub(crate) const HEARTBEAT_PORT: &str = "fsb.heartbeat";
 
-/// How long the bus may take to find the port.
+/// Time limit for the bus to find the port.
 const PORT_LIMIT: Duration = Duration::from_secs(30);
 
-/// Source and type, where, options, and whether a guest without it is of no use.
+/// Source and type, mount point, options, and whether the guest cannot run without the mount.
 const MOUNTS: [(&str, &str, &str, bool); 8] = [
     ("devtmpfs", "/dev", "mode=0755", true),
     ("proc", "/proc", "", true),
@@ -44,13 +44,13 @@ pub(super) fn mount_all() -> Result<(), VmError> {
         }
     }
     let _ = fs::create_dir_all("/run/lock");
-    // Only its name in messages.
+    // The name appears only in messages.
     let _ = sethostname(b"guest");
     Ok(())
 }
 
-/// Loads the modules of the list, in its order. Their files go: the root file system is memory, and guests of two
-/// kernels shall have the same.
+/// Loads the modules of the list, in its order, and removes their files. The root file system is in memory, and guests
+/// of two kernels must have the same amount of it.
 pub(super) fn load_modules(list: &Path) -> Result<(), VmError> {
     let text = fs::read_to_string(list).map_err(|error| refused("read", list, error))?;
     for line in text.lines().filter(|line| !line.is_empty()) {
@@ -58,7 +58,7 @@ pub(super) fn load_modules(list: &Path) -> Result<(), VmError> {
         match load(Path::new(path)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) if required => return Err(refused("load the module", Path::new(path), error)),
-            // One of several implementations, for another processor.
+            // An optional module may be an implementation for another processor.
             Err(_) => {}
         }
         let _ = fs::remove_file(path);
@@ -71,7 +71,7 @@ fn load(path: &Path) -> Result<(), Errno> {
     finit_module(file, c"", 0)
 }
 
-/// Waits for the port to the host that has this name, and opens it.
+/// Waits for the port with this name and opens it.
 pub(super) fn port(name: &str) -> Result<File, VmError> {
     let start = Instant::now();
     loop {
@@ -88,7 +88,7 @@ pub(super) fn port(name: &str) -> Result<File, VmError> {
     }
 }
 
-/// The device of a port: without udev only sysfs knows the names.
+/// Finds the device of a port. Without udev only sysfs knows the names.
 fn find_port(class: &Path, name: &str) -> Option<PathBuf> {
     let entries = fs::read_dir(class).ok()?;
     entries.flatten().find_map(|entry| {

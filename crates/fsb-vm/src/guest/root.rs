@@ -1,4 +1,4 @@
-//! The files of the host, as programs in the guest see them.
+//! Makes the host's files visible to programs in the guest.
 
 use std::ffi::CString;
 use std::fs;
@@ -10,13 +10,13 @@ use rustix::mount::{MountFlags, mount, mount_bind};
 
 use crate::error::{VmError, refused};
 
-/// Where the shared directory itself is mounted, below the root that is made of it.
+/// The mount point of the shared directory, below the root that is built from it.
 const SHARED: &str = ".host";
 
-/// The guest's own, never the host's.
+/// Directories that belong to the guest and are never taken from the host.
 const OWN: [&str; 5] = ["dev", "proc", "sys", "run", "tmp"];
 
-/// Makes a root of the directory that the host shares: its entries, and empty places for what must be the guest's own.
+/// Builds a root from the directory that the host shares: its entries, and empty directories for those of the guest.
 pub(super) fn mount_root(root: &Path) -> Result<(), VmError> {
     let _ = fs::create_dir_all(root);
     mount("fsb-root", root, "tmpfs", MountFlags::empty(), Some(c"mode=0755"))
@@ -24,7 +24,8 @@ pub(super) fn mount_root(root: &Path) -> Result<(), VmError> {
     let shared = root.join(SHARED);
     let made = OWN.iter().map(|name| root.join(name)).chain([shared.clone()]).try_for_each(fs::create_dir);
     made.map_err(|error| refused("make directories in", root, error))?;
-    // Large messages, for each is a turn of the emulator; what was read stays, for nothing changes on a read-only mount.
+    // Large messages, because each one is a round trip through the emulator. The guest may cache all data, because the
+    // mount is read-only.
     let options = CString::new("trans=virtio,version=9p2000.L,cache=loose,msize=262144").unwrap_or_default();
     mount(ROOT_TAG, &shared, "9p", MountFlags::RDONLY, Some(options.as_c_str()))
         .map_err(|error| refused("mount the host's files (9p) on", &shared, error))?;
@@ -38,7 +39,7 @@ pub(super) fn mount_root(root: &Path) -> Result<(), VmError> {
     Ok(())
 }
 
-/// One entry of the shared directory; files at the top are no programs' business.
+/// Adds one entry of the shared directory. Skips files at the top level, which programs do not need.
 fn show(from: &Path, to: &Path) -> io::Result<()> {
     let kind = fs::symlink_metadata(from)?.file_type();
     if kind.is_symlink() {
@@ -51,5 +52,5 @@ fn show(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// The name of that directory on the bus.
+/// The name of the shared directory on the bus.
 pub(crate) const ROOT_TAG: &str = "fsbroot";

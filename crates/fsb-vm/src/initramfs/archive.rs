@@ -1,4 +1,4 @@
-//! The archive itself: cpio in the "newc" form, uncompressed, which an emulated guest unpacks fastest.
+//! Writes the archive as uncompressed cpio in the "newc" format, which an emulated guest unpacks fastest.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,12 +19,12 @@ enum Node {
     Character(u32, u32),
 }
 
-/// What is in the archive, by path without the leading slash: sorted, so that directories come before what they hold.
+/// The contents of the archive, by path without the leading slash. Sorted, so that directories precede their entries.
 #[derive(Debug, Default)]
 pub(super) struct Archive(BTreeMap<String, Node>);
 
 impl Archive {
-    /// Adds a directory and those above it.
+    /// Adds a directory and its ancestors.
     pub fn directory(&mut self, path: &str, mode: u32) {
         self.parents(path);
         self.0.insert(bare(path), Node::Directory(mode));
@@ -56,7 +56,7 @@ impl Archive {
         }
     }
 
-    /// Writes the archive. The same contents give the same bytes: no times, no owners, numbers in order.
+    /// Writes the archive. The same contents produce the same bytes: no times, no owners, inode numbers in order.
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
         for (inode, (path, node)) in (1u32..).zip(&self.0) {
             let entry = newc::Builder::new(path).ino(inode).nlink(1).uid(0).gid(0).mtime(0);

@@ -1,4 +1,5 @@
-//! The cache of archives and of unpacked kernels: a name for each content, the last few kept.
+//! The cache of archives and of unpacked kernels. A file is named by the hash of its content or source. The cache keeps
+//! the last few files.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -15,26 +16,27 @@ use super::archive::Archive;
 use crate::error::{VmError, cache_advice, refused};
 use crate::kernel::bare;
 
-/// So many archives are kept, and so many kernels; each kernel and set of programs has its own archive.
+/// Number of archives, and of kernels, that the cache keeps. Each combination of a kernel and programs has its own
+/// archive.
 const KEPT: usize = 8;
 
-/// The ends of their names.
+/// Extensions of the file names.
 const ARCHIVE: &str = "cpio";
 const KERNEL: &str = "vmlinux";
 
-/// A file of the cache in use: whoever prunes it leaves the file alone while this value or a clone lives. The lock ends
-/// with the process.
+/// A file of the cache in use. Other processes do not prune it while this value or a clone lives. The lock ends with
+/// the process.
 #[derive(Debug, Clone)]
 pub(super) struct Hold(#[expect(dead_code, reason = "it holds the lock")] Arc<File>);
 
 impl Hold {
-    /// Holds the file of that path, unless there is none.
+    /// Holds the file at that path. Returns `None` if it does not exist.
     fn take(path: &Path) -> Option<Hold> {
         Hold::of(File::open(path).ok()?)
     }
 
-    /// Holds that file, unless it was thrown away between its opening and the lock. A file system that knows no locks
-    /// holds nothing back.
+    /// Holds an open file. Returns `None` if another process removed it between its opening and the lock. On a file
+    /// system without locks the file is not protected.
     fn of(file: File) -> Option<Hold> {
         let _ = flock(&file, FlockOperation::LockShared);
         let there = file.metadata().is_ok_and(|metadata| metadata.nlink() > 0);
@@ -51,7 +53,7 @@ pub(super) struct Kept {
     pub hold: Option<Hold>,
 }
 
-/// Writes the archive below `cache`, unless one with the same contents lies there.
+/// Writes the archive below `cache`, unless the cache already has one with the same contents.
 pub(super) fn keep(archive: &Archive, cache: &Path) -> Result<Kept, VmError> {
     let directory = own_directory(cache)?;
     let mut digest = Digesting { hash: Sha256::new(), size: 0 };
@@ -75,13 +77,13 @@ pub(super) fn keep(archive: &Archive, cache: &Path) -> Result<Kept, VmError> {
 #[derive(Debug)]
 pub(super) struct KeptKernel {
     pub path: PathBuf,
-    /// Of the image that it was made from.
+    /// The hash of the image that the kernel was made from.
     pub hash: String,
     pub hold: Option<Hold>,
 }
 
-/// The kernel as QEMU starts it soonest: unpacked below `cache` where that can be done, else a copy of the image, which
-/// may be built anew while the run lasts.
+/// Stores the kernel in the form that QEMU starts fastest: unpacked if possible, otherwise a copy of the image. The
+/// image itself may be rebuilt while the run lasts.
 pub(super) fn keep_kernel(image: &Path, cache: &Path) -> Result<KeptKernel, VmError> {
     let bytes = crate::input::read(image, LARGEST_BINARY).map_err(|error| refused("read the kernel", image, error))?;
     let directory = own_directory(cache)?;
@@ -98,7 +100,7 @@ pub(super) fn keep_kernel(image: &Path, cache: &Path) -> Result<KeptKernel, VmEr
     Ok(KeptKernel { path, hash, hold })
 }
 
-/// What tells bytes from others: the beginning of their SHA-256.
+/// Returns a hash that identifies the bytes: the beginning of their SHA-256.
 pub(super) fn hash(bytes: &[u8]) -> String {
     name(Sha256::new_with_prefix(bytes))
 }
@@ -116,12 +118,13 @@ fn name(hash: Sha256) -> String {
     hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The time of last use decides what is thrown away.
+/// Sets the modification time, which pruning uses as the time of last use.
 fn touch(path: &Path) {
     let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// Under another name first: half a file must never bear a whole one's name. It is held before it has its name.
+/// Writes a file under a temporary name first, because an incomplete file must never have the final name. Holds the
+/// file before renaming it.
 fn put(
     directory: &Path,
     path: &Path,
@@ -143,7 +146,8 @@ fn put(
     })
 }
 
-/// Throws away all but the last few that nobody holds, and what writers that died left behind a day ago.
+/// Removes all but the last few files, except those in use. Also removes temporary files of crashed writers after a
+/// day.
 fn prune(directory: &Path, current: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     let mut files: Vec<(SystemTime, PathBuf)> = Vec::new();
@@ -160,7 +164,7 @@ fn prune(directory: &Path, current: &Path) {
     }
     files.sort_by_key(|(modified, _)| std::cmp::Reverse(*modified));
     for (_, path) in files.into_iter().skip(KEPT - 1) {
-        // The lock is kept until the file is gone: who waits for it sees that.
+        // Keep the lock until the file is removed, so that a process that waits for it sees the removal.
         let Ok(file) = File::options().read(true).write(true).open(&path) else { continue };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             let _ = fs::remove_file(&path);
@@ -168,7 +172,7 @@ fn prune(directory: &Path, current: &Path) {
     }
 }
 
-/// Takes the bytes for their hash and number alone.
+/// A writer that only computes the hash and the size of the bytes.
 struct Digesting {
     hash: Sha256,
     size: u64,
@@ -206,7 +210,7 @@ mod tests {
         assert_eq!(first.path, again.path);
         assert_ne!(first.path, other.path);
         assert_eq!(fs::metadata(&first.path).unwrap().len(), first.size);
-        // What was cut short is written anew.
+        // A truncated file is written again.
         fs::write(&first.path, "half").unwrap();
         assert!(!keep(&archive("one"), cache.path()).unwrap().reused);
     }
@@ -217,7 +221,7 @@ mod tests {
         let image = cache.path().join("vmlinuz");
         fs::write(&image, "not packed").unwrap();
         let kept = keep_kernel(&image, cache.path()).unwrap();
-        // What is built there later is another kernel.
+        // A later build of the image is another kernel.
         fs::write(&image, "another").unwrap();
         let later = keep_kernel(&image, cache.path()).unwrap();
         assert_eq!(fs::read_to_string(&kept.path).unwrap(), "not packed");

@@ -1,7 +1,8 @@
-//! Programs and the libraries that they need.
+//! Adds programs with the libraries that they need.
 //!
-//! The dynamic loader itself is asked (`ld.so --list`), for only it knows its search order. Libraries go flat into
-//! /usr/lib, where the loaders of all distributions look in the end, under the names that programs ask for.
+//! The dynamic loader itself lists the libraries (`ld.so --list`), because only it knows its search order. All
+//! libraries go into /usr/lib, which the loaders of all distributions search last, under the names that programs ask
+//! for.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use object::{Endianness, elf};
 use super::archive::Archive;
 use crate::error::{VmError, refused};
 
-/// Where a path of the host lies in the guest, whose /bin, /sbin, /lib and /lib64 are links into /usr.
+/// Converts a path of the host to the guest, whose /bin, /sbin, /lib and /lib64 are links into /usr.
 pub(super) fn guest_path(path: &str) -> String {
     let path = format!("/{}", path.trim_matches('/'));
     for (from, to) in [
@@ -31,10 +32,10 @@ pub(super) fn guest_path(path: &str) -> String {
     path
 }
 
-/// Adds a program at its own path, through all symbolic links, with what it needs to start.
+/// Adds a program at its own path, with all symbolic links to it and everything that it needs to start.
 pub(super) fn add_program(archive: &mut Archive, program: &Path) -> Result<(), VmError> {
     let mut path = program.to_path_buf();
-    // A chain of links is no longer than the kernel follows one.
+    // The kernel's limit for a chain of links.
     for _ in 0..40 {
         let guest = guest_path(&path.to_string_lossy());
         if archive.holds(&guest) {
@@ -57,7 +58,7 @@ pub(super) fn add_program(archive: &mut Archive, program: &Path) -> Result<(), V
     Ok(())
 }
 
-/// Adds a program under another name, without what only debuggers read of it.
+/// Adds a program under another name, without the parts that only debuggers read.
 pub(super) fn add_as(archive: &mut Archive, program: &Path, name: &str) -> Result<(), VmError> {
     let bytes = fs::read(program).map_err(|error| refused("read", program, error))?;
     add_libraries(archive, program, &bytes)?;
@@ -65,7 +66,7 @@ pub(super) fn add_as(archive: &mut Archive, program: &Path, name: &str) -> Resul
     Ok(())
 }
 
-/// `..` and `.` resolved in the text: the links of the host's directories are not those of the guest's.
+/// Resolves `..` and `.` in the text, because links to directories of the host do not exist in the guest.
 fn lexical(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -80,7 +81,7 @@ fn lexical(path: &Path) -> PathBuf {
     out
 }
 
-/// The program that a script's first line names.
+/// Returns the program that a script's first line names.
 fn script_interpreter(bytes: &[u8]) -> Option<String> {
     let line = bytes.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let path = String::from_utf8_lossy(line).split_whitespace().next()?.to_owned();
@@ -116,7 +117,7 @@ fn add_libraries(archive: &mut Archive, program: &Path, bytes: &[u8]) -> Result<
             archive.file(&guest, fs::read(path).map_err(|error| refused("read", path, error))?, 0o755);
         }
     }
-    // A loader that lies elsewhere (NixOS, musl) is sought where the program says.
+    // The program expects its loader at another path (NixOS, musl).
     let asked = guest_path(&interpreter);
     if !archive.holds(&asked) {
         archive.link(&asked, &format!("/usr/lib/{}", file_name(&interpreter)));
@@ -124,7 +125,7 @@ fn add_libraries(archive: &mut Archive, program: &Path, bytes: &[u8]) -> Result<
     Ok(())
 }
 
-/// Older C libraries find out who a user is with a library of their own, which no list names.
+/// Returns the library with which older C libraries look up users. The loader does not list it.
 fn names_library(libraries: &[(String, String)]) -> Option<(String, String)> {
     const NAME: &str = "libnss_files.so.2";
     let (_, libc) = libraries.iter().find(|(name, _)| name == "libc.so.6")?;
@@ -136,7 +137,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Name and path of each library in the loader's list, or the name of one that is not there.
+/// Parses name and path of each library from the loader's list. The error is the name of a missing library.
 fn libraries(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut found = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -145,14 +146,14 @@ fn libraries(text: &str) -> Result<Vec<(String, String)>, String> {
             Some((name, "not found")) => return Err(name.to_owned()),
             Some((name, path)) if path.starts_with('/') => found.push((file_name(name).to_owned(), path.to_owned())),
             None if line.starts_with('/') => found.push((file_name(line).to_owned(), line.to_owned())),
-            // The kernel's own (linux-vdso), which is no file.
+            // The kernel's own library (linux-vdso) has no file.
             _ => {}
         }
     }
     Ok(found)
 }
 
-/// The loader that a dynamically linked program asks for.
+/// Returns the loader that a dynamically linked program asks for.
 fn interpreter(bytes: &[u8]) -> Option<String> {
     let header = elf::FileHeader64::<Endianness>::parse(bytes).ok()?;
     let endian = header.endian().ok()?;
@@ -162,7 +163,7 @@ fn interpreter(bytes: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(path).into_owned())
 }
 
-/// The program without what follows its last segment: symbols and debug information, most of a development build.
+/// Removes everything behind the last segment: symbols and debug information, which are most of a development build.
 fn slim(mut bytes: Vec<u8>) -> Vec<u8> {
     // The fields e_shoff, e_shnum and e_shstrndx of a 64-bit header.
     const SECTIONS: [std::ops::Range<usize>; 2] = [0x28..0x30, 0x3c..0x40];
@@ -216,7 +217,7 @@ mod tests {
         assert_eq!(script_interpreter(b"\x7fELF"), None);
     }
 
-    /// This test's own binary: dynamically linked, with symbols.
+    /// Uses this test's own binary, which is dynamically linked and has symbols.
     #[test]
     fn a_program_comes_with_its_libraries_and_without_its_symbols() {
         let own = std::env::current_exe().unwrap();

@@ -1,4 +1,4 @@
-//! What the guest starts from.
+//! Builds the initramfs of the guest.
 
 mod archive;
 mod cache;
@@ -16,18 +16,18 @@ use crate::guest;
 use crate::kernel::{FETCH, Kernel, Origin, tree};
 use crate::modules::{self, Index, Order};
 
-/// What an initramfs is made of.
+/// The contents of an initramfs.
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
     /// The program that becomes `/init`: fsb itself.
     pub init: PathBuf,
     /// Other programs, at the same path in the guest, with the libraries that they need.
     pub programs: Vec<PathBuf>,
-    /// Modules that must be there (or be built in), by name; what they depend on comes with them.
+    /// Modules that the kernel must have or have built in, by name. Their dependencies are added.
     pub modules: Vec<String>,
-    /// Modules that are taken along where the kernel has them.
+    /// Modules that are added if the kernel has them.
     pub optional_modules: Vec<String>,
-    /// Other files: the path in the guest, the path here.
+    /// Other files: the path in the guest, the path on the host.
     pub files: Vec<(String, PathBuf)>,
 }
 
@@ -36,29 +36,29 @@ pub struct Contents {
 pub struct Initramfs {
     /// The archive that QEMU hands to the kernel.
     pub path: PathBuf,
-    /// The kernel as QEMU starts it: unpacked where that can be done here, which halves an emulated boot; else a copy.
+    /// The kernel that QEMU starts: unpacked if possible, which halves an emulated boot, otherwise a copy.
     pub kernel: PathBuf,
-    /// The modules in it, in the order in which the guest loads them.
+    /// The modules in the initramfs, in the order in which the guest loads them.
     pub modules: Vec<String>,
-    /// The beginning of the SHA-256 of the kernel's image,
+    /// The beginning of the SHA-256 of the kernel's image.
     pub image_hash: String,
-    /// and of each module, by name.
+    /// The beginning of the SHA-256 of each module, by name.
     pub module_hashes: BTreeMap<String, String>,
-    /// Those of the optional modules that this kernel does not have.
+    /// The optional modules that this kernel does not have.
     pub missing: Vec<String>,
-    /// The bytes that it takes of the guest's memory.
+    /// The bytes that the archive takes of the guest's memory.
     pub size: u64,
-    /// It was there already.
+    /// Whether the cache already had the archive.
     pub reused: bool,
-    /// Both files, which stay in the cache as long as somebody has this value.
+    /// Keeps both files in the cache as long as this value lives.
     pub held: Held,
 }
 
-/// Files of the cache that nobody throws away as long as somebody has this value.
+/// Files of the cache that other processes do not remove as long as this value lives.
 #[derive(Debug, Clone, Default)]
 pub struct Held(#[expect(dead_code, reason = "they hold locks")] Vec<cache::Hold>);
 
-/// What every guest needs: the bus, its disks and the port that leads to the host.
+/// Modules that every guest needs: the bus, its disks and the port to the host.
 const ALWAYS: [&str; 3] = ["virtio_pci", "virtio_blk", "virtio_console"];
 
 /// Directories that programs expect, with their modes.
@@ -79,7 +79,7 @@ const DIRECTORIES: [(&str, u32); 14] = [
     ("/var/tmp", 0o1777),
 ];
 
-/// Links that make one place of what distributions spread over several.
+/// Links that merge directories which distributions keep apart.
 const LINKS: [(&str, &str); 7] = [
     ("/bin", "usr/bin"),
     ("/sbin", "usr/sbin"),
@@ -90,7 +90,7 @@ const LINKS: [(&str, &str); 7] = [
     ("/var/run", "../run"),
 ];
 
-/// Who there is: programs ask for root and nobody by name.
+/// A minimal user database. Programs look up its users by name.
 const ETC: [(&str, &str); 4] = [
     ("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"),
     ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
@@ -98,7 +98,7 @@ const ETC: [(&str, &str); 4] = [
     ("/etc/hostname", "guest\n"),
 ];
 
-/// Makes the initramfs for that kernel below the directory `cache`, or finds it there: its name is what is in it.
+/// Builds the initramfs for that kernel below the directory `cache`, or finds it there by the hash of its contents.
 pub fn build(kernel: &Kernel, contents: &Contents, cache: &Path) -> Result<Initramfs, VmError> {
     let order = order(kernel, contents)?;
     let mut archive = Archive::default();
@@ -129,12 +129,12 @@ pub fn build(kernel: &Kernel, contents: &Contents, cache: &Path) -> Result<Initr
     })
 }
 
-/// Whether that kernel has what a guest needs and the modules of `contents`; nothing is made.
+/// Checks that the kernel has the modules that a guest needs and those of `contents`, without building anything.
 pub fn check(kernel: &Kernel, contents: &Contents) -> Result<(), VmError> {
     order(kernel, contents).map(drop)
 }
 
-/// The modules to load.
+/// Returns the modules to load.
 fn order(kernel: &Kernel, contents: &Contents) -> Result<Order, VmError> {
     let directory = &kernel.modules;
     let index = Index::of(directory)?;
@@ -159,19 +159,20 @@ fn base(archive: &mut Archive) {
     for (path, text) in ETC {
         archive.file(path, text.into(), 0o644);
     }
-    // PID 1 has its console before it can mount anything.
+    // PID 1 gets its console before it can mount anything.
     archive.character("/dev/console", 5, 1);
     archive.character("/dev/null", 1, 3);
 }
 
-/// Modules lie unpacked and by name alone: not every kernel can unpack them itself. Returns their hashes.
+/// Adds the modules unpacked and under their names alone, because not every kernel can unpack them. Returns their
+/// hashes.
 fn add_modules(archive: &mut Archive, kernel: &Kernel, order: &Order) -> Result<BTreeMap<String, String>, VmError> {
     let (mut list, mut hashes) = (String::new(), BTreeMap::new());
     for step in &order.steps {
         let path = format!("/usr/lib/modules/{}.ko", step.name);
         let module = modules::read(&kernel.modules.join(&step.path)).map_err(|error| torn(kernel, error))?;
         hashes.insert(step.name.clone(), cache::hash(&module));
-        // Installed ones are as their distribution made them.
+        // Installed modules stay as their distribution made them.
         let module = if tree::is_one(&kernel.modules) { modules::without_debug(module) } else { module };
         archive.file(&path, module, 0o644);
         list.push_str(&guest::module_line(&path, step.required));
@@ -180,7 +181,7 @@ fn add_modules(archive: &mut Archive, kernel: &Kernel, order: &Order) -> Result<
     Ok(hashes)
 }
 
-/// A file that the index of the modules names cannot be read.
+/// Adds the advice for a module that the index names but that cannot be read.
 fn torn(kernel: &Kernel, error: VmError) -> VmError {
     let release = &kernel.release;
     let advice = match kernel.origin {
@@ -195,7 +196,7 @@ mod tests {
     use super::archive::tests::read_back;
     use super::*;
 
-    /// A kernel with virtio_pci built in and modules that this crate never looks into.
+    /// A kernel with virtio_pci built in, and modules whose content this crate does not parse.
     fn kernel(directory: &Path) -> Kernel {
         let file = |name: &str, text: &str| {
             let path = directory.join(name);

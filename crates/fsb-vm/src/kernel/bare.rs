@@ -1,7 +1,7 @@
-//! The kernel inside a PC's kernel image.
+//! Extracts the kernel from a PC's kernel image.
 //!
-//! A bzImage unpacks itself, which takes an emulated processor as long as all the rest of its boot. QEMU starts what is
-//! inside directly where it has the entry for that ("PVH", as distributions' kernels have).
+//! A bzImage unpacks itself, which takes an emulated processor as long as the rest of its boot. QEMU starts the kernel
+//! inside directly if it has the entry for that ("PVH", which distributions' kernels have).
 
 use std::io::{self, Read};
 
@@ -9,19 +9,19 @@ use object::LittleEndian;
 use object::elf::{FileHeader64, NoteType, PT_NOTE};
 use object::read::elf::{FileHeader, ProgramHeader};
 
-/// No kernel is larger: what claims to be is not unpacked.
+/// Maximum size of an unpacked kernel. No real kernel is larger.
 const LARGEST: u64 = 1 << 30;
 
-/// The ELF file inside the image, if it can be unpacked and started as it is.
+/// Returns the ELF file inside the image if it can be unpacked and started directly.
 pub(crate) fn inside(image: &[u8]) -> Option<Vec<u8>> {
     let bare = unpack(payload(image)?).ok()??;
     has_entry(&bare).then_some(bare)
 }
 
-/// The packed part (Linux, Documentation/arch/x86/boot.rst: `setup_sects`, `payload_offset`, `payload_length`).
+/// Returns the packed part (Linux, Documentation/arch/x86/boot.rst: `setup_sects`, `payload_offset`, `payload_length`).
 fn payload(image: &[u8]) -> Option<&[u8]> {
     const SECTOR: usize = 512;
-    /// The first version of the protocol that says where the payload is.
+    /// The first version of the boot protocol that gives the offset of the payload.
     const VERSION: u16 = 0x208;
     let word = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
     if image.get(0x202..0x206)? != b"HdrS" || u16::from_le_bytes(image.get(0x206..0x208)?.try_into().ok()?) < VERSION {
@@ -36,7 +36,8 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
     image.get(start..start.checked_add(word(0x24c)?)?)
 }
 
-/// Unpacks by the first bytes. The packings that distributions' kernels no longer use are left to the kernel itself.
+/// Unpacks the payload, whose format the first bytes show. Returns `None` for formats that distributions no longer use.
+/// The kernel unpacks those itself.
 fn unpack(payload: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let mut bare = Vec::new();
     if payload.starts_with(b"\xfd7zXZ\0") {
@@ -52,7 +53,7 @@ fn unpack(payload: &[u8]) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bare))
 }
 
-/// Whether it says where a virtual machine starts it: the Xen note PHYS32_ENTRY.
+/// Returns whether the ELF file has an entry for virtual machines: the Xen note PHYS32_ENTRY.
 fn has_entry(bare: &[u8]) -> bool {
     const PHYS32_ENTRY: NoteType = NoteType(18);
     let find = || -> Option<bool> {
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
     use crate::kernel::header;
 
-    /// An ELF file with one note segment that holds one note of Xen's.
+    /// An ELF file with one note segment that holds one Xen note.
     fn elf(note: u32) -> Vec<u8> {
         let mut file = vec![0; 64 + 56];
         file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
@@ -120,7 +121,7 @@ mod tests {
     fn a_kernel_with_an_entry_is_taken_out() {
         let level = ruzstd::encoding::CompressionLevel::Fastest;
         for packed in [gzip(&elf(18)), ruzstd::encoding::compress_to_vec(elf(18).as_slice(), level)] {
-            // The unpacked size follows, as in a real one.
+            // The unpacked size follows, as in a real image.
             let packed = [packed, vec![144, 0, 0, 0]].concat();
             assert_eq!(inside(&image(&packed)), Some(elf(18)));
         }

@@ -1,5 +1,5 @@
-//! Debian packages: an `ar` archive of two packed `tar` archives, `control` and `data`. Read without dpkg, so that they
-//! can be taken apart on any distribution.
+//! Reads Debian packages: an `ar` archive of two packed `tar` archives, `control` and `data`. This needs no dpkg, so
+//! that it works on any distribution.
 
 use std::cell::Cell;
 use std::io::{self, BufReader, Read};
@@ -9,15 +9,15 @@ use fsb_model::units::show_bytes;
 
 use crate::error::{VmError, refused};
 
-/// Control fields that matter here.
+/// The control fields that fsb uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Control {
     pub package: String,
-    /// Names of the packages that it depends on, the first of alternatives.
+    /// Names of the packages that it depends on. Of alternatives, only the first.
     pub depends: Vec<String>,
 }
 
-/// The largest package that is unpacked. The largest kernels of distributions have ten thousand files and two gigabytes.
+/// Limits for a package. The largest kernels of distributions have ten thousand files and two gigabytes.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     /// Files, directories and links.
@@ -30,13 +30,13 @@ struct Bounds {
 
 const BOUNDS: Bounds = Bounds { members: 1 << 16, names: 64 << 20, contents: 8 << 30 };
 
-/// What `control` says.
+/// Reads the control file of a package.
 pub(super) fn control(package: &Path) -> Result<Control, VmError> {
     let mut control = None;
     with_member(package, "control.tar", BOUNDS, |path, content| {
         if control.is_none() && path.rsplit('/').next() == Some("control") {
             let mut text = Vec::new();
-            // Such a file has a few hundred bytes.
+            // A real control file has a few hundred bytes.
             content.take(1 << 20).read_to_end(&mut text)?;
             control = Some(parse_control(&String::from_utf8_lossy(&text)));
         }
@@ -45,7 +45,7 @@ pub(super) fn control(package: &Path) -> Result<Control, VmError> {
     control.ok_or_else(|| bad(package, "it holds no file control"))
 }
 
-/// Hands each file of `data` to `take`, with its path without the leading `./`.
+/// Passes each file of `data` to `take`, with its path without the leading `./`.
 pub(super) fn each_file(
     package: &Path,
     take: impl FnMut(&str, &mut dyn Read) -> io::Result<()>,
@@ -72,7 +72,7 @@ fn with_member(
     Err(bad(package, &format!("it holds no {wanted}")))
 }
 
-/// Hands each file of a tar archive to `take`, within the bounds.
+/// Passes each file of a tar archive to `take`, within the bounds.
 fn unpack(
     archive: Box<dyn Read + '_>,
     bounds: Bounds,
@@ -93,15 +93,15 @@ fn unpack(
             let path = entry.path()?.to_string_lossy().into_owned();
             take(path.trim_start_matches("./").trim_start_matches('/'), &mut entry)?;
         }
-        // Its rest does not count as a name of the next one.
+        // The rest of the content must not count as the name of the next member.
         io::copy(&mut entry, &mut io::sink())?;
         in_content.set(false);
     }
     Ok(())
 }
 
-/// An unpacked archive that is an error beyond its bounds: a few kilobytes can be packed names of gigabytes, which the reader
-/// of archives holds in memory.
+/// An unpacked archive that fails beyond its bounds. A few kilobytes can hold packed names of gigabytes, which the
+/// reader of archives would keep in memory.
 struct Bounded<'a, R> {
     archive: R,
     bounds: Bounds,
@@ -148,7 +148,7 @@ fn parse_control(text: &str) -> Control {
                 field = name;
                 value
             }
-            // A long field goes on in lines that begin with a space.
+            // A long field continues in lines that start with a space.
             _ => line,
         };
         match field {
@@ -160,7 +160,7 @@ fn parse_control(text: &str) -> Control {
     control
 }
 
-/// `linux-image-6.1.0-56-amd64 (= 6.1.192-2) | other` gives the name.
+/// Returns the name from `linux-image-6.1.0-56-amd64 (= 6.1.192-2) | other`.
 fn first_name(alternatives: &str) -> Option<String> {
     let name = alternatives.trim().split([' ', '(', '|', ':']).next()?;
     (!name.is_empty()).then(|| name.to_owned())
@@ -185,7 +185,7 @@ pub(super) mod tests {
         builder.into_inner().unwrap()
     }
 
-    /// A package with those files; its data is packed with gzip.
+    /// Writes a package with those files. Its data is packed with gzip.
     pub fn package(path: &Path, control: &str, files: &[(&str, &[u8])]) {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(&tar_of(files)).unwrap();

@@ -1,4 +1,4 @@
-//! Kernels from Debian packages, without root: `apt-get download`, and taken apart here.
+//! Fetches kernels from Debian packages without root: `apt-get download` gets a package, and this module unpacks it.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -19,38 +19,39 @@ use super::{Kernel, cache, deb, header};
 use crate::error::{VmError, cache_advice, refused};
 use crate::modules::Index;
 
-/// A metapackage, what it stands for, and packages of modules: no kernel is spread over more.
+/// Maximum number of packages of one kernel: a metapackage, the image that it depends on, and packages of modules.
 const PACKAGES: usize = 6;
 
-/// The file beside a kernel that says which `.deb` it came from.
+/// The file beside a kernel that identifies the `.deb` that it came from.
 const NOTE: &str = "package";
 
-/// What the names of directories of work begin with.
+/// The prefix of the names of work directories.
 const WORK: &str = ".new-";
 
-/// Downloads a Debian package with `apt-get download`, follows a metapackage to the image that it stands for, and
-/// unpacks it into the user's cache; a path that ends in `.deb` is unpacked as it is. `progress` is told what happens.
-/// Once `stopped` says so, nothing is left behind and the answer is an error.
+/// Downloads a Debian package with `apt-get download`, follows a metapackage to its image, and unpacks it into the
+/// user's cache. A path that ends in `.deb` is unpacked directly. Calls `progress` with a description of each step.
+/// Once `stopped` returns `true`, it removes its files and returns an error.
 pub fn fetch(package: &str, progress: &mut dyn FnMut(&str), stopped: &dyn Fn() -> bool) -> Result<Kernel, VmError> {
     check(package)?;
     fetch_into(&kernels(&cache()?), package, progress, stopped)
 }
 
-/// The kernel of a `.deb` file: unpacked as [`fetch`] does, unless that very file was unpacked before.
+/// Returns the kernel of a `.deb` file. Unpacks it as [`fetch`] does, unless the cache already has the kernel of this
+/// file.
 pub fn unpacked(package: &str, progress: &mut dyn FnMut(&str), stopped: &dyn Fn() -> bool) -> Result<Kernel, VmError> {
     check(package)?;
     let kernels = kernels(&cache()?);
     noted(&kernels, package).map_or_else(|| fetch_into(&kernels, package, progress, stopped), Ok)
 }
 
-/// Removes from the user's cache what those left behind who were killed while they fetched or unpacked.
+/// Removes the work directories of killed fetches from the user's cache.
 pub fn tidy() {
     if let Ok(cache) = cache() {
         sweep(&kernels(&cache));
     }
 }
 
-/// The kernel in the cache that came from that file.
+/// Returns the kernel in the cache that came from that file.
 fn noted(kernels: &Path, package: &str) -> Option<Kernel> {
     let mark = mark(package)?;
     let places = fs::read_dir(kernels).ok()?.flatten().map(|entry| entry.path());
@@ -60,7 +61,7 @@ fn noted(kernels: &Path, package: &str) -> Option<Kernel> {
     kernel.usable().is_ok().then_some(kernel)
 }
 
-/// What tells a package's file from another one.
+/// Returns a text that identifies the file of a package: its name, size and modification time.
 fn mark(package: &str) -> Option<String> {
     let path = Path::new(package);
     let metadata = path.metadata().ok()?;
@@ -123,7 +124,7 @@ fn fetch_into(
         .advice("name a package such as linux-image-amd64 (apt-cache search linux-image)"))
 }
 
-/// Refuses what is neither a file nor the name of a package, before anything is touched.
+/// Refuses a text that is neither a file nor the name of a package, before anything is changed.
 fn check(package: &str) -> Result<(), VmError> {
     let named = |c: char| c.is_ascii_alphanumeric() || "+-._:=~/".contains(c);
     if package.contains("://") {
@@ -149,8 +150,8 @@ fn check(package: &str) -> Result<(), VmError> {
     }
 }
 
-/// Refuses packages of a kernel's debugging symbols or headers, which are large and boot nothing. A name may be followed
-/// by `=VERSION`, `/SUITE` or `:ARCHITECTURE`.
+/// Refuses packages with a kernel's debugging symbols or headers, which are large and contain nothing to boot. A name
+/// may be followed by `=VERSION`, `/SUITE` or `:ARCHITECTURE`.
 fn check_kind(package: &str) -> Result<(), VmError> {
     let name = package.split(['=', '/', ':']).next().unwrap_or_default();
     let image = ["-dbg", "-dbgsym"].iter().find_map(|end| name.strip_suffix(end));
@@ -164,7 +165,7 @@ fn check_kind(package: &str) -> Result<(), VmError> {
     }
 }
 
-/// The next step where the cache cannot be written.
+/// Makes the error for a cache that cannot be written, with its advice.
 fn no_place(verb: &str, path: &Path, error: io::Error) -> VmError {
     let advice = cache_advice(&error);
     refused(verb, path, error).advice(advice)
@@ -179,7 +180,7 @@ fn download(
 ) -> Result<PathBuf, VmError> {
     let place = tempfile::tempdir_in(directory).map_err(|error| refused("write into", directory, error))?.keep();
     progress(&format!("downloading {package}"));
-    // Into a file: nobody reads a pipe while it is waited for.
+    // apt-get writes into a file, because a full pipe would block it while this function waits.
     let log = tempfile::tempfile_in(directory).map_err(|error| no_place("write into", directory, error))?;
     let errors = log.try_clone().map_err(|error| no_place("write into", directory, error))?;
     let mut apt = Command::new("apt-get")
@@ -227,25 +228,26 @@ fn no_apt(package: &str, error: &io::Error) -> VmError {
     }
 }
 
-/// The lock of a directory of work, unless somebody else has it. It ends with whoever holds it.
+/// Locks a work directory. Returns `None` if another process has the lock. The lock ends with the process that holds
+/// it.
 fn lock(directory: &Path) -> Option<File> {
     let file = File::open(directory).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     Some(file)
 }
 
-/// Waits until no other one makes or sweeps directories of work in `kernels`. Nothing where there are no locks at all: then nobody
-/// sweeps either.
+/// Waits until no other process creates or sweeps work directories in `kernels`. Returns `None` on a file system
+/// without locks, where sweeping is disabled too.
 fn turn(kernels: &Path) -> Option<File> {
     let file = File::open(kernels).ok()?;
     retry_on_intr(|| flock(&file, FlockOperation::LockExclusive)).ok()?;
     Some(file)
 }
 
-/// A directory to work in, beside the place where its kernel goes, so that it goes there whole. The lock says that
-/// somebody does.
+/// Creates a work directory beside the final directory of the kernel, so that one rename can move it there. The lock
+/// shows that the directory is in use.
 fn workplace(kernels: &Path) -> Result<(TempDir, Option<File>), VmError> {
-    // Between being made and being locked it looks like a dead one's.
+    // Between its creation and its lock the directory looks abandoned.
     let _turn = turn(kernels);
     let work = tempfile::Builder::new().prefix(WORK).tempdir_in(kernels);
     let work = work.map_err(|error| no_place("write into", kernels, error))?;
@@ -253,7 +255,7 @@ fn workplace(kernels: &Path) -> Result<(TempDir, Option<File>), VmError> {
     Ok((work, lock))
 }
 
-/// Removes what those left behind who were killed while they fetched.
+/// Removes the work directories of killed fetches.
 fn sweep(kernels: &Path) {
     let Some(_turn) = turn(kernels) else { return };
     let Ok(entries) = fs::read_dir(kernels) else { return };
@@ -265,8 +267,8 @@ fn sweep(kernels: &Path) {
     }
 }
 
-/// Drivers that a guest has no device for, three quarters of a distribution's modules. (`net`, for the file systems of
-/// networks, holds no drivers.)
+/// Drivers of devices that a guest does not have. They are three quarters of a distribution's modules. (`net`, which
+/// network file systems need, holds no drivers.)
 const LEFT_OUT: [&str; 24] = [
     "sound/",
     "drivers/accel/",
@@ -298,7 +300,7 @@ const LEFT_OUT: [&str; 24] = [
 #[derive(Debug)]
 struct Unpacking<'a> {
     directory: &'a Path,
-    /// Of the image, once it was found.
+    /// The release of the image, after it was found.
     pub release: Option<String>,
     /// Whether modules were found.
     pub modules: bool,
@@ -318,7 +320,7 @@ impl<'a> Unpacking<'a> {
         Unpacking { directory, release: None, modules: false }
     }
 
-    /// Takes the kernel's parts from a package, until `stopped`.
+    /// Unpacks the kernel's parts from a package, until `stopped`.
     pub fn take(&mut self, package: &Path, stopped: &dyn Fn() -> bool) -> Result<(), VmError> {
         deb::each_file(package, |path, content| {
             if stopped() {
@@ -340,7 +342,7 @@ impl<'a> Unpacking<'a> {
         })
     }
 
-    /// Writes the index of the modules, and gives the directory its name: `kernels/RELEASE`.
+    /// Writes the index of the modules, and renames the directory to `kernels/RELEASE`.
     pub fn finish(self, kernels: &Path) -> Result<(String, PathBuf), VmError> {
         let named = self.release.unwrap_or_default();
         let release = header::release(&self.directory.join("vmlinuz")).unwrap_or(named);
@@ -355,7 +357,7 @@ impl<'a> Unpacking<'a> {
 }
 
 fn part(path: &str) -> Part<'_> {
-    // Nothing is written outside, whatever a package says.
+    // A path of the package must not lead outside the directory.
     if path.split('/').any(|part| part == "..") {
         return Part::Nothing;
     }
@@ -378,7 +380,7 @@ fn part(path: &str) -> Part<'_> {
     if wanted { Part::Module(release, rest) } else { Part::Nothing }
 }
 
-/// Some distributions keep the image beside its modules.
+/// Returns the name of an image that a distribution keeps beside its modules.
 fn image_of(path: &str) -> Option<&str> {
     path.split_once('/').map(|(_, rest)| rest).filter(|rest| rest.starts_with("vmlinuz-"))
 }
@@ -392,7 +394,7 @@ fn copy(content: &mut dyn io::Read, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts a directory in a place in one step; what was there goes away.
+/// Moves a directory to its place in one step, and removes the previous one.
 fn install(from: &Path, place: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     if !place.exists() {
@@ -421,7 +423,7 @@ mod tests {
         }
     }
 
-    /// A package with a kernel that is called `module`.
+    /// Writes a package with a kernel that has the module `module`.
     fn package(path: &Path, module: &str) {
         let (image, path_of) = (header::fake("6.1.0-1-amd64"), format!("lib/modules/6.1.0-1-amd64/kernel/{module}.ko"));
         let files = [("boot/vmlinuz-6.1.0-1-amd64", image.as_slice()), (path_of.as_str(), b"no module")];
@@ -439,7 +441,7 @@ mod tests {
         let kernel = fetch_into(&kernels, name, &mut |line| told.push(line.to_owned()), &|| false).unwrap();
         assert_eq!(told, ["unpacking k", "listing its modules"]);
         assert_eq!(noted(&kernels, name), Some(kernel.clone()));
-        // Another file of that name, and a kernel that lost its modules.
+        // Another file with the same name, and a kernel whose modules were removed.
         package(&file, "another");
         assert_eq!(noted(&kernels, name), None);
         fetch_into(&kernels, name, &mut |_| {}, &|| false).unwrap();
@@ -458,7 +460,7 @@ mod tests {
         assert_eq!(fs::read_dir(&kernels).unwrap().count(), 0);
     }
 
-    /// Whoever makes a directory has it, however often another one sweeps.
+    /// A sweep never removes a work directory that is in use.
     #[test]
     fn nobody_sweeps_away_what_is_worked_in() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The kernels that this machine and this user have.
+//! Finds the kernels of this machine and this user.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::{Kernel, Origin, cache, has_modules, header};
 
-/// Where to look.
+/// The directories to search.
 #[derive(Debug)]
 pub(super) struct Places {
     pub boot: PathBuf,
     pub modules: Vec<PathBuf>,
     pub cache: Option<PathBuf>,
-    /// The release that runs here.
+    /// The running release.
     pub running: String,
 }
 
@@ -26,7 +26,8 @@ impl Places {
         }
     }
 
-    /// All kernels, newest first; of one release the host's own before the fetched one if it can be used.
+    /// Returns all kernels, newest first. For one release, the host's own kernel precedes the fetched one if it is
+    /// usable.
     pub fn list(&self) -> Vec<Kernel> {
         let mut found: BTreeMap<String, Kernel> = BTreeMap::new();
         for kernel in self.installed().into_iter().chain(self.fetched()) {
@@ -71,13 +72,13 @@ impl Places {
     }
 }
 
-/// The kernel in a directory of the cache.
+/// Returns the kernel in a directory of the cache.
 pub(super) fn fetched(release: String, directory: &Path) -> Kernel {
     let (image, modules) = (directory.join("vmlinuz"), directory.join("modules"));
     Kernel { release, image, modules, origin: Origin::Fetched }
 }
 
-/// The part of the user's cache that holds kernels.
+/// Returns the directory of kernels in the user's cache.
 pub(super) fn kernels(cache: &Path) -> PathBuf {
     cache.join("kernels")
 }
@@ -87,8 +88,8 @@ fn entries(directory: &Path) -> Vec<(String, PathBuf)> {
     entries.flatten().filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect()
 }
 
-/// Every kernel that `resolve` knows by its release, newest first: the host's, the installed, the fetched ones. Not all
-/// can be used: [`Kernel::usable`] says.
+/// Returns every kernel that `resolve` finds by its release, newest first: the host's, the installed and the fetched
+/// ones. Some may not be usable: see [`Kernel::usable`].
 pub fn list() -> Vec<Kernel> {
     Places::here().list()
 }

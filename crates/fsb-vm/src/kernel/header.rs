@@ -1,4 +1,4 @@
-//! What a kernel's image says of itself.
+//! Reads the release and the size from a kernel image.
 
 use std::io::Read;
 use std::path::Path;
@@ -7,10 +7,10 @@ use fsb_model::error::{INVALID_KERNEL, KERNEL_CUT_SHORT};
 
 use crate::error::{VmError, refused};
 
-/// The header of a PC's kernel and the text that it points to lie in its first sectors.
+/// Bytes to read. They contain the header of a PC's kernel and the text that it points to.
 const BEGINNING: u64 = 64 * 1024;
 
-/// The release of the kernel in that file: from a PC's kernel itself, else from a name like `vmlinuz-RELEASE`.
+/// Returns the release of a kernel image: from a PC's kernel itself, otherwise from a name like `vmlinuz-RELEASE`.
 pub(super) fn release(image: &Path) -> Result<String, VmError> {
     let mut beginning = Vec::new();
     let file = crate::input::open(image).map_err(|error| refused("read the kernel", image, error))?;
@@ -26,7 +26,7 @@ pub(super) fn release(image: &Path) -> Result<String, VmError> {
     })
 }
 
-/// Refuses a PC's kernel that is cut short: it would end at once without a word.
+/// Refuses a truncated PC's kernel, which would end at once without a message.
 pub(super) fn check_whole(image: &Path) -> Result<(), VmError> {
     let mut beginning = Vec::new();
     let read = |error| refused("read the kernel", image, error);
@@ -45,8 +45,8 @@ pub(super) fn check_whole(image: &Path) -> Result<(), VmError> {
     }
 }
 
-/// The bytes that a bzImage's setup header says it has at least (Linux, Documentation/arch/x86/boot.rst: `setup_sects`,
-/// and `syssize` in units of 16 bytes).
+/// Returns the minimum size in bytes according to a bzImage's setup header (Linux, Documentation/arch/x86/boot.rst:
+/// `setup_sects`, and `syssize` in units of 16 bytes).
 fn size(image: &[u8]) -> Option<u64> {
     const SECTOR: u64 = 512;
     if image.get(0x202..0x206)? != b"HdrS" {
@@ -60,11 +60,12 @@ fn size(image: &[u8]) -> Option<u64> {
     Some((sectors + 1) * SECTOR + u64::from(paragraphs) * 16)
 }
 
-/// The first word of the version that a bzImage's setup header points to (Linux, Documentation/arch/x86/boot.rst).
+/// Returns the first word of the version that a bzImage's setup header points to (Linux,
+/// Documentation/arch/x86/boot.rst).
 fn in_header(image: &[u8]) -> Option<String> {
     const MAGIC: usize = 0x202;
     const POINTER: usize = 0x20e;
-    /// The pointer counts from here.
+    /// The pointer is relative to this offset.
     const BASE: usize = 0x200;
     if image.get(MAGIC..MAGIC + 4)? != b"HdrS" {
         return None;
@@ -76,12 +77,13 @@ fn in_header(image: &[u8]) -> Option<String> {
     is_release(word).then(|| word.to_owned())
 }
 
-/// An arm64 Image, also packed (gzip, or a zboot EFI program): which release it is stands in none of them in the clear.
+/// Returns whether this may be an arm64 Image, plain or packed (gzip, or a zboot EFI program). None of them contains
+/// its release in plain text.
 fn is_arm(image: &[u8]) -> bool {
     image.get(0x38..0x3c) == Some(b"ARM\x64") || image.starts_with(b"\x1f\x8b") || image.starts_with(b"MZ")
 }
 
-/// `vmlinuz-6.1.0-56-arm64` gives `6.1.0-56-arm64`.
+/// Returns `6.1.0-56-arm64` for `vmlinuz-6.1.0-56-arm64`.
 pub(super) fn in_name(name: &str) -> Option<String> {
     let release = ["vmlinuz-", "vmlinux-", "Image-", "kernel-", "bzImage-"]
         .iter()
@@ -89,14 +91,14 @@ pub(super) fn in_name(name: &str) -> Option<String> {
     is_release(release).then(|| release.to_owned())
 }
 
-/// Releases become names of directories.
+/// Checks the characters of a release, because releases become names of directories.
 fn is_release(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
         && text.len() < 128
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-+~".contains(c))
 }
 
-/// A PC's kernel, as far as this module reads it.
+/// A PC's kernel with the fields that this module reads.
 #[cfg(test)]
 pub(super) fn fake(release: &str) -> Vec<u8> {
     let mut image = vec![0; 0x1000];

@@ -10,18 +10,18 @@ use crate::modules::{Index, normal};
 /// The place where a kernel was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// It is the one that runs here.
+    /// The kernel runs on this host.
     Host,
-    /// It is installed here: in /boot or in its directory of modules.
+    /// The kernel is installed on this host: in /boot or in its directory of modules.
     Installed,
-    /// It was unpacked into the user's cache.
+    /// The kernel was unpacked into the user's cache.
     Fetched,
-    /// The request named its files.
+    /// The request named the kernel's files.
     Named,
 }
 
 impl Origin {
-    /// In a word, for a table.
+    /// Returns one word for a table.
     pub fn word(self) -> &'static str {
         match self {
             Origin::Host => "host",
@@ -35,17 +35,17 @@ impl Origin {
 /// A kernel image with its modules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// As `uname -r` will say: `6.1.0-56-amd64`.
+    /// The release as `uname -r` prints it: `6.1.0-56-amd64`.
     pub release: String,
     /// The image that QEMU boots.
     pub image: PathBuf,
-    /// The directory that holds `kernel/` and `modules.builtin`, or in which it was built.
+    /// The directory that holds `kernel/` and `modules.builtin`, or the directory in which the kernel was built.
     pub modules: PathBuf,
     pub origin: Origin,
 }
 
 impl Kernel {
-    /// Whether a guest can be made of it: the image can be read, and the modules are there.
+    /// Checks that a guest can use the kernel: the image can be read and is complete, and the modules exist.
     pub fn usable(&self) -> Result<(), VmError> {
         readable(&self.image)?;
         header::check_whole(&self.image)?;
@@ -61,7 +61,7 @@ impl Kernel {
         }
     }
 
-    /// Returns those of `names` that it has neither as a module nor built in.
+    /// Returns those of `names` that the kernel has neither as a module nor built in.
     pub fn lacking<'n>(&self, names: &[&'n str]) -> Result<Vec<&'n str>, VmError> {
         let index = Index::of(&self.modules)?;
         let has = |name: &str| {
@@ -72,10 +72,10 @@ impl Kernel {
     }
 }
 
-/// The next step where no kernel here will do.
+/// The advice if no kernel of this host is usable.
 pub(crate) const FETCH: &str = "fetch one: fsb kernel fetch linux-image-amd64";
 
-/// Whether a guest can be booted from that file as far as its rights go.
+/// Checks that the image can be opened.
 pub(super) fn readable(image: &Path) -> Result<(), VmError> {
     let Err(error) = crate::input::open(image) else { return Ok(()) };
     let advice = if error.kind() == io::ErrorKind::PermissionDenied {
@@ -86,7 +86,7 @@ pub(super) fn readable(image: &Path) -> Result<(), VmError> {
     Err(refused("read the kernel", image, error).advice(advice))
 }
 
-/// Returns whether that is a directory of modules, including one of a kernel that has only built-in ones.
+/// Returns whether the directory holds modules. A kernel may have only built-in ones.
 pub(super) fn look_for_modules(directory: &Path) -> io::Result<bool> {
     for name in ["kernel", "modules.dep", "modules.builtin"] {
         match directory.join(name).try_exists() {
@@ -98,7 +98,7 @@ pub(super) fn look_for_modules(directory: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// As [`look_for_modules`], where the next candidate is asked.
+/// Calls [`look_for_modules`] and ignores errors, so that the next candidate is tried.
 pub(super) fn has_modules(directory: &Path) -> bool {
     look_for_modules(directory).unwrap_or(false)
 }

@@ -1,4 +1,4 @@
-//! Where kernels and their modules come from.
+//! Finds, fetches and examines kernels and their modules.
 
 pub(crate) mod bare;
 mod deb;

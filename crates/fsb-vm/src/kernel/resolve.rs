@@ -1,4 +1,4 @@
-//! From what a request says to a kernel.
+//! Resolves the `--kernel` option to a kernel.
 
 use std::path::{Path, PathBuf};
 
@@ -8,12 +8,12 @@ use super::find::Places;
 use super::{FETCH, Kernel, Origin, has_modules, header, look_for_modules, readable, tree, unpacked};
 use crate::error::{VmError, refused};
 
-/// The kernel that `--kernel` names; without one the host's if it and its modules can be read, else the newest
-/// installed or fetched one.
+/// Returns the kernel that `--kernel` names. Without the option, returns the host's kernel if it and its modules can be
+/// read, otherwise the newest installed or fetched one.
 ///
-/// A name is a release (`6.1.0-56-amd64`), the beginning of one (`6.1`; the newest that fits), the path of an image
-/// (its modules are those of its release, installed or fetched, or `IMAGE:DIRECTORY` says where they are), the directory
-/// in which one was built, or a Debian package (`….deb`), which is unpacked into the user's cache.
+/// A name is a release (`6.1.0-56-amd64`), the beginning of one (`6.1`; the newest match), the path of an image (its
+/// modules are those of its release, installed or fetched, or `IMAGE:DIRECTORY` names their directory), the directory
+/// in which a kernel was built, or a Debian package (`….deb`), which is unpacked into the user's cache.
 pub fn resolve(text: Option<&str>) -> Result<Kernel, VmError> {
     let places = Places::here();
     match text {
@@ -26,7 +26,7 @@ pub fn resolve(text: Option<&str>) -> Result<Kernel, VmError> {
     }
 }
 
-/// The next step where a name is none.
+/// The advice for an invalid name.
 const NAMES: &str = "name a release (fsb kernel list), an image (IMAGE or IMAGE:DIRECTORY-OF-MODULES), the \
                      directory in which one was built, or a .deb";
 
@@ -48,17 +48,17 @@ fn default(places: &Places) -> Result<Kernel, VmError> {
     }))
 }
 
-/// Whether that names a file, or the directory in which a kernel was built, and no release.
+/// Returns whether the text names a file, or the directory in which a kernel was built, and not a release.
 pub fn is_path(text: &str) -> bool {
     text.contains('/') || Path::new(text).is_file() || tree::is_one(Path::new(text))
 }
 
-/// An image that is named by its path, if that is what the text is.
+/// Resolves an image that is named by its path. Returns `None` if the text is not a path.
 fn named(text: &str, places: &Places) -> Option<Result<Kernel, VmError>> {
     if !is_path(text) && !text.split_once(':').is_some_and(|(image, _)| is_path(image)) {
         return None;
     }
-    // The image's own name may hold a colon.
+    // The name of the image itself may contain a colon.
     let (image, directory) = match text.rsplit_once(':') {
         Some((image, directory)) if !Path::new(text).is_file() => (image, Some(directory)),
         _ => (text, None),
@@ -94,9 +94,9 @@ fn by_files(image: &Path, directory: Option<&Path>, places: &Places) -> Result<K
     Ok(kernel)
 }
 
-/// Modules of that release: where the image was built, installed, beside the image, or fetched.
+/// Finds the modules of that release: in the build directory of the image, installed, beside the image, or fetched.
 fn modules_of(image: &Path, release: &str, places: &Places) -> Result<PathBuf, VmError> {
-    // Of `TREE/arch/x86/boot/bzImage`.
+    // The build directory of `TREE/arch/x86/boot/bzImage`.
     let mut candidates: Vec<_> =
         image.ancestors().nth(4).filter(|tree| tree::is_one(tree)).map(Path::to_path_buf).into_iter().collect();
     candidates.extend(places.modules.iter().map(|directory| directory.join(release)));
@@ -123,7 +123,7 @@ fn modules_of(image: &Path, release: &str, places: &Places) -> Result<PathBuf, V
     })
 }
 
-/// The directory itself, or what `make modules_install` or a package made below it.
+/// Returns the directory itself, or the one that `make modules_install` or a package made below it.
 fn modules_in(directory: &Path, release: &str) -> Result<PathBuf, VmError> {
     let below = ["", "modules", "lib/modules", "usr/lib/modules"].map(|part| directory.join(part));
     let candidates = [directory.to_path_buf()].into_iter().chain(below.map(|path| path.join(release)));
@@ -150,7 +150,7 @@ fn by_release(text: &str, places: &Places) -> Result<Kernel, VmError> {
     ))
 }
 
-/// `6.1` is the beginning of `6.1.0-56-amd64` and not of `6.12.0`.
+/// Returns whether `text` is the beginning of a release: `6.1` matches `6.1.0-56-amd64` but not `6.12.0`.
 fn fits(release: &str, text: &str) -> bool {
     let digit = |c: char| c.is_ascii_digit();
     !text.is_empty()
@@ -234,7 +234,7 @@ mod tests {
         assert!(error.contains("is a directory") && error.contains("IMAGE:/"), "{error}");
         assert_eq!(resolve(Some("")).unwrap_err().kind, Kind::Request);
         assert!(named("6.1", &places).is_none() && !is_path("6.1"));
-        // Where tests run lies no tree of a kernel.
+        // The directory of the tests is not a kernel tree.
         assert!(named(".", &places).is_none() && is_path("./linux") && is_path("Cargo.toml"));
     }
 
@@ -248,7 +248,7 @@ mod tests {
             fs::write(&path, header::fake(release)).unwrap();
             named(path.to_str().unwrap(), &places).unwrap()
         };
-        // Of the very release that was fetched.
+        // An image of the same release as the fetched one.
         assert_eq!(image("6.12.1-amd64").unwrap().modules, directory.path().join("kernels/6.12.1-amd64/modules"));
         let tree = directory.path().join("linux");
         for (name, bytes) in
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(error.kind, Kind::Machine);
         let text = error.to_string();
         assert!(text.contains("no modules of the kernel 6.13.0") && text.contains("own/bzImage:DIRECTORY"), "{text}");
-        // Something in the way of looking is not absence.
+        // An error while searching is not the same as an absent directory.
         let circle = directory.path().join("lib/6.14.0");
         std::os::unix::fs::symlink(&circle, &circle).unwrap();
         assert!(image("6.14.0").unwrap_err().to_string().contains("cannot read the modules in"));

@@ -1,4 +1,4 @@
-//! The directory in which a kernel was built, as whoever works on one has it: nothing in it is installed.
+//! Kernels in the directory in which they were built, without installation.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use crate::error::{VmError, refused};
 use crate::modules::build_tree::MARK;
 pub(crate) use crate::modules::build_tree::is_one;
 
-/// Where a build leaves images that QEMU boots.
+/// The paths below a build directory of images that QEMU boots.
 const IMAGES: [&str; 2] = ["arch/x86/boot/bzImage", "arch/arm64/boot/Image"];
 
-/// The kernel that was built there.
+/// Returns the kernel that was built in the directory.
 pub(super) fn kernel(directory: &Path) -> Result<Kernel, VmError> {
     let Some(image) = IMAGES.map(|image| directory.join(image)).into_iter().find(|image| image.is_file()) else {
         return Err(VmError::request(format!("{} holds no built kernel", directory.display()))
@@ -20,7 +20,7 @@ pub(super) fn kernel(directory: &Path) -> Result<Kernel, VmError> {
             .advice("build it first: make, which makes its modules too"));
     };
     super::readable(&image)?;
-    // An image says itself what it is; the file may be of a build that was begun later.
+    // Prefer the release in the image. The file may belong to a build that was started later.
     let release = header::release(&image).or_else(|_| {
         let mark = directory.join(MARK);
         let text = crate::input::read_text(&mark, LARGEST_SCRIPT).map_err(|error| refused("read", &mark, error))?;

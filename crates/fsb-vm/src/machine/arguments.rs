@@ -11,27 +11,27 @@ use crate::error::VmError;
 use crate::guest;
 use crate::kernel::Kernel;
 
-/// The descriptor of the protocol in QEMU; those of the heartbeat and the disks follow.
+/// The descriptor of the protocol in QEMU. Those of the heartbeat and the disks follow.
 const PROTOCOL: i32 = 3;
 const HEARTBEAT: i32 = PROTOCOL + 1;
 
-/// What the command line says.
+/// The contents of QEMU's command line.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub architecture: Architecture,
     pub acceleration: Acceleration,
     pub memory: u64,
     pub cpus: u32,
-    /// What lists of processes show.
+    /// The name that lists of processes show.
     pub name: String,
     pub kernel: String,
     pub initramfs: String,
-    /// Words for the guest's kernel.
+    /// Additional words for the guest kernel's command line.
     pub words: Vec<String>,
     pub protocol: bool,
-    /// The directory that the guest sees.
+    /// The directory of the host that the guest sees.
     pub root: Option<String>,
-    /// Driver, serial number and way of each disk.
+    /// Driver, serial number and I/O mode of each disk.
     pub disks: Vec<(&'static str, String, Aio)>,
 }
 
@@ -70,7 +70,7 @@ impl Plan {
         })
     }
 
-    /// The descriptors that the arguments name.
+    /// Returns the descriptors that the arguments refer to.
     pub fn descriptors(&self, spec: MachineSpec<'_>, heartbeat: UnixStream) -> Vec<FdMapping> {
         let disks = spec.disks.into_iter().map(|disk| disk.file);
         [OwnedFd::from(spec.protocol), OwnedFd::from(heartbeat)]
@@ -95,7 +95,7 @@ impl Plan {
         let (mebibytes, cpus) = (self.memory >> 20, self.cpus);
         add(&["-name", &self.name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         add(&["-machine", machine, "-accel", acceleration, "-cpu", processor, "-smp", &cpus.to_string()]);
-        // Memory that is backed before the guest starts costs no fault inside a clock.
+        // Memory that is backed before the guest starts causes no page faults in the host during a sample.
         add(&["-m", &format!("{mebibytes}M"), "-object"]);
         add(&[&format!("memory-backend-ram,id=ram,size={mebibytes}M,prealloc=on,prealloc-threads={}", cpus.min(8))]);
         add(&["-kernel", &self.kernel, "-initrd", &self.initramfs, "-append", &self.command_line()]);
@@ -117,7 +117,7 @@ impl Plan {
             let set = index + 1;
             add(&["-add-fd", &format!("fd={},set={set}", HEARTBEAT as usize + set)]);
             add(&["-blockdev", &qemu::blockdev(driver, set, &format!("disk{index}"), *aio)]);
-            // Nothing may turn written blocks into holes: the next target would pay for writing them first.
+            // QEMU must not turn written blocks into holes: the next target would have to allocate them again.
             add(&[
                 "-device",
                 &format!("virtio-blk-pci,drive=disk{index},serial={serial},discard=off,write-zeroes=off"),
@@ -126,8 +126,8 @@ impl Plan {
         all
     }
 
-    /// The guest's kernel command line. It ends itself when it panics, and panics when it cannot go on: an oops, a
-    /// processor that does not schedule for two minutes, a task that waits for a disk for five.
+    /// Returns the guest's kernel command line. The guest ends itself when it panics. It panics on an oops, on a
+    /// processor that does not schedule for two minutes, and on a task that waits for a disk for five minutes.
     fn command_line(&self) -> String {
         let console = match self.architecture {
             Architecture::X86 => "console=ttyS0",
@@ -137,7 +137,7 @@ impl Plan {
         words.extend(["softlockup_panic=1", "hung_task_panic=1", "sysctl.kernel.watchdog_thresh=60"]);
         words.push("sysctl.kernel.hung_task_timeout_secs=300");
         if self.acceleration == Acceleration::Emulated && self.architecture == Architecture::X86 {
-            // Clocks are calibrated against each other for a second; the emulated ones are one clock.
+            // The kernel calibrates clocks against each other for a second. The emulated clocks are one clock.
             words.extend(["tsc=reliable", "no_timer_check"]);
         }
         words.extend(self.words.iter().map(String::as_str));
@@ -145,12 +145,13 @@ impl Plan {
     }
 }
 
-/// A guest is called by its kernel.
+/// Returns the name of a guest, which contains the release of its kernel.
 pub(super) fn name(kernel: &Kernel) -> String {
     format!("fsb-{}", kernel.release.replace(|c: char| !c.is_ascii_alphanumeric() && !"._-+".contains(c), "-"))
 }
 
-/// QEMU takes a comma in an option's value for the beginning of the next; these two options have no such list.
+/// Converts a path to text. In most options of QEMU a comma starts the next property; `-kernel` and `-initrd` take it
+/// literally.
 pub(super) fn text(path: &std::path::Path) -> Result<String, VmError> {
     let text = path.to_str().ok_or_else(|| VmError::request(format!("{} is not a name in UTF-8", path.display())))?;
     Ok(text.to_owned())

@@ -1,24 +1,24 @@
-//! The guest's console: its last lines, and what its kernel says of its own end.
+//! Reads the guest's console: keeps its last lines, and detects panics and hangs of its kernel.
 
 use std::collections::VecDeque;
 
 use crate::guest;
 
-/// Lines kept: an oops with its registers and call trace has about sixty.
+/// Number of lines kept. An oops with its registers and call trace has about sixty.
 const KEPT: usize = 400;
-/// A line that never ends is cut here.
+/// Length in bytes at which a line without an end is split.
 const LONGEST: usize = 1024;
 
-/// What is wrong with a guest's kernel.
+/// A failure of the guest's kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// It has panicked, or is about to: why.
+    /// The kernel has panicked, or is about to. Contains the reason.
     Panic(String),
-    /// Its watchdogs see it hang: where.
+    /// The kernel's watchdogs report a hang. Contains their message.
     Hang(String),
 }
 
-/// How a kernel begins to say that it went wrong.
+/// Beginnings of messages with which a kernel reports an oops.
 const OOPS: [&str; 10] = [
     "BUG: kernel NULL pointer dereference",
     "BUG: unable to handle",
@@ -32,7 +32,7 @@ const OOPS: [&str; 10] = [
     "Oops:",
 ];
 
-/// How its watchdogs say that it hangs.
+/// Beginnings of messages with which a kernel's watchdogs report a hang.
 const HANGS: [&str; 6] = [
     "watchdog: BUG: soft lockup",
     "BUG: soft lockup",
@@ -44,13 +44,13 @@ const HANGS: [&str; 6] = [
 
 const PANIC: &str = "Kernel panic - not syncing: ";
 
-/// What is kept of a console.
+/// The state of a console.
 #[derive(Debug, Default)]
 pub(super) struct Console {
     lines: VecDeque<String>,
-    /// The line that has not ended yet.
+    /// The incomplete last line.
     partial: Vec<u8>,
-    /// The first oops, the first hang, the panic, the guest's own last words.
+    /// The first oops, the first hang, the panic, and the last line that the guest's PID 1 printed.
     oops: Option<String>,
     hang: Option<String>,
     panic: Option<String>,
@@ -59,7 +59,7 @@ pub(super) struct Console {
 }
 
 impl Console {
-    /// Takes what came.
+    /// Adds received bytes.
     pub fn take(&mut self, bytes: &[u8]) {
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         for byte in bytes {
@@ -72,7 +72,7 @@ impl Console {
         }
     }
 
-    /// Ends the last line, where no more will come.
+    /// Completes the last line if no more bytes will follow.
     pub fn end(&mut self) {
         let line = clean(&self.partial);
         self.partial.clear();
@@ -102,7 +102,7 @@ impl Console {
         }
     }
 
-    /// At most so many last lines, oldest first.
+    /// Returns at most `lines` last lines, oldest first.
     pub fn tail(&self, lines: usize) -> Vec<String> {
         let partial = clean(&self.partial);
         let partial = (!partial.is_empty()).then_some(partial);
@@ -110,10 +110,10 @@ impl Console {
         all[all.len().saturating_sub(lines)..].to_vec()
     }
 
-    /// What is wrong, as far as it was said.
+    /// Returns the failure that the kernel has reported so far.
     pub fn trouble(&self) -> Option<Trouble> {
         match (&self.panic, &self.oops, &self.hang) {
-            // The watchdogs panic with words of no use: what they saw came before.
+            // The panic message of a watchdog says little. The watchdog's own message precedes it.
             (Some(panic), _, Some(hang)) if panic.contains("hung") || panic.contains("LOCKUP") => {
                 Some(Trouble::Hang(hang.clone()))
             }
@@ -125,23 +125,23 @@ impl Console {
         }
     }
 
-    /// Why the guest's own PID 1 could not go on, if it said so.
+    /// Returns the reason for which the guest's PID 1 stopped, if it printed one.
     pub fn refusal(&self) -> Option<String> {
         self.said.clone().filter(|said| said != guest::READY)
     }
 
-    /// Whether the guest said that it came up.
+    /// Returns whether the guest printed that it booted.
     pub fn ready(&self) -> bool {
         self.said.as_deref() == Some(guest::READY)
     }
 
-    /// Whether anything came at all.
+    /// Returns whether any byte was received.
     pub fn spoke(&self) -> bool {
         self.bytes > 0
     }
 }
 
-/// Without what only terminals read.
+/// Removes escape sequences and control characters.
 fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut out = String::with_capacity(text.len());
@@ -161,7 +161,7 @@ fn clean(bytes: &[u8]) -> String {
     out.trim_end().to_owned()
 }
 
-/// The message without time and caller: `[    1.907] [   T12] Kernel panic` gives `Kernel panic`.
+/// Removes time and caller: `[    1.907] [   T12] Kernel panic` becomes `Kernel panic`.
 fn message(line: &str) -> &str {
     let mut text = line.trim_start();
     while let Some((inside, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
@@ -186,7 +186,7 @@ mod tests {
         console
     }
 
-    /// What Debian's 6.1 said when it found no root file system.
+    /// The messages of Debian's 6.1 kernel when it found no root file system.
     const NO_ROOT: &str = "\
 [    1.906655] Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)\r
 [    1.906668] CPU: 0 PID: 1 Comm: swapper/0 Not tainted 6.1.0-56-amd64 #1  Debian 6.1.192-2\r
@@ -279,7 +279,7 @@ mod tests {
     }
 
     proptest! {
-        /// However the bytes are cut, the same is read, and memory stays bounded.
+        /// The result does not depend on how the bytes are split, and memory stays bounded.
         #[test]
         fn any_bytes_in_any_pieces(bytes: Vec<u8>, at: prop::sample::Index) {
             let mut whole = Console::default();

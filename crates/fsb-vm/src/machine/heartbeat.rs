@@ -1,20 +1,20 @@
-//! The guest's heartbeat: whether a guest that says nothing still lives.
+//! The guest's heartbeat: checks whether a silent guest is still alive.
 //!
-//! A kernel that panics says so on its console, and so do its own watchdogs. A guest that stands still says nothing: its
-//! processors wait for each other with interrupts off, or QEMU itself was stopped. So it has a second port, whose every
-//! byte its PID 1 gives back. The question is put only after a long silence: within most trials it never comes, and
-//! where it does it wakes one thread of the guest for one byte.
+//! A kernel that panics prints a message on its console, and so do its watchdogs. A guest that stops entirely prints
+//! nothing: its processors wait for each other with interrupts off, or QEMU itself was stopped. Every guest therefore
+//! has a second port, and its PID 1 echoes each byte. The host sends a byte only after a long silence. Most trials end
+//! before that. Otherwise the byte wakes one thread of the guest.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// How long a guest may say nothing before it is asked, and how long its answer may take.
+/// Time limits for a silent guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// Silence before a question.
+    /// Silence before the host asks.
     pub silence: Duration,
-    /// From the question to the answer. PID 1 of a guest that is emulated on a busy host, and busy itself, answers
+    /// Time from the question to the answer. PID 1 of an emulated guest on a busy host, which is busy itself, answers
     /// within seconds.
     pub answer: Duration,
 }
@@ -25,45 +25,47 @@ impl Default for Patience {
     }
 }
 
-/// One look at the heartbeat counts as so much time at most: a host that stood still itself has not waited.
+/// Maximum time that one call of [`Heartbeat::look`] counts. While the host itself was suspended, the guest could not
+/// answer.
 const STEP: Duration = Duration::from_secs(1);
 
-/// The host's end.
+/// The host's end of the heartbeat port.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
     stream: UnixStream,
     patience: Patience,
     looked: Option<Instant>,
-    /// Since the last sign of life.
+    /// Time since the last sign of life.
     silent: Duration,
-    /// Since the question that is open.
+    /// Time since the open question.
     asked: Option<Duration>,
 }
 
 impl Heartbeat {
-    /// Over `stream`, whose other end is the port's.
+    /// Makes a heartbeat over `stream`, whose other end is the port.
     pub fn new(stream: UnixStream, patience: Patience) -> std::io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Heartbeat { stream, patience, looked: None, silent: Duration::ZERO, asked: None })
     }
 
-    /// The guest was heard elsewhere, or nothing is expected of it.
+    /// Resets the silence: the guest sent data on another channel, or owes no answer.
     pub fn heard(&mut self) {
         (self.looked, self.silent) = (None, Duration::ZERO);
         if let Some(waited) = &mut self.asked {
-            // An answer to the last question may still come, and is then taken for one to the next: it is one.
+            // An answer to the last question may still arrive and count for the next one. It is a sign of life all the
+            // same.
             *waited = Duration::ZERO;
         }
     }
 
-    /// Looks once; to be repeated while an answer is waited for. How long the guest has given no sign of life, once that
-    /// is too long.
+    /// Checks the heartbeat once. The host calls this repeatedly while it waits for an answer. Returns the length of
+    /// the silence if it exceeds the limits.
     pub fn look(&mut self, now: Instant) -> Option<Duration> {
         let step = self.looked.map_or(Duration::ZERO, |looked| now.saturating_duration_since(looked)).min(STEP);
         self.looked = Some(now);
         self.silent += step;
         let Some(waited) = &mut self.asked else {
-            // A line that is broken was closed by QEMU, whose end is seen elsewhere.
+            // An error means that QEMU closed the connection. Other code detects the end of QEMU.
             if self.silent >= self.patience.silence && self.stream.write(b"?").is_ok() {
                 self.asked = Some(Duration::ZERO);
             }
@@ -111,7 +113,7 @@ mod tests {
             self.heartbeat.look(self.now)
         }
 
-        /// What the guest was asked since the last time.
+        /// Returns the number of questions since the last call.
         fn questions(&mut self) -> usize {
             self.guest.read(&mut [0; 64]).unwrap_or(0)
         }

@@ -1,4 +1,4 @@
-//! The moment between fork and QEMU: a death signal can only be asked for by the process that is to die.
+//! Runs between fork and QEMU. Only the process that is to die can request its death signal.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -8,11 +8,11 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use crate::error::VmError;
 
-/// The first argument of this program where it only waits to become QEMU; [`launch_main`] plays that role.
+/// The first argument of this program if it only becomes QEMU; [`launch_main`] runs that role.
 pub const LAUNCH_ARGUMENT: &str = "__vm-machine";
 
-/// Plays [`LAUNCH_ARGUMENT`], given the arguments after it: asks to die with its parent (the first argument is its
-/// process id) and becomes the program that the others name. Returns only why that failed.
+/// Runs the role [`LAUNCH_ARGUMENT`], given the arguments after it. Requests a death signal from its parent, whose
+/// process id is the first argument, and executes the program that the others name. Returns only if that failed.
 pub fn launch_main(arguments: &[OsString]) -> VmError {
     let [parent, program, arguments @ ..] = arguments else {
         return VmError::request("a machine needs its parent and its program");
@@ -20,7 +20,7 @@ pub fn launch_main(arguments: &[OsString]) -> VmError {
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return VmError::machine("cannot ask to die with the parent").tried(error.to_string());
     }
-    // It may have died before it was asked for.
+    // The parent may have died before the request.
     let alive = getppid().map(|pid| pid.as_raw_nonzero().get().to_string());
     if alive.as_deref() != parent.to_str() {
         return VmError::machine("the parent is gone");

@@ -1,4 +1,4 @@
-//! How much memory a guest needs and this host has: said before the boot, not by a guest that dies of it.
+//! Checks before the boot that the guest has enough memory and that this host can provide it.
 
 use std::fs;
 
@@ -9,16 +9,16 @@ use crate::initramfs::Initramfs;
 
 const MIB: u64 = 1 << 20;
 
-/// What a distribution's kernel takes for itself before its first program runs.
+/// Memory that a distribution's kernel takes before its first program runs, in bytes.
 const KERNEL: u64 = 160 * MIB;
 
-/// The least memory that a guest with that initramfs boots with, in bytes: less is refused before the boot. While the
-/// archive is unpacked it is there twice.
+/// Returns the least memory in bytes with which a guest with that initramfs boots.
+/// [`Machine::boot`](super::Machine::boot) refuses less. While the kernel unpacks the archive, memory holds it twice.
 pub fn least_memory(initramfs: &Initramfs) -> u64 {
     (KERNEL + 2 * initramfs.size).next_multiple_of(32 * MIB)
 }
 
-/// Refuses a machine that cannot have its memory, or cannot do with it.
+/// Refuses a machine with too little memory, or with more than this host has available.
 pub(super) fn check(memory: u64, initramfs: &Initramfs) -> Result<(), VmError> {
     let least = least_memory(initramfs);
     if memory < least {
@@ -37,7 +37,7 @@ pub(super) fn check(memory: u64, initramfs: &Initramfs) -> Result<(), VmError> {
     }
 }
 
-/// `MemAvailable` in bytes.
+/// Returns `MemAvailable` in bytes.
 fn available(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)

@@ -1,4 +1,4 @@
-//! Whether KVM works here: a boot tells. The device may be there and every guest hang.
+//! Checks with a boot whether KVM works on this host. On some hosts the device exists and every guest hangs.
 
 use std::fs;
 use std::path::Path;
@@ -17,33 +17,33 @@ use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
 
 const DEVICE: &str = "/dev/kvm";
-/// A kernel's first line comes after tenths of a second: one that says nothing for so long hangs.
+/// Time limit for the first output. A kernel prints its first line within tenths of a second.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How long it may take to come up.
+/// Time limit for the boot.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// How long it is remembered that no guest came up: a busy host may have been all that was wrong.
+/// Time for which a failed probe is cached. A busy host may have been the only reason.
 const DOUBT: Duration = Duration::from_secs(3600);
 
-/// What was found, until the host boots again.
+/// The cached result, valid until the host boots again.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Memory {
     boot_id: String,
     acceleration: Acceleration,
     how: String,
-    /// Seconds since 1970.
+    /// Time of the probe in seconds since 1970.
     #[serde(default)]
     found: u64,
 }
 
-/// How this host can run guests: boots that kernel with KVM if it is there, for a bounded time, and settles for
-/// emulation if it does not come up. Remembered below `cache` until the host boots again, a failure for an hour. The text
-/// says how it was found, for the record.
+/// Determines how this host can run guests. If KVM is available, boots that kernel with it within a time limit, and
+/// chooses emulation if the boot fails. Caches the result below `cache` until the host boots again, a failure for an
+/// hour. The returned text describes the result for the record.
 pub fn probe(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path, cache: &Path) -> (Acceleration, String) {
     if !Path::new(DEVICE).exists() {
         return (Acceleration::Emulated, format!("no {DEVICE}"));
     }
-    // Who may open it can change any time, and asking costs nothing.
+    // The permission can change at any time, and the check is cheap, so it is not cached.
     if let Err(error) = access(DEVICE, Access::READ_OK | Access::WRITE_OK) {
         return (Acceleration::Emulated, format!("{DEVICE} cannot be opened: {error}"));
     }
@@ -64,12 +64,12 @@ pub fn probe(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path, cache: &Pa
 
 fn recall(path: &Path, boot_id: &str, now: u64) -> Option<Memory> {
     let memory: Memory = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
-    // A clock that was set back is no reason to trust it longer.
+    // The difference is absolute, so that a clock that was set back does not extend the validity.
     let holds = memory.acceleration == Acceleration::Kvm || now.abs_diff(memory.found) < DOUBT.as_secs();
     (!boot_id.is_empty() && memory.boot_id == boot_id && holds).then_some(memory)
 }
 
-/// A cache that cannot be written costs a probe the next time.
+/// Caches the result. An error is ignored: it only costs another probe.
 fn remember(path: &Path, memory: &Memory) {
     let write = || -> Option<()> {
         let directory = path.parent()?;
@@ -82,7 +82,7 @@ fn remember(path: &Path, memory: &Memory) {
     let _ = write();
 }
 
-/// Boots until the guest says that it is there.
+/// Boots a guest until it prints that it is ready.
 fn boots(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path) -> Result<Duration, String> {
     let start = Instant::now();
     let mut machine = start_with(Acceleration::Kvm, kernel, initramfs, launcher).map_err(|error| error.to_string())?;
@@ -95,7 +95,7 @@ fn boots(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path) -> Result<Dura
             return Ok(start.elapsed());
         }
         if let Some(stop) = machine.stopped() {
-            // Its last word may have come while we looked.
+            // The last line may have arrived after the check.
             return if lock(&machine.console).ready() {
                 Ok(start.elapsed())
             } else {
@@ -109,7 +109,7 @@ fn boots(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path) -> Result<Dura
     }
 }
 
-/// A machine that is only to say that it is there: no disks, no port, and the kernel's own messages as a sign of life.
+/// Starts a machine for the probe only: no disks, no port, and the kernel's own messages as a sign of life.
 fn start_with(
     acceleration: Acceleration,
     kernel: &Kernel,

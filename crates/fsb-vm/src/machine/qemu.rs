@@ -1,4 +1,4 @@
-//! The program: where it is and what it can do with a disk.
+//! The QEMU program: finds it, and probes its I/O modes for a disk.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use fsb_model::error::TOOL_MISSING;
 use super::{Disk, LAUNCH_ARGUMENT};
 use crate::error::{VmError, refused};
 
-/// Processors that guests are made for: those of the host.
+/// Architectures of guests, which are those of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Architecture {
     /// 64-bit PCs.
@@ -20,7 +20,7 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// This host's.
+    /// The architecture of this host.
     pub const HERE: Architecture = if cfg!(target_arch = "aarch64") { Architecture::Arm } else { Architecture::X86 };
 
     fn program(self) -> (&'static str, &'static str) {
@@ -31,16 +31,16 @@ impl Architecture {
     }
 }
 
-/// How QEMU reaches a disk: without the host's page cache where its file system lets it.
+/// QEMU's I/O mode for a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Aio {
-    /// O_DIRECT.
+    /// Whether QEMU bypasses the host's page cache (O_DIRECT).
     pub direct: bool,
-    /// QEMU's name for it: `io_uring`, `native` or `threads`.
+    /// QEMU's name of the engine: `io_uring`, `native` or `threads`.
     pub engine: &'static str,
 }
 
-/// From best to worst. Native AIO is only asynchronous with O_DIRECT.
+/// I/O modes from best to worst. Native AIO is only asynchronous with O_DIRECT.
 const WAYS: [Aio; 5] = [
     Aio { direct: true, engine: "io_uring" },
     Aio { direct: true, engine: "native" },
@@ -49,7 +49,7 @@ const WAYS: [Aio; 5] = [
     Aio { direct: false, engine: "threads" },
 ];
 
-/// QEMU for that architecture, or the package that brings it.
+/// Finds QEMU for that architecture. The error names the package that contains it.
 pub fn find(architecture: Architecture) -> Result<PathBuf, VmError> {
     let (name, package) = architecture.program();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -65,7 +65,7 @@ pub fn find(architecture: Architecture) -> Result<PathBuf, VmError> {
     })
 }
 
-/// The options of the block device behind that set of descriptors.
+/// Returns the options of the block device behind that set of descriptors.
 pub(super) fn blockdev(driver: &str, set: usize, node: &str, aio: Aio) -> String {
     let direct = if aio.direct { "on" } else { "off" };
     format!(
@@ -74,7 +74,7 @@ pub(super) fn blockdev(driver: &str, set: usize, node: &str, aio: Aio) -> String
     )
 }
 
-/// QEMU's driver for that file.
+/// Returns QEMU's driver for that file.
 pub(super) fn driver(disk: &Disk) -> Result<&'static str, VmError> {
     let stat = rustix::fs::fstat(&disk.file).map_err(|error| {
         VmError::machine(format!("cannot look at the disk {}", disk.serial)).tried(error.to_string())
@@ -88,8 +88,8 @@ pub(super) fn driver(disk: &Disk) -> Result<&'static str, VmError> {
     }
 }
 
-/// The best way that works here: QEMU is asked to open the disk, for kernels may refuse io_uring, and file systems
-/// O_DIRECT, in ways that only show when it is tried.
+/// Returns the best I/O mode that works for a disk. Starts QEMU to open the disk with each mode, because kernels may
+/// refuse io_uring, and file systems O_DIRECT, in ways that show only on use.
 pub(super) fn probe_disk(qemu: &Path, launcher: &Path, disk: &Disk) -> Result<Aio, VmError> {
     let driver = driver(disk)?;
     let mut refusal = String::new();
@@ -114,7 +114,7 @@ pub(super) fn probe_disk(qemu: &Path, launcher: &Path, disk: &Disk) -> Result<Ai
         command
             .fd_mappings(vec![mapping])
             .map_err(|error| VmError::machine("cannot hand over a disk").tried(error.to_string()))?;
-        // Its monitor ends with its input, and QEMU with its monitor.
+        // The monitor ends with its input, and QEMU ends with its monitor.
         let output = command
             .stdin(Stdio::from(quit()?))
             .stdout(Stdio::piped())
@@ -129,7 +129,7 @@ pub(super) fn probe_disk(qemu: &Path, launcher: &Path, disk: &Disk) -> Result<Ai
     Err(VmError::machine(format!("QEMU cannot open the disk {}", disk.serial)).tried(refusal))
 }
 
-/// A pipe that says `quit`.
+/// Returns a pipe that contains the command `quit`.
 fn quit() -> Result<std::io::PipeReader, VmError> {
     let make = || -> std::io::Result<std::io::PipeReader> {
         let (reader, mut writer) = std::io::pipe()?;

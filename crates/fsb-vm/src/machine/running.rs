@@ -27,16 +27,16 @@ use crate::error::{VmError, refused};
 pub enum Stop {
     /// The guest switched itself off.
     PoweredOff,
-    /// Its own PID 1 could not go on: the reason.
+    /// The guest's PID 1 stopped: the reason.
     Refused(String),
     /// Its kernel panicked: the reason.
     Panicked(String),
     /// Its kernel's watchdog found it hanging: the reason.
     Hung(String),
-    /// It gave no sign of life for so long, was asked, and was ended. Its kernel's watchdog may have spoken before; under
-    /// emulation one does for less.
+    /// The guest gave no sign of life for this time, did not answer, and was killed. Contains the message of its
+    /// kernel's watchdog, if there was one: under emulation a watchdog also reports harmless delays.
     Silent(Duration, Option<String>),
-    /// QEMU ended by itself: status and last words.
+    /// QEMU ended by itself: its exit status or its last error message.
     Failed(String),
     /// QEMU was killed by a signal: its number.
     Killed(i32),
@@ -70,7 +70,7 @@ impl Stop {
     }
 }
 
-/// A machine that runs. Dropping it kills it.
+/// A running machine. Dropping it kills it.
 #[derive(Debug)]
 pub struct Machine {
     pub(super) child: Child,
@@ -83,9 +83,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Starts QEMU. Does not wait for the guest: what comes first over the protocol says that it is up.
+    /// Starts QEMU without waiting for the guest. The first message over the protocol shows that the guest is up.
     ///
-    /// QEMU dies with the *thread* that calls this, so that thread must live as long as the machine is wanted.
+    /// QEMU dies with the *thread* that calls this, so that thread must live as long as the machine is needed.
     pub fn boot(spec: MachineSpec<'_>) -> Result<Machine, VmError> {
         let qemu = qemu::find(qemu::Architecture::HERE)?;
         memory::check(spec.memory, spec.initramfs)?;
@@ -119,7 +119,7 @@ impl Machine {
         let console = Arc::new(Mutex::new(Console::default()));
         let complaints = Arc::new(Mutex::new(String::new()));
         let (out, errors) = (child.stdout.take(), child.stderr.take());
-        // Whatever fails from here on ends the child.
+        // From here on, an error drops the machine and so kills the child.
         let readers = Vec::new();
         let mut machine = Machine { child, console, complaints, readers, heartbeat: None, stop: None };
         let reader = || std::thread::Builder::new().name("console".into());
@@ -144,7 +144,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// At most `lines` last lines of the guest's console, oldest first.
+    /// Returns at most `lines` last lines of the guest's console, oldest first.
     pub fn console_tail(&self, lines: usize) -> Vec<String> {
         lock(&self.console).tail(lines)
     }
@@ -159,8 +159,8 @@ impl Machine {
         self.stop.clone()
     }
 
-    /// To be called again and again while a guest that is up owes an answer. After a long silence it is asked whether it
-    /// lives, and one that does not say so is ended.
+    /// Checks the heartbeat. Call this repeatedly while a booted guest owes an answer. After a long silence it asks the
+    /// guest for a sign of life, and kills a guest that does not answer.
     pub fn look_after(&mut self) {
         let silent = self.heartbeat.as_mut().and_then(|heartbeat| heartbeat.look(Instant::now()));
         if let Some(time) = silent
@@ -172,19 +172,19 @@ impl Machine {
         }
     }
 
-    /// The guest was heard, or begins to owe an answer now.
+    /// Resets the silence: the guest sent data, or owes an answer from now on.
     pub fn heard(&mut self) {
         if let Some(heartbeat) = &mut self.heartbeat {
             heartbeat.heard();
         }
     }
 
-    /// QEMU's process id.
+    /// Returns QEMU's process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Ends it at once and waits until it is gone.
+    /// Kills QEMU and waits until it has ended.
     pub fn kill(&mut self) {
         if self.stopped().is_none() {
             let _ = self.child.kill();
@@ -195,7 +195,7 @@ impl Machine {
     }
 
     pub(super) fn ended(&mut self, status: ExitStatus) {
-        // Both pipes end with QEMU, which has no children: what was said last is read.
+        // Both pipes end with QEMU, which has no children, so this reads all of its output.
         for reader in std::mem::take(&mut self.readers) {
             let _ = reader.join();
         }
@@ -206,7 +206,7 @@ impl Machine {
         let stop = match (console.trouble(), status.signal()) {
             (Some(Trouble::Panic(why)), _) => Stop::Panicked(why),
             (Some(Trouble::Hang(why)), None) => Stop::Hung(why),
-            // It aborts itself where KVM fails it, and says so.
+            // QEMU aborts after a KVM failure and prints the reason.
             (_, Some(signal)) => match words {
                 Some(words) => Stop::Failed(format!("{words} (signal {signal})")),
                 None => Stop::Killed(signal),
@@ -224,7 +224,7 @@ impl Drop for Machine {
     }
 }
 
-/// Hands on all that comes, until the other side closes.
+/// Passes all bytes to `take` until the other side closes.
 pub(super) fn listen(mut from: impl Read, mut take: impl FnMut(&[u8])) {
     let mut buffer = [0; 4096];
     loop {
@@ -237,7 +237,7 @@ pub(super) fn listen(mut from: impl Read, mut take: impl FnMut(&[u8])) {
     }
 }
 
-/// Nothing panics while it holds one of these locks, and if it did, what is behind them would still be whole.
+/// Locks the mutex even if it is poisoned: no operation leaves the data inconsistent.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -21,34 +21,36 @@ pub enum Acceleration {
 /// A disk of the guest: the host's file or block device behind it.
 #[derive(Debug)]
 pub struct Disk {
-    /// Open for reading and writing; QEMU gets this very description, so a file without a name will do. It sets O_DIRECT
-    /// on it where it can: to read the file as well, open it again.
+    /// Open for reading and writing. QEMU gets this open file description, so the file needs no name. QEMU sets
+    /// O_DIRECT on it if possible: to read the file too, open it again.
     pub file: OwnedFd,
-    /// By which the guest knows it, 20 bytes at most: `fsb0`.
+    /// The serial number by which the guest finds the disk, at most 20 bytes: `fsb0`.
     pub serial: String,
 }
 
-/// The parts of a machine.
+/// The parameters of a machine.
 #[derive(Debug)]
 pub struct MachineSpec<'a> {
-    /// The kernel that it boots.
+    /// The kernel to boot.
     pub kernel: &'a Kernel,
-    /// The initramfs that the kernel starts from.
+    /// The initramfs of the guest.
     pub initramfs: &'a Initramfs,
-    /// Bytes of memory, all backed before the guest starts.
+    /// Memory in bytes, all of it backed before the guest starts.
     pub memory: u64,
-    /// Processors.
+    /// Number of processors.
     pub cpus: u32,
-    /// In the order of their serials.
+    /// The disks, in the order of their serial numbers.
     pub disks: Vec<Disk>,
-    /// A directory that the guest sees read-only, as [`guest::ROOT`](crate::guest::ROOT): where programs are run from.
+    /// A directory that the guest sees read-only as [`guest::ROOT`](crate::guest::ROOT). The guest runs programs from
+    /// it.
     pub root: Option<PathBuf>,
-    /// From [`probe`](super::probe()).
+    /// The acceleration that [`probe`](super::probe()) chose.
     pub acceleration: Acceleration,
-    /// The guest's end of the protocol: its port `fsb`.
+    /// The socket that QEMU connects to the guest's port `fsb`.
     pub protocol: UnixStream,
-    /// With a guest that says nothing.
+    /// Time limits for a silent guest.
     pub patience: Patience,
-    /// The program that plays [`LAUNCH_ARGUMENT`](super::LAUNCH_ARGUMENT), so that QEMU dies with the thread that boots it: `/proc/self/exe`.
+    /// The program that runs the role [`LAUNCH_ARGUMENT`](super::LAUNCH_ARGUMENT), so that QEMU dies with the thread
+    /// that boots it: `/proc/self/exe`.
     pub launcher: PathBuf,
 }

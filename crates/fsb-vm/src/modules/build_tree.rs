@@ -1,4 +1,4 @@
-//! A directory in which a kernel was built, and the modules in it.
+//! Finds the modules in a directory in which a kernel was built.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -7,16 +7,17 @@ use fsb_input::LARGEST_SCRIPT;
 
 use crate::error::{VmError, refused};
 
-/// The file that every version of `make` writes first: the release of the kernel that is built here.
+/// The file that every version of `make` writes first. It contains the release of the kernel that is built here.
 pub(crate) const MARK: &str = "include/config/kernel.release";
 
-/// Whether kernels are built in that directory: the sources themselves, or what `make O=DIRECTORY` made.
+/// Returns whether kernels are built in that directory: the source tree, or the directory of `make O=DIRECTORY`.
 pub(crate) fn is_one(directory: &Path) -> bool {
     directory.join(MARK).is_file()
 }
 
-/// The modules that were built there. The list of them names modules, or their object files since Linux 6.3; one that
-/// is not there was never built. `make fs/x/x.ko` removes the list: then all modules are taken that there are.
+/// Returns the modules that were built in the directory. `modules.order` lists modules, or since Linux 6.3 their object
+/// files. A listed module without a file was never built. `make fs/x/x.ko` removes the list; then all existing modules
+/// are returned.
 pub(crate) fn modules(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
     let path = directory.join("modules.order");
     let list = match crate::input::read_text(&path, LARGEST_SCRIPT) {
@@ -28,12 +29,12 @@ pub(crate) fn modules(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
 }
 
 pub(super) fn built(directory: &Path, line: &str) -> Option<PathBuf> {
-    // Before Linux 5.3 the list says where they will be installed.
+    // Before Linux 5.3 the list contains the paths of the installed modules.
     let lines = [Some(line), line.strip_prefix("kernel/")];
     lines.into_iter().flatten().map(|line| directory.join(line).with_extension("ko")).find(|path| path.is_file())
 }
 
-/// All modules below the directory. What links lead to is not below it, as the `source` of `make O=DIRECTORY`.
+/// Returns all modules below the directory. Does not follow links, such as the `source` of `make O=DIRECTORY`.
 pub(super) fn below(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
     let mut directories = vec![directory.to_path_buf()];
     let mut modules = Vec::new();

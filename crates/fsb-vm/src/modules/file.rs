@@ -7,25 +7,25 @@ use fsb_input::LARGEST_BINARY;
 
 use crate::error::{VmError, refused};
 
-/// A module's name as the kernel spells it: of the path `kernel/fs/x/x-y.ko.xz` it is `x_y`.
+/// Returns the name of a module as the kernel spells it: `x_y` for the path `kernel/fs/x/x-y.ko.xz`.
 pub(crate) fn name_of(path: &str) -> Option<String> {
     let file = path.rsplit('/').next()?;
     let (name, rest) = file.split_once(".ko")?;
     matches!(rest, "" | ".xz" | ".zst" | ".gz").then(|| normal(name))
 }
 
-/// The kernel takes `-` and `_` for the same.
+/// Replaces `-` by `_`, which the kernel treats as equal.
 pub(crate) fn normal(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// The module's ELF file, unpacked if it is compressed.
+/// Returns the module's ELF file, unpacked if it is compressed.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, VmError> {
     let bytes = crate::input::read(path, LARGEST_BINARY).map_err(|error| refused("read", path, error))?;
     unpack(&path.to_string_lossy(), bytes).map_err(|error| refused("unpack", path, error))
 }
 
-/// Unpacks by the end of the name.
+/// Unpacks a file whose format the extension of `name` shows.
 pub(crate) fn unpack(name: &str, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     if name.ends_with(".xz") {
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(unpack("x.ko.gz", gzip.finish().unwrap()).unwrap(), b"module");
         let level = ruzstd::encoding::CompressionLevel::Fastest;
         assert_eq!(unpack("x.ko.zst", ruzstd::encoding::compress_to_vec(&b"module"[..], level)).unwrap(), b"module");
-        // Of `printf module | xz`.
+        // The output of `printf module | xz`.
         let xz = include_bytes!("testdata/module.xz");
         assert_eq!(unpack("x.ko.xz", xz.to_vec()).unwrap(), b"module");
         assert_eq!(unpack("x.ko", b"module".to_vec()).unwrap(), b"module");

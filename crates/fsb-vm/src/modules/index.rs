@@ -1,4 +1,4 @@
-//! Which modules a kernel has and what they say of each other.
+//! The index of a kernel's modules and their dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,11 +13,11 @@ use crate::error::{VmError, refused};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Module {
-    /// Below the directory of modules.
+    /// The path below the directory of modules.
     pub path: String,
     /// Modules that must be loaded before it.
     pub depends: Vec<String>,
-    /// Modules or aliases that should be loaded before it, where there are any,
+    /// Modules or aliases that should be loaded before it, if the kernel has them.
     pub before: Vec<String>,
     pub after: Vec<String>,
 }
@@ -25,16 +25,16 @@ pub(crate) struct Module {
 /// All modules of a kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Index {
-    /// By name.
+    /// The modules by name.
     pub modules: BTreeMap<String, Module>,
-    /// Names of what the kernel has built in.
+    /// Names of modules that are built into the kernel.
     pub builtin: BTreeSet<String>,
-    /// What else modules answer to: alias, module.
+    /// Additional names of modules: alias, module.
     pub aliases: Vec<(String, String)>,
 }
 
 impl Index {
-    /// Reads the index of a directory of modules, or makes one from the modules themselves.
+    /// Reads the index of a directory of modules, or builds one from the modules themselves.
     pub fn of(directory: &Path) -> Result<Index, VmError> {
         let optional = |name: &str| crate::input::read_text(&directory.join(name), LARGEST_RECORD).unwrap_or_default();
         let mut index = match crate::input::read_text(&directory.join("modules.dep"), LARGEST_RECORD) {
@@ -46,7 +46,7 @@ impl Index {
         Ok(index)
     }
 
-    /// Reads what depmod writes.
+    /// Parses the files that depmod writes.
     pub fn parse(dep: &str, softdep: &str, alias: &str) -> Index {
         let mut index = Index::default();
         for line in dep.lines() {
@@ -75,13 +75,13 @@ impl Index {
         index
     }
 
-    /// Asks the modules themselves.
+    /// Builds the index from the modules themselves.
     fn scan(directory: &Path) -> Result<Index, VmError> {
         let mut index = Index::default();
         let files = if build_tree::is_one(directory) { build_tree::modules(directory)? } else { below(directory)? };
         for file in files {
             let path = file.strip_prefix(directory).unwrap_or(&file).to_string_lossy().into_owned();
-            // What is no module (a signature, a stray file) is nobody's dependency.
+            // Other files (a signature, a stray file) cannot be dependencies.
             if let Some(name) = name_of(&path)
                 && let Some(info) = of(&file)?
             {
@@ -97,7 +97,7 @@ impl Index {
         self.modules.insert(name, module);
     }
 
-    /// Writes the index in depmod's own form, so that the next one need not look into the modules.
+    /// Writes the index in depmod's format, so that the next reader need not open the modules.
     pub fn save(&self, directory: &Path) -> Result<(), VmError> {
         let (mut dep, mut soft, mut alias) = (String::new(), String::new(), String::new());
         for (name, module) in &self.modules {
@@ -122,7 +122,7 @@ impl Index {
     }
 }
 
-/// All files below a directory of modules that may be some.
+/// Returns all files below a directory of modules that may be modules.
 fn below(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
     let mut directories = ["kernel", "extra", "updates"].map(|name| directory.join(name)).to_vec();
     let mut files = Vec::new();
@@ -138,27 +138,27 @@ fn below(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
     Ok(files)
 }
 
-/// The fields of it that are used here.
+/// The fields of a module's `.modinfo` section that are used here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Info {
-    /// Modules that must be loaded before.
+    /// Modules that must be loaded before it.
     pub depends: Vec<String>,
-    /// Names that it also answers to, those of devices left out.
+    /// Additional names of the module, without the patterns of devices.
     pub aliases: Vec<String>,
-    /// Modules or aliases that should be loaded before it,
+    /// Modules or aliases that should be loaded before it.
     pub before: Vec<String>,
     pub after: Vec<String>,
 }
 
-/// Reads that of a file; `None` if the file is not a module. Of one that is not packed only the parts that matter are read:
-/// modules with debug information have hundreds of megabytes.
+/// Reads the fields of a module file. Returns `None` if the file is not a module. Of an uncompressed file only the
+/// necessary parts are read: modules with debug information have hundreds of megabytes.
 fn of(path: &Path) -> Result<Option<Info>, VmError> {
     if path.extension().is_some_and(|extension| extension == "ko") {
         let file = crate::input::open(path).map_err(|error| refused("read", path, error))?;
         if let Some(info) = read(&ReadCache::new(file)) {
             return Ok(Some(info));
         }
-        // Which hides why it could not read.
+        // `ReadCache` hides read errors, so read the file again.
         let bytes = super::read(path)?;
         if bytes.starts_with(&object::elf::ELFMAG)
             && let Err(error) = object::File::parse(bytes.as_slice())
@@ -197,12 +197,12 @@ fn parse(section: &[u8]) -> Info {
     info
 }
 
-/// Whether an alias is a name that one module asks another by, and not the pattern of a device.
+/// Returns whether an alias is a name by which one module requests another, and not the pattern of a device.
 fn plain(alias: &str) -> bool {
     !alias.contains([':', '*', '?', '[', ' '])
 }
 
-/// `pre: a b post: c`, also as `modules.softdep` spells it.
+/// Parses soft dependencies, `pre: a b post: c`, as modules and `modules.softdep` spell them.
 fn soft(text: &str) -> (Vec<String>, Vec<String>) {
     let (mut before, mut after) = (Vec::new(), Vec::new());
     let mut late = false;
@@ -278,7 +278,7 @@ mod tests {
         let path = scratch.path().join("x.ko");
         std::fs::write(&path, "no module").unwrap();
         assert_eq!(of(&path), Ok(None));
-        // Of a build under way.
+        // A truncated file, as during a build.
         let own = std::fs::read("/proc/self/exe").unwrap();
         std::fs::write(&path, &own[..own.len().min(1000)]).unwrap();
         let text = of(&path).unwrap_err().to_string();

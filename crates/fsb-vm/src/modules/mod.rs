@@ -1,7 +1,7 @@
-//! Kernel modules: which there are, what each needs, in what order they load.
+//! Kernel modules: their dependencies and their load order.
 //!
-//! An installed kernel's `modules.dep`, `modules.softdep` and `modules.alias` say it. A package that nobody installed
-//! has none of them (depmod runs when it is installed); then each module's own `.modinfo` section is read.
+//! An installed kernel has them in `modules.dep`, `modules.softdep` and `modules.alias`. An unpacked package has none
+//! of these files, because depmod runs at installation. In that case each module's own `.modinfo` section is read.
 
 pub(crate) mod build_tree;
 mod file;

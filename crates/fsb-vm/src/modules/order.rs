@@ -1,4 +1,4 @@
-//! In what order modules load: what one needs comes before it.
+//! Determines the order in which modules load: dependencies come first.
 
 use std::collections::BTreeSet;
 
@@ -12,23 +12,23 @@ use crate::error::VmError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
     pub name: String,
-    /// Where it lies, below the directory of modules.
+    /// The path below the directory of modules.
     pub path: String,
-    /// Whether the guest cannot go on without it. (One of two implementations need not fit the processor.)
+    /// Whether the guest cannot continue without it. (An optional implementation may not fit the processor.)
     pub required: bool,
 }
 
-/// What to load.
+/// The modules to load.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Order {
     /// The modules, in order.
     pub steps: Vec<Step>,
-    /// Optional ones that this kernel has neither as a module nor built in.
+    /// Optional modules that this kernel has neither as a module nor built in.
     pub missing: Vec<String>,
 }
 
 impl Index {
-    /// The order in which the `required` modules load, and those of the `optional` ones that there are.
+    /// Returns the load order of the `required` modules and of the available `optional` ones.
     pub fn order(&self, required: &[String], optional: &[String]) -> Result<Order, VmError> {
         let mut walk = Walk { index: self, order: Order::default(), seen: BTreeSet::new() };
         for name in required {
@@ -44,13 +44,13 @@ impl Index {
         Ok(walk.order)
     }
 
-    /// The modules that a name stands for: itself, or those that answer to it as an alias.
+    /// Resolves a name to modules: the module of that name, or those that have it as an alias.
     fn called(&self, name: &str) -> Vec<String> {
         let own = normal(name);
         if self.modules.contains_key(&own) {
             return vec![own];
         }
-        // Drivers of cryptographic hardware answer to the same aliases, and a guest has none.
+        // Skip drivers of cryptographic hardware, which have the same aliases: a guest has no such hardware.
         let fits = |module: &str| self.modules.get(module).is_some_and(|module| !module.path.contains("/drivers/"));
         let aliased = self.aliases.iter().filter(|(alias, module)| normal(alias) == own && fits(module));
         aliased.map(|(_, module)| module.clone()).collect()
@@ -92,7 +92,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What an optional module brought may later be required, with all that it needs.
+    /// Makes an optional module required if a required one depends on it, together with its dependencies.
     fn promote(&mut self, name: &str, required: bool) {
         let Some(step) = self.order.steps.iter_mut().find(|step| step.name == name) else { return };
         if required && !step.required {
@@ -103,7 +103,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A soft dependency: taken along where there is one, and nobody's fault where there is none.
+    /// Adds a soft dependency if it is available, and ignores it otherwise.
     fn wish(&mut self, name: &str) {
         for module in self.index.called(name) {
             let before = self.clone();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever depends on whatever: each module comes once, and after what it needs unless they need each other.
+        /// With any acyclic dependencies, each module occurs once and after its dependencies.
         #[test]
         fn every_order_is_one(edges in proptest::collection::vec((0u8..12, 0u8..12), 0..40)) {
             let mut dep = String::new();

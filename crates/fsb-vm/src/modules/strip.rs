@@ -1,8 +1,8 @@
-//! Modules without their debug information, which no kernel loads and which is most of a module that was just built.
+//! Removes debug information from modules. The kernel does not load it, and it is most of a freshly built module.
 
 use object::build::elf::Builder;
 
-/// The module without its sections of debug information, and what relocates them; as it is where that cannot be done.
+/// Removes the sections of debug information and their relocations. Returns the module unchanged if that is impossible.
 pub(crate) fn without_debug(module: Vec<u8>) -> Vec<u8> {
     stripped(&module).unwrap_or(module)
 }
@@ -14,7 +14,7 @@ fn stripped(module: &[u8]) -> Option<Vec<u8>> {
     }
     for section in &mut builder.sections {
         section.delete = is_debug(&section.name);
-        // 0 means 1, which the builder does not know.
+        // 0 means 1, but the builder does not accept 0.
         section.sh_addralign = section.sh_addralign.max(1);
         if !section.sh_addralign.is_power_of_two() {
             return None;
@@ -26,7 +26,7 @@ fn stripped(module: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// By the name: `.debug_info`, and `.rela.debug_info`, which relocates that.
+/// Recognises a section by its name: `.debug_info`, and `.rela.debug_info` with its relocations.
 fn is_debug(name: &[u8]) -> bool {
     let of = name.strip_prefix(b".rela").or(name.strip_prefix(b".rel")).unwrap_or(name);
     of.starts_with(b".debug") || of.starts_with(b".zdebug")
@@ -39,7 +39,7 @@ mod tests {
 
     use super::*;
 
-    /// An object file with code, and with debug information of it where that is wanted.
+    /// An object file with code and, if `debug` is set, debug information.
     fn module(debug: bool) -> Vec<u8> {
         let mut builder = Builder::new(object::Endianness::Little, true);
         builder.header.e_type = elf::ET_REL;

@@ -1,4 +1,4 @@
-//! From a kernel to answers, and to every end.
+//! Boots guests, exchanges messages with them, and ends them in every way.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -20,10 +20,10 @@ tests! {
 
 const MIB: u64 = 1 << 20;
 
-/// Less of it than a run has: guests of which nothing is expected are not looked after.
+/// Shorter time limits than those of a run. The heartbeat is checked only while a guest owes an answer.
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(1), answer: Duration::from_secs(10) };
 
-/// A kernel to boot.
+/// Returns a kernel to boot.
 fn kernel() -> Result<Kernel, String> {
     let named = std::env::var("FSB_TEST_KERNEL").ok();
     let found = machine::find_qemu(machine::Architecture::HERE).and_then(|_| kernel::resolve(named.as_deref()));
@@ -40,7 +40,7 @@ fn contents() -> Contents {
     }
 }
 
-/// A guest with its end of the protocol.
+/// A guest with the host's end of the protocol.
 struct Guest {
     machine: Machine,
     answers: BufReader<UnixStream>,
@@ -53,7 +53,7 @@ impl Guest {
         let spec = MachineSpec {
             kernel,
             initramfs,
-            // So little must do.
+            // The least memory must be sufficient.
             memory: machine::least_memory(initramfs),
             cpus: 2,
             root: None,
@@ -76,7 +76,7 @@ impl Guest {
         line.trim_end().to_owned()
     }
 
-    /// Looks after it for longer than one that gives no sign of life would be left to itself.
+    /// Checks the heartbeat for longer than a dead guest would survive.
     fn is_silent_and_lives(&mut self) {
         self.machine.heard();
         let begin = Instant::now();
@@ -99,7 +99,7 @@ impl Guest {
     }
 }
 
-/// What a process has cost, in seconds: told, for a busy machine makes any boot slow.
+/// Returns the CPU time of a process in seconds. It is printed because any boot is slow on a busy machine.
 fn cpu_seconds(pid: u32) -> f64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -125,7 +125,7 @@ fn a_guest_answers() {
     assert!(guest.ask("read /proc/filesystems").contains("ext4"));
     assert_eq!(guest.ask("disk fsb0"), format!("{} abcde", 16 * MIB));
     let mut bytes = [0; 5];
-    // Opened anew: our own description reads past the cache since QEMU has it.
+    // Open the file again: our own description bypasses the cache since QEMU has it.
     let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&image));
     std::io::Read::read_exact(&mut std::fs::File::open(path).unwrap(), &mut bytes).unwrap();
     assert_eq!(&bytes, b"edcba");
@@ -133,14 +133,14 @@ fn a_guest_answers() {
     let orphan = guest.ask("orphan");
     assert_eq!(guest.ask(&format!("gone /proc/{orphan}")), "true");
     guest.is_silent_and_lives();
-    // Large messages, both ways.
+    // Large messages in both directions.
     let long = "x".repeat(300_000);
     assert_eq!(guest.ask(&format!("echo {long}")), long);
     assert_eq!(guest.ask("end"), "good bye");
     assert_eq!(guest.wait(), Stop::PoweredOff);
 }
 
-/// The file systems of Debian's kernels that hosts often lack, and what RAID and faults need.
+/// The file systems of Debian's kernels that hosts often lack, and the drivers for RAID and fault injection.
 fn every_driver_loads() {
     let kernel = needs!(kernel());
     let cache = tempfile::tempdir().unwrap();
@@ -152,13 +152,14 @@ fn every_driver_loads() {
     let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
     let known = guest.ask("read /proc/filesystems");
     let known: Vec<_> = known.split_whitespace().collect();
-    // Not every kernel has every one, but some of them are in all.
+    // Not every kernel has all of them, but most.
     assert!(initramfs.missing.len() <= 2, "{:?}", initramfs.missing);
     for system in systems.iter().filter(|system| !initramfs.missing.iter().any(|name| name == *system)) {
         assert!(known.contains(system), "{system} is not in {known:?}");
     }
     assert!(guest.ask("read /proc/mdstat").contains("raid0"));
-    // Soft dependencies came along: no driver has to ask for a module that nobody can load.
+    // The soft dependencies were loaded. A driver cannot request a module in the guest, which has no program to load
+    // it.
     assert!(guest.ask("read /proc/crypto").contains("crc32c"));
 }
 
@@ -180,19 +181,19 @@ fn what_dies_is_told_apart() {
     let kernel = needs!(kernel());
     let cache = tempfile::tempdir().unwrap();
     let initramfs = initramfs::build(&kernel, &contents(), cache.path()).unwrap();
-    // The agent ends, and was not asked to.
+    // The agent ends without a request.
     let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
     writeln!(guest.answers.get_ref(), "crash").unwrap();
     let Stop::Refused(why) = guest.wait() else { panic!("{:?}", guest.machine.console_tail(50)) };
     assert_eq!(why, "its agent ended: exit status 7");
-    // QEMU is killed by somebody else.
+    // Another process kills QEMU.
     let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
     assert_eq!(guest.ask("read /etc/hostname"), "guest");
     let pid = rustix::process::Pid::from_raw(i32::try_from(guest.machine.pid()).unwrap()).unwrap();
     assert_eq!(guest.machine.stopped(), None);
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     assert_eq!(guest.wait(), Stop::Killed(9));
-    // The thread that booted it ends, and QEMU with it.
+    // The thread that booted the guest ends, and QEMU ends with it.
     let boots = std::thread::spawn({
         let (kernel, initramfs) = (kernel.clone(), initramfs.clone());
         move || {
@@ -211,7 +212,7 @@ fn a_guest_that_cannot_begin_says_why() {
     let missing = Contents { modules: vec!["no-such-driver".into()], ..contents() };
     let error = initramfs::build(&kernel, &missing, cache.path()).unwrap_err();
     assert!(error.to_string().contains("no module no_such_driver") && error.to_string().contains(&kernel.release));
-    // A module that is no module: found out in the guest.
+    // A file that is not a module. The guest detects it.
     let broken = cache.path().join("broken");
     std::fs::write(&broken, "garbage").unwrap();
     let files = vec![("/usr/lib/modules/ext4.ko".to_owned(), broken)];
@@ -232,8 +233,8 @@ fn acceleration_is_found_by_a_boot() {
     assert_eq!(machine::probe(&kernel, &initramfs, own, cache.path()), (acceleration, how));
 }
 
-/// On some machines /dev/kvm is there and every guest hangs: here a QEMU that says nothing stands for one. Where there
-/// is no KVM at all, that is said without any boot.
+/// On some machines /dev/kvm exists and every guest hangs. This test simulates that with a QEMU that prints nothing. On
+/// a machine without KVM, the probe reports that without a boot.
 fn an_accelerated_guest_that_hangs_is_given_up() {
     let directory = tempfile::tempdir().unwrap();
     for name in ["qemu-system-x86_64", "qemu-system-aarch64"] {

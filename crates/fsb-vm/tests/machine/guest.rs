@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 
 use fsb_vm::{Initramfs, Kernel, Origin, guest, machine};
 
-/// Plays the role that the arguments name, if they name one.
+/// Runs the role that the arguments name. Returns `None` if they name none.
 pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
     if guest::is_guest(arguments) {
         let stream = guest::begin().expect("a port");
@@ -64,13 +64,13 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
     None
 }
 
-/// The first argument of a process that starts another and ends.
+/// The first argument of a process that starts a child and ends.
 const PARENT_ARGUMENT: &str = "__parent";
 
-/// The first argument of a process that finds out, with the QEMU of its own PATH, what accelerates guests here.
+/// The first argument of a process that probes the acceleration of guests, with the QEMU on its own PATH.
 pub const PROBE_ARGUMENT: &str = "__probe";
 
-/// Whether a process that has ended is also reaped, soon.
+/// Returns whether an ended process is reaped soon.
 fn gone(path: &str) -> bool {
     (0..500).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -78,7 +78,7 @@ fn gone(path: &str) -> bool {
     })
 }
 
-/// A question is a word and an argument.
+/// Answers a question, which is a word and an argument.
 fn answer(line: &str) -> String {
     let (word, argument) = line.split_once(' ').unwrap_or((line, ""));
     match word {
@@ -101,7 +101,7 @@ fn answer(line: &str) -> String {
                 },
             )
         }
-        // Its parent ends at once, and PID 1 inherits it.
+        // The parent ends at once, and PID 1 inherits the child.
         "orphan" => {
             let output = Command::new("/proc/self/exe").arg(PARENT_ARGUMENT).output().expect("a child");
             String::from_utf8_lossy(&output.stdout).trim().to_owned()
@@ -113,7 +113,8 @@ fn answer(line: &str) -> String {
     }
 }
 
-/// The device with that serial number, its size in bytes and its first bytes; writes them back reversed.
+/// Returns the size in bytes and the first bytes of the device with that serial number, and writes these bytes back
+/// reversed.
 fn disk(serial: &str) -> String {
     use std::os::unix::fs::FileExt;
     for entry in fs::read_dir("/sys/block").expect("sysfs").flatten() {

@@ -1,5 +1,5 @@
-//! Guests that really boot. They need QEMU and a Debian kernel: `FSB_TEST_KERNEL` names one as `--kernel` would, else
-//! the default rule finds it. Where there is none they skip loudly, and fail in CI.
+//! Boots real guests. The tests need QEMU and a Debian kernel. `FSB_TEST_KERNEL` names a kernel as `--kernel` does;
+//! otherwise the default rule finds one. Without a kernel the tests print that they are skipped, and fail in CI.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "guests answer on standard output")]
 
@@ -17,6 +17,6 @@ fn main() -> ExitCode {
     if let Some(code) = guest::play(&arguments) {
         return code;
     }
-    // Each guest takes all processors.
+    // Each guest uses all processors.
     fsb_testkit::run(boots::tests())
 }

@@ -1,5 +1,5 @@
-//! Help on command lines that the parser refuses: the nearest command or option, and the option of fsb that does what the
-//! user knows from another tool.
+//! Help on command lines that the parser refuses: the nearest command or option, and the option of fsb that corresponds
+//! to one of another tool.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -111,7 +111,7 @@ static FOREIGN: &[Foreign] = &[
     },
 ];
 
-/// The subcommands that this build leaves out, and the features that have them.
+/// The subcommands that this build leaves out, and the features that provide them.
 static LEFT_OUT: &[(&str, &str)] = &[
     #[cfg(not(feature = "emulations"))]
     ("micro", "emulations"),
@@ -212,7 +212,7 @@ fn on_command(typed: &str, path: &[&str], command: &clap::Command, arguments: &[
     }
 }
 
-/// Whether the word begins as a target does: `ext4`, `ext4,noatime`, `xfs@/dev/sdb1`.
+/// Returns whether the word begins like a target: `ext4`, `ext4,noatime`, `xfs@/dev/sdb1`.
 fn is_file_system(typed: &str) -> bool {
     typed.split([',', '@']).next().is_some_and(|name| fsb_testbed::fs::REGISTRY.iter().any(|fs| fs.name() == name))
 }
@@ -237,7 +237,7 @@ fn on_argument(typed: &str, path: &[&str]) -> Option<String> {
     })
 }
 
-/// The command for the arguments of the 2023 tool, which has no subcommands: `fsb --output /srv --random 1`.
+/// Returns the command for the arguments of the 2023 tool, which has no subcommands: `fsb --output /srv --random 1`.
 fn of_the_2023_tool(path: &[&str], arguments: &[OsString]) -> Option<String> {
     let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
     let option = words.first()?.strip_prefix("--")?;
@@ -246,7 +246,7 @@ fn of_the_2023_tool(path: &[&str], arguments: &[OsString]) -> Option<String> {
     is_own.then(|| format!("the options of the 2023 tool belong to fsb micro: fsb micro {}", shell::line(words)))
 }
 
-/// Help on an option of a command that was written without `--` before it.
+/// Returns help on an option of a command that was written without `--` before it.
 fn on_command_words(path: &[&str], arguments: &[OsString]) -> Option<String> {
     let words = || arguments.iter().skip(2).filter_map(|word| word.to_str()).filter(|word| !is_file_system(word));
     let is_measuring = matches!(path.get(1), Some(&"run" | &"choose"));

@@ -1,4 +1,4 @@
-//! `fsb clean`: undo what a killed run left behind.
+//! `fsb clean`: undoes changes that killed runs left behind.
 
 use clap::Args;
 
@@ -27,7 +27,7 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
-    // Whoever asks must be told where nothing can be found.
+    // Without a ledger directory, fail instead of printing that there is nothing to undo.
     fsb_testbed::ledger::default_directory()?;
     let (lines, complete) = if arguments.list { front::leftovers() } else { front::replay() };
     if lines.is_empty() {

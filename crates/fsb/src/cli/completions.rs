@@ -43,7 +43,8 @@ pub fn main(arguments: &Arguments, mut tree: Command) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// Adds the names of the registries to arguments. The parser does not have them: it also accepts what the names begin.
+/// Adds the names of the registries to arguments. The parser does not use them: it also accepts text that begins with a
+/// name.
 fn with_names(tree: Command) -> Command {
     let controls = || control::REGISTRY.iter().map(|control| control.name().to_owned()).collect();
     let suites = || fsb_runner::suite::REGISTRY.iter().map(|suite| suite.name.to_owned()).collect();

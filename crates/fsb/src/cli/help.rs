@@ -1,5 +1,5 @@
-//! The help pages of a command: `-h` prints the short one, `--help` the complete one. Both come from one clap definition:
-//! `hide_short_help` leaves an option out of the short page, `help_heading` groups it on the complete page.
+//! The help pages of a command: `-h` prints the short one, `--help` the complete one. Both come from one clap
+//! definition: `hide_short_help` omits an option from the short page, `help_heading` groups it on the complete page.
 
 use std::ffi::OsString;
 
@@ -75,8 +75,8 @@ fn is_abridged(command: &Command) -> bool {
 
 /// Prepares a definition for printing one page.
 ///
-/// clap itself would print each option of the complete page on two lines with a blank line after it; this page has one line
-/// per option.
+/// clap itself would print each option of the complete page on two lines with a blank line after it; this page has one
+/// line per option.
 pub fn page(command: Command, page: Page) -> Command {
     let command = command.mut_subcommands(|inner| self::page(inner, page));
     match page {

@@ -88,7 +88,7 @@ pub fn unpack(file: &PlanFile) -> anyhow::Result<()> {
     Signals::catch(Second::Ends)?.let_go()
 }
 
-/// What was begun goes away with whoever is interrupted.
+/// Runs `get` until it ends or a signal interrupts it. If interrupted, `get` removes the files that it began.
 fn interruptible(get: impl FnOnce(&dyn Fn() -> bool) -> Result<Kernel, fsb_vm::VmError>) -> anyhow::Result<Kernel> {
     let signals = Signals::catch(Second::Ends)?;
     get(&|| signals.is_interrupted()).map_err(|error| match signals.is_interrupted() {
@@ -124,7 +124,7 @@ fn table(kernels: &[Kernel]) -> String {
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
-/// Where a kernel is, in one path: the directory of both image and modules, else the image.
+/// Returns the path of a kernel: the directory of both image and modules, else the image.
 fn place(kernel: &Kernel) -> String {
     let (image, modules) = (&kernel.image, &kernel.modules);
     match modules.parent() {
@@ -133,7 +133,7 @@ fn place(kernel: &Kernel) -> String {
     }
 }
 
-/// `~/x` for what is in the user's home directory.
+/// Returns `~/x` for a path in the user's home directory.
 fn at_home(path: &Path) -> String {
     let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
     match home.and_then(|home| path.strip_prefix(home).ok()) {

@@ -46,7 +46,7 @@ pub fn main(arguments: &Arguments, mut root: Command) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// The page of a command, and those of its subcommands.
+/// Writes the pages of a command and of its subcommands.
 fn write(command: &Command, directory: &Path) -> anyhow::Result<()> {
     let subcommands = || command.get_subcommands().filter(|inner| !inner.is_hide_set());
     let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();

@@ -1,7 +1,7 @@
 //! `fsb micro`: the 2023 tool's own command line, on one directory.
 //!
-//! Its options come from a table of their own (`fsb-compat`), so that the command line and `settings.ini` cannot
-//! differ; clap is given that table.
+//! The options come from a table in `fsb-compat`, so that the command line and `settings.ini` cannot differ; the table
+//! is passed to clap.
 
 use std::fs::File;
 use std::io::Write;
@@ -24,13 +24,13 @@ use crate::progress::{Progress, Verbosity};
 use crate::stderr::{notify, say};
 use crate::{author, code, exit, results};
 
-/// Where settings are read from, in the current directory.
+/// The file of settings in the current directory.
 const SETTINGS: &str = "settings.ini";
 
-/// Options of the complete help page only.
+/// Options that only the complete help page lists.
 const RARE: [&str; 7] = ["benchmark", "uid", "gid", "forceRootUser", "minLogLevel", "sink", "logFile"];
 
-/// Ours, and no setting of the 2023 tool's.
+/// An option of fsb, not a setting of the 2023 tool.
 const CONCURRENT: &str = "allow-concurrent";
 
 const ABOUT: &str = "Micro-benchmark one directory, with the options of the 2023 tool";
@@ -55,7 +55,7 @@ fn heading_of(key: &str) -> &'static str {
     }
 }
 
-/// What was typed; what it means is [`Options`].
+/// The typed options; [`Options`] interprets them.
 #[derive(Debug)]
 pub struct Arguments {
     typed: Vec<(&'static str, String)>,
@@ -181,7 +181,7 @@ fn plan(options: &Options) -> anyhow::Result<Resolved> {
         workloads: vec![options.workload()],
         identity: options.identity.clone(),
         repetition: RepetitionFile { blocks: Some(1), ..RepetitionFile::default() },
-        // The 2023 tool did not touch memory first: its convention is kept.
+        // The 2023 tool did not touch memory first; keep its convention.
         controls: [("guest-memory".to_owned(), "off".to_owned())].into(),
         ..PlanFile::default()
     };
@@ -211,7 +211,7 @@ fn finish(trials: &[Trial], options: &Options, log: &mut Log) -> anyhow::Result<
     Ok(exit::DONE)
 }
 
-/// Mean, median, standard deviation and the two intervals of the 2023 tool.
+/// Returns mean, median, standard deviation and the two intervals of the 2023 tool.
 fn summary(trial: &Trial, samples: &[f64]) -> anyhow::Result<String> {
     let all = describe(samples)?;
     let count = |n: usize| if n == 1 { "1 cycle".to_owned() } else { format!("{n} cycles") };
@@ -231,7 +231,7 @@ fn summary(trial: &Trial, samples: &[f64]) -> anyhow::Result<String> {
     Ok(lines.join("\n"))
 }
 
-/// The 2023 tool's log: results and warnings to the sinks that were asked for.
+/// The 2023 tool's log: results and warnings to the requested sinks.
 struct Log {
     least: Level,
     console: bool,

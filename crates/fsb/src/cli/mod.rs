@@ -1,4 +1,4 @@
-//! The command line: one file a subcommand.
+//! The command line: one file per subcommand.
 
 mod advice;
 mod choose;
@@ -105,7 +105,7 @@ enum Command {
     Man(man::Arguments),
 }
 
-/// Reads the command line and does what it says.
+/// Parses the command line and runs the subcommand.
 pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let cli = match parse(arguments) {
         Ok(cli) => cli,
@@ -144,12 +144,12 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-/// Whether a command of the user's own may follow `--`.
+/// Returns whether a user's command may follow `--`.
 fn takes_command(command: &Command) -> bool {
     matches!(command, Command::Run(_) | Command::Choose(_))
 }
 
-/// Whether the last argument is the first `--`, which clap takes for nothing at all: a script whose variable is empty would
+/// Returns whether the last argument is the first `--`. clap ignores it, so a script whose variable is empty would
 /// measure the default suite.
 fn ends_with_dashes(arguments: &[OsString]) -> bool {
     arguments.iter().position(|argument| argument == "--") == arguments.len().checked_sub(1)
@@ -182,7 +182,7 @@ fn documented() -> clap::Command {
         .subcommands(visible)
 }
 
-/// Help and version are answers; everything else is a wrong request.
+/// Prints an error of the parser and returns the exit code. Help and version are answers; all else is a wrong request.
 fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -224,14 +224,14 @@ fn of_parser(error: &clap::Error, help: Option<String>) -> Message {
         _ => &code::ARGUMENTS,
     };
     let text = error.to_string();
-    // For a missing subcommand clap prints help, which does not say that one is missing.
+    // For a missing subcommand clap prints help, which does not mention that one is missing.
     let usage = text.lines().find(|line| line.starts_with("Usage: ")).filter(|_| !text.starts_with("error: "));
     let usage = usage.map(|usage| format!("a subcommand is missing. {usage}"));
     let first = usage.as_deref().unwrap_or_else(|| text.split("\n\n").next().unwrap_or_default());
     let lines: Vec<&str> = first.lines().map(str::trim).filter(|line| !line.starts_with("[possible values")).collect();
     let message = lines.join(" ");
     let message = message.strip_prefix("error: ").unwrap_or(&message);
-    // The words of Rust's parser of numbers.
+    // The text of Rust's number parser.
     let message = message.replace("invalid digit found in string", "not a whole number");
     let named = [
         ("argument", ContextKind::InvalidArg),

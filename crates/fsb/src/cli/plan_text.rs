@@ -1,4 +1,4 @@
-//! Plans and workloads that the command line names.
+//! Parses plans and workloads that the command line names.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{code, exit};
 
-/// A workload as `--workload` names it: `KIND[,PARAM=VALUE…]`, such as `read,access=random,block_size=[4K,64K]`.
+/// Parses a workload of `--workload`: `KIND[,PARAM=VALUE…]`, such as `read,access=random,block_size=[4K,64K]`.
 fn workload(text: &str) -> anyhow::Result<WorkloadSpec> {
     let mut parts = outside_brackets(text);
     let name = parts.next().unwrap_or_default();
@@ -35,7 +35,7 @@ fn workload(text: &str) -> anyhow::Result<WorkloadSpec> {
     Ok(WorkloadSpec::new(name, params))
 }
 
-/// Returns a number or a truth as a plan has it, and anything else as text.
+/// Parses a number or a boolean as a plan does; returns anything else as text.
 fn scalar(text: &str) -> Value {
     let is_plain = |value: &Value| value.is_number() || value.is_boolean();
     serde_json::from_str(text).ok().filter(is_plain).unwrap_or_else(|| Value::from(text))
@@ -51,17 +51,17 @@ fn outside_brackets(text: &str) -> impl Iterator<Item = &str> {
     parts.map(str::trim)
 }
 
-/// The workloads of all options `--workload`.
+/// Parses the workloads of all `--workload` options.
 pub fn workloads(texts: &[String]) -> anyhow::Result<Vec<WorkloadSpec>> {
     texts.iter().map(|text| workload(text)).collect()
 }
 
-/// Whether an argument names a plan.
+/// Returns whether an argument names a plan.
 pub fn is_plan(text: &str) -> bool {
     text.ends_with(".toml")
 }
 
-/// The plan in a file, or the shipped one of that name.
+/// Reads the plan in a file, or the shipped plan of that name.
 pub fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
     let text = plan_text(path)?;
     let mut plan = plan_file::parse(&text, &path.display().to_string())?;
@@ -71,7 +71,7 @@ pub fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
     Ok(plan)
 }
 
-/// What the file holds, or else the plan of that name that is shipped with the program.
+/// Returns the content of the file, or of the plan of that name that is shipped with the program.
 fn plan_text(path: &Path) -> anyhow::Result<String> {
     let error = match fsb_input::read_text(path, LARGEST_SCRIPT) {
         Ok(text) => return Ok(text),

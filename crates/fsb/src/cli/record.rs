@@ -1,4 +1,4 @@
-//! `fsb record`: the file calls of a program, into a trace.
+//! `fsb record`: records the file calls of a program into a trace.
 
 use std::ffi::OsString;
 use std::io::BufWriter;
@@ -21,7 +21,7 @@ Examples:
   fsb record -o app.trace --anonymous -- ./app      without file names
   fsb run ext4 xfs --trace app.trace                replay, with think times";
 
-/// How calls are seen.
+/// The method that observes calls.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum By {
     // eBPF if privileges and kernel allow it.
@@ -97,7 +97,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
             "name another file with -o, or replace it with --overwrite",
         ));
     }
-    // What is there stays until there is something better.
+    // An existing trace stays until the new one is complete.
     let made = if is_there { &part } else { path };
     let file = super::trace::output(made)?;
     let uname = rustix::system::uname();
@@ -115,18 +115,18 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         anonymous: arguments.anonymous,
         ..Header::default()
     };
-    // strace and perf pass descriptors, too: `3<file` and `<(…)` work. Under sudo the program runs as another user than the
-    // invoking one and gets none.
+    // The program inherits descriptors, as under strace and perf: `3<file` and `<(…)` work. Under sudo it runs as
+    // another user than the invoking one and inherits none.
     let passes_descriptors = Caller::current().is_none();
     let request = Request { subject, root: root.clone(), method: arguments.by.into(), passes_descriptors };
     let _awake = fsb_testbed::control::stay_awake();
     let outcome = match fsb_record::record(&request, header, BufWriter::new(file)) {
-        // A program that did not begin has said why.
+        // A program that did not start has printed the reason.
         Ok(outcome) if !outcome.begun => {
             forget(made)?;
             return Ok(exit::REQUEST);
         }
-        // Calls that could not be seen may have used files below the root: such a trace says that it is incomplete.
+        // Calls that the recorder missed may have used files below the root. The trace is then marked as incomplete.
         Ok(Outcome { is_root_used: false, used_outside: Some(used), totals, .. }) if totals.incomplete.is_empty() => {
             forget(made)?;
             return Err(nothing_inside(arguments, &root, &used));
@@ -150,7 +150,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(if outcome.code.is_some_and(|code| code != 0) { exit::TRIALS } else { exit::DONE })
 }
 
-/// `make.trace` for a command, `process-4711.trace` for a process.
+/// Returns `make.trace` for a command, `process-4711.trace` for a process.
 fn default_output(subject: &Subject) -> PathBuf {
     let name = match subject {
         Subject::Program(words) => {
@@ -161,7 +161,7 @@ fn default_output(subject: &Subject) -> PathBuf {
     Path::new(&name).with_added_extension("trace")
 }
 
-/// The error for a program that used no file below the root, with the directory that it did use.
+/// Returns the error for a program that used no file below the root, with the directory that it did use.
 fn nothing_inside(arguments: &Arguments, root: &Path, used: &Path) -> anyhow::Error {
     let output: String = arguments.output.iter().map(|output| format!(" -o {}", output.display())).collect();
     let subject = match arguments.pid {
@@ -182,14 +182,14 @@ fn shown(words: &[OsString]) -> String {
     words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// Where a trace is made that takes another one's place when it is whole.
+/// Returns the path of the new trace while it is incomplete and an existing trace is to be replaced.
 fn part(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
     PathBuf::from(name)
 }
 
-/// Removes a trace of nothing; what is no file is none of ours.
+/// Removes an empty trace, but only if it is a regular file.
 fn forget(path: &Path) -> anyhow::Result<()> {
     let removed =
         author::looking(|| if std::fs::metadata(path)?.is_file() { std::fs::remove_file(path) } else { Ok(()) });
@@ -243,7 +243,7 @@ fn refused(arguments: &Arguments, output: &Path, error: RecordError) -> anyhow::
     }
 }
 
-/// Prints what was recorded and what the recording cost.
+/// Prints the counts and the cost of the recording.
 fn print(output: &Path, outcome: &Outcome) {
     let totals = &outcome.totals;
     let calls =

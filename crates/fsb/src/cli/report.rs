@@ -1,4 +1,4 @@
-//! `fsb report`: show a run again.
+//! `fsb report`: prints the report of a run again.
 
 use std::path::{Path, PathBuf};
 
@@ -69,7 +69,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// The error for a path that is no run, with what it is instead.
+/// Returns the error for a path that is not a run, with a description of the path.
 fn of_no_run(path: &Path, error: StoreError) -> anyhow::Error {
     if !matches!(error, StoreError::NoRun(_)) {
         return error.into();

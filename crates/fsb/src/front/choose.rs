@@ -46,7 +46,7 @@ pub fn choose(
     run_and_show(stage, agent, directory, (record, work, Vec::new()), output, verbosity)
 }
 
-/// Asks of every candidate alone whether it can be raced. What is wrong with the reference is wrong with the request.
+/// Checks each candidate alone and leaves out those that cannot race. An error of the baseline is one of the request.
 pub(super) fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::Result<()> {
     let alone = |at: usize| {
         let mut alone = record.clone();
@@ -67,7 +67,7 @@ pub(super) fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::
     let targets = std::mem::take(&mut record.plan.targets);
     let Some(race) = &mut record.plan.race else { return Ok(()) };
     race.refused.extend(refused.iter().map(|(at, why)| Refused { name: targets[*at].name.clone(), why: why.clone() }));
-    // Places in the design are those of the plan: it goes on without what was refused.
+    // Indices in the design are those of the plan: the design continues without the refused candidates.
     let moved = |at: &u32| (!gone(*at as usize)).then(|| (0..*at as usize).filter(|at| !gone(*at)).count() as u32);
     for heat in &mut race.first_stage {
         *heat = heat.iter().filter_map(moved).collect();

@@ -1,4 +1,4 @@
-//! The judges of runs: what the results so far say about the blocks that follow.
+//! Judges of runs: they decide from the results so far about the blocks that follow.
 
 use fsb_model::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
 use fsb_model::stop::{Shortfall, StopReason};
@@ -103,7 +103,7 @@ fn stopped(reason: StopReason) -> Judgment {
     Judgment { stop: Some(reason), ..Judgment::default() }
 }
 
-/// Returns the error of the reference if it gave no value in warm-up: then no block would have a result.
+/// Returns the error of the baseline if it gave no value in warm-up: then no block would have a result.
 fn failed_at_warm_up(record: &RunRecord, trials: &[ShownTrial]) -> Option<String> {
     let reference = &record.plan.targets.first()?.name;
     let own = || trials.iter().filter(|trial| trial.what.target == *reference && !trial.superseded);

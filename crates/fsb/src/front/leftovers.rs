@@ -9,8 +9,8 @@ use fsb_testbed::{control, host, ledger};
 
 use crate::stderr::notify;
 
-/// Undoes what dead runs left: what was done, in lines, and whether all of it could be. Where a ledger has no place,
-/// no run left anything.
+/// Undoes the changes that killed runs left. Returns a line per change, and whether all could be undone. Without a
+/// ledger directory no run left anything.
 pub fn replay() -> (Vec<String>, bool) {
     ledger::default_directory()
         .map_or((Vec::new(), true), |place| describe(ledger::replay(&place, &host::boot_id(), control::RULES)))
@@ -21,8 +21,8 @@ pub(super) fn describe(replayed: Vec<Replayed>) -> (Vec<String>, bool) {
     (replayed.into_iter().filter(Replayed::is_news).map(|entry| entry.to_string()).collect(), complete)
 }
 
-/// Undoes what dead runs left, before a run: says what could not be undone, for this run is measured beside it, and of the
-/// rest only how much it was.
+/// Undoes the changes that killed runs left, before a run. Prints the changes that could not be undone, because they
+/// affect this run, and only the number of the others.
 pub fn tidy_up() {
     let Ok(place) = ledger::default_directory() else { return };
     let replayed = ledger::replay(&place, &host::boot_id(), control::RULES);
@@ -37,7 +37,7 @@ pub fn tidy_up() {
     }
 }
 
-/// Describes the changes of dead runs that [`replay`] would undo.
+/// Describes the changes of killed runs that [`replay`] would undo.
 pub fn leftovers() -> (Vec<String>, bool) {
     let Ok(place) = ledger::default_directory() else { return (Vec::new(), true) };
     let describe = |(file, entry): (PathBuf, Result<ledger::Entry, fsb_testbed::Refusal>)| match entry {

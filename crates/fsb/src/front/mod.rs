@@ -1,4 +1,4 @@
-//! The front process: checks a request whole, starts the supervisor, and makes the run.
+//! The coordinator: checks the whole request, starts the supervisor, and makes the run.
 
 pub mod choose;
 mod judge;
@@ -50,17 +50,17 @@ pub use stage::watcher;
 use turn::concurrent;
 pub use turn::{Turn, warn_of_concurrent};
 
-/// Hardware threads that this process may use.
+/// Returns the number of hardware threads that this process may use.
 pub fn cpus() -> u32 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
 }
 
-/// Hardware threads that workers may use where `controls` bind them.
+/// Returns the number of hardware threads that workers may use if `controls` bind them.
 pub fn cpus_for(controls: &BTreeMap<String, String>) -> u32 {
     control::processors_left(controls).unwrap_or_else(cpus)
 }
 
-/// Hardware threads that workers may use in a run of the plan.
+/// Returns the number of hardware threads that workers may use in a run of the plan.
 fn cpus_of(plan: &Plan) -> u32 {
     match plan.vm {
         Some(vm) => control::processors_left(&plan.controls).unwrap_or(vm.cpus),
@@ -68,13 +68,13 @@ fn cpus_of(plan: &Plan) -> u32 {
     }
 }
 
-/// A seed that nobody chose, short enough to be typed again.
+/// Returns a random seed that is short enough to be typed again.
 pub fn fresh_seed() -> u64 {
     let now = jiff::Timestamp::now().as_nanosecond() as u64;
     (now ^ (u64::from(process::id()) << 17)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44
 }
 
-/// Checks the request against the machine and takes the lock. Nothing is touched.
+/// Checks the request against the machine and takes the lock. Changes nothing.
 fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock> {
     host::check_memory_limit()?;
     check_wipe(record)?;
@@ -108,7 +108,7 @@ fn check_wipe(record: &RunRecord) -> anyhow::Result<()> {
     }
 }
 
-/// Checks the targets and controls of a run against the place where it is to be made.
+/// Checks the targets and controls of a run against the place of the run.
 fn check_testbed(record: &RunRecord) -> Result<Vec<Warning>, TestbedError> {
     let setup = schedule::setup(record);
     match record.plan.place {
@@ -117,8 +117,8 @@ fn check_testbed(record: &RunRecord) -> Result<Vec<Warning>, TestbedError> {
     }
 }
 
-/// Checks a plan that is only printed. It may be for another machine: what this one lacks is a note, and only a wrong
-/// request is an error.
+/// Checks a plan that is only printed. The plan may be for another machine: a requirement that this machine lacks is a
+/// note, and only a wrong request is an error.
 pub fn check_plan(resolved: Resolved) -> anyhow::Result<()> {
     /// Requests that are wrong on this machine alone.
     const OF_MACHINE: [&str; 2] = ["target/no-directory", "device/"];
@@ -164,7 +164,7 @@ pub fn start_in_set(
     run_and_show(stage, agent, directory, (record, work, Vec::new()), output, verbosity)
 }
 
-/// Goes on with the run in `path`. Consent to wipe a device is not remembered: the name may be another disk's by now.
+/// Resumes the run in `path`. Consent to wipe a device is not remembered: its name may belong to another disk by now.
 pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, verbosity: Verbosity, turn: Turn) -> anyhow::Result<u8> {
     let claim = Claim::take(path, author(), &holder())?;
     let contents = claim.read()?;
@@ -195,10 +195,10 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, verbosity: Verbosi
     run_and_show(stage, agent, directory, (record, work, trials), output, verbosity)
 }
 
-/// A run's record, what it measures, and its trials so far.
+/// The record of a run, its work, and its trials so far.
 type Begun = (RunRecord, Work, Vec<Trial>);
 
-/// Makes the run and shows what it found, or what was saved of it.
+/// Makes the run and prints its results, or the results that were saved before it failed.
 fn run_and_show(
     mut stage: Stage,
     agent: Agent,
@@ -227,14 +227,14 @@ fn run_and_show(
         }
         Err(error) => {
             let failure = saved(&mut stage, &mut directory, error);
-            // It was struck already: dropping it would wait for the kernel, and a person waits here.
+            // The run was torn down already: dropping it would wait for the kernel while the user waits.
             stage.leave();
             Err(failure)
         }
     }
 }
 
-/// Makes a run with the journal and observer given; what the subcommands share.
+/// Makes a run with the given journal and observer; the subcommands share this code.
 fn measure(
     agent: Agent,
     journal: &mut dyn Journal,
@@ -248,7 +248,7 @@ fn measure(
         journal,
         observer,
         judge: &mut *judge,
-        // A front end that makes one trial shows it as it was.
+        // A command that makes a single trial shows it as it was.
         repeats: if warmup { schedule::REPEATS } else { 0 },
         record,
         trials,
@@ -258,7 +258,7 @@ fn measure(
     })
 }
 
-/// Makes a run that leaves no directory behind: the front end of the 2023 tool.
+/// Makes a run that leaves no directory behind, for the command of the 2023 tool.
 pub fn perform_unsaved(
     resolved: Resolved,
     journal: &mut dyn Journal,
@@ -289,11 +289,11 @@ fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: 
     }
     let summary = earlier::with_last_run(results::summary(record, trials), record, directory.path());
     let shown = Report::of_run(&summary, trials);
-    // The answer is told though its report cannot be written.
+    // Print the results even if the report cannot be written.
     let report = results::write(directory, &shown);
     output.emit(&shown)?;
     let report = report?;
-    // Beside a table that a program reads, the path is for the person who watches.
+    // If a program reads the table, print the path for the user.
     if output.is_first_screen() {
         results::print(&format!("report: {}\n", report.display()))?;
     } else {
@@ -302,7 +302,7 @@ fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: 
     Ok(results::code(trials))
 }
 
-/// Makes the run directory again where somebody deleted it, and says so.
+/// Creates the run directory again if another program deleted it, and returns a message about it.
 fn restored(directory: &mut RunDirectory) -> anyhow::Result<Option<String>> {
     if !directory.is_deleted() {
         return Ok(None);
@@ -313,10 +313,10 @@ fn restored(directory: &mut RunDirectory) -> anyhow::Result<Option<String>> {
     Ok(Some(format!("{path} was deleted during the run; fsb wrote the results again, to {now}")))
 }
 
-/// Ends an unfinished run: what is on disk is shown as far as it goes, and how to go on.
+/// Ends an unfinished run: shows the saved results and the command that resumes the run.
 fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> anyhow::Error {
     let mut message = error.to_string();
-    // More of the same budget would hold as little.
+    // Another run with the same budget would fit as little.
     let goes_on = !matches!(error, RunError::Budget(_));
     let failure = stage.ending(&error.into(), String::new());
     match restored(directory) {
@@ -327,7 +327,7 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
     let path = directory.path().display().to_string();
     if let Ok(mut contents) = directory.read() {
         contents.record.warnings.extend(concurrent(&mut stage.lock));
-        // A report of what there is: it must not keep the reason from being told.
+        // Ignore errors of the partial report: they must not hide the reason.
         let _ = close_segment(directory, &mut contents.record);
         if contents.record.plan.race.is_some() {
             message += &race::so_far(directory, &contents.record, &contents.trials);
@@ -336,7 +336,7 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
             let _ = results::write(directory, &Report::of_run(&summary, &contents.trials));
         }
         if goes_on {
-            // Warm-up is no result.
+            // Warm-up trials are not results.
             let saved = match contents.trials.iter().filter(|trial| trial.counts()).count() {
                 0 => format!("no trial is finished; the run directory is {path}"),
                 1 => format!("1 trial is saved in {path}"),

@@ -10,10 +10,10 @@ use fsb_testbed::privilege::{self, NEEDS_ROOT};
 
 use crate::{code, exit};
 
-/// Where sudo looks for programs by default.
+/// The directories in which sudo looks for programs by default.
 const SUDO_PATH: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// The refusal with the commands that would be accepted, each only where this machine can do it.
+/// Returns the error with the commands that would be accepted, each only if this machine can run it.
 pub(super) fn of_refused(error: TestbedError) -> anyhow::Error {
     if error.code != fsb_model::error::NEEDS_ROOT.name {
         return error.into();
@@ -26,7 +26,7 @@ pub(super) fn of_refused(error: TestbedError) -> anyhow::Error {
     exit::failure(&fsb_model::error::NEEDS_ROOT, format!("{NEEDS_ROOT}. Next:{lines}"))
 }
 
-/// Results that have no place here may have one elsewhere.
+/// Returns the error about a results directory that cannot be written, with another directory if one may work.
 pub(super) fn of_unwritable(error: StoreError) -> anyhow::Error {
     match &error {
         StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {

@@ -10,7 +10,7 @@ use crate::exit;
 use crate::results::{self, Output};
 use crate::stderr::say;
 
-/// Shows what the race found.
+/// Shows the result of the race.
 pub(super) fn show(
     directory: &RunDirectory,
     record: &RunRecord,
@@ -30,7 +30,7 @@ pub(super) fn show(
     Ok(if choice.has_answer() { exit::DONE } else { exit::TRIALS })
 }
 
-/// What is known of a race that was interrupted.
+/// Returns the first screen of an interrupted race; empty if it has no answer yet. Writes the race's files.
 pub(super) fn so_far(directory: &RunDirectory, record: &RunRecord, trials: &[Trial]) -> String {
     let shown = ShownTrial::all(trials);
     let Some(choice) = Choice::of(record, &shown) else { return String::new() };
@@ -38,7 +38,7 @@ pub(super) fn so_far(directory: &RunDirectory, record: &RunRecord, trials: &[Tri
     if choice.has_answer() { format!("\n{}", choice::screen(&choice, 0).trim_end()) } else { String::new() }
 }
 
-/// For the table of trials, which needs no summary.
+/// Returns a report for the table of trials, which needs no summary.
 fn as_run<'a>(record: &RunRecord, trials: &'a [Trial]) -> Report<'a> {
     let summary = results::summary(record, &[]);
     Report::Run { summary: std::borrow::Cow::Owned(summary), trials: std::borrow::Cow::Owned(ShownTrial::all(trials)) }

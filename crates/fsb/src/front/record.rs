@@ -1,4 +1,4 @@
-//! What is written of a run: its record, new or read again, and its segments.
+//! The record of a run, new or resumed, and its segments.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,11 +15,11 @@ use fsb_testbed::{fs, host, medium};
 use crate::author;
 use crate::{code, exit};
 
-/// A run may be resumed from another working directory: what it names must stay what it was.
+/// Makes the paths of a plan absolute, because a run may be resumed from another working directory.
 pub(super) fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
     let absolute = |path: &Path| {
         let path = author::absolute(path)?;
-        // run.json is text; a path that is none could not be found again.
+        // run.json is text; a path that is not UTF-8 could not be found again.
         path.to_str()
             .ok_or_else(|| exit::failure(&code::INVALID_VALUE, format!("{}: the path is not UTF-8", path.display())))?;
         anyhow::Ok(path)
@@ -36,8 +36,8 @@ pub(super) fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The record, the trials with those of the unfinished block marked, and how many were marked; or why the run cannot be
-/// resumed.
+/// Returns the record, the trials with those of the unfinished block marked, and the number of marked trials; or the
+/// reason why the run cannot be resumed.
 pub(super) fn resumable(contents: fsb_store::Contents, path: &Path) -> anyhow::Result<(RunRecord, Vec<Trial>, usize)> {
     let (record, mut trials) = (contents.record, contents.trials);
     let again = resuming::supersede(&record, &mut trials);
@@ -52,7 +52,7 @@ pub(super) fn resumable(contents: fsb_store::Contents, path: &Path) -> anyhow::R
     Ok((record, trials, again))
 }
 
-/// The record of a run that begins, and what it measures.
+/// Returns the record of a new run, and the work that it measures.
 pub fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
     let Resolved { plan, work, placement } = resolved;
     let large_disk = large_disks(&plan);
@@ -88,7 +88,7 @@ pub fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
     Ok((record, work))
 }
 
-/// The geometry that each target's mkfs command gives a large disk, by the target's name.
+/// Returns the geometry that each target's mkfs command gives a large disk, by the target's name.
 fn large_disks(plan: &Plan) -> BTreeMap<String, Geometry> {
     let mut known: Vec<(&FileSystemSpec, Option<Geometry>)> = Vec::new();
     let mut found = BTreeMap::new();
@@ -107,7 +107,7 @@ fn large_disks(plan: &Plan) -> BTreeMap<String, Geometry> {
     found
 }
 
-/// A stretch of the run that begins now, on this boot.
+/// Returns the segment of the run that begins now, on this boot.
 pub(super) fn segment(plan: &Plan) -> anyhow::Result<Segment> {
     Ok(Segment {
         boot_id: host::boot_id(),
@@ -118,7 +118,7 @@ pub(super) fn segment(plan: &Plan) -> anyhow::Result<Segment> {
     })
 }
 
-/// The kernel that targets are measured on, or the kernels: those of the virtual machine, where it is one.
+/// Returns the kernel or kernels that targets are measured on: those of the virtual machine, if the plan uses one.
 fn kernel(plan: &Plan) -> anyhow::Result<String> {
     match plan.place {
         Place::Host => Ok(rustix::system::uname().release().to_string_lossy().into_owned()),
@@ -139,7 +139,7 @@ pub(super) fn continue_clock(record: &RunRecord, trials: &[Trial]) {
     }
 }
 
-/// Notes that the segment is over.
+/// Notes the end of the segment.
 pub(super) fn close_segment(directory: &mut RunDirectory, record: &mut RunRecord) -> anyhow::Result<()> {
     if let Some(segment) = record.segments.last_mut() {
         segment.ended = Some(now());
@@ -147,7 +147,7 @@ pub(super) fn close_segment(directory: &mut RunDirectory, record: &mut RunRecord
     Ok(directory.write_record(record)?)
 }
 
-/// `ext4-xfs-btrfs`, of characters that a shell leaves alone.
+/// Returns a name such as `ext4-xfs-btrfs` with characters that a shell does not interpret.
 pub fn run_name(plan: &Plan) -> String {
     name_of(plan.targets.iter().map(|target| target.name.as_str()))
 }

@@ -1,4 +1,4 @@
-//! Whether a plan's files fit its targets: asked before anything is touched.
+//! Checks that a plan's files fit its targets, before anything is changed.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::{code, exit};
 /// A file system may be filled with data up to this share of its device.
 const FILLED: f64 = 0.9;
 
-/// The most any workload needs must fit every target, with room for the file system's own tables.
+/// Checks that the largest workload fits every target, with room for the file system's metadata.
 pub fn check(record: &RunRecord, work: &Work) -> anyhow::Result<()> {
     let plan = &record.plan;
     let mut largest: Option<(&str, &Profile)> = None;
@@ -57,7 +57,7 @@ pub fn check(record: &RunRecord, work: &Work) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What makes a file system so many bytes large.
+/// Returns the advice that makes a file system `bytes` large.
 fn enlarge(record: &RunRecord, spec: &FileSystemSpec, bytes: f64) -> String {
     /// The part of the image that no target has.
     const BESIDE: f64 = 1.04;
@@ -68,15 +68,15 @@ fn enlarge(record: &RunRecord, spec: &FileSystemSpec, bytes: f64) -> String {
     };
     match spec.medium.name.as_str() {
         "device" => "take a larger device".to_owned(),
-        // In whole mebibytes, for that is what people type, and what is typed is multiplied by the scale.
+        // In whole mebibytes, as users type sizes. fsb multiplies the typed size by the scale.
         _ => format!("give --size {}M or more", (bytes / plan.scale / f64::from(1 << 20)).ceil()),
     }
 }
 
-/// Inodes that a file system keeps for itself, generously.
+/// A generous number of inodes that a file system reserves.
 const KEPT_INODES: u64 = 16;
 
-/// Some file systems have as many inodes for ever as mkfs gave them.
+/// Checks the number of inodes, which mkfs fixes for some file systems.
 fn check_inodes(
     record: &RunRecord,
     spec: &FileSystemSpec,
@@ -105,7 +105,7 @@ fn check_inodes(
     ))
 }
 
-/// Bytes of the device that a file system is made on, as far as that is known beforehand.
+/// Returns the size of the device of a file system in bytes, if it is known beforehand.
 fn capacity(record: &RunRecord, spec: &FileSystemSpec) -> Option<u64> {
     if let Some((_, bytes)) = record.placement.as_ref().and_then(Placement::divided) {
         return Some(bytes);
@@ -116,7 +116,7 @@ fn capacity(record: &RunRecord, spec: &FileSystemSpec) -> Option<u64> {
     medium::find(&spec.medium.name).ok()?.check(&request).ok()
 }
 
-/// What a directory's file system has free must hold the workload as well.
+/// Checks that the workload fits into the free space of a directory's file system.
 fn check_directory(directory: &Path, label: &str, space: u64, inodes: u64) -> anyhow::Result<()> {
     let Some(room) = Room::of(directory) else { return Ok(()) };
     let path = directory.display();

@@ -1,4 +1,4 @@
-//! What a measuring run stands on: the lock, the supervisor and its agent, and the signals that end it.
+//! Parts of a measuring run: the lock, the supervisor and its agent, and the signals that end it.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use crate::exit::Failure;
 use crate::signals::{Second, Signals};
 use crate::stderr::say;
 
-/// How long an interrupted run waits for the kernel to take everything down before it says goodbye.
+/// The time that an interrupted run waits for the kernel to tear everything down.
 const GOODBYE: Duration = Duration::from_millis(1200);
 
-/// Whatever holds a measuring run together; dropping it takes everything down.
+/// Holds the parts of a measuring run; dropping it tears everything down.
 pub(super) struct Stage {
     pub(super) lock: RunLock,
     launched: Launched,
-    /// Outlives this process where it is killed, and then undoes what the run changed.
+    /// Outlives this process if it is killed, and then undoes the changes of the run.
     watcher: Option<Watcher>,
     signals: Signals,
 }
 
 impl Stage {
-    /// Cleans up after the dead and starts the supervisor. Until it runs, this process must have one thread.
+    /// Cleans up after killed runs and starts the supervisor. Until it runs, this process must have one thread.
     pub(super) fn set(lock: RunLock, record: &RunRecord) -> anyhow::Result<(Stage, Agent)> {
         tidy_up();
         let owner = serde_json::to_string(&Owner::current())?;
@@ -50,22 +50,23 @@ impl Stage {
         Ok((Stage { lock, launched, watcher, signals }, agent))
     }
 
-    /// Undoes what the agent left to this process because it lives in another mount namespace. The answer holds what
-    /// could not be undone.
+    /// Undoes the changes that the agent left to this process because it lives in another mount namespace. Returns the
+    /// changes that could not be undone.
     pub(super) fn undo_rest(&self) -> Vec<Warning> {
         let failed = replay_own().into_iter().filter(|entry| matches!(entry.fate, ledger::Fate::Failed(_)));
         failed.map(|entry| Warning::NotUndone { entry: entry.to_string() }).collect()
     }
 
-    /// Takes everything down, at once.
+    /// Tears everything down, at once.
     pub(super) fn strike(&mut self) {
         self.launched.kill(GOODBYE);
-        // Whatever the kernel does not take back stands in the ledger, and its owner is this process, still alive.
-        // What cannot be undone yet, because the kernel still holds it, stays there for the next run or `fsb clean`.
+        // The ledger lists the changes that the kernel does not revert; their owner is this process, which is still
+        // alive. Changes that cannot be undone yet, because the kernel still holds them, stay listed for the next run
+        // or `fsb clean`.
         replay_own();
     }
 
-    /// Goes without waiting for the kernel. The watcher stays: what could not be undone yet it tries again.
+    /// Ends without waiting for the kernel. The watcher stays and retries the changes that could not be undone yet.
     pub(super) fn leave(self) {
         drop(self.lock);
         self.launched.let_go();
@@ -74,7 +75,7 @@ impl Stage {
         }
     }
 
-    /// Returns the failure that an error ends the run with. After an interruption its exit code is that of the signal.
+    /// Returns the failure of a run that ends with `error`. After an interruption its exit code is that of the signal.
     pub(super) fn ending(&self, error: &anyhow::Error, message: String) -> Failure {
         let interrupted = self.signals.is_interrupted()
             && matches!(error.downcast_ref::<RunError>(), Some(RunError::Agent(AgentError::Interrupted)));
@@ -83,14 +84,14 @@ impl Stage {
     }
 }
 
-/// The process that undoes what this one changes if this one is killed, where there is a ledger to tell it. Without it
-/// the next `fsb` does.
+/// Starts the process that undoes the changes of this one if it is killed; `None` without a ledger. Without a watcher
+/// the next `fsb` undoes them.
 pub fn watcher() -> Option<Watcher> {
     ledger::default_directory().ok()?;
     Watcher::start().map_err(|error| say(&format!("warning: {error}"))).ok()
 }
 
-/// Undoes what stands in the ledger for this process, and what dead runs left.
+/// Undoes the changes that the ledger lists for this process, and those that killed runs left.
 fn replay_own() -> Vec<Replayed> {
     let place = ledger::default_directory();
     place.map_or_else(

@@ -1,4 +1,4 @@
-//! Whose turn it is to measure, and who measured at the same time.
+//! Exclusive or concurrent measuring, and warnings about concurrent runs.
 
 use fsb_codes::notice;
 use fsb_model::Warning;
@@ -7,22 +7,22 @@ use fsb_testbed::lock::RunLock;
 use crate::progress::warn;
 use crate::stderr::{notify, say};
 
-/// Whether a run waits its turn or insists.
+/// Whether a run refuses to measure beside others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// Alone on the machine, or not at all.
+    /// Measures only if no other fsb measures.
     Alone,
-    /// Beside others, who are told, and marked for it.
+    /// Measures beside others; all of their results are marked.
     Concurrent,
 }
 
 impl Turn {
-    /// `--allow-concurrent`.
+    /// Returns the value for `--allow-concurrent`.
     pub fn of(concurrent: bool) -> Turn {
         if concurrent { Turn::Concurrent } else { Turn::Alone }
     }
 
-    /// The right to measure, or who has it. Says who measures already.
+    /// Takes the lock, or returns an error that names its holder. Prints warnings about runs that measure already.
     pub fn take(self, command: &str) -> anyhow::Result<RunLock> {
         let mut lock = match self {
             Turn::Alone => RunLock::acquire(command)?,
@@ -39,7 +39,7 @@ impl Turn {
     }
 }
 
-/// The warnings of a run beside others, or of one that cannot notice others.
+/// Returns the warnings of a run that measured beside others, or of one that cannot notice others.
 pub fn concurrent(lock: &mut RunLock) -> Vec<Warning> {
     let mut warnings = lock.warnings().to_vec();
     if let [first, more @ ..] = &lock.others()[..] {

@@ -1,9 +1,9 @@
-//! What was typed: `[NAME=]PATH[,PATH…]`.
+//! Parses arguments: `[NAME=]PATH[,PATH…]`.
 //!
-//! File names may hold `=` and commas, too. What exists under the whole text is that file; otherwise NAME ends at the
-//! first `=`, unless a slash or a wildcard stands before it, and a comma separates paths, unless only the text around
-//! it exists. `./` before a path that looks like a name settles it. `~/` is the home directory, for a shell leaves it
-//! alone inside the quotes that a pattern needs.
+//! File names may contain `=` and commas. If a file has the whole text as its name, the argument is that file.
+//! Otherwise NAME ends at the first `=` that has no slash or wildcard before it, and a comma separates paths, unless
+//! only the text around it is the name of a file. Write `./` before a path that looks like a name. `~/` is the home
+//! directory, because a shell does not expand it inside the quotes that a pattern needs.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +14,7 @@ use crate::{code, exit};
 /// One argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Argument {
-    /// As typed.
+    /// The argument as typed.
     pub(super) text: OsString,
     /// The name that the set was given.
     pub(super) name: Option<String>,
@@ -23,7 +23,7 @@ pub(super) struct Argument {
 }
 
 impl Argument {
-    /// Takes an argument apart; looks only at what exists.
+    /// Parses an argument; reads only which files exist.
     pub(super) fn parse(text: &OsStr) -> anyhow::Result<Argument> {
         let (name, rest) = split_name(text)?;
         let paths = split_paths(rest)
@@ -31,13 +31,13 @@ impl Argument {
         Ok(Argument { text: text.to_owned(), name, paths })
     }
 
-    /// Whether it is one plain file without a name: what a shell makes of an unquoted glob.
+    /// Returns whether it is one plain file without a name, as a shell expands an unquoted glob.
     pub(super) fn is_bare_file(&self) -> bool {
         self.name.is_none() && matches!(self.paths.as_slice(), [path] if path.is_file())
     }
 }
 
-/// Whether the text holds a character that only means something in a glob.
+/// Returns whether the text has a character that is special in a glob.
 pub(super) fn is_glob(path: &Path) -> bool {
     path.as_os_str().as_bytes().iter().any(|byte| b"*?[".contains(byte))
 }
@@ -81,7 +81,7 @@ fn split_paths(text: &OsStr) -> Result<Vec<PathBuf>, &'static str> {
     Ok(paths)
 }
 
-/// `~/runs` in the user's home directory.
+/// Expands `~/runs` to a path in the user's home directory.
 fn at_home(path: PathBuf) -> PathBuf {
     match (path.strip_prefix("~"), std::env::home_dir()) {
         (Ok(rest), Some(home)) => home.join(rest),
@@ -89,7 +89,8 @@ fn at_home(path: PathBuf) -> PathBuf {
     }
 }
 
-/// The shortest stretch of parts that exists together; a single part where none does, so that it can be complained of.
+/// Returns the end of the shortest run of parts that is an existing path; if none is, of a single part, so that its
+/// error is reported.
 fn end_of_path(parts: &[&[u8]], first: usize) -> usize {
     let is_there = |end: &usize| exists(OsStr::from_bytes(&parts[first..*end].join(&b',')));
     if is_glob(Path::new(OsStr::from_bytes(parts[first]))) {

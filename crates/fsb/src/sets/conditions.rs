@@ -1,4 +1,4 @@
-//! Conditions in which runs of ours differ: what a change between them may come from other than what was meant.
+//! Conditions in which runs of fsb differ: possible causes of a change other than the intended one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,11 @@ use fsb_model::{RunRecord, Unit};
 use fsb_stats::compare::{Condition, ConditionDifference, ConditionValue, Observed};
 use fsb_stats::{LEVEL, t_interval};
 
-/// Probes of the raw device that differ by less than this are the same, however narrow their intervals are: blocks of one
-/// run share its luck.
+/// Probes of the raw device that differ by less than this are equal, however narrow their intervals are: the blocks of
+/// one run are not independent.
 const PROBES_DIFFER: f64 = 0.1;
 
-/// A run with the side of the comparison that it is on.
+/// A run and its side of the comparison.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SidedRun<'r> {
     pub(super) side: usize,
@@ -44,7 +44,8 @@ pub(super) fn differences(runs: &[SidedRun<'_>]) -> Vec<ConditionDifference> {
 type OfRun = fn(&RunRecord) -> Option<Observed>;
 type OfTarget = fn(&TargetRecord) -> Option<Observed>;
 
-/// Return `None` where a run does not record the condition; an unknown value does not count as a difference.
+/// Conditions, each with a function that returns `None` if a run does not record it; an unknown value is not a
+/// difference.
 const RUN_CONDITIONS: [(Condition, OfRun); 6] = [
     (Condition::Disk, |record| {
         let mut models = BTreeSet::new();
@@ -92,7 +93,7 @@ fn collect_models(device: &DeviceManifest, models: &mut BTreeSet<String>) {
     device.beneath.iter().for_each(|beneath| collect_models(beneath, models));
 }
 
-/// Groups what was observed; `None` where it is all the same.
+/// Groups the observed values; returns `None` if all are equal.
 fn difference<'p>(
     condition: Condition,
     target: Option<&String>,
@@ -117,7 +118,7 @@ const PROBES: [(Condition, Unit, Rate); 4] = [
     (Condition::DeviceFlushedWrite, Unit::OperationsPerSecond, |rates| rates.flushed_writes),
 ];
 
-/// Rates of the raw devices, side by side of the comparison, where the intervals of two sides do not meet.
+/// Returns the rates of the raw devices for each side of the comparison, if the intervals of two sides do not overlap.
 fn probes(runs: &[SidedRun<'_>]) -> Vec<ConditionDifference> {
     let of_kind = |(condition, unit, rate): &(Condition, Unit, Rate)| {
         let mut sides: BTreeMap<usize, (Vec<String>, Vec<f64>)> = BTreeMap::new();
@@ -145,7 +146,7 @@ fn probes(runs: &[SidedRun<'_>]) -> Vec<ConditionDifference> {
     PROBES.iter().filter_map(of_kind).collect()
 }
 
-/// The mean logarithm of one block's probes; `None` of a block without any.
+/// Returns the mean logarithm of one block's probes; `None` for a block without any.
 fn mean_log(rates: impl Iterator<Item = f64>) -> Option<f64> {
     let logs: Vec<f64> = rates.filter(|rate| rate.is_finite() && *rate > 0.0).map(f64::ln).collect();
     (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64)

@@ -1,13 +1,13 @@
-//! What sets hold, for the message that they have nothing in common.
+//! The contents of sets, for the message that they have nothing in common.
 
 use std::collections::BTreeSet;
 
 use fsb_stats::compare::Collected;
 
-/// So many operations of a set are named.
+/// The number of operations that the message names of a set.
 const NAMED: usize = 13;
 
-/// Which operations each set has, and what keeps those of the same name apart.
+/// Returns the operations of each set, and why operations of the same name are not comparable.
 pub fn contents(sets: &[Contents]) -> String {
     let lines: Vec<String> = sets.iter().map(line).collect();
     let mut seen: BTreeSet<&String> = BTreeSet::new();
@@ -16,17 +16,17 @@ pub fn contents(sets: &[Contents]) -> String {
     format!("{}{sizes}", lines.join("; "))
 }
 
-/// What a set holds, in words.
+/// The contents of a set as text.
 #[derive(Debug)]
 pub struct Contents {
     name: String,
     tool: String,
-    /// Each once, in the order of the tables.
+    /// The operations, each once, in the order of the tables.
     operations: Vec<String>,
 }
 
 impl Contents {
-    /// Of a set that was read.
+    /// Returns the contents of a set that was read.
     pub fn of(set: &Collected) -> Contents {
         let mut seen = BTreeSet::new();
         let operations = set.measured().map(|(workload, operation, metric)| {

@@ -1,4 +1,4 @@
-//! From a path as typed to the files behind it: a file, a directory, a glob, or a run directory of ours.
+//! Expands a typed path to files: a file, a directory, a glob, or a run directory of fsb.
 
 use std::fs;
 use std::io::Read;
@@ -12,21 +12,21 @@ use glob::MatchOptions;
 use super::argument::is_glob;
 use crate::{author, code, earlier, exit};
 
-/// How much of a file is shown to the readers when they are asked whether they know it.
+/// The size of the beginning of a file from which the readers recognize it.
 const HEAD: u64 = 64 << 10;
-/// A list of files in a message is cut after so many.
+/// The number of files that a list in a message names.
 const SHOWN: usize = 3;
 
-/// What stands behind a path.
+/// A result behind a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     /// A file of another tool.
     File(PathBuf),
-    /// A run directory of ours.
+    /// A run directory of fsb.
     Run(PathBuf),
 }
 
-/// Everything behind a path, in natural order where the order was not typed.
+/// Returns everything behind a path, in natural order unless the order was typed.
 pub(super) fn expand(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>> {
     author::looking(|| behind(path, warnings))?
 }
@@ -52,7 +52,7 @@ fn behind(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>>
     }
 }
 
-/// The files of a run directory stand for the whole of it.
+/// Returns the file, or its run directory if it is a file of one.
 fn file(path: &Path) -> Found {
     let ours = path.file_name().is_some_and(|name| name == RUN_FILE || name == TRIALS_FILE);
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -64,7 +64,7 @@ fn glob(pattern: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>
     let text = pattern
         .to_str()
         .ok_or_else(|| exit::failure(&code::INVALID_SET, format!("{shown}: a pattern must be UTF-8")))?;
-    // As a shell does: a star does not match the dot of a hidden file.
+    // Like a shell: a star does not match the dot of a hidden file.
     let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::new() };
     let matches = glob::glob_with(text, options)
         .map_err(|error| exit::failure(&code::INVALID_SET, format!("{shown}: {error}")))?;
@@ -76,13 +76,13 @@ fn glob(pattern: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>
     }
     let mut found = Vec::new();
     for path in &paths {
-        // A match is a path as if it had been typed, but never a pattern again.
+        // Treat a match like a typed path, but never as a pattern again.
         found.extend(if path.is_dir() { directory(path, warnings)? } else { vec![file(path)] });
     }
     Ok(found)
 }
 
-/// The run of a run directory, the runs of a set, or the files of one tool. Several tools' files are hardly meant to be one set.
+/// Returns the run of a run directory, the runs of a set, or the files of one tool. A mix of tools is hardly one set.
 fn directory(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>> {
     if path.join(RUN_FILE).is_file() {
         return Ok(vec![Found::Run(path.to_owned())]);
@@ -114,7 +114,7 @@ fn directory(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Foun
     }
 }
 
-/// What is in a directory, in natural order, without hidden files.
+/// Returns the entries of a directory, in natural order, without hidden files.
 fn entries(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let failed =
         |error: std::io::Error| exit::failure(&code::UNREADABLE, format!("cannot read {}: {error}", path.display()));
@@ -129,7 +129,7 @@ fn entries(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(entries)
 }
 
-/// The tool whose output a file looks like.
+/// Returns the tool whose output a file looks like.
 fn tool(path: &Path) -> anyhow::Result<Option<&'static Tool>> {
     let mut head = Vec::new();
     fsb_input::open(path)
@@ -138,7 +138,7 @@ fn tool(path: &Path) -> anyhow::Result<Option<&'static Tool>> {
     Ok(TOOLS.iter().find(|tool| (tool.recognise)(&head)))
 }
 
-/// A directory that holds nothing often has what was meant one level below.
+/// Returns the message for a directory without results, which are often one level below.
 fn nothing_in(path: &Path, unknown: &[PathBuf]) -> anyhow::Result<String> {
     let holds_results = |directory: &PathBuf| {
         let files = || entries(directory).unwrap_or_default();
@@ -172,7 +172,7 @@ fn several_tools(path: &Path, tools: &[(&Tool, Vec<PathBuf>)]) -> String {
     )
 }
 
-/// `a.txt, b.txt and 3 more`.
+/// Returns `a.txt, b.txt and 3 more`.
 pub(super) fn list(files: &[PathBuf]) -> String {
     let names: Vec<String> = files
         .iter()

@@ -11,17 +11,17 @@ use rayon::prelude::*;
 use super::argument::{Argument, is_glob};
 use super::naming::Wish;
 
-/// What separates a name from a number, or ends one.
+/// Characters between a name and a number, or at the end of a name.
 const SEPARATORS: [char; 4] = ['_', '-', '.', ' '];
 
-/// So many files are read before the next ones: on all processors, and dropped as soon as they were taken in.
+/// The number of files that are read in parallel and then added to the set before the next ones are read.
 const AT_ONCE: usize = 128;
 
-/// Reads the files of one argument into one set, and says how it may be called.
+/// Reads the files of one argument into one set, and returns its possible names.
 pub(super) fn set(argument: &Argument, files: &[PathBuf]) -> anyhow::Result<(Wish, Collected)> {
     let mut set = Collected::default();
     for files in files.chunks(AT_ONCE) {
-        // The first bad one in their order is told, whoever was faster.
+        // Report the first bad file in the order of the arguments, regardless of which reader fails first.
         let read: Vec<_> = in_parallel(|| files.par_iter().map(|path| fsb_compat::read_file(path)).collect());
         for read in read {
             for run in read? {
@@ -37,7 +37,8 @@ pub(super) fn set(argument: &Argument, files: &[PathBuf]) -> anyhow::Result<(Wis
     Ok((wish, set))
 }
 
-/// The path whose end names the set: the file without its ending, the directory, or what stands before the wildcard.
+/// Returns the path whose end names the set: the file without its extension, the directory, or the text before the
+/// wildcard.
 fn called(paths: &[PathBuf], files: &[PathBuf]) -> PathBuf {
     match paths {
         [path] if path.is_dir() => path.canonicalize().unwrap_or_else(|_| path.clone()),
@@ -47,7 +48,7 @@ fn called(paths: &[PathBuf], files: &[PathBuf]) -> PathBuf {
     }
 }
 
-/// `runs/ext4_*.iozone` is `runs/ext4`, `ext4/*.iozone` is `ext4`.
+/// Returns `runs/ext4` for `runs/ext4_*.iozone`, and `ext4` for `ext4/*.iozone`.
 fn before_wildcard(pattern: &Path) -> PathBuf {
     let directory = pattern.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = pattern.file_name().unwrap_or_default().to_string_lossy();
@@ -59,13 +60,13 @@ fn before_wildcard(pattern: &Path) -> PathBuf {
     }
 }
 
-/// What the names of several files have in common up to their number: `a/xfs` of `a/xfs1.iozone` and `a/xfs2.iozone`.
+/// Returns the common part of several file names before their numbers: `a/xfs` for `a/xfs1.iozone` and `a/xfs2.iozone`.
 fn family(files: &[PathBuf]) -> Option<PathBuf> {
     let kin = kin(files.first()?)?;
     files.iter().all(|path| self::kin(path).as_ref() == Some(&kin)).then(|| kin.0.join(kin.1))
 }
 
-/// The directory, the name without its number, and the ending.
+/// Returns the directory, the name without its number, and the extension.
 fn kin(path: &Path) -> Option<(PathBuf, String, Option<String>)> {
     let stem = path.file_stem()?.to_str()?;
     let name = stem.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(SEPARATORS);
@@ -73,7 +74,7 @@ fn kin(path: &Path) -> Option<(PathBuf, String, Option<String>)> {
     (!name.is_empty()).then(|| (path.parent().unwrap_or(Path::new("")).to_owned(), name.to_owned(), ending))
 }
 
-/// Files in a row without names are mostly a pattern that the shell expanded: says how to quote it.
+/// Warns of several files without names, which are mostly a pattern that the shell expanded, and how to quote it.
 pub(super) fn bare_files(arguments: &[Argument]) -> Vec<String> {
     let rows = arguments.chunk_by(|one, other| one.is_bare_file() && other.is_bare_file());
     rows.filter(|row| row.len() > 1).map(warning).collect()
@@ -96,7 +97,7 @@ fn warning(row: &[Argument]) -> String {
     )
 }
 
-/// `xfs=xfs*.iozone` for several files that differ in their number, `NAME=FILE` for one.
+/// Returns `xfs=xfs*.iozone` for several files that differ in their number, `NAME=FILE` for one.
 fn pattern(group: &[&Path]) -> String {
     let [path, more @ ..] = group else { return String::new() };
     let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

@@ -12,12 +12,12 @@ use super::workloads::Workloads;
 use super::{Source, own_sets};
 use crate::earlier;
 
-/// At most this many earlier runs are read, the last ones.
+/// The largest number of earlier runs that are read, the last ones.
 const MOST: usize = 12;
 
-/// Estimates the variation from finished runs in the same results directories that had the same plan, kernel and geometry
-/// as the runs compared. `None` if there are too few. Directories that cannot be read are skipped: only the width of
-/// intervals depends on them, and the answer names the number of runs.
+/// Estimates the variation from finished runs in the same results directories that had the same plan, kernel and
+/// geometry as the compared runs. Returns `None` if there are too few. Directories that cannot be read are skipped:
+/// only the width of intervals depends on them, and the result contains the number of runs.
 pub fn earlier_runs(compared: &[PathBuf]) -> Option<Variation> {
     let first = Reader::open(compared.first()?).ok()?.record;
     let known: BTreeSet<PathBuf> = compared.iter().filter_map(|path| path.canonicalize().ok()).collect();

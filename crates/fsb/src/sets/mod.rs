@@ -1,7 +1,7 @@
-//! Sets from the command line: `[NAME=]PATH[,PATH…]` to what is compared.
+//! Reads the sets that the command line names: `[NAME=]PATH[,PATH…]`.
 //!
 //! A path is a file of another tool, a directory of such files, a pattern that is expanded here (so that it may be
-//! quoted), or a run directory of ours, which is as many sets as it has targets.
+//! quoted), or a run directory of fsb, which contains one set per target.
 
 mod argument;
 mod conditions;
@@ -42,37 +42,37 @@ pub use own::of_matrices;
 pub use regimes::Apart;
 use source::{Source, own_sets};
 
-/// What the command line named, read.
+/// The sets that the command line names.
 #[derive(Debug)]
 pub struct Sets {
     /// In the order of the arguments; a run directory's in the order of its targets.
     pub sets: Vec<Collected>,
-    /// Where each of them comes from.
+    /// The origin of each set.
     pub origins: Vec<Origin>,
-    /// What the reader must know.
+    /// Warnings for the reader.
     pub warnings: Vec<String>,
     /// Every file that was read, so that none is written over.
     pub files: Vec<PathBuf>,
-    /// Why nothing may be judged, if nothing may.
+    /// The reason why nothing may be judged, if there is one.
     pub apart: Option<Apart>,
     /// Workloads that are not judged, with the runs whose reports withhold them.
     pub withheld: BTreeMap<String, Vec<String>>,
-    /// Conditions in which runs of ours differ.
+    /// Conditions in which runs of fsb differ.
     pub conditions: Vec<ConditionDifference>,
-    /// The run directories of ours, as given.
+    /// The run directories of fsb, as given.
     pub runs: Vec<PathBuf>,
 }
 
-/// Where a set comes from.
+/// The origin of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The number of its argument.
     pub argument: usize,
-    /// The target, of a run of ours.
+    /// The target, if the set comes from a run of fsb.
     pub target: Option<String>,
 }
 
-/// Reads the sets that the arguments name. Wrong arguments and files that nobody can read are requests to correct.
+/// Reads the sets that the arguments name. Wrong arguments and unreadable files are errors of the request.
 pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     let arguments = arguments.iter().map(|text| Argument::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let mut warnings = foreign::bare_files(&arguments);
@@ -111,7 +111,7 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     Ok(Sets { sets, origins, warnings, files, apart: regimes.apart, withheld, conditions, runs })
 }
 
-/// Finds what stands behind an argument, each file once.
+/// Finds the files and runs behind an argument, each once.
 fn find(argument: Argument, warnings: &mut Vec<String>) -> anyhow::Result<Source> {
     let (mut files, mut runs) = (Vec::new(), Vec::new());
     let (mut seen, mut again) = (BTreeSet::new(), Vec::new());
@@ -146,12 +146,12 @@ fn find(argument: Argument, warnings: &mut Vec<String>) -> anyhow::Result<Source
     Ok(Source { argument, files, runs })
 }
 
-/// Which file it is, whatever path it was reached by; absent where there is none.
+/// Returns the device and inode of a file, which do not depend on the path; `None` if the file cannot be found.
 pub fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// A file may well stand in two sets, but hardly on purpose.
+/// Warns of files that are in two sets, which is hardly intended.
 fn in_two_sets(sources: &[Source]) -> Vec<String> {
     let mut first: BTreeMap<(u64, u64), usize> = BTreeMap::new();
     let mut shared: BTreeMap<(usize, usize), Vec<PathBuf>> = BTreeMap::new();

@@ -1,26 +1,26 @@
-//! Names of sets: those given, and for the others the shortest end of their path that nobody else has.
+//! Names of sets: the given ones, and for the others the shortest unique end of their path.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
 use crate::{code, exit};
 
-/// A set that wants a name.
+/// A set that needs a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wish {
-    /// What it may be called, the best first; one entry where it was given.
+    /// Possible names, the best first; only one if the user gave it.
     pub(super) names: Vec<String>,
     /// The argument that it came from, for messages.
     pub(super) argument: String,
 }
 
 impl Wish {
-    /// A name that was given.
+    /// Returns the wish for a given name.
     pub(super) fn given(name: String, argument: String) -> Wish {
         Wish { names: vec![name], argument }
     }
 
-    /// From the end of a path: `xfs`, else `old/xfs`, else `2010/old/xfs`.
+    /// Returns the ends of a path: `xfs`, else `old/xfs`, else `2010/old/xfs`.
     pub(super) fn derived(path: &Path, argument: String) -> Wish {
         let mut parts: Vec<String> = path
             .components()
@@ -31,13 +31,13 @@ impl Wish {
             .collect();
         parts.reverse();
         let join = |n: usize| parts[..n].iter().rev().map(String::as_str).collect::<Vec<_>>().join("/");
-        // The root directory has no name but its own.
+        // The root directory has only one name.
         let names =
             if parts.is_empty() { vec![path.display().to_string()] } else { (1..=parts.len()).map(join).collect() };
         Wish { names, argument }
     }
 
-    /// A target of a run directory: `ext4`, else `new/ext4`, else `results/new/ext4`.
+    /// Returns the names of a target of a run directory: `ext4`, else `new/ext4`, else `results/new/ext4`.
     pub(super) fn target(directory: &Path, target: &str, argument: String) -> Wish {
         let mut wish = Wish::derived(directory, argument);
         wish.names.iter_mut().for_each(|name| *name = format!("{name}/{target}"));
@@ -46,7 +46,7 @@ impl Wish {
     }
 }
 
-/// Settles on names. Two that want the same one take longer ones, if they have any.
+/// Chooses the names. Two sets with the same name take longer ones, if they have any.
 pub(super) fn settle(wishes: &[Wish]) -> anyhow::Result<Vec<String>> {
     let mut length = vec![0; wishes.len()];
     loop {

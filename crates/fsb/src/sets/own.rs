@@ -1,4 +1,4 @@
-//! Run directories of ours: each target is a set, each block a run.
+//! Run directories of fsb: each target is a set, each block a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ use serde_json::Value;
 use super::trials::{Compared, OwnMetric, OwnTrial, Trials};
 use super::workloads::Workloads;
 
-/// Warnings of one run that a comparison repeats at most.
+/// The largest number of warnings of one run that a comparison repeats.
 const SHOWN: usize = 5;
 
-/// A run directory as it was read: without its latencies, which are read when it is known whose they are.
+/// A run directory without its latencies, which are read when their workloads are known.
 #[derive(Debug)]
 pub(super) struct OwnRun {
     pub(super) path: PathBuf,
-    /// Which run it is, whatever path it was reached by.
+    /// The canonical path of the run, whatever path the user named.
     pub(super) identity: PathBuf,
     pub(super) record: RunRecord,
     /// The trials that count.
@@ -75,7 +75,7 @@ impl OwnRun {
         Ok(OwnRun { path: path.to_owned(), identity, record: reader.record.clone(), trials, warnings, reader })
     }
 
-    /// The targets in the plan's order, and what the reader must know.
+    /// Returns the targets in the plan's order, and warnings for the reader.
     pub(super) fn targets(&self) -> (Vec<OwnTarget<'_>>, Vec<String>) {
         let mut warnings: Vec<String> = self.warnings.clone();
         let said = &self.record.warnings;
@@ -91,7 +91,7 @@ impl OwnRun {
             let trials = self.trials.last_attempts(&target.name);
             warnings.extend(self.lost(&target.name, &trials));
             let mut blocks = by_block(trials);
-            // Each block had an order of its own: tables have the plan's.
+            // Each block had an order of its own; tables use the plan's.
             let places: Vec<Option<usize>> =
                 self.trials.cells.iter().map(|cell| self.place_in_plan(&cell.workload)).collect();
             blocks.values_mut().for_each(|trials| trials.sort_by_key(|trial| places[trial.cell as usize]));
@@ -100,10 +100,12 @@ impl OwnRun {
         (targets, warnings)
     }
 
-    /// Workloads that its report does not judge: one sample a block, or one target, and most trials were affected by
-    /// interference or invalid; memory that was not touched first; another run beside it.
+    /// Returns the workloads that the report of this run does not judge. These are workloads most of whose trials were
+    /// affected by interference or invalid, if they have one sample per block or the run has one target. Workloads of a
+    /// run whose memory was not touched first, or with another run beside it, are withheld, too.
     pub(super) fn withheld(&self) -> BTreeSet<String> {
-        // In rounds interference affects all targets of a run alike, and so a target that is compared with another run not.
+        // In rounds interference affects all targets of a run equally, but not a target of another run that it is
+        // compared with.
         let is_alone = self.record.plan.targets.len() == 1;
         let spoilt = self.trials.mostly_spoilt().filter(|label| is_alone || !in_rounds(&self.record, label));
         let spoilt = spoilt.map(str::to_owned);
@@ -111,23 +113,24 @@ impl OwnRun {
         spoilt.chain(withheld_by_record(&self.record, writes)).collect()
     }
 
-    /// The risks of a target, and whether it may win all the same.
+    /// Returns the risks of a target, and whether it may win nevertheless.
     pub(super) fn risks(&self, target: &str) -> (&[Risk], bool) {
         let risks = self.record.targets.get(target).map_or(&[][..], |found| &found.risks);
         (risks, risks.is_empty() || self.record.plan.risky)
     }
 
-    /// Parts of the medium, counted from 0 over all segments of the run, are below this.
+    /// Returns a number larger than that of every slice of the medium, which are counted from 0 over all segments of
+    /// the run.
     pub(super) fn parts(&self) -> u32 {
         self.trials.list.iter().filter_map(|trial| trial.part).max().map_or(0, |part| part.saturating_add(1))
     }
 
-    /// The last block's number; 0 where none was measured.
+    /// Returns the number of the last block; 0 if none was measured.
     pub(super) fn last_block(&self) -> u32 {
         self.trials.list.iter().map(|trial| trial.block).max().unwrap_or(0)
     }
 
-    /// Reads the journal again and shows the latencies of every line that has some.
+    /// Reads the journal again and calls `visit` with the latencies of every line that has some.
     pub(super) fn latencies(
         &mut self,
         workloads: &Workloads,
@@ -142,7 +145,7 @@ impl OwnRun {
             }
             let Some(cell) = trials.known_cell(&trial.workload, &trial.operation, &trial.params) else { return };
             let workload = workloads.place(cell).workload;
-            // What is no histogram is left out: it describes a trial, and the trial's value stands without it.
+            // Skip a malformed histogram: it only describes a trial, whose value remains valid.
             let of = |(operation, text): (&String, &String)| {
                 let bins = decode(text).filter(|bins| !bins.is_empty())?;
                 Some(Histogram { workload: Some(workload.to_owned()), operation: operation.clone(), bins })
@@ -156,7 +159,7 @@ impl OwnRun {
         self.record.cells.iter().position(|cell| cell.label == label)
     }
 
-    /// How many trials have no value that can be used.
+    /// Returns a warning with the number of trials that have no usable value.
     fn lost(&self, target: &str, trials: &[&OwnTrial]) -> Option<String> {
         let count = |outcome| trials.iter().filter(|trial| trial.outcome == outcome).count();
         let words: Vec<String> = [(count(Outcome::Failed), "failed"), (count(Outcome::Invalid), "invalid")]
@@ -169,7 +172,7 @@ impl OwnRun {
             .then(|| format!("{}, {target}: left out of {all} trials: {}", self.path.display(), words.join(", ")))
     }
 
-    /// One block of a target as a run.
+    /// Returns one block of a target as a run.
     pub(super) fn run(&self, block: u32, trials: &[&OwnTrial], workloads: &Workloads) -> Run {
         Run {
             tool: OURS.to_owned(),
@@ -184,7 +187,7 @@ impl OwnRun {
         }
     }
 
-    /// Boot and UTC day of each of its segments.
+    /// Returns the boot and the UTC day of each of its segments.
     fn sessions(&self) -> Vec<String> {
         let day = |started: &str| started.split('T').next().unwrap_or_default().to_owned();
         let segments = self.record.segments.iter();
@@ -192,7 +195,7 @@ impl OwnRun {
     }
 }
 
-/// The targets of a run that is not read from a directory, each as a set: of its matrices alone, and without latencies.
+/// Returns the targets of a run that is in memory, each as a set of its matrices alone, without latencies.
 pub fn of_matrices(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Set> {
     let mut parts = Trials::default();
     let is_part = |trial: &&ShownTrial| trial.counts() && trial.what.params.get("matrix") == Some(&Value::Bool(true));
@@ -220,7 +223,7 @@ pub fn of_matrices(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Set> {
     record.plan.targets.iter().map(set).filter(|set| !set.runs.is_empty()).collect()
 }
 
-/// The trials that ended well, by block.
+/// Returns the successful trials, by block.
 fn by_block(trials: Vec<&OwnTrial>) -> BTreeMap<u32, Vec<&OwnTrial>> {
     let mut blocks: BTreeMap<u32, Vec<&OwnTrial>> = BTreeMap::new();
     for trial in trials.into_iter().filter(|trial| trial.outcome == Outcome::Ok) {
@@ -229,13 +232,13 @@ fn by_block(trials: Vec<&OwnTrial>) -> BTreeMap<u32, Vec<&OwnTrial>> {
     blocks
 }
 
-/// A target keeps its part for a block.
+/// Returns the slice of a target in a block, which is the same for all its trials.
 fn part(trials: &[&OwnTrial]) -> Option<u32> {
     trials.first().and_then(|trial| trial.part)
 }
 
 impl Trials {
-    /// The trials of a target in the order of their lines. Where one was made again, the last attempt counts.
+    /// Returns the trials of a target in the order of their lines. Of a retried trial the last attempt counts.
     fn last_attempts(&self, target: &str) -> Vec<&OwnTrial> {
         let mut last: BTreeMap<(u32, &str), &OwnTrial> = BTreeMap::new();
         for trial in self.list.iter().filter(|trial| self.targets[trial.target as usize] == target) {
@@ -301,13 +304,13 @@ fn empty_series(workload: &str, operation: &str, metric: &OwnMetric) -> Series {
     }
 }
 
-/// Nanoseconds and how often.
+/// Decodes a histogram to nanoseconds and counts.
 fn decode(text: &str) -> Option<Vec<(u64, u64)>> {
     let histogram = histogram::decode(text)?;
     Some(histogram.iter_recorded().map(|bin| (bin.value_iterated_to(), bin.count_at_value())).collect())
 }
 
-/// Workloads that were given the same label with other parameters: comparable perhaps, the same thing hardly.
+/// Warns of workloads that have the same label with other parameters: perhaps comparable, but hardly the same.
 pub(super) fn relabelled<'r>(runs: impl Iterator<Item = &'r OwnRun>) -> Vec<String> {
     let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for cell in runs.flat_map(|run| &run.trials.cells) {

@@ -1,4 +1,4 @@
-//! Runs that were held differently: by another mechanism, to another limit, at another scale.
+//! Runs in different conditions: another memory-limit mechanism, another limit, another scale.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,21 +8,21 @@ use fsb_model::units::show_bytes;
 
 use super::own::OwnRun;
 
-/// What a comparison of these runs must say, and why nothing may be judged, if nothing may.
+/// Warnings of a comparison of runs, and the reason why nothing may be judged, if there is one.
 #[derive(Debug, Default)]
 pub(super) struct Regimes {
-    /// Limits or scales that differ.
+    /// Warnings about limits, scales or controls that differ.
     pub(super) warnings: Vec<String>,
-    /// Memory that was limited in ways that do not compare, or runs by which nothing is judged.
+    /// The reason: memory limits that do not compare, or runs that are not judged.
     pub(super) apart: Option<Apart>,
 }
 
-/// Why nothing may be judged.
+/// The reason why nothing may be judged.
 #[derive(Debug, Clone)]
 pub struct Apart {
-    /// As a warning.
+    /// The reason as a warning.
     pub why: String,
-    /// In few words, where the numbers do not even stand beside each other: no ratio, no p-value.
+    /// A short reason, if not even ratios and p-values are printed.
     pub unjudged: Option<String>,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn of<'r>(runs: impl Iterator<Item = &'r OwnRun>, others: bool) -> Re
     Regimes { warnings: limits.into_iter().chain(scales).chain(controls.differ()).collect(), apart }
 }
 
-/// What was seen of the controls of each run.
+/// The recorded controls of each run.
 #[derive(Debug, Default)]
 struct Controls<'r> {
     runs: Vec<(String, &'r BTreeMap<String, ControlRecord>)>,
@@ -67,16 +67,16 @@ impl<'r> Controls<'r> {
         self.runs.push((path.to_owned(), controls));
     }
 
-    /// A line for each that was not the same in all runs.
+    /// Returns a line for each control that was not the same in all runs.
     fn differ(&self) -> impl Iterator<Item = String> {
-        /// What it did is about how honest a run is, not about what it measured, and differs from run to run.
+        /// Controls that affect the honesty of a run, not the measured quantity, and that differ from run to run.
         const OF_NO_INTEREST: [&str; 2] = ["guest-memory", "page-cache"];
         let names: BTreeSet<&String> = self.runs.iter().flat_map(|(_, controls)| controls.keys()).collect();
         let asked = names.into_iter().filter(|name| !OF_NO_INTEREST.contains(&name.as_str()));
         asked.filter_map(|name| {
             let mut kinds = Kinds::default();
             let of = |controls: &'r BTreeMap<String, ControlRecord>| controls.get(name);
-            // A run that knew no such control left the condition alone, as one that kept it did.
+            // A run that did not know the control left the condition alone, like one that kept it.
             let kept = |control: &ControlRecord| control.requested == "keep";
             let is_set = self.runs.iter().filter_map(|(_, controls)| of(controls)).any(|control| !kept(control));
             for (path, controls) in &self.runs {
@@ -91,7 +91,7 @@ impl<'r> Controls<'r> {
     }
 }
 
-/// Runs that give numbers and judge nothing, and whether there are others.
+/// Runs that report numbers but judge nothing, and whether there are other runs.
 #[derive(Debug, Default)]
 struct Unjudged {
     native: bool,
@@ -129,7 +129,7 @@ impl Unjudged {
     }
 }
 
-/// Values with the runs that have them.
+/// Values, each with the run that has it.
 #[derive(Debug, Default)]
 struct Kinds(BTreeSet<(String, String)>);
 
@@ -138,7 +138,7 @@ impl Kinds {
         self.0.insert((kind, path.to_owned()));
     }
 
-    /// Which there are and where, if there are several.
+    /// Lists the values and their runs if there is more than one value.
     fn differ(&self) -> Option<String> {
         let kinds: BTreeSet<&String> = self.0.iter().map(|(kind, _)| kind).collect();
         let all = self.0.iter().map(|(kind, path)| format!("{path}: {kind}"));

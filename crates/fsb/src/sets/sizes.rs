@@ -1,4 +1,4 @@
-//! Whether runs of ours did the same work under one label: as large units, as large files.
+//! Checks that runs of fsb did the same work under one label: units of the same size, files of the same size.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,9 +6,10 @@ use fsb_model::units::show_bytes;
 
 use super::Source;
 
-/// Runs are compared by what their units are where all of them tell it: what a run in rounds measures is a unit, and a unit's own
-/// file is the same whatever the size of a part is. Where one was measured in visits, or by a version that did not tell, the workload
-/// counts as a whole in all of them; what was in rounds here and in visits there is said.
+/// Compares runs by their units if all of them record the units. A run in rounds measures units, and a unit's own file
+/// does not depend on the size of a slice. If one of the runs does not record the units of a workload, all runs are
+/// compared by the whole workload. Returns warnings about workloads that ran in rounds in some runs and in sequential
+/// trials in others.
 pub(super) fn take_units(sources: &mut [Source]) -> Vec<String> {
     let mut by_label: BTreeMap<String, [Vec<String>; 2]> = BTreeMap::new();
     let mut unknown: BTreeSet<String> = BTreeSet::new();
@@ -43,11 +44,11 @@ pub(super) fn take_units(sources: &mut [Source]) -> Vec<String> {
     alike.into_iter().map(told).collect()
 }
 
-/// Bytes of a file and of a record.
+/// Sizes of a file and of a record in bytes.
 type Size = (Option<u64>, Option<u64>);
 
-/// Workloads of one label that have no size in common in all arguments that have them, with the sizes: another amount of work, which
-/// is not compared.
+/// Returns the labels of workloads whose arguments have no size in common, with the sizes. They did different amounts
+/// of work and are not compared.
 pub(super) fn of_other_sizes(sources: &[Source]) -> Vec<String> {
     let mut seen: BTreeMap<&str, Vec<(String, BTreeSet<Size>)>> = BTreeMap::new();
     for source in sources {
@@ -64,7 +65,7 @@ pub(super) fn of_other_sizes(sources: &[Source]) -> Vec<String> {
         let first = all.next().cloned().unwrap_or_default();
         all.fold(first, |common, sizes| &common & sizes).is_empty()
     };
-    // Workloads that differ alike are told together.
+    // Workloads with the same difference share a message.
     let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (label, sizes) in seen.into_iter().filter(|(_, sizes)| differ(sizes)) {
         alike.entry(in_words(&sizes)).or_default().push(label);
@@ -79,7 +80,7 @@ pub(super) fn of_other_sizes(sources: &[Source]) -> Vec<String> {
     alike.into_iter().map(told).collect()
 }
 
-/// `82 MiB in old=a, 124 MiB in new=b`; with the records' sizes where they differ, too.
+/// Returns text such as `82 MiB in old=a, 124 MiB in new=b`, with the sizes of records if they differ, too.
 fn in_words(sizes: &[(String, BTreeSet<Size>)]) -> String {
     let bytes = |size: Option<u64>| size.map_or("any".to_owned(), |size| show_bytes(size as f64));
     let records: BTreeSet<Option<u64>> = sizes.iter().flat_map(|(_, sizes)| sizes).map(|(_, record)| *record).collect();

@@ -29,8 +29,8 @@ fn directory_of_set(runs: &[OwnRun]) -> Option<PathBuf> {
     is_set.then(|| first.to_owned())
 }
 
-/// The targets of the source's run directories. Several directories behind one name are runs of one set for each target;
-/// blocks are numbered on from directory to directory, so that each meets only those of its own run.
+/// Returns the targets of the source's run directories. Several directories with one name are runs of one set for each
+/// target. Blocks are numbered consecutively over the directories, so that blocks of different runs are not paired.
 pub(super) fn own_sets(
     source: &mut Source,
     workloads: &Workloads,
@@ -39,14 +39,14 @@ pub(super) fn own_sets(
     let typed = source.argument.text.display().to_string();
     let pairing: Vec<String> = source.runs.iter().map(|run| run.identity.display().to_string()).collect();
     let mut sets: Vec<(Wish, Collected)> = Vec::new();
-    // Of several runs each was analysed by itself.
+    // Each of several runs was analysed on its own.
     let analyses = if let [run] = &source.runs[..] { run.record.analyses() } else { Analyses::default() };
     let set_directory = directory_of_set(&source.runs);
     let (mut first_block, mut first_part) = (0u32, 0u32);
     for run in &mut source.runs {
         let (targets, said) = run.targets();
         warnings.extend(said);
-        // Which line's latencies belong to which set.
+        // The set to which the latencies of each line belong.
         let mut lines: HashMap<u32, usize> = HashMap::new();
         for target in targets {
             if target.blocks.is_empty() {
@@ -70,7 +70,7 @@ pub(super) fn own_sets(
             set.has_risks |= !risks.is_empty();
             set.barred |= !may_win;
             for (block, trials) in target.blocks {
-                // One at a time: thousands of blocks would fill the memory with names.
+                // One at a time: the names of thousands of blocks would fill the memory.
                 let block = first_block.saturating_add(block);
                 let mut one = run.run(block, &trials, workloads);
                 one.part = one.part.map(|part| first_part.saturating_add(part));

@@ -1,4 +1,4 @@
-//! The trials of a run directory as far as they are compared: what many of them share is kept once.
+//! The compared data of the trials of a run directory. Data that many trials share is stored once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,31 +19,31 @@ const RECORD_SIZE: &str = "block_size";
 /// A trial that counts.
 #[derive(Debug)]
 pub(super) struct OwnTrial {
-    /// The line that it stands on.
+    /// The number of its line in the journal.
     pub(super) line: u32,
     pub(super) block: u32,
     pub(super) order: u32,
     pub(super) attempt: u32,
-    /// Its place among [`Trials::targets`].
+    /// Its index in [`Trials::targets`].
     pub(super) target: u32,
-    /// Its place among [`Trials::cells`].
+    /// Its index in [`Trials::cells`].
     pub(super) cell: u32,
     pub(super) outcome: Outcome,
-    /// The part of the medium that the target had.
+    /// The slice of the medium that the target had.
     pub(super) part: Option<u32>,
-    /// The first metric, which targets are compared by, and latencies: places among [`Trials::metrics`], and values.
+    /// The first metric, by which targets are compared, and latencies: indices into [`Trials::metrics`], and values.
     pub(super) values: Box<[(u32, f64)]>,
     /// As in [`BlockValue::within`](fsb_stats::BlockValue::within).
     pub(super) within: Option<f64>,
 }
 
-/// What is done in a trial.
+/// The work of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OwnCell {
     /// The label.
     pub(super) workload: String,
     pub(super) operation: String,
-    /// All that makes it another one, but for the sizes.
+    /// The other parameters that make it a different cell, without the sizes.
     pub(super) kind: String,
     /// Bytes of a file.
     pub(super) file_size: Option<u64>,
@@ -51,11 +51,11 @@ pub(super) struct OwnCell {
     pub(super) record_size: Option<u64>,
     /// Whether it writes, or makes data durable.
     pub(super) writes: bool,
-    /// The same of the whole workload, where this is a unit of it.
+    /// The same cell with the parameters of the whole workload, if this is a unit of it.
     whole: Option<Box<OwnCell>>,
 }
 
-/// What is measured.
+/// A metric.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OwnMetric {
     pub(super) name: String,
@@ -70,19 +70,19 @@ pub(super) struct Trials {
     pub(super) targets: Vec<String>,
     pub(super) cells: Vec<OwnCell>,
     pub(super) metrics: Vec<OwnMetric>,
-    /// Limits of memory in bytes, where there was one.
+    /// Memory limits in bytes; `None` for a trial without one.
     pub(super) limits: BTreeSet<Option<u64>>,
-    /// How memory was limited.
+    /// The mechanisms that limited memory.
     pub(super) mechanisms: BTreeSet<String>,
-    /// Of each cell, how many trials there are, and how many were disturbed or invalid.
+    /// For each cell, the number of trials, and of those that were affected by interference or invalid.
     spoilt: BTreeMap<u32, [usize; 2]>,
-    /// What units are otherwise than their cells, by label: of cells in rounds they are what was measured.
+    /// Parameters in which units differ from their cells, by label. In rounds, units are what was measured.
     units: BTreeMap<String, Params>,
-    /// Places of cells by label, operation and all parameters.
+    /// Indices of cells by label, operation and all parameters.
     known: HashMap<(String, String, String), u32>,
 }
 
-/// A line of the journal without what is not compared: its latencies are read in a second pass.
+/// A line of the journal without the data that is not compared. A second pass reads its latencies.
 #[derive(Debug, Deserialize)]
 pub(super) struct Compared {
     schema: String,
@@ -115,14 +115,14 @@ pub(super) struct Compared {
     stretches: Times,
 }
 
-/// Of the samples, their times.
+/// The times of the samples.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Times {
     timed_ns: Vec<u64>,
 }
 
-/// Of what was seen, the limit of memory.
+/// The observed memory limit.
 #[derive(Debug, Default, Deserialize)]
 struct Observed {
     memory_limit: Option<Value>,
@@ -142,17 +142,17 @@ impl Compared {
 }
 
 impl Trials {
-    /// Of a run with such units.
+    /// Returns an empty list for a run with such units.
     pub(super) fn of_units(units: &BTreeMap<String, Params>) -> Trials {
         Trials { units: units.clone(), ..Trials::default() }
     }
 
-    /// Whether a workload's units are known.
+    /// Returns whether the units of a workload are known.
     pub(super) fn has_unit(&self, workload: &str) -> bool {
         self.units.contains_key(workload)
     }
 
-    /// A workload is taken as a whole, because its units are not known everywhere.
+    /// Uses the whole workload instead of its units, because not all runs record them.
     pub(super) fn forget_unit(&mut self, workload: &str) {
         for cell in self.cells.iter_mut().filter(|cell| cell.workload == workload) {
             if let Some(whole) = cell.whole.take() {
@@ -161,7 +161,7 @@ impl Trials {
         }
     }
 
-    /// What is done in a trial that was taken in.
+    /// Returns the cell of a trial that was added.
     pub(super) fn known_cell(&self, workload: &str, operation: &str, params: &Params) -> Option<&OwnCell> {
         self.known.get(&key(workload, operation, params)).map(|place| &self.cells[*place as usize])
     }
@@ -174,7 +174,7 @@ impl Trials {
         OwnCell { whole: Some(Box::new(whole)), ..OwnCell::new(workload, operation, &params) }
     }
 
-    /// Takes in a line of a journal.
+    /// Adds a line of a journal.
     pub(super) fn push_line(&mut self, line: usize, trial: &Compared) {
         let memory = trial.observed.memory_limit.as_ref();
         self.limits.insert(memory.and_then(|memory| memory.get("limit_bytes")).and_then(Value::as_u64));
@@ -194,13 +194,13 @@ impl Trials {
         self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, part, values, within });
     }
 
-    /// Labels of cells most of whose trials were disturbed or invalid.
+    /// Returns the labels of cells most of whose trials were affected by interference or invalid.
     pub(super) fn mostly_spoilt(&self) -> impl Iterator<Item = &str> {
         let most = self.spoilt.iter().filter(|(_, [all, spoilt])| 2 * spoilt > *all);
         most.map(|(cell, _)| self.cells[*cell as usize].workload.as_str())
     }
 
-    /// Takes in a trial that stands in no file.
+    /// Adds a trial that is not in a file.
     pub(super) fn push(&mut self, trial: &ShownTrial) {
         let what = &*trial.what;
         let cell = self.cell(&what.workload, &what.operation, &what.params);
@@ -243,12 +243,12 @@ fn key(workload: &str, operation: &str, params: &Params) -> (String, String, Str
     (workload.to_owned(), operation.to_owned(), serde_json::json!(params).to_string())
 }
 
-/// What a trial cost explains a result and is none.
+/// Returns whether the metric is a latency.
 fn is_latency(metric: &Metric) -> bool {
     metric::find(&metric.name).is_some_and(|kind| kind.role == Role::Latency)
 }
 
-/// The place of something among a few.
+/// Returns the index of an element in a short list; adds the element if it is missing.
 fn place<T>(known: &mut Vec<T>, is_same: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> u32 {
     let found = known.iter().position(is_same).unwrap_or_else(|| {
         known.push(make());

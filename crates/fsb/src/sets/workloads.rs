@@ -1,7 +1,7 @@
-//! Which cells of ours are one workload: those that differ only in the sizes of file and record form a grid.
+//! Groups cells into workloads: cells that differ only in the sizes of file and record form a grid.
 //!
-//! The names are made from the cells of all runs that are compared, so that a run that measured one size meets the
-//! run that measured ten.
+//! The names come from the cells of all compared runs, so that a run that measured one size is compared with a run that
+//! measured ten.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ impl Workloads {
     }
 }
 
-/// A name that would stand for two different things stands for none: their cells keep their own labels.
+/// Drops names that two different workloads would share: their cells keep their own labels.
 fn forget_ambiguous(names: &mut BTreeMap<String, Option<String>>, labels: &BTreeMap<String, Vec<&str>>) {
     let mut uses: BTreeMap<String, usize> = BTreeMap::new();
     for (kind, name) in names.iter() {
@@ -67,7 +67,7 @@ fn forget_ambiguous(names: &mut BTreeMap<String, Option<String>>, labels: &BTree
     }
 }
 
-/// What labels have in common: `random read 4K, cold` and `random read 64K, cold` are `random read, cold`.
+/// Returns the common part of labels: `random read, cold` of `random read 4K, cold` and `random read 64K, cold`.
 fn shared(operation: &str, labels: &[&str]) -> String {
     let mut parts = labels.iter().map(|label| label.split(", ").collect::<Vec<_>>());
     let first = parts.next().unwrap_or_default();

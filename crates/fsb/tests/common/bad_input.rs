@@ -1,4 +1,4 @@
-//! Bad input causes no panic, starts no work, and is answered with its error.
+//! Bad input causes no panic, starts no work, and gets its error.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A command of the user's as the workload, on real file systems and in directories.
+//! A user's command as the workload, on real file systems and in directories.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::common::*;
 
-/// A metric of a trial, by name.
+/// Returns a metric of a trial by name.
 pub fn metric(trial: &Value, name: &str) -> f64 {
     let metrics = trial["metrics"].as_array().unwrap_or_else(|| panic!("no metrics: {trial:#}"));
     let found = metrics.iter().find(|metric| metric["name"] == name);

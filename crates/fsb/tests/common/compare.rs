@@ -1,4 +1,4 @@
-//! `fsb compare`: other tools' results and ours, from files to the contract.
+//! `fsb compare`: results of other tools and of fsb, from files to the JSON document.
 
 use std::path::{Path, PathBuf};
 
@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use crate::common::{expect_code, fsb_json, messages, stderr, stdout};
 
-/// A file or directory of the repository's test data.
+/// Returns a file or directory of the repository's test data.
 pub fn testdata(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name).canonicalize().expect("test data")
 }
 
-/// `NAME=` and a path of the test data.
+/// Returns `NAME=` and a path of the test data.
 pub fn set(name: &str, path: &str) -> String {
     format!("{name}={}", testdata(path).display())
 }
 
-/// The contract, and the text of its warnings. Standard error has each of them as well.
+/// Returns the JSON document, and the text of its warnings. Standard error has each of them as well.
 pub fn compare(directory: &Path, arguments: &[&str]) -> (Value, String) {
     let output = fsb_json(directory, &[&["compare", "--format", "json"], arguments].concat());
     expect_code(&output, 0);
@@ -30,7 +30,7 @@ pub fn compare(directory: &Path, arguments: &[&str]) -> (Value, String) {
     (document, warnings)
 }
 
-/// The entry of an operation.
+/// Returns the entry of an operation.
 pub fn operation<'d>(document: &'d Value, name: &str) -> &'d Value {
     let operations = document["operations"].as_array().expect("operations");
     let found = operations.iter().find(|operation| operation["operation"] == name);

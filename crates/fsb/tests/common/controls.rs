@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::common::*;
 
-/// Writes and reads that last long enough to look at.
+/// Writes and reads that last long enough to be observed.
 pub const PLAN: &str = r#"
 name = "controlled"
 [controls]
@@ -29,7 +29,7 @@ pub fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-/// A run of the plan in `directory` on targets, with controls.
+/// Starts a run of the plan in `directory` on targets, with controls.
 pub fn start(directory: &Path, targets: &[&str], controls: &[&str], wipe: &Path) -> Running {
     fs::write(directory.join("plan.toml"), PLAN).expect("the plan is written");
     let wipe = wipe.to_string_lossy();
@@ -39,7 +39,7 @@ pub fn start(directory: &Path, targets: &[&str], controls: &[&str], wipe: &Path)
     Running::start(directory, &arguments)
 }
 
-/// Waits until nothing of the run with this front is there any more: other runs may go on.
+/// Waits until all processes of the run with this coordinator have ended; other runs may continue.
 pub fn is_gone(front: u32) {
     let owner = format!("\"pid\":{front},");
     wait_until("the run is gone", std::time::Duration::from_secs(20), || {
@@ -51,7 +51,7 @@ pub fn is_gone(front: u32) {
     });
 }
 
-/// The other runs that warnings of a run name.
+/// Returns the other runs that warnings of a run name.
 pub fn concurrent(run: &Path) -> Vec<String> {
     let record = record(run);
     let warnings = record["warnings"].as_array().unwrap().iter();

@@ -1,5 +1,5 @@
-//! Disturbed visits are made again, and how many blocks are made: whole runs on the null file system, which pretends
-//! both disturbances and noise. Targets take turns here but where a test says otherwise.
+//! Retries of trials affected by interference, and the number of blocks: whole runs on the null file system, which
+//! simulates both interference and noise. Targets take turns unless a test differs.
 
 use std::path::Path;
 

@@ -91,7 +91,7 @@ file_size = "8M"
 lock = "file"
 "#;
 
-/// The files that an export writes, and what it prints.
+/// Returns the files that an export writes, and its output.
 pub fn exported(directory: &Path, arguments: &[&str]) -> (String, String, String) {
     on_two_processors();
     let line = [&["export", "fio", "--seed", "42", "-o", "out"], arguments].concat();

@@ -1,4 +1,4 @@
-//! Full, failing, read-only, missing: one trial or target is marked, the others go on.
+//! Full, failing, read-only and missing targets: one trial or target is marked, the others continue.
 
 use crate::common::*;
 
@@ -9,7 +9,7 @@ pub fn tiny(target: &[&str], out: &str, directory: &std::path::Path) -> std::pro
     fsb(directory, &arguments)
 }
 
-/// The outcomes of a target's measured trials by workload.
+/// Returns the outcomes of a target's measured trials by workload.
 pub fn outcomes(run: &std::path::Path, target: &str) -> Vec<(String, String, String)> {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     trials(run)

@@ -1,4 +1,4 @@
-//! `fsb filebench`: what a file says is done, printed as filebench prints it, and nothing is left.
+//! `fsb filebench`: performs a workload file, prints filebench's text, and leaves nothing.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -11,7 +11,7 @@ pub fn shipped(name: &str) -> String {
     path.display().to_string()
 }
 
-/// Runs a file of filebench's in a directory, smaller.
+/// Runs a smaller version of a file of filebench in a directory.
 pub fn run(directory: &Path, file: &str, more: &[&str]) -> Output {
     let file = shipped(file);
     fsb(directory, &[&["filebench", "--dir", ".", file.as_str()], more].concat())
@@ -21,7 +21,7 @@ pub fn listing(directory: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// Starts a run that goes on for an hour, and waits until it works on files.
+/// Starts a run of an hour, and waits until it works on files.
 pub fn start(directory: &Path, more: &[&str]) -> Running {
     let file = shipped("varmail.f");
     let options = [&["filebench", "--dir", ".", &file, "--seconds", "3600", "--set", "nfiles=200"], more].concat();

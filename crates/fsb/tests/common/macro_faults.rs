@@ -7,19 +7,19 @@ use serde_json::Value;
 use crate::common::counting;
 
 pub const SHORT: &str = "[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\n";
-/// Small work of three kinds that fits everywhere. None of it is durable: a device may take ten seconds to come to rest.
+/// Small workloads of three kinds that fit everywhere. None is durable: a device may take ten seconds to become idle.
 pub const OTHERS: &str = "[[workload]]\nname = 'postmark'\nnumber = 50\ntransactions = 100\nverify = true\n\
                       [[workload]]\nname = 'untar-build'\nfiles = 60\ndurability = 'none'\nverify = true\n\
                       [[workload]]\nname = 'filetree'\nset = 'portage'\nscale = 0.005\ndurability = 'none'\nverify = true\n";
 
-/// The trials of block 1, by workload.
+/// Returns the trials of block 1 by workload.
 pub fn outcomes(out: &Path) -> Vec<(String, String, String)> {
     let text = |trial: &Value, key: &str| trial[key].as_str().unwrap_or_default().to_owned();
     let trials = counting(out).into_iter().filter(|trial| trial["block"] == 1);
     trials.map(|trial| (text(&trial, "workload"), text(&trial, "outcome"), text(&trial, "error"))).collect()
 }
 
-/// The workload that begins so failed for that reason, and all others have values.
+/// Expects that the workload with this label prefix failed for that reason, and that all others have values.
 pub fn expect_one_failure(out: &Path, label: &str, said: &str) {
     let outcomes = outcomes(out);
     assert_eq!(outcomes.len(), 4, "{outcomes:?}");
@@ -32,7 +32,7 @@ pub fn expect_one_failure(out: &Path, label: &str, said: &str) {
     }
 }
 
-/// Files below a directory called after the set.
+/// Returns the files below a directory called after the set.
 pub fn mails(directory: &Path, within: bool) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut found = Vec::new();
@@ -46,5 +46,5 @@ pub fn mails(directory: &Path, within: bool) -> Vec<PathBuf> {
     found
 }
 
-/// The name of the personality's set.
+/// The name of the personality's file set.
 pub const SET: &str = "bigfileset";

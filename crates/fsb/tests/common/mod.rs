@@ -1,4 +1,4 @@
-//! What the tests share: running the program, small plans, and looking for what it may have left.
+//! Helpers of the tests: they run the program, write small plans, and check that nothing is left.
 
 #![allow(dead_code, reason = "each of the two test programs uses a part")]
 
@@ -40,11 +40,11 @@ pub fn fsb(directory: &Path, arguments: &[&str]) -> Output {
     command(directory, arguments).output().expect("the program starts")
 }
 
-/// The program with `arguments`, to be run in `directory`.
+/// Returns a command that runs the program with `arguments` in `directory`.
 pub fn command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(FSB);
     command.current_dir(directory).args(arguments).env_remove("SUDO_UID").env_remove("SUDO_GID");
-    // Messages are looked for as wholes.
+    // Tests search for whole messages, which must not be wrapped.
     command.env_remove("PKEXEC_UID").env_remove("DOAS_USER").env("COLUMNS", "10000");
     command
 }
@@ -72,7 +72,8 @@ pub fn expect_error(output: &Output, exit: i32, code: &str) -> Value {
     error
 }
 
-/// Runs requests that the program must refuse with these error codes and their exit codes. The snapshot holds their messages.
+/// Runs requests that the program must refuse with these error codes and their exit codes. The snapshot contains their
+/// messages.
 pub fn expect_refusals(snapshot: &str, directory: &Path, requests: &[(&[&str], &str)]) {
     let mut messages = String::new();
     for (arguments, code) in requests {
@@ -140,39 +141,39 @@ pub fn error_of(output: &Output) -> Value {
     messages(output).into_iter().rfind(|message| message["level"] == "error").unwrap_or_default()
 }
 
-/// Standard output as text.
+/// Returns standard output as text.
 pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Standard error as text.
+/// Returns standard error as text.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Asserts the exit code, showing what was said otherwise.
+/// Asserts the exit code; a failure shows the output.
 pub fn expect_code(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "stdout:\n{}\nstderr:\n{}", stdout(output), stderr(output));
 }
 
-/// A new directory on a real disk, for images.
+/// Creates a directory on a real disk, for images.
 pub fn scratch() -> TempDir {
     tempfile::Builder::new().prefix("fsb-test-").tempdir().expect("a temporary directory")
 }
 
-/// A temporary directory on tmpfs, where there is one: other tests' writes to the disk delay nothing there.
+/// Returns a temporary directory on tmpfs, if there is one: writes of other tests to the disk do not delay it.
 pub fn in_memory() -> TempDir {
     tempfile::Builder::new().prefix("fsb-test-").tempdir_in("/dev/shm").unwrap_or_else(|_| scratch())
 }
 
-/// A plan with few small workloads, written to `directory`.
+/// Writes a plan with few small workloads to `directory`.
 pub fn tiny_plan(directory: &Path) -> PathBuf {
     let path = directory.join("tiny.toml");
     fs::write(&path, TINY).expect("the plan is written");
     path
 }
 
-/// One of each kind of workload, each done in milliseconds.
+/// One workload of each kind, each measured in milliseconds.
 pub const TINY: &str = r#"
 name = "tiny"
 [controls]
@@ -214,7 +215,7 @@ files = 50
 durability = "end"
 "#;
 
-/// Restricts this thread, and what it starts, to two processors: the label of a workload says how many threads it has.
+/// Restricts this thread and its children to two processors: the label of a workload contains its number of threads.
 pub fn on_two_processors() {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let allowed = sched_getaffinity(None).expect("an affinity");
@@ -223,7 +224,7 @@ pub fn on_two_processors() {
     sched_setaffinity(None, &two).expect("processors that were allowed before");
 }
 
-/// The suite `quick` with stretches of a millisecond, written to `directory`: many trials, each of one repetition.
+/// Writes the suite `quick` with samples of a millisecond to `directory`: many trials, each with one repetition.
 pub fn fast_plan(directory: &Path) -> PathBuf {
     on_two_processors();
     let path = directory.join("fast.toml");
@@ -231,7 +232,7 @@ pub fn fast_plan(directory: &Path) -> PathBuf {
     path
 }
 
-/// Everything of this machine that a run must not leave: mounts, loop devices with a backing file, processes.
+/// State of this machine that a run must not leave: mounts, loop devices with a backing file, processes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Traces {
     mounts: Vec<String>,
@@ -239,12 +240,12 @@ pub struct Traces {
     processes: Vec<String>,
 }
 
-/// What is there now.
+/// Returns the current state.
 pub fn traces() -> Traces {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mut loops: Vec<String> = Vec::new();
     for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
-        // Images lie in the directories of tests, or in memory; those elsewhere are another checkout's.
+        // Images of these tests are in their directories or in memory; others belong to another checkout.
         let is_ours =
             |backing: &String| Path::new(backing).starts_with(std::env::temp_dir()) || backing.starts_with("/memfd");
         if let Some(backing) = fs::read_to_string(entry.path().join("loop/backing_file")).ok().filter(is_ours) {
@@ -263,12 +264,12 @@ pub fn traces() -> Traces {
     }
 }
 
-/// Processes of the program itself, and FUSE servers and virtual machines that it started.
+/// Returns processes of the program, and FUSE servers and virtual machines that it started.
 fn processes() -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
-        // Another checkout's tests may run on this machine, too: its program, and tests that play its roles.
+        // Tests of another checkout may run on this machine, too: their program, and tests that run its roles.
         let exe = fs::read_link(entry.path().join("exe")).unwrap_or_default();
         let ours = Path::new(FSB).ancestors().nth(2).expect("the program is in target/PROFILE");
         if exe.components().any(|part| part.as_os_str() == "target") && !exe.starts_with(ours) {
@@ -292,7 +293,7 @@ fn processes() -> Vec<String> {
 }
 
 impl Traces {
-    /// Returns what the earlier look did not see. Runs of others that end meanwhile leave less: that is allowed.
+    /// Returns the differences from an earlier state. Other runs that end meanwhile may remove some: that is allowed.
     fn since(self, before: &Traces) -> Traces {
         let new = |now: Vec<String>, before: &[String]| now.into_iter().filter(|one| !before.contains(one)).collect();
         Traces {
@@ -307,7 +308,7 @@ impl Traces {
     }
 }
 
-/// Waits until a run has left nothing: the kernel takes things away asynchronously.
+/// Waits until a run has left nothing: the kernel releases things asynchronously.
 pub fn expect_no_traces(before: &Traces) {
     let start = Instant::now();
     loop {
@@ -320,7 +321,7 @@ pub fn expect_no_traces(before: &Traces) {
     }
 }
 
-/// Waits until `done` or panics with `what`.
+/// Waits until `done` returns true, or panics with `what`.
 pub fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
@@ -329,14 +330,14 @@ pub fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// The process id of the watcher of the run with this front.
+/// Returns the process id of the watcher of the run with this coordinator.
 pub fn watcher_of(front: u32) -> Option<i32> {
     let owner = format!("\"pid\":{front},");
     let watcher = processes().into_iter().find(|line| line.contains("__watcher") && line.contains(&owner));
     watcher.and_then(|line| line.split(' ').next()?.parse().ok())
 }
 
-/// Kills the watcher of the run with this front, so that the ledger alone remembers what that run changed.
+/// Kills the watcher of the run with this coordinator, so that only the ledger knows the changes of that run.
 pub fn kill_watcher(front: u32) {
     let pid = watcher_of(front).expect("the run has a watcher");
     rustix::process::kill_process(
@@ -346,24 +347,24 @@ pub fn kill_watcher(front: u32) {
     .expect("it runs");
 }
 
-/// The trials of a run directory, as JSON.
+/// Returns the trials of a run directory as JSON.
 pub fn trials(run: &Path) -> Vec<serde_json::Value> {
     let text = fs::read_to_string(run.join("trials.jsonl")).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// The trials that count: a busy machine disturbs some, and those were made again.
+/// Returns the trials that count: on a busy machine some are affected by interference and retried.
 pub fn counting(run: &Path) -> Vec<serde_json::Value> {
     trials(run).into_iter().filter(|trial| trial["superseded"] != true).collect()
 }
 
-/// The record of a run directory, as JSON.
+/// Returns the record of a run directory as JSON.
 pub fn record(run: &Path) -> serde_json::Value {
     let text = fs::read_to_string(run.join("run.json")).expect("run.json is there");
     serde_json::from_str(&text).expect("run.json is JSON")
 }
 
-/// A copy of the program where every user may execute it.
+/// Returns a copy of the program that every user may execute.
 pub fn public_copy() -> tempfile::NamedTempFile {
     use std::os::unix::fs::PermissionsExt;
     let copy = tempfile::Builder::new().prefix("fsb-public-").tempfile().unwrap();
@@ -374,7 +375,7 @@ pub fn public_copy() -> tempfile::NamedTempFile {
     tempfile::NamedTempFile::from_parts(fs::File::open(&path).unwrap(), path)
 }
 
-/// Runs a copy of the program as the user nobody.
+/// Runs a copy of the program as the user `nobody`.
 pub fn as_nobody(binary: &Path, directory: &Path, arguments: &[&str]) -> Output {
     Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
@@ -389,28 +390,28 @@ pub fn as_nobody(binary: &Path, directory: &Path, arguments: &[&str]) -> Output 
         .expect("setpriv runs")
 }
 
-/// A program that runs. It is killed when a test panics before it waits for it, for the tests share one machine.
+/// A running program. A test that panics before it waits for the program kills it, because the tests share one machine.
 pub struct Running(Option<std::process::Child>);
 
 impl Running {
-    /// Starts the program with its output kept.
+    /// Starts the program and captures its output.
     pub fn start(directory: &Path, arguments: &[&str]) -> Running {
         let mut command = command(directory, arguments);
         let command = command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
         Running(Some(command.stderr(std::process::Stdio::piped()).spawn().expect("the program starts")))
     }
 
-    /// A program that was started already.
+    /// Wraps a program that was already started.
     pub fn of(child: std::process::Child) -> Running {
         Running(Some(child))
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn id(&self) -> u32 {
         self.0.as_ref().expect("not waited for yet").id()
     }
 
-    /// Whether it has not ended yet.
+    /// Returns whether it still runs.
     pub fn is_running(&mut self) -> bool {
         self.0.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }

@@ -1,4 +1,4 @@
-//! Others on the machine, who own directories that results are to be written to, and put things in the way.
+//! Other users who own directories of results and put files in the way.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 pub const WAIT: Duration = Duration::from_secs(60);
 
-/// Everything below a directory, links not followed.
+/// Returns everything below a directory; does not follow links.
 pub fn below(directory: &Path) -> Vec<std::path::PathBuf> {
     let (mut found, mut left) = (Vec::new(), vec![directory.to_owned()]);
     while let Some(path) = left.pop() {

@@ -17,12 +17,12 @@ pub fn script(directory: &Path, lines: &str) -> Output {
 pub fn pipe(mut program: Command, lines: &str) -> Output {
     let program = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = program.spawn().unwrap();
-    // Who has read enough closes the pipe.
+    // A program that has read enough closes the pipe.
     let _ = child.stdin.take().unwrap().write_all(lines.as_bytes());
     child.wait_with_output().unwrap()
 }
 
-/// What lies in a directory beside the file of commands, by name.
+/// Returns the names in a directory, sorted, without the file of commands.
 pub fn listing(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).unwrap().flatten();
     let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -31,14 +31,14 @@ pub fn listing(directory: &Path) -> Vec<String> {
     names
 }
 
-/// PostMark itself.
+/// Returns the command of PostMark itself.
 pub fn theirs(directory: &Path) -> Command {
     let mut command = Command::new("postmark");
     command.current_dir(directory);
     command
 }
 
-/// A run that goes on and has made some files.
+/// Starts a run and waits until it has made some files.
 pub fn start(directory: &Path, lines: &str) -> Running {
     std::fs::write(directory.join("script"), lines).unwrap();
     let running = Running::start(directory, &["postmark", "script", JSON]);

@@ -1,4 +1,5 @@
-//! In cache, out of cache, past it: limits that hold, proofs, scales, and what a matrix ends in.
+//! In the cache, larger than the cache, past the cache: memory limits, validity checks, scales, and the end of a
+//! matrix.
 
 /// A matrix whose files are one and two times the memory that may cache them.
 pub const OUT: &str = r#"

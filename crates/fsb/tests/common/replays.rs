@@ -70,7 +70,7 @@ impl Dice {
     }
 }
 
-/// A trace in memory. Names are looked up by their numbers.
+/// A trace in memory. Calls refer to names by their numbers.
 #[derive(Clone)]
 pub struct Content {
     pub header: Header,
@@ -94,7 +94,7 @@ impl Content {
         Content { header: reader.header().clone(), names, initial, calls }
     }
 
-    /// Its bytes, or nothing if the writer refuses it.
+    /// Returns its bytes; `None` if the writer refuses it.
     pub fn write(&self) -> Option<Vec<u8>> {
         let mut out = Writer::new(Vec::new(), &self.header).ok()?;
         let numbers = self.names.iter().map(|name| out.name(name)).collect::<Result<Vec<_>, _>>().ok()?;
@@ -154,7 +154,7 @@ impl Content {
             .for_each(|call| call.start_ns = call.start_ns.saturating_add(ns).min(i64::MAX as u64 / 2));
     }
 
-    /// Lanes that wake each other in a circle and wait for each other's end.
+    /// Adds lanes that wake each other in a circle and wait for each other's end.
     pub fn depend_on_each_other(&mut self, dice: &mut Dice) {
         let lanes = 2 + dice.below(5) as u32;
         for turn in 0..dice.below(200) as u32 {
@@ -166,7 +166,8 @@ impl Content {
         }
     }
 
-    /// Files that were there before: of exabytes, with holes, links that lead out or to each other, hundreds.
+    /// Adds files that exist before the first call: with exabytes, with holes, links out or to each other, hundreds of
+    /// them.
     pub fn find_files(&mut self, dice: &mut Dice) {
         let count = [1, 10, 200][dice.below(3)];
         for _ in 0..count {
@@ -207,7 +208,7 @@ impl Content {
         }
     }
 
-    /// Writes, grows, reserves and copies where no file reaches.
+    /// Adds calls that write, grow, reserve and copy at offsets beyond any file.
     pub fn write_far(&mut self, dice: &mut Dice) {
         let name = self.add_name(b"far".to_vec());
         let handle = 1_000_000 + dice.below(1000) as u32;
@@ -222,7 +223,7 @@ impl Content {
         let kinds = [Kind::WriteAt, Kind::Truncate, Kind::Allocate, Kind::Seek, Kind::Write, Kind::ReadAt, Kind::Copy];
         for _ in 0..dice.below(10) {
             let length = dice.extreme();
-            // Longer writes that worked are made with as much memory.
+            // The replay allocates memory for the longest successful write.
             let length = if dice.below(8) > 0 { length % (1 << 20) } else { length };
             let kind = kinds[dice.below(kinds.len())];
             let result = if dice.below(2) == 0 { length as i64 } else { 0 };
@@ -231,14 +232,14 @@ impl Content {
     }
 }
 
-/// A call with one field that the program did not give it.
+/// Returns the call with one field changed.
 pub fn changed(call: Call, names: usize, dice: &mut Dice) -> Call {
     let number = dice.next() as u32;
     match dice.below(10) {
         0 => Call { kind: ALL_KINDS[dice.below(ALL_KINDS.len())].kind, ..call },
         1 => Call { offset: dice.extreme(), ..call },
         2 => Call { length: dice.extreme(), ..call },
-        // As much memory is set aside as the longest call moved.
+        // The replay allocates as much memory as the longest call moved.
         3 if dice.below(8) > 0 => Call { result: dice.extreme() as i64 % (1 << 16), ..call },
         3 => Call { result: dice.extreme() as i64, ..call },
         4 => Call { handle: [0, 1, number][dice.below(3)], ..call },
@@ -250,7 +251,7 @@ pub fn changed(call: Call, names: usize, dice: &mut Dice) -> Call {
     }
 }
 
-/// A target, and beside it a file that must stay as it is.
+/// A target, and beside it a file that must not change.
 pub struct Bench {
     pub scratch: tempfile::TempDir,
     pub program: tempfile::NamedTempFile,
@@ -290,7 +291,7 @@ impl Bench {
         recorded
     }
 
-    /// Nothing was written outside the target, and nothing is left in it.
+    /// Asserts that no file outside the target was written, and that the target is empty.
     pub fn expect_unharmed(&self) {
         let names = |path: &Path| {
             let mut names: Vec<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -308,7 +309,7 @@ impl Bench {
         );
     }
 
-    /// Performs a case by the engine alone. Returns whether it was replayed.
+    /// Performs a case with the engine alone. Returns whether it was replayed.
     pub fn perform(&self) -> bool {
         struct Open;
         impl Gate for Open {
@@ -325,7 +326,7 @@ impl Bench {
             let task = |step| Task::plain(step, spec.clone(), sizing, &root, 42, u64::MAX);
             let prepared = worker::perform(&task(Step::Prepare), &mut Open);
             let measured = prepared.and_then(|_| worker::perform(&task(Step::Measure), &mut Open));
-            // A trace that cannot be read has no cleanup either: it made nothing.
+            // The cleanup of a trace that cannot be read fails, too: no file was made.
             let cleaned = worker::perform(&task(Step::Cleanup), &mut Open);
             let _ = ended.send(());
             assert!(measured.is_err() || cleaned.is_ok(), "{cleaned:?}");
@@ -336,7 +337,7 @@ impl Bench {
         steps.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
     }
 
-    /// Performs a case by a whole run. Returns its exit code and how long it took.
+    /// Performs a case in a whole run. Returns its exit code and its duration.
     pub fn run(&self, as_user: bool) -> (i32, Duration) {
         let mut command = Command::new(FSB);
         if as_user {
@@ -367,7 +368,7 @@ impl Bench {
             let error = trial["error"].as_str().unwrap_or_default();
             assert!(!error.contains("panicked") && !error.contains("the worker ended early"), "{error}");
         }
-        // A trace that was refused has no run.
+        // A refused trace has no run.
         let _ = fs::remove_dir_all(&run);
         fs::remove_file(self.at("run.said")).unwrap();
         (code.unwrap_or_default(), took)

@@ -1,11 +1,11 @@
-//! `--resume`: the unfinished block is made again whole, nothing else is.
+//! `--resume`: fsb retries the whole unfinished block, and nothing else.
 
 use std::fs;
 use std::path::Path;
 
 use crate::common::*;
 
-/// Cuts off the file after `keep` trials, within a line.
+/// Truncates the file after `keep` trials, within a line.
 pub fn cut(run: &Path, keep: usize) {
     let text = fs::read_to_string(run.join("trials.jsonl")).unwrap();
     let lines: Vec<_> = text.lines().take(keep).collect();

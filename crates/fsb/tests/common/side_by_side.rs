@@ -1,4 +1,4 @@
-//! Targets that are ready all at once, each on its part of the medium, and measured in rounds.
+//! Targets that are all ready at once, each on its slice of the medium, and measured in rounds.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Recorded programs: what is written down of them, and what a replay does.
+//! Recorded programs: the recorded calls, and their replay.
 
 use std::path::Path;
 use std::process::Output;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use crate::common::*;
 
-/// One small cell of each kind that a visit needs: something durable, something cold.
+/// A plan with one small cell of each kind that a sequential trial needs: a durable one, a cold one.
 pub const PLAN: &str = "
 name = 'tiny'
 in = 'vm'
@@ -28,18 +28,19 @@ block_size = '256K'
 cache = 'cold'
 ";
 
-/// Kernels and initramfs of these tests: fetched once, kept below the target directory.
+/// Returns the directory of the kernels and the initramfs of these tests: fetched once, kept below the target
+/// directory.
 pub fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("vm-cache")
 }
 
-/// Returns the release of a kernel that guests can boot, which is fetched if there is none yet. The error names what is missing: root,
-/// QEMU or Debian's archive.
+/// Returns the release of a kernel that guests can boot, which is fetched if there is none yet. The error names the
+/// missing requirement: root, QEMU or Debian's archive.
 pub fn kernel() -> Result<String, String> {
     static KERNEL: OnceLock<Result<String, String>> = OnceLock::new();
     fsb_testkit::root()?;
     fsb_testkit::programs(&["qemu-system-x86_64"])?;
-    // A package that is here already can be named instead.
+    // The variable may name a package that is on this machine already.
     let package = || std::env::var("FSB_TEST_KERNEL_PACKAGE").unwrap_or_else(|_| "linux-image-amd64".to_owned());
     let kernel = KERNEL.get_or_init(|| fetched(&cache()).map_or_else(|| fetch(&package(), &cache()), Ok)).clone();
     kernel.map_err(|why| format!("a kernel: {why}"))
@@ -58,7 +59,7 @@ pub fn fetch(package: &str, cache: &Path) -> Result<String, String> {
     fetched(cache).filter(|_| output.status.success()).ok_or_else(|| stderr(&output))
 }
 
-/// `fsb run PLAN ARGUMENTS` with a kernel of these tests, in `directory`.
+/// Returns the command `fsb run PLAN ARGUMENTS` with a kernel of these tests, in `directory`.
 pub fn run(directory: &Path, kernel: &str, arguments: &[&str]) -> Command {
     std::fs::write(directory.join("tiny.toml"), PLAN).expect("the plan is written");
     let mut command = command(directory, &["run", "tiny.toml", "--kernel", kernel]);

@@ -1,4 +1,4 @@
-//! What whoever asked root may not read is not read for that user, and where that user's links lead is not written.
+//! Under sudo, fsb reads no file that the invoking user cannot read, and never writes through a symlink of that user.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::common::{FSB, JSON, error_of, expect_code, scratch, stderr, stdout};
 use crate::ownership::{NOBODY, home, sudo};
 
-/// Who may have root run this program alone learns no names, sizes or beginnings of what root alone may read.
+/// A user who may run only fsb as root learns no names, sizes or first bytes of files that only root can read.
 #[test]
 fn a_tree_is_read_with_the_rights_of_whoever_asked_root() {
     needs!(root);
@@ -23,7 +23,7 @@ fn a_tree_is_read_with_the_rights_of_whoever_asked_root() {
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o700)).unwrap();
     file(&secret.join("open/one"), 0o644);
     file(&scratch.path().join("shadow"), 0o600);
-    // A tree of the caller's with a directory of root's in it, and a way out of it.
+    // A tree of the invoking user, with a directory of root in it and a link out of it.
     let own = home.join("tree");
     fs::create_dir_all(own.join("inner/roots")).unwrap();
     file(&own.join("inner/two"), 0o600);
@@ -50,7 +50,7 @@ fn a_tree_is_read_with_the_rights_of_whoever_asked_root() {
     assert_eq!(fs::metadata(home.join("out/run.json")).unwrap().uid(), NOBODY);
 }
 
-/// A message quotes what it could not understand, and a warning names what lies beside it: nothing of root's files.
+/// Messages quote text that fsb cannot parse, and warnings name neighbouring files: neither may come from root's files.
 #[test]
 fn what_is_given_to_read_is_read_with_the_rights_of_whoever_asked_root() {
     needs!(root);
@@ -66,7 +66,7 @@ fn what_is_given_to_read_is_read_with_the_rights_of_whoever_asked_root() {
     fs::create_dir(&vault).unwrap();
     hidden(&vault.join("hunter2.txt"), "text");
     fs::set_permissions(&vault, fs::Permissions::from_mode(0o700)).unwrap();
-    // A run of the user's whose files lead to root's, and a kernel's tree.
+    // A run of the invoking user whose files link to root's, and a kernel tree.
     let run = home.join("run");
     fs::create_dir_all(home.join("tree/include/config")).unwrap();
     fs::create_dir_all(home.join("tree/arch/x86/boot")).unwrap();
@@ -117,7 +117,7 @@ fn what_is_given_to_read_is_read_with_the_rights_of_whoever_asked_root() {
     }
 }
 
-/// What root opened before it started the program is not asked for again.
+/// Files that root opened before it started the program are not opened again with the user's privileges.
 #[test]
 fn a_pipe_of_roots_shell_is_read_under_sudo() {
     needs!(root);
@@ -128,8 +128,8 @@ fn a_pipe_of_roots_shell_is_read_under_sudo() {
     expect_code(&shell.output().unwrap(), 0);
 }
 
-/// Where whoever asked root may not write, root writes by itself: to what was named, and not to what a link leads to that
-/// this user, or another one, could have made.
+/// If the invoking user cannot write a path, root writes it with its own privileges, but not through a link that this
+/// user or another one could have made.
 #[test]
 fn a_link_leads_no_further_than_whoever_asked_root_may_write() {
     needs!(root);

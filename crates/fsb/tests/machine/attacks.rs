@@ -1,5 +1,5 @@
 //! Attacks on a whole run: another user's run beside it, stopped processes, a wall clock that jumps, services.
-//! `docs/methods/ownership.md` states the promises that these tests hold.
+//! `docs/methods/ownership.md` states the promises that these tests check.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -38,7 +38,7 @@ impl Handshake {
         line.replace("DIR", self.path())
     }
 
-    /// The execution that waits.
+    /// Returns the execution that waits.
     fn waiting(&self) -> Option<usize> {
         let started = fs::read_dir(&self.0).unwrap().flatten();
         let started = started.filter(|entry| entry.file_name().to_string_lossy().starts_with("started")).count();
@@ -139,7 +139,7 @@ fn stop_and_continue(front: u32, children_first: bool, pause: Duration) {
     });
     let stopped = Instant::now();
     wait_until("the stop has a length", pause * 10, || stopped.elapsed() >= pause);
-    // Parents first, each after the one before waits again: the monitor goes on while its worker is still stopped.
+    // Parents first, each after the one before waits again: the monitor continues while its worker is still stopped.
     for (pid, _) in family(front) {
         send(pid, Signal::CONT);
         wait_until("the process waits", Duration::from_secs(60), || !matches!(state(pid), Some('T' | 'R')));
@@ -195,7 +195,7 @@ fn a_run_of_the_engine_that_is_stopped_and_continued_ends_with_all_trials() {
     expect_nothing_left(&before);
 }
 
-/// A wall clock that is a day late at every second reading, and that many seconds wrong at all of them.
+/// A wall clock that is a day late at every second reading, and wrong by a given number of seconds at all of them.
 const JUMPS: &str = r#"
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -211,7 +211,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
     return answer;
 }"#;
 
-/// The shared library, compiled in `directory`.
+/// Returns the shared library, compiled in `directory`.
 fn jumping_clock(directory: &Path) -> PathBuf {
     let (code, library) = (directory.join("clock.c"), directory.join("clock.so"));
     fs::write(&code, JUMPS).unwrap();
@@ -262,7 +262,7 @@ fn a_wall_clock_that_jumps_changes_neither_budget_nor_order_of_records_nor_resum
     expect_nothing_left(&before);
 }
 
-/// A service that leaves everything that a process can leave, and that no SIGTERM ends.
+/// A service that leaves everything that a process can leave, and that SIGTERM does not end.
 const SERVICE: &str = r#"
 #include <fcntl.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-//! Bad input causes no panic, starts no work, and is answered with its error.
+//! Bad input causes no panic, starts no work, and gets its error.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn block_devices_that_are_none_are_refused() {
     }
 }
 
-/// The driver is asked before anything is made: no row of failures an hour later.
+/// fsb asks the driver before anything is made, so that no trials fail an hour later.
 #[test]
 fn a_misspelt_mount_option_is_refused_before_anything_is_made() {
     needs!(root);
@@ -40,7 +40,7 @@ fn a_misspelt_mount_option_is_refused_before_anything_is_made() {
     needs!(program "mkfs.xfs");
     let before = traces();
     let scratch = scratch();
-    // The message quotes the driver, so that it differs between kernels.
+    // The message quotes the driver, so it differs between kernels.
     for (target, option) in
         [("ext4,noatme", "noatme"), ("ext4,data=jornal", "data=jornal"), ("xfs,alocsize=64k", "alocsize=64k")]
     {

@@ -1,4 +1,5 @@
-//! The report in a headless browser: no console error, no network, the charts drawn, the numbers those of the table.
+//! The report in a headless browser: no console error, no network, the charts are drawn, the numbers are those of the
+//! table.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +8,7 @@ use std::process::Command;
 
 use crate::common::*;
 
-/// The page after its scripts ran, and what the browser logged.
+/// Returns the page after its scripts ran, and the log of the browser.
 fn dump(page: &Path, profile: &Path) -> (String, String) {
     let output = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
@@ -32,7 +33,7 @@ fn the_report_draws_its_charts_without_network_or_errors() {
     expect_code(&fsb(scratch.path(), &arguments), 0);
     let page = scratch.path().join("run/report.html");
     let source = fs::read_to_string(&page).unwrap();
-    // Outside its scripts the page names no address at all; what scripts do, the browser shows below.
+    // Outside its scripts the page contains no address at all; the browser's log below shows the effects of scripts.
     let markup: String = source.split("<script").map(|piece| piece.rsplit("</script>").next().unwrap()).collect();
     for external in ["<link rel=\"stylesheet", "href=\"http", "src=\"http", "@import", "url(http", "https://"] {
         assert!(!markup.contains(external), "{external}");

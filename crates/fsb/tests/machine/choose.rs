@@ -1,10 +1,10 @@
-//! The fastest of many: races on real file systems, and what is refused.
+//! The fastest of many candidates: races on real file systems, and refused requests.
 
 use serde_json::Value;
 
 use crate::common::*;
 
-/// Who is told by its mount options that it is slow, sleeps longer: the truth is known, and the race is not told.
+/// A command that sleeps longer on a file system without `lazytime`: the test knows the true order, the race does not.
 const SLEEPER: &str = "grep -q ' lazytime\\|,lazytime' /proc/mounts && exec sleep 0.02; exec sleep 0.03";
 
 fn choice(run: &std::path::Path) -> Value {
@@ -32,13 +32,13 @@ fn the_fastest_of_many_is_found_and_told_how_to_make() {
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let choice = choice(&scratch.path().join("run"));
     assert_eq!((&choice["decided"], &choice["answer"][0]), (&true.into(), &"ext4,lazytime".into()));
-    // Who surely wins nothing need not be surely slower.
+    // A target that surely cannot win need not be surely slower.
     assert!(choice["answer"].as_array().unwrap().len() <= 3, "{text}");
     let candidates = choice["candidates"].as_array().unwrap();
     let winner = &candidates[0]["ratio"];
     assert!((winner.as_f64().unwrap() - 1.45).abs() < 0.2, "{winner}");
-    // Losers are given up: they are in no more heats than who may win, but for the last one that was drawn. In all heats is the
-    // reference alone.
+    // The race drops losers: except for the last race round, they are in no more race rounds than candidates that may
+    // still win. Only the baseline is in all of them.
     let heats = |one: &Value| one["heats"].as_u64().unwrap();
     let slower = |one: &&Value| one["state"] == "slower" && one["name"] != "ext4";
     let mut losers = candidates.iter().filter(slower);

@@ -1,4 +1,4 @@
-//! A command of the user's as the workload, on real file systems and in directories.
+//! A user's command as the workload, on real file systems and in directories.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::common::command::*;
 use crate::common::*;
 
-/// It is the worker's user, sees the target and its own temporary directory, and nothing else can be written.
+/// The command runs as the worker's user and can write only to the target and to its own temporary directory.
 #[test]
 fn a_short_command_goes_in_rounds_and_stays_in_its_target() {
     needs!(root);
@@ -43,7 +43,7 @@ fn a_short_command_goes_in_rounds_and_stays_in_its_target() {
     }
 }
 
-/// What is slower by itself must be: a command that sleeps takes that long.
+/// A command that sleeps takes at least that long.
 #[test]
 fn time_is_the_commands_own_and_a_printed_number_is_compared_where_one_is_named() {
     needs!(root);
@@ -70,14 +70,14 @@ fn time_is_the_commands_own_and_a_printed_number_is_compared_where_one_is_named(
     let read = |label: &str| of(label)["observed"]["device_read_bytes"].as_f64().unwrap_or_default();
     assert!(read("cold") >= 19e6, "{:#}", of("cold"));
     assert!(read("warm") < 1e6, "{:#}", of("warm"));
-    // Where runs are compared, too.
+    // Comparisons of runs show the number, too.
     let output = fsb(scratch.path(), &["compare", "run"]);
     expect_code(&output, 0);
     let row = stdout(&output).lines().find(|line| line.starts_with("tps")).unwrap_or_default().to_owned();
     assert!(row.contains("12.5"), "{}", stdout(&output));
 }
 
-/// Each fails in its own way and says how; the others go on, and nothing is left of any.
+/// Each command fails with its own message; the others continue, and none leaves anything behind.
 #[test]
 fn commands_that_misbehave_fail_alone() {
     needs!(root);
@@ -126,7 +126,7 @@ fn commands_that_misbehave_fail_alone() {
     assert!(!Path::new("/etc/fsb-mine").exists());
 }
 
-/// Where warm-up and the first block show that nothing works, the budget is not spent.
+/// If everything fails in warm-up and in the first block, the run ends without using its budget.
 #[test]
 fn a_run_in_which_all_fails_ends_after_a_block() {
     needs!(root);
@@ -152,13 +152,13 @@ fn without_root_a_command_runs_in_a_directory_that_is_left_as_it_was() {
     let trials = measured(&scratch.path().join("run"));
     assert!(trials.iter().all(|trial| trial["outcome"] == "ok"), "{trials:#?}");
     assert_eq!(trials[0]["observed"]["output"], "one\n");
-    // HOME, where fsb keeps what it must undo, is here.
+    // HOME, where fsb keeps the undo ledger, is this directory.
     let left = fs::read_dir(scratch.path()).unwrap().flatten().map(|entry| entry.file_name());
     assert_eq!(left.filter(|name| name != ".local").collect::<Vec<_>>(), ["run"]);
     expect_no_traces(&before);
 }
 
-/// Each recipe with the real program, one block on one file system.
+/// Runs a recipe with the real program, one block on one file system.
 fn recipe(name: &str, programs: &[&str], rows: usize) {
     needs!(root);
     needs!(fsb_testkit::programs(programs));

@@ -1,4 +1,4 @@
-//! What a target does between the clock's stop and the moment at which it is at rest.
+//! Deferred work: the work of a target between the end of the sample and the moment at which the target is idle.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ fn metric(trial: &Value, name: &str) -> f64 {
     found["value"].as_f64().unwrap()
 }
 
-/// In stretches and in visits: what is written without a flush is written later, and what is flushed was written before.
+/// In samples and in sequential trials: unflushed data is written later, flushed data was written before.
 #[test]
 fn what_the_clock_did_not_see_is_counted_until_the_target_is_at_rest() {
     needs!(root);
@@ -42,7 +42,7 @@ fn what_the_clock_did_not_see_is_counted_until_the_target_is_at_rest() {
     assert!(text.contains("longest") && text.contains("No device I/O in the timed part:"), "{text}");
     let (mut seen, mut took_time) = (0, false);
     for trial in trials(&scratch.path().join("run")).iter().filter(|trial| {
-        // A disturbed trial is made again.
+        // A trial affected by interference is retried.
         trial["phase"] == "measured" && trial["superseded"] != true
     }) {
         assert_eq!(trial["outcome"], "ok", "{trial}");
@@ -56,10 +56,10 @@ fn what_the_clock_did_not_see_is_counted_until_the_target_is_at_rest() {
         let (rate, until_rest) = (metric(trial, "throughput"), metric(trial, "throughput_with_deferred"));
         assert!(until_rest <= rate, "{trial}");
         match label {
-            // Each byte is written once, whenever; metadata and logs beside it are little.
+            // Each byte is written once; metadata and logs add little.
             "none 20ms" => assert!(left > 0.8e6 && (0.99..1.6).contains(&times) && until_rest < rate * 0.9, "{said}"),
-            // What is written over again in memory is written out at most once. On a busy machine the extra time can be
-            // shorter than the wait on an idle target that is subtracted from it, but not in every trial.
+            // Data overwritten in memory is written out at most once. On a busy machine the extra time can be shorter
+            // than the wait on an idle target that is subtracted from it, but not in every trial.
             "none 1s" => {
                 assert!(left > 0.0 && times < 1.6, "{said}");
                 took_time |= until_rest < rate;

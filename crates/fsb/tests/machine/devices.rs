@@ -1,4 +1,4 @@
-//! Devices that others try to exchange under a run, and devices that others use.
+//! Devices that other users try to exchange during a run, and devices that are in use.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -131,7 +131,7 @@ fn a_resumed_run_writes_to_no_other_device_than_it_was_begun_on() {
     std::os::unix::fs::symlink(&first.path, &link).unwrap();
     let target = format!("ext4@{}", link.display());
     expect_code(&fsb(scratch.path(), &["run", "tiny.toml", &target, "--out", "run", "-q"]), 0);
-    // As if it had been interrupted in its last block.
+    // Truncate the journal as if the run had been interrupted in its last block.
     let run = scratch.path().join("run");
     let text = std::fs::read_to_string(run.join("trials.jsonl")).unwrap();
     let lines: Vec<_> = text.lines().collect();

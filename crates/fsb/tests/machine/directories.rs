@@ -1,4 +1,4 @@
-//! Existing directories are measured as they are: only fsb's own sub-directory is touched, and it is removed.
+//! Existing directories are measured as they are: fsb changes only its own sub-directory and removes it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -46,7 +46,7 @@ fn without_root_a_directory_is_measured_and_cold_is_proved_or_not_claimed() {
     expect_no_traces(&before);
 }
 
-/// What a budget will not hold is said before anything is touched, and again when it is known how long a block takes.
+/// fsb warns that a budget is too small before anything is changed, and again when it knows how long a block takes.
 #[test]
 fn a_run_that_its_budget_will_not_hold_says_so_before_it_starts() {
     let before = traces();
@@ -59,7 +59,8 @@ fn a_run_that_its_budget_will_not_hold_says_so_before_it_starts() {
         expect_error(&output, 2, "run/budget-too-small");
         return expect_no_traces(&before);
     }
-    // One that slows down to a third after warm-up ends within the first block, which may hold nothing whole then.
+    // A machine that slows down to a third after warm-up ends within the first block, which may then hold no complete
+    // trial.
     if output.status.code() == Some(4) {
         assert!(stdout(&output).contains("the budget ended"), "{}", stdout(&output));
     } else {
@@ -86,7 +87,7 @@ fn a_directory_that_cannot_be_written_is_refused() {
     expect_error(&output, 3, "target/directory-not-writable");
 }
 
-/// The kernel cannot take a sub-directory away: the run's watcher does.
+/// The kernel does not remove the sub-directory of a killed run: the watcher of the run does.
 #[test]
 fn the_directory_of_a_killed_run_goes_for_root_and_for_others() {
     needs!(root);
@@ -116,7 +117,7 @@ fn the_directory_of_a_killed_run_goes_for_root_and_for_others() {
     }
 }
 
-/// Where the watcher was killed, too, the ledger remembers it, and `fsb clean` removes it.
+/// If the watcher is killed, too, the ledger lists the sub-directory, and `fsb clean` removes it.
 #[test]
 fn what_a_killed_run_left_in_a_directory_is_cleaned() {
     needs!(root);

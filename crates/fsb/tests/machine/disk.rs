@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use crate::common::{stderr, stdout, wait_until};
 
-/// A loop device of the test's own, which goes with it.
+/// A loop device of a test; dropping it removes it.
 pub struct Disk {
     pub path: PathBuf,
     image: tempfile::NamedTempFile,
 }
 
 impl Disk {
-    /// An empty one.
+    /// Creates an empty disk.
     pub fn new(megabytes: u64) -> Disk {
         let image = tempfile::NamedTempFile::new().expect("an image");
         image.as_file().set_len(megabytes << 20).expect("an image");
@@ -24,7 +24,7 @@ impl Disk {
         Disk { path: stdout(&output).trim().into(), image }
     }
 
-    /// With an ext4 on it.
+    /// Creates a disk with an ext4 on it.
     pub fn formatted(megabytes: u64) -> Disk {
         let disk = Disk::new(megabytes);
         disk.run("mkfs.ext4", &["-q", "-F"]);
@@ -37,7 +37,7 @@ impl Disk {
         assert!(output.status.success(), "{program}: {}", stderr(&output));
     }
 
-    /// Mounts it there until the result is dropped.
+    /// Mounts the disk on `directory` until the result is dropped.
     pub fn mount(&self, directory: &Path) -> Mounted<'_> {
         let mounted = Command::new("mount").arg(&self.path).arg(directory).status().expect("mount runs");
         assert!(mounted.success());
@@ -48,27 +48,27 @@ impl Disk {
         self.path.file_name().expect("a name").to_string_lossy().into_owned()
     }
 
-    /// Everything that it holds.
+    /// Returns the whole content.
     pub fn content(&self) -> Vec<u8> {
         self.run("blockdev", &["--flushbufs"]);
         std::fs::read(self.image.path()).expect("the image")
     }
 
-    /// Whether anything was written to its start.
+    /// Returns whether anything was written to its start.
     pub fn is_begun(&self) -> bool {
         let mut start = [0u8; 4096];
         self.image.as_file().read_exact_at(&mut start, 0).expect("the image");
         start.iter().any(|byte| *byte != 0)
     }
 
-    /// Bytes that were read from it since it was made.
+    /// Returns the number of bytes that were read from the disk since it was created.
     pub fn bytes_read(&self) -> u64 {
         let counters = std::fs::read_to_string(format!("/sys/block/{}/stat", self.name())).expect("its counters");
         let sectors = counters.split_whitespace().nth(2).and_then(|text| text.parse::<u64>().ok());
         sectors.expect("a number") * 512
     }
 
-    /// Waits until nothing is mounted on it any more, in whatever namespace.
+    /// Waits until the disk is not mounted in any namespace.
     pub fn wait_until_free(&self) {
         let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
         wait_until("the disk is free", Duration::from_secs(20), || {
@@ -76,7 +76,7 @@ impl Disk {
         });
     }
 
-    /// A setting of its queue.
+    /// Returns the path of a setting of its queue.
     pub fn setting(&self, file: &str) -> PathBuf {
         PathBuf::from(format!("/sys/block/{}/queue/{file}", self.name()))
     }
@@ -89,7 +89,7 @@ impl Drop for Disk {
     }
 }
 
-/// A disk that is mounted.
+/// A mounted disk.
 pub struct Mounted<'a>(&'a Disk);
 
 impl Drop for Mounted<'_> {

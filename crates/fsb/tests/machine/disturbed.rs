@@ -1,5 +1,5 @@
-//! Disturbed visits are made again, and how many blocks are made: whole runs on the null file system, which pretends
-//! both disturbances and noise. Targets take turns here but where a test says otherwise.
+//! Retries of trials affected by interference, and the number of blocks: whole runs on the null file system, which
+//! simulates both interference and noise. Targets take turns unless a test differs.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::common::disturbed::*;
 use crate::common::{expect_code, expect_no_traces, fsb, fsb_json, messages, scratch, stdout, traces, trials};
 
-/// tmpfs takes O_DIRECT and buffers all the same: a proof that fails by nature, at every attempt.
+/// tmpfs accepts O_DIRECT and buffers nevertheless, so the validity check fails at every attempt.
 #[test]
 fn an_invalid_trial_is_made_again_unless_it_was_invalid_to_the_end_before() {
     needs!(root);
@@ -26,7 +26,7 @@ fn an_invalid_trial_is_made_again_unless_it_was_invalid_to_the_end_before() {
     }
     expect_code(&output, 4);
     let attempts = |block: u64| all.iter().filter(|trial| trial["block"] == block).collect::<Vec<_>>();
-    // What else the machine did is another reason to make a trial again.
+    // Other activity of the machine is another reason to retry a trial.
     let is_disturbed = |block: u64| attempts(block).iter().any(|trial| trial["interference"][0].is_object());
     for (block, expected) in [(0, 1), (1, 3), (2, 1), (3, 1)] {
         let made = attempts(block).len();
@@ -62,7 +62,7 @@ fn a_neighbour_that_works_is_seen_from_within_the_run() {
         let seen =
             |name: &str| trial["observed"]["watched"][name].as_f64().unwrap_or_else(|| panic!("{name} in {trial}"));
         assert!(seen("watched_seconds") >= 1.0, "{trial}");
-        // The neighbour wants one processor wholly; a machine with much to do gives it a part.
+        // The neighbour requests one whole processor; a busy machine gives it a part.
         assert!(seen("others_cpu_seconds") > 0.1 * seen("watched_seconds"), "{trial}");
         assert!(seen("available_cpu_seconds") >= seen("watched_seconds"), "{trial}");
         for name in ["steal_seconds", "target_device_bytes"] {

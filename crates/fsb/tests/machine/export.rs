@@ -6,13 +6,13 @@ use std::process::{Command, Stdio};
 use crate::common::export::*;
 use crate::common::{expect_code, expect_no_traces, fsb, scratch, traces};
 
-/// The names of sections.
+/// Returns the names of sections.
 fn sections(jobs: &str) -> Vec<String> {
     let names = jobs.lines().filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'));
     names.filter(|name| *name != "global").map(str::to_owned).collect()
 }
 
-/// Whether fio itself takes every line.
+/// fio itself accepts every line.
 #[test]
 fn fio_takes_the_job_files() {
     needs!(program "fio");

@@ -1,4 +1,4 @@
-//! Full, failing, read-only, missing: one trial or target is marked, the others go on.
+//! Full, failing, read-only and missing targets: one trial or target is marked, the others continue.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn a_full_file_system_costs_its_trials_and_no_others() {
     needs!(root);
     let before = traces();
     let scratch = scratch();
-    // Too few inodes for five hundred files, which is not predicted where mkfs chooses their number.
+    // Too few inodes for five hundred files, which fsb cannot predict if mkfs chooses their number.
     let plan = TINY.replace("files = 50", "files = 500");
     fs::write(scratch.path().join("files.toml"), plan).unwrap();
     let targets = [
@@ -69,7 +69,7 @@ fn a_refused_mount_and_a_failing_mkfs_mark_the_target() {
 fn a_missing_tool_names_its_package() {
     needs!(root);
     let scratch = scratch();
-    // An empty directory over the places where mkfs programs live, in a mount namespace of its own.
+    // An empty directory over the directory of the mkfs programs, in a mount namespace of its own.
     let script = format!("mount -t tmpfs none /usr/sbin && exec {FSB} run xfs --out run {JSON}");
     let output = Command::new("unshare")
         .args(["--mount", "/bin/sh", "-c", &script])
@@ -97,7 +97,7 @@ fn without_root_the_message_says_what_can_be_done() {
     expect_code(&as_nobody(binary.path(), scratch.path(), &planned), 0);
 }
 
-/// A service has neither root nor a home.
+/// A service has neither root privileges nor a home directory.
 #[test]
 fn without_root_and_without_a_home_each_refusal_names_what_would_do() {
     needs!(root);
@@ -123,7 +123,7 @@ fn without_root_and_without_a_home_each_refusal_names_what_would_do() {
     let command_of = |error: &Value| error["help"].as_str().unwrap().rsplit_once(": ").expect("a command").1.to_owned();
     let clean = expect_error(&run(scratch.path(), "", "clean"), 3, "testbed/no-ledger");
     expect_code(&run(scratch.path(), &format!("{};", command_of(&clean)), "clean"), 0);
-    // Results have no place in a directory of root's.
+    // An ordinary user cannot write results to a directory of root.
     fs::write(scratch.path().join("tiny.toml"), "targets = ['null']\n[[workload]]\nname = 'rename'\nfiles = 10\n")
         .unwrap();
     let tiny = format!("run {}/tiny.toml --blocks 1 -q", scratch.path().display());

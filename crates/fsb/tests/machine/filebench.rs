@@ -1,4 +1,4 @@
-//! `fsb filebench`: what a file says is done, printed as filebench prints it, and nothing is left.
+//! `fsb filebench`: performs a workload file, prints filebench's text, and leaves nothing.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
     assert!(Command::new("mount").args(mount).status().unwrap().success());
     let run = || {
         let running = start(directory.path(), &[JSON]);
-        // The rest of the space, so that the next file that grows finds none.
+        // Take the rest of the space, so that the next file that grows finds none.
         assert!(std::fs::write(directory.path().join("other"), vec![7; 48 << 20]).is_err());
         running.wait()
     };

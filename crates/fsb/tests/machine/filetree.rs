@@ -1,4 +1,4 @@
-//! Trees of files: copied into a target, within it, deleted, on nothing and on real file systems.
+//! Trees of files: copied into a target, within it, deleted, on the null file system and on real ones.
 
 use crate::common::{counting, expect_code, expect_no_traces, fsb, scratch, stderr, traces};
 
@@ -32,7 +32,7 @@ fn trees_are_copied_and_deleted_on_real_file_systems_and_leave_nothing() {
     for trial in measured {
         let (label, target) = (trial["workload"].as_str().unwrap(), trial["target"].as_str().unwrap());
         let outcome = match (label, target) {
-            // Memory is another file system, between which the kernel does not copy.
+            // The input is in memory, which is another file system: the kernel does not copy between them.
             (label, _) if label.contains("into, copy_file_range") => "not_applicable",
             (label, "ext4") if label.contains("reflink") => "not_applicable",
             _ => "ok",

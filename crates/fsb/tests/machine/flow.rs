@@ -1,4 +1,4 @@
-//! Flows and filebench's personalities: on nothing, and on real file systems.
+//! Flows and filebench's personalities, on the null file system and on real ones.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The record of a target holds its geometry, which is that of a large disk, and its risks.
+//! The record of a target contains its geometry, which is that of a large disk, and its risks.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ name = "create"
 files = 30
 "#;
 
-/// Runs the plan on these targets and returns the record and what was printed.
+/// Runs the plan on these targets. Returns the record and the output.
 fn measure(scratch: &Path, arguments: &[&str]) -> (serde_json::Value, String) {
     fs::write(scratch.join("plan.toml"), PLAN).unwrap();
     let out = arguments.join("").replace(['-', ','], "");

@@ -1,4 +1,4 @@
-//! What the numbers claim is what the kernel did: strace and the device are the witnesses.
+//! Checks the numbers against the calls that strace sees and the bytes that the device counts.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -81,7 +81,7 @@ fn cold_reads_reach_the_device_and_warm_ones_do_not() {
     assert_eq!(seen, 20);
 }
 
-/// One traced process: its lines, in order.
+/// One traced process with its lines in order.
 struct Traced {
     lines: Vec<String>,
 }
@@ -92,8 +92,9 @@ impl Traced {
         self.lines.iter().map(String::as_str).filter(|line| line.starts_with(&start)).collect()
     }
 
-    /// strace writes a file a thread. The main thread of a worker begins by executing the worker; the threads that
-    /// measure execute nothing, and no other process of the run has threads that open files.
+    /// Returns whether this is a measuring thread of a worker. strace writes one file per thread. The main thread of a
+    /// worker executes the worker first; measuring threads execute nothing, and no other process of the run has threads
+    /// that open files.
     fn is_worker(&self) -> bool {
         self.is_measuring_thread()
             || self.lines.iter().any(|line| line.starts_with("execve(") && line.contains("__worker"))
@@ -150,8 +151,8 @@ fn strace_sees_what_the_names_of_the_workloads_say() {
             let writes = ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC"].iter().any(|flag| line.contains(flag));
             let path = line.split('"').nth(1).unwrap_or_default();
             if writes && !line.contains("= -1") {
-                // Relative paths are relative to a directory inside the target,
-                // and the directory itself is bound to a place that every user can walk to.
+                // Relative paths are relative to a directory inside the target, which is itself bound to a place that
+                // every user can reach.
                 let inside = !path.starts_with('/') || path.starts_with(&data) || path.starts_with("/run/fsb/mnt/t");
                 assert!(inside, "a worker wrote outside its target: {line}");
                 written += 1;
@@ -165,7 +166,7 @@ fn strace_sees_what_the_names_of_the_workloads_say() {
     let count = |lines: &[&str], name: &str| lines.iter().filter(|line| line.starts_with(&format!("{name}("))).count();
     // Durable each: every write is followed by its fdatasync.
     let each: Vec<_> = timed.iter().filter(|lines| count(lines, "fdatasync") > 10).collect();
-    // A disturbed trial is made again, twice at most.
+    // A trial affected by interference is retried, at most twice.
     assert!((2..=4).contains(&each.len()), "warm-up and block 1: {}", each.len());
     for lines in &each {
         assert_eq!(count(lines, "fdatasync"), count(lines, "pwrite64"));
@@ -173,7 +174,7 @@ fn strace_sees_what_the_names_of_the_workloads_say() {
             lines.iter().filter(|l| l.starts_with("pwrite64(") || l.starts_with("fdatasync(")).collect();
         assert!(calls.chunks(2).all(|pair| pair[0].starts_with("pwrite64(") && pair[1].starts_with("fdatasync(")));
     }
-    // Durable at the end: one fsync of the file, after all writes of a pass, each pass on a new file; one syncfs for the set.
+    // Durable at the end: one fsync after all writes of a pass, each pass on a new file; one syncfs for the file set.
     let end: Vec<_> = timed.iter().filter(|lines| count(lines, "fsync") > 0).collect();
     assert!((2..=4).contains(&end.len()), "warm-up and block 1: {}", end.len());
     for lines in end {
@@ -188,7 +189,7 @@ fn strace_sees_what_the_names_of_the_workloads_say() {
         assert!(last.ends_with(&["pwrite64", "fsync"]) && last.len() <= pass.len(), "{last:?}");
     }
     assert!(timed.iter().filter(|lines| count(lines, "syncfs") == 1).count() >= 2, "one syncfs for a set of files");
-    // Random reads cover the file: every block once before any block twice.
+    // Random reads cover the file: they read every block once before any block twice.
     let blocks = 1024 / 4;
     let random: Vec<BTreeSet<u64>> = timed
         .iter()
@@ -209,12 +210,12 @@ fn strace_sees_what_the_names_of_the_workloads_say() {
     }
 }
 
-/// Before each cold sample the page cache is dropped, also on the disk from which fsb itself was started.
+/// fsb drops the page cache before each cold sample, also on the disk from which it was started.
 #[test]
 fn fsb_does_not_read_itself_again_before_a_cold_sample() {
     needs!(root);
     needs!(program "losetup", "mkfs.ext4");
-    // No other process reads the disk on which the program lies.
+    // No other process reads the disk of the program.
     let (scratch, disk) = (scratch(), Disk::formatted(500));
     let directory = scratch.path().join("programs");
     fs::create_dir(&directory).unwrap();
@@ -233,6 +234,6 @@ fn fsb_does_not_read_itself_again_before_a_cold_sample() {
     wait_until("all but the last are measured", limit, || measured() >= 3 || !running.is_running());
     let read = disk.bytes_read() - before;
     expect_code(&running.wait(), 0);
-    // A worker of each of the samples between, of several rounds, would read some ten megabytes again.
+    // A worker of each of the samples in between would read some ten megabytes again.
     assert!(read < 4 << 20, "{read} bytes of the program were read again");
 }

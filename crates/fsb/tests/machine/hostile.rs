@@ -1,5 +1,5 @@
-//! Commands that attack the machine, other users or the measurement. `docs/methods/ownership.md` states the promises that
-//! these tests hold.
+//! Commands that attack the machine, other users or the measurement. `docs/methods/ownership.md` states the promises
+//! that these tests check.
 
 use std::fs;
 use std::net::TcpListener;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::common::*;
 
-/// A directory that every user may enter, and a program compiled from `source` in it.
+/// Returns a directory that every user may enter, and a program in it that is compiled from `source`.
 pub(crate) fn attacker(source: &str) -> (tempfile::TempDir, String) {
     let directory = scratch();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -33,13 +33,13 @@ pub(crate) fn compile(directory: &Path, name: &str, source: &str) -> PathBuf {
     program
 }
 
-/// One block of a command, on `targets`.
+/// Returns the arguments that measure one block of a command on `targets`.
 pub(crate) fn arguments<'a>(targets: &[&'a str], options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
     let common = ["--blocks", "1", "--durable", "no", "--control", "guest-memory=off", "--out", "run"];
     [&["run"], targets, &common, options, &["--"], command].concat()
 }
 
-/// The output of a command in a directory of an ordinary user who runs fsb.
+/// Returns the output of a command in a directory of an ordinary user who runs fsb.
 fn printed_without_root(options: &[&str], command: &[&str]) -> Vec<String> {
     let (directory, binary) = (scratch(), public_copy());
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
@@ -47,7 +47,7 @@ fn printed_without_root(options: &[&str], command: &[&str]) -> Vec<String> {
     printed(directory.path(), &output)
 }
 
-/// The output of each measured trial. All of them went well.
+/// Returns the output of each measured trial. All of them must have succeeded.
 fn printed(directory: &Path, output: &Output) -> Vec<String> {
     expect_code(output, 0);
     let trials = counting(&directory.join("run"));
@@ -143,7 +143,8 @@ fn a_tree_of_any_depth_and_permissions_is_removed_after_its_trial() {
     assert_eq!(fs::read_dir(own.path().join("target")).unwrap().count(), 0, "{}", stderr(&output));
 }
 
-/// Gives itself a key that every process with this session keyring may read, and a writable descriptor, and becomes fsb.
+/// A program that gives itself a key readable by every process with this session keyring, and a writable descriptor,
+/// and then executes fsb.
 const ROOTS_SHELL: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -190,7 +191,7 @@ fn a_command_has_neither_the_keys_nor_the_open_files_of_roots_shell() {
     let output = command.env_remove("SUDO_UID").output().unwrap();
     assert_eq!(printed(directory.path(), &output), ["key none descriptors 0 left 1\n"]);
     assert_eq!(fs::read_to_string(secret).unwrap(), "untouched");
-    // Keyrings of a user namespace go with it: nothing of the trial is among the keys of the worker's user.
+    // The kernel removes keyrings with their user namespace: no key of the trial is among those of the worker's user.
     let keys = || {
         let mut keys = Command::new("setpriv");
         keys.args(["--reuid=65534", "--regid=65534", "--clear-groups", "cat", "/proc/keys"]);
@@ -270,7 +271,7 @@ fn ipc_objects_of_a_command_end_with_its_worker() {
     assert_eq!(objects(), before);
 }
 
-/// Sends its current directory to a process that listens, by path and by abstract name, and tries a port.
+/// A program that sends its current directory to a listening process, by path and by abstract name, and tries a port.
 const ACCOMPLICE: &str = r#"
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -305,7 +306,7 @@ int main(int count, char **words) {
     return 0;
 }"#;
 
-/// A descriptor of the target that another process holds would keep its loop device and image.
+/// A descriptor of the target in another process would keep its loop device and image in use.
 #[test]
 fn a_command_reaches_no_socket_of_others() {
     needs!(root);
@@ -318,7 +319,7 @@ fn a_command_reaches_no_socket_of_others() {
     let by_name = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
-    // A queue of connections that is full would keep the next one waiting.
+    // A full queue of connections would block the next one.
     std::thread::spawn(move || by_path.incoming().for_each(drop));
     std::thread::spawn(move || by_name.incoming().for_each(drop));
     std::thread::spawn(move || listener.incoming().for_each(drop));
@@ -334,7 +335,7 @@ fn a_command_reaches_no_socket_of_others() {
     assert_eq!(printed_without_root(&[], &words), ["path 1 name 0 port 0 own 1 1\n"]);
 }
 
-/// Workers that run programs, as the processes below a monitor.
+/// Returns the workers that run programs, which are the processes below a monitor.
 fn monitored_workers() -> Vec<i32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let is_worker = |pid: i32| {
@@ -364,7 +365,7 @@ fn a_worker_cannot_be_stopped_from_inside_and_is_killed_if_stopped_from_outside(
     let mut front = Running::start(directory.path(), &words);
     while front.is_running() {
         for worker in monitored_workers() {
-            // One that is gone by now needs none.
+            // A worker that has ended by now needs no signal.
             let _ = kill_process(Pid::from_raw(worker).unwrap(), Signal::STOP);
         }
         std::thread::sleep(Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! However a run ends, nothing is left, and what had ended is on disk.
+//! However a run ends, nothing is left, and finished trials are on disk.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn start(directory: &Path) -> Running {
     child
 }
 
-/// Processes below `parent` whose command line holds `role`, in this PID namespace's numbers.
+/// Returns a process whose command line contains `role`, in this PID namespace's numbers.
 fn find(role: &str) -> Option<i32> {
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
@@ -50,7 +50,7 @@ fn ntfs() -> Result<(), String> {
     fsb_testkit::programs(&["mkntfs"])
 }
 
-/// Kills what plays `role` and expects no trace; then the run goes on to its end.
+/// Kills the process that runs `role` and expects no trace; then resumes the run to its end.
 fn survives(role: &str) {
     needs!(ntfs());
     let before = traces();
@@ -74,7 +74,7 @@ fn child_is_gone_without_a_trace(before: &Traces, directory: &Path) {
     assert_eq!(left.len(), 2, "only the plan and the run directory: {left:?}");
 }
 
-/// Shortens the plan on disk to few blocks, for the resumed run need not make all fifty, and resumes.
+/// Shortens the plan on disk to few blocks, because the resumed run need not make all fifty, and resumes.
 fn resumes(directory: &Path) {
     let run = directory.join("run");
     let saved = trials(&run);
@@ -156,7 +156,7 @@ fn ctrl_c_ends_a_run_and_says_what_was_saved() {
         let output = child.wait();
         expect_code(&output, code);
         let said = stderr(&output);
-        // Trials of the warm-up are no results.
+        // Warm-up trials are not results.
         let counting = counting(&scratch.path().join("run"));
         let saved = match counting.iter().filter(|trial| trial["block"] != 0).count() {
             0 => "no trial is finished".to_owned(),

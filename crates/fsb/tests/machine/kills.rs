@@ -1,8 +1,8 @@
-//! Runs that are killed anywhere, at any time: whatever plays whatever role, nothing is left, and the next run works.
+//! Runs that are killed in any role at any time: nothing is left, and the next run works.
 //!
-//! A few cases by default. `FSB_KILLS=1000` makes so many; `FSB_KILLS_SEED=N` begins with case N, so that one that
-//! failed can be made again: `FSB_KILLS=1 FSB_KILLS_SEED=N`. `FSB_KILLS_VM=1` has guests among them, which take minutes
-//! each where they are emulated. `FSB_KILLS_ONLY=ntfs-3g` makes only cases in which that role is killed, or of that target.
+//! The default is a few cases. `FSB_KILLS=1000` runs that many; `FSB_KILLS_SEED=N` begins with case N, so that a failed
+//! case can be repeated: `FSB_KILLS=1 FSB_KILLS_SEED=N`. `FSB_KILLS_VM=1` includes guests, which take minutes each if
+//! they are emulated. `FSB_KILLS_ONLY=ntfs-3g` runs only cases in which that role is killed, or with that target.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -15,23 +15,24 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::common::*;
 use crate::disk::Disk;
 
-/// So many cases where nobody asks for more.
+/// The default number of cases.
 const FEW: u64 = 4;
 
 const SETTING: &str = "/proc/sys/vm/dirty_expire_centisecs";
 
-/// Of how many cases it is expected that most find whom they kill.
+/// The number of cases from which on most must find the process that they kill.
 const MANY: u64 = 20;
 
-/// Who is killed, by the hidden argument of the role, or by a part of the program's name. The watcher has work only where
-/// a setting was changed.
+/// Roles to kill, by their hidden argument or by a part of the program's name. The watcher is busy only if a setting
+/// was changed.
 const ROLES: [&str; 6] = ["front", "__supervisor", "__agent", "__worker", "__watcher", "mkfs"];
-/// A file system that a process serves, which is killed as often as all others together.
+/// Roles if a process serves the file system; it is killed as often as all others together.
 const SERVED: [&str; 6] = ["front", "__supervisor", "__agent", "ntfs-3g", "ntfs-3g", "ntfs-3g"];
-/// What a run in a virtual machine consists of.
+/// Roles of a run in a virtual machine.
 const OF_GUESTS: [&str; 4] = ["front", "__supervisor", "__vm-agent", "qemu-system-"];
 
-/// Roles while a command is measured: a worker is below its monitor, which has the same words, and the command below both.
+/// Roles while a command is measured: a worker is below its monitor, which has the same arguments, and the command is
+/// below both.
 const OF_COMMANDS: [&str; 7] = ["front", "__supervisor", "__agent", "__worker", BELOW_MONITOR, "sleep", "__watcher"];
 const BELOW_MONITOR: &str = "the worker below its monitor";
 
@@ -51,7 +52,7 @@ command = "sleep 0.1"
 service = [{ command = "sleep 3672" }]
 "#;
 
-/// A sequence that a seed determines (splitmix64).
+/// A sequence of numbers that a seed determines (splitmix64).
 struct Dice(u64);
 
 impl Dice {
@@ -68,18 +69,18 @@ impl Dice {
     }
 }
 
-/// What is killed when.
+/// A kill: the role, the target and the time.
 #[derive(Debug)]
 struct Case {
     target: &'static str,
     role: &'static str,
-    /// With a setting that the kernel does not take back.
+    /// The run sets a setting that the kernel does not restore.
     control: bool,
-    /// After the start.
+    /// The time after the start.
     delay: Duration,
-    /// A command is measured, not the workloads of the engine.
+    /// The run measures a command, not workloads of the engine.
     command: bool,
-    /// Where the run goes on without its victim, its front is killed, too; else it is interrupted.
+    /// Kills the coordinator of a run that continues without the victim; otherwise the test interrupts it.
     then_kill: bool,
 }
 
@@ -94,7 +95,7 @@ fn case(seed: u64, guests: bool) -> Case {
     let role = match target {
         _ if command => dice.of(&OF_COMMANDS),
         "ntfs" => dice.of(&SERVED),
-        // Nothing is made for them.
+        // Nothing is formatted for them.
         "tmpfs" | "./data" => dice.of(&ROLES[..5]),
         GUEST => dice.of(&OF_GUESTS),
         _ => dice.of(&ROLES),
@@ -105,7 +106,7 @@ fn case(seed: u64, guests: bool) -> Case {
     Case { target, role, control, delay, command, then_kill: dice.below(2) == 0 }
 }
 
-/// The process and all below it, with what stands in their command lines.
+/// Returns the process and all its descendants with their arguments.
 pub(crate) fn family(front: u32) -> Vec<(i32, Vec<String>)> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
@@ -127,7 +128,7 @@ pub(crate) fn family(front: u32) -> Vec<(i32, Vec<String>)> {
     found.into_iter().map(|pid| (pid, words(pid))).collect()
 }
 
-/// Who plays the role; absent where nobody does (any more, or yet).
+/// Returns the process that runs the role; `None` if there is none yet or any more.
 fn victim(front: u32, role: &str) -> Option<i32> {
     let plays = |words: &[String]| match role {
         "mkfs" => words.first().is_some_and(|program| program.contains("mkfs") || program.contains("mke2fs")),
@@ -152,7 +153,7 @@ fn send(pid: i32, signal: Signal) {
     let _ = kill_process(Pid::from_raw(pid).unwrap(), signal);
 }
 
-/// A front in a process group of its own, which does not outlive a test that failed.
+/// A coordinator in its own process group, which is killed when a test fails.
 struct Front(Child);
 
 impl Drop for Front {
@@ -188,7 +189,8 @@ impl Bench {
         self.path().join("run")
     }
 
-    /// `fsb` in the bench's directory; a device of its own may be written, and a guest boots the kernel of the tests.
+    /// Returns `fsb` in the bench's directory. It may write to the bench's device, and a guest boots the kernel of the
+    /// tests.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = command(self.path(), arguments);
         if let Some(disk) = &self.disk {
@@ -203,7 +205,7 @@ impl Bench {
     fn start(&self, case: &Case) -> Front {
         let device = self.disk.as_ref().map(|disk| format!("ext4@{}", disk.path.display()));
         let target = if case.target == GUEST { "ext4" } else { device.as_deref().unwrap_or(case.target) };
-        // What xfs needs at least.
+        // The minimum that xfs needs.
         let size = match target {
             "xfs" => "320M",
             "btrfs" => "128M",
@@ -221,7 +223,7 @@ impl Bench {
         Front(command.spawn().expect("the program starts"))
     }
 
-    /// What is on disk is whole, and the run goes on; a run that had not begun is begun.
+    /// Checks that the saved files are complete and that the run can be resumed; a run that had not begun is started.
     fn goes_on(&self) {
         let run = self.run();
         let saved = fs::read_to_string(run.join("trials.jsonl")).unwrap_or_default();
@@ -238,13 +240,14 @@ impl Bench {
         };
         let mut record = record(&run);
         record["blocks_planned"] = last.max(1).into();
-        // Where warm-up is not over it is planned anew, from what was asked for.
+        // If warm-up has not ended, the run is planned again from the requested repetition.
         let asked = serde_json::to_string(&record["plan"]["repetition"]).unwrap();
         let fewer = asked.replace(":50", &format!(":{}", last.max(1)));
         record["plan"]["repetition"] = serde_json::from_str(&fewer).unwrap();
         fs::write(run.join("run.json"), record.to_string()).unwrap();
         let output = self.command(&["run", "--resume", "run", "-q", JSON]).output().unwrap();
-        // Interrupted or killed on a whole block, there may be nothing left to do; and a killed worker cost its trial.
+        // A run that was interrupted or killed between blocks may have nothing left to do, and a killed worker costs
+        // its trial.
         let code = output.status.code();
         let complete = error_of(&output)["code"] == "run/complete";
         assert!(matches!(code, Some(0 | 4)) || complete, "{code:?}\n{}", stderr(&output));
@@ -253,7 +256,7 @@ impl Bench {
     }
 }
 
-/// Cgroups of fsb, and System V shared memory of the user that workers run as.
+/// Returns cgroups of fsb, and System V shared memory of the user that workers run as.
 pub(crate) fn shared() -> (Vec<String>, Vec<String>) {
     let hierarchies = ["/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory"];
     let entries = hierarchies.into_iter().filter_map(|path| fs::read_dir(path).ok()).flatten().flatten();
@@ -278,12 +281,12 @@ fn wait_for_end(front: &mut Front, limit: Duration) -> bool {
     }
 }
 
-/// Makes a case: whether there was anybody to kill in that role, and how it went, in a line.
+/// Runs a case. Returns whether the role had a process to kill, and a line about the result.
 fn make(case: &Case, kernel: Option<&String>) -> (bool, String) {
     let (was, before) = (fs::read_to_string(SETTING).unwrap(), traces());
     let shared_before = shared();
     let bench = Bench::new(case, kernel);
-    // A device of the test's own is no trace.
+    // The test's own device does not count as a trace.
     let before = if bench.disk.is_some() { traces() } else { before };
     let mut front = bench.start(case);
     let pid = front.0.id();
@@ -300,11 +303,11 @@ fn make(case: &Case, kernel: Option<&String>) -> (bool, String) {
     };
     let saved = trials(&bench.run()).len();
     let set = fs::read_to_string(SETTING).unwrap() != was;
-    // The number of a front that was waited for may be another process's by now.
+    // The process id of a coordinator that was waited for may belong to another process by now.
     if found.is_some() || front.0.try_wait().unwrap().is_none() {
         send(found.unwrap_or(pid as i32), Signal::KILL);
     }
-    // Without its watcher, a killed front leaves its changes to the next fsb.
+    // Without its watcher, a killed coordinator leaves its changes to the next fsb.
     let unwatched = case.role == "__watcher" && found.is_some();
     let mut killed = case.role == "front" || found.is_none();
     if !wait_for_end(&mut front, Duration::from_secs(1)) {
@@ -356,7 +359,7 @@ fn whatever_is_killed_whenever_leaves_nothing() {
         None => None,
     };
     let only = asked("FSB_KILLS_ONLY");
-    // There are roles only in some, and those of guests only where guests are asked for.
+    // Some roles exist only in some cases, and those of guests only if guests are requested.
     let cases = (first..first + 1000 * count).map(|seed| (seed, case(seed, kernel.is_some())));
     let cases = cases.filter(|(_, case)| only.as_ref().is_none_or(|only| [case.role, case.target].contains(&&**only)));
     let mut found = 0;

@@ -7,7 +7,7 @@ use crate::common::{expect_code, fsb, scratch, stderr, stdout};
 fn a_disk_that_fills_up_in_the_middle_fails_one_trial() {
     needs!(root);
     let directory = scratch();
-    // More files are made than there are inodes, which is not predicted where mkfs chooses their number.
+    // The workload makes more files than there are inodes, which fsb cannot predict if mkfs chooses their number.
     let creates = "{ op = 'create', set = 'mails', fd = 1 }, { op = 'close', fd = 1 }, ".repeat(500);
     let grows = format!(
         "[[workload]]\nname = 'flow'\nlabel = 'grows'\nflow = '''\nname = 'grows'\n\

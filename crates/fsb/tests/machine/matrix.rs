@@ -1,4 +1,4 @@
-//! Matrices of sizes: sweeps, estimates, what a budget leaves out, and workers that share the work.
+//! Matrices of sizes: sweeps, estimates, workloads that the budget omits, and workers that share the work.
 
 use crate::common::{fails, scratch};
 

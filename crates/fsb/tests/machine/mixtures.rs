@@ -1,11 +1,11 @@
-//! Data of which compression and deduplication save a part that the plan chose.
+//! Data with a share that compression and deduplication save; the plan chooses the share.
 
 use serde_json::Value;
 
 use crate::common::mixtures::*;
 use crate::common::{expect_code, expect_no_traces, fsb, scratch, traces, trials};
 
-/// Bytes that the device wrote for each byte that the workload did.
+/// Returns the bytes that the device wrote per byte that the workload wrote.
 fn written(trial: &Value) -> f64 {
     let moved: f64 = trial["workers"].as_array().unwrap().iter().map(|worker| worker["bytes"].as_f64().unwrap()).sum();
     trial["observed"]["device_write_bytes"].as_f64().unwrap() / moved
@@ -27,7 +27,7 @@ fn a_file_system_that_compresses_writes_and_reads_less() {
     expect_code(&output, 0);
     expect_no_traces(&before);
     let trials: Vec<_> = trials(&scratch.path().join("run"));
-    // By the file system's own account: what it has free beside what it had when it was empty.
+    // By the file system's own accounting: its free space compared with that of the empty file system.
     let space = |target: &str| -> f64 {
         let wrote = |trial: &&Value| trial["target"] == target && trial["operation"] == "write" && trial["block"] == 1;
         let metrics = trials.iter().find(wrote).unwrap()["metrics"].as_array().unwrap();
@@ -38,7 +38,8 @@ fn a_file_system_that_compresses_writes_and_reads_less() {
         assert!((0.36..0.6).contains(&share), "{target}: {share}");
     }
     for trial in trials.iter().filter(|trial| trial["phase"] == "measured") {
-        // Reads of what is stored compressed are proved cold by what must reach the device however well it compresses.
+        // Reads of compressed data pass the validity check for a cold cache if the bytes reach the device that must be
+        // read however well they compress.
         assert_eq!(trial["outcome"], "ok", "{trial}");
         let label = trial["workload"].as_str().unwrap();
         assert!(label.ends_with(", 60% compressible"), "{label}");

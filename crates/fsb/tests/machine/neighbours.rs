@@ -1,4 +1,4 @@
-//! Other users of the machine, who would have fsb write, wait or give up.
+//! Other users of the machine who try to make fsb write, wait or fail.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 use crate::common::*;
 
 const NOBODY: u32 = 65534;
-/// Who plants things.
+/// The user who plants files.
 const OTHER: u32 = 65533;
 
-/// A command of a user whose environment names no directory.
+/// Returns a command of a user whose environment names no directory.
 fn without_a_home(uid: u32, binary: &Path, directory: &Path, arguments: &[&str]) -> Command {
     let ids = [format!("--reuid={uid}"), format!("--regid={uid}"), "--clear-groups".to_owned(), "--".to_owned()];
     let mut command = Command::new("setpriv");
@@ -31,7 +31,7 @@ fn home_of(uid: u32) -> TempDir {
     home
 }
 
-/// Removes what a test made where everybody can write, and nothing that was there before.
+/// A file that a test made in a world-writable directory; removed with the test, unless it was there before.
 struct Planted(PathBuf);
 
 impl Planted {
@@ -63,7 +63,7 @@ fn entry(path: &Path) -> String {
     .to_string()
 }
 
-/// A run that ends soon, where [`bench`] or [`home_of`] left its plan.
+/// A short run in a directory in which [`bench`] or [`home_of`] wrote its plan.
 fn quick(out: &str) -> [&str; 7] {
     ["run", "tiny.toml", "null", "--blocks", "1", "--out", out]
 }
@@ -92,7 +92,7 @@ fn no_ledger_of_the_temporary_directory_is_believed() {
     let fsb = |arguments: &[&str]| without_a_home(NOBODY, binary.path(), home.path(), arguments).output().unwrap();
     expect_error(&fsb(&["clean", JSON]), 3, "testbed/no-ledger");
     assert_eq!(fs::read_to_string(&mine).unwrap(), "mine");
-    // What leaves nothing behind needs no ledger; it says that no other run would notice it.
+    // A run that leaves nothing behind needs no ledger; it warns that other runs do not notice it.
     let run = fsb(&[&quick("run")[..], &[JSON]].concat());
     expect_code(&run, 0);
     message(&run, "warning/no-lock");
@@ -124,13 +124,13 @@ fn a_planted_entry_is_refused_and_told() {
         );
         assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
     }
-    // It keeps nobody from measuring.
+    // It does not prevent a run from measuring.
     let run = fsb_json(scratch.path(), &quick("run"));
     expect_code(&run, 0);
     assert_eq!(message(&run, "warning/ledger-entry")["fields"]["path"], file.0.to_str().unwrap());
 }
 
-/// Runs to its end, or is killed: what waits for ever must not take the tests with it.
+/// Runs the command to its end, or kills it: a command that hangs must not block the tests.
 fn in_time(mut command: Command) -> Output {
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = Pid::from_child(&child);
@@ -145,7 +145,7 @@ fn in_time(mut command: Command) -> Output {
     waiting.join().unwrap()
 }
 
-/// In /run/lock everybody can write: fsb once had its lock there.
+/// Every user can write to /run/lock, where older versions of fsb had their lock.
 #[test]
 fn nobody_else_holds_roots_lock_up() {
     needs!(root);
@@ -175,7 +175,7 @@ fn nobody_else_holds_roots_lock_up() {
         held.kill().unwrap();
         held.wait().unwrap();
     }
-    // Nor can anybody lock root's own, for nobody else can open it.
+    // Other users cannot lock root's own lock files, because they cannot open them.
     runs("own");
     for name in ["/run/fsb/lock", "/run/fsb/concurrent"] {
         let mut flock = Command::new("setpriv");
@@ -188,7 +188,7 @@ fn nobody_else_holds_roots_lock_up() {
     }
 }
 
-/// Long enough to be looked at.
+/// Starts a run that lasts long enough to be observed.
 fn long_run(mut command: Command, run: &Path) -> std::process::Child {
     command.args(["--blocks", "10000", "-q", "--out"]).arg(run).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn().unwrap();
@@ -230,7 +230,7 @@ fn root_is_told_of_a_users_run_and_not_stopped_by_it() {
     let warning = message(&run, "warning/concurrent");
     assert!(warning["fields"]["run"].as_str().is_some_and(|run| run.contains(&process)), "{warning}");
     assert!(record(&scratch.path().join("run"))["warnings"].to_string().contains(&process));
-    // The user's own runs do wait for each other.
+    // Runs of the same user do exclude each other.
     let refused = as_nobody(binary.path(), home.path(), &[&quick("refused")[..], &[JSON]].concat());
     assert_eq!(expect_error(&refused, 3, "testbed/busy")["fields"]["pid"], theirs.id());
     interrupt(theirs);

@@ -1,10 +1,10 @@
-//! Loads that do not wait for the target, and the course of what lasts.
+//! Loads that do not wait for the target, and timelines of long trials.
 
 use serde_json::Value;
 
 use crate::common::{expect_code, expect_no_traces, fsb, scratch, stdout, traces, trials};
 
-/// A rate that the page cache keeps up easily, one that nothing does, and writes that reach the device.
+/// A rate that the page cache easily reaches, one that no device reaches, and writes that reach the device.
 #[test]
 fn a_rate_is_kept_or_the_row_says_that_it_was_not_and_what_lasts_has_a_course() {
     needs!(root);
@@ -37,7 +37,7 @@ fn a_rate_is_kept_or_the_row_says_that_it_was_not_and_what_lasts_has_a_course() 
     let (bin, rates) = (course["bin_ns"].as_f64().unwrap() * 1e-9, course["rates"].as_array().unwrap());
     let done: f64 = rates.iter().filter_map(Value::as_f64).sum::<f64>() * bin;
     assert!((9_000.0..11_500.0).contains(&done) && rates.len() > 90, "{done} {course}");
-    // What the device wrote meanwhile is that of the writes at least.
+    // The device wrote meanwhile at least the bytes of the writes.
     let writes = of("writes");
     let written = |trial: &Value| -> f64 {
         let bins = trial["timelines"][0]["device"]["written_kib"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! Options of `fsb run` do what their line in the help says: each changes something that is looked at here.
+//! Options of `fsb run` do what the help says: each test checks a change that the option makes.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -9,7 +9,7 @@ use crate::common::{
     Running, error_of, expect_code, expect_no_traces, fsb, fsb_json, scratch, stdout, tiny_plan, traces, wait_until,
 };
 
-/// No image can be measured in memory: the option refuses such a directory.
+/// An image cannot be measured in memory: the option refuses such a directory.
 #[test]
 fn dir_is_where_the_image_would_be() {
     needs!(root);
@@ -23,7 +23,7 @@ fn dir_is_where_the_image_would_be() {
     }
 }
 
-/// Some file below a directory.
+/// Returns some file below a directory.
 fn some_file(directory: &Path) -> Option<PathBuf> {
     fs::read_dir(directory).ok()?.flatten().find_map(|entry| {
         let path = entry.path();
@@ -62,7 +62,7 @@ fn workers_run_as_the_user_and_group_that_were_asked_for() {
 fn options_of_a_command_say_what_runs_around_it_and_which_exit_codes_are_no_failure() {
     needs!(root);
     let scratch = scratch();
-    // Workers are not root, and root writes no results to a directory in which others may write.
+    // Workers are not root, and root writes no results to a directory in which other users may write.
     let allow = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     allow(scratch.path(), 0o755);
     for name in ["data", "writable"] {
@@ -78,7 +78,7 @@ fn options_of_a_command_say_what_runs_around_it_and_which_exit_codes_are_no_fail
     assert_eq!(code(&["--ok-exit", "3", "--", "sh", "-c", "exit 4"]), Some(4));
     assert_eq!(code(&["--setup", "touch made", "--", "test", "-e", "made"]), Some(0));
     assert_eq!(code(&["--setup", "touch made", "--", "test", "-e", "other"]), Some(4));
-    // The directory of each target is removed: only another one shows what ran at the end.
+    // The directory of each target is removed, so only another directory shows the commands that ran at the end.
     let writable = scratch.path().join("writable");
     let (directory, cleanup) = (writable.to_str().unwrap(), format!("touch {}/cleaned", writable.display()));
     assert_eq!(code(&["--writable", directory, "--cleanup", &cleanup, "--", "true"]), Some(0));

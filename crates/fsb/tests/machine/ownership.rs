@@ -1,4 +1,4 @@
-//! Others on the machine, who own directories that results are to be written to, and put things in the way.
+//! Other users who own directories of results and put files in the way.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, symlink};
@@ -16,7 +16,7 @@ use crate::common::{
 
 pub const NOBODY: u32 = 65534;
 
-/// A directory of nobody's, with a fast plan in it, below one that everybody may walk through.
+/// Creates a directory of user `nobody` with a fast plan in it, below one that every user can search.
 pub fn home(scratch: &Path) -> std::path::PathBuf {
     fs::set_permissions(scratch, fs::Permissions::from_mode(0o755)).unwrap();
     let home = scratch.join("home");
@@ -27,7 +27,7 @@ pub fn home(scratch: &Path) -> std::path::PathBuf {
     home
 }
 
-/// As `sudo` starts the program for nobody.
+/// Returns a command as `sudo` starts the program for user `nobody`.
 pub fn sudo(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = command(directory, arguments);
     command.env("SUDO_UID", NOBODY.to_string()).env("SUDO_GID", NOBODY.to_string());
@@ -44,12 +44,12 @@ fn root_by_itself_writes_nothing_where_another_user_could_exchange_it() {
     let arguments = ["run", "null", "fast.toml", "--blocks", "1", "-q"];
     let refused = fails(&home, &arguments, 2, "store/directory-writable-by-others");
     assert_eq!(refused["fields"]["component"], home.to_str().unwrap(), "{refused}");
-    // A directory of root's own, but below another's.
+    // A directory of root below another user's.
     fs::create_dir(&inner).unwrap();
     expect_code(&fsb(&home, &["run", "null", "fast.toml", "--blocks", "1", "-q", "--out", "inner"]), 2);
     fs::remove_dir(&inner).unwrap();
     assert_eq!(below(&home), before);
-    // A shared directory that is sticky: a new directory in it is root's.
+    // A shared directory with the sticky bit: a new directory in it belongs to root.
     let shared = scratch.path().join("shared");
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
@@ -78,7 +78,7 @@ fn under_sudo_results_are_the_callers_and_what_was_planted_stays() {
     for path in made {
         assert_eq!(fs::metadata(&path).unwrap().uid(), NOBODY, "{}", path.display());
     }
-    // Files of all names, planted while a run goes on.
+    // Files of all names, planted during a run.
     let secret = scratch.path().join("secret");
     fs::write(&secret, "root's own").unwrap();
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
@@ -99,7 +99,7 @@ fn under_sudo_results_are_the_callers_and_what_was_planted_stays() {
         let found = fs::symlink_metadata(out.join(name)).unwrap();
         assert!(found.is_file() && found.uid() == NOBODY, "{name}");
     }
-    // The same before a resume.
+    // The same before the run is resumed.
     for name in ["trials.jsonl", "report.html", "run.json.new", ".lock"] {
         let _ = fs::remove_file(out.join(name));
         fs::hard_link(&secret, out.join(name)).unwrap();
@@ -130,7 +130,7 @@ fn a_results_directory_that_is_exchanged_all_the_time_leads_nowhere() {
             }
         });
         for _ in 0..4 {
-            // It may fail; it must not write elsewhere.
+            // It may fail, but it must not write elsewhere.
             let _ = sudo(&home, &["run", "null", "fast.toml", "--blocks", "1", "-q"]).output().unwrap();
         }
         done.store(true, Ordering::Relaxed);
@@ -208,7 +208,7 @@ fn front_ends_work_in_anothers_directory_with_that_users_rights_alone() {
     for name in ["file", "wol.dat", "sheet.xls", "report"] {
         assert_eq!(fs::metadata(home.join(name)).unwrap().uid(), NOBODY, "{name}");
     }
-    // Where everybody may make links, and the kernel does not protect from them.
+    // A directory in which every user can make links, on a kernel that does not protect from them.
     let protected = |what: &str| fs::read_to_string(format!("/proc/sys/fs/protected_{what}")).unwrap().trim() == "1";
     if !protected("symlinks") || !protected("hardlinks") {
         expect_code(&fsb(&shared, &iozone), 2);
@@ -217,7 +217,7 @@ fn front_ends_work_in_anothers_directory_with_that_users_rights_alone() {
     chown(shared.join("file"), Some(NOBODY), Some(NOBODY)).unwrap();
     expect_code(&fsb(&shared, &iozone), 2);
     assert_eq!(fs::read_to_string(shared.join("file")).unwrap(), "theirs");
-    // Several processes have the caller's rights as well.
+    // Several processes have the invoking user's privileges as well.
     let many = ["iozone", "-s", "64k", "-r", "4k", "-i", "0", "-t", "2", "-w", "-F", "one", "two"];
     expect_code(&sudo(&home, &many).output().unwrap(), 0);
     for name in ["one", "two"] {

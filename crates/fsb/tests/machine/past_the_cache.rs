@@ -1,10 +1,10 @@
-//! Direct I/O is proved: file systems that take O_DIRECT and go through the page cache give no numbers.
+//! Direct I/O is verified: file systems that accept O_DIRECT but use the page cache give no numbers.
 
 use std::fs;
 
 use crate::common::*;
 
-/// Reads and writes past the page cache, by calls and by a ring.
+/// Reads and writes that bypass the page cache, by system calls and by io_uring.
 const DIRECT: &str = r#"
 name = "past the cache"
 [controls]
@@ -33,7 +33,7 @@ backend = "uring-direct"
 depth = 8
 "#;
 
-/// Outcome and reason of each measured trial: of reads first, then of both kinds of writes.
+/// Returns outcome and reason of each measured trial: reads first, then both kinds of writes.
 fn outcomes(target: &str) -> Vec<(String, String)> {
     let before = traces();
     let scratch = scratch();
@@ -76,7 +76,7 @@ fn a_full_journal_goes_through_it_and_is_exposed() {
     assert!(found.iter().all(is_exposed), "{found:?}");
 }
 
-/// Older kernels refuse the flag there, which is no number either.
+/// Older kernels refuse the flag on tmpfs, which gives no number either.
 #[test]
 fn a_file_system_in_memory_is_exposed_or_refuses() {
     needs!(root);
@@ -86,7 +86,7 @@ fn a_file_system_in_memory_is_exposed_or_refuses() {
     }
 }
 
-/// With checksums btrfs writes through the page cache on newer kernels, and empties it before the call returns.
+/// With checksums, btrfs on newer kernels writes through the page cache and empties it before the call returns.
 #[test]
 fn writes_with_checksums_are_exposed_where_the_kernel_buffers_them() {
     needs!(root);

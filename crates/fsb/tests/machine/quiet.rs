@@ -1,4 +1,4 @@
-//! Between trials the target is quiet: what one trial left is not written within the next.
+//! The target is idle between trials: deferred work of one trial is not written during the next.
 
 use std::fs;
 use std::path::Path;
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::common::{counting, expect_code, expect_no_traces, fsb, record, scratch, traces};
 
-/// Much to write out later: deleted and kept inodes, a journal full of them, and data.
+/// Much deferred work: deleted and kept inodes, a journal full of them, and data.
 const HEAVY: &str =
     "[[workload]]\nname = 'create'\nfiles = 4000\nfile_size = '4K'\nlabel = 'heavy'\ndurability = 'none'\n";
-/// A whole file is one operation, so that how fast the disk is decides how often it is read, not how much of it.
+/// One operation reads a whole file: the speed of the disk decides how often a file is read, not how much of it.
 const READ: &str = "[[workload]]\nname = 'read'\nfile_size = '16M'\nblock_size = '16M'\ncache = 'cold'\nlabel = 'cold'\n\
     [[workload]]\nname = 'read'\nfile_size = '16M'\nblock_size = '16M'\ncache = 'warm'\nlabel = 'warm'\n";
 
-/// One block of these workloads on each file system; the trials of the reads.
+/// Measures one block of these workloads on each file system. Returns the trials of the reads.
 fn reads(directory: &Path, out: &str, workloads: &str) -> Vec<Value> {
     let plan = format!(
         "targets = ['ext2', 'ext3', 'ext4', 'xfs', 'btrfs']\nsize = '320M'\none_at_a_time = true\nseed = 3\n[controls]\nguest-memory = 'off'\n\
@@ -42,7 +42,7 @@ fn a_read_after_a_heavy_write_does_what_a_read_alone_does() {
     let order = record(&scratch.path().join("after"))["order"].clone();
     let cells = order.as_array().unwrap().iter().find(|block| block["block"] == 1).unwrap()["cells"].clone();
     assert_eq!(cells[0], "heavy", "take a seed with which the heavy write comes first");
-    // A read moves whole blocks of the device: per byte asked for, it reads the same in both runs.
+    // A read transfers whole blocks of the device: per requested byte it reads the same in both runs.
     let share = |trial: &Value| {
         let asked: u64 =
             trial["workers"].as_array().unwrap().iter().map(|worker| worker["bytes"].as_u64().unwrap()).sum();
@@ -56,7 +56,7 @@ fn a_read_after_a_heavy_write_does_what_a_read_alone_does() {
         let same = alone.iter().find(same).unwrap();
         assert_eq!(same["observed"]["device_write_bytes"], 0, "{what}, alone");
         let [with, without] = [share(trial), share(same)];
-        // Of the warm read nothing reaches the device. Beside cold data lie a few blocks of metadata.
+        // A warm read does not reach the device. A few blocks of metadata are stored beside cold data.
         assert!((with - without).abs() < 0.01, "{what}: {with} bytes read for a byte, alone {without}");
     }
     expect_no_traces(&before);

@@ -1,9 +1,9 @@
-//! Each file system is formatted, mounted, measured with a tiny plan, and gone afterwards.
+//! Each file system is formatted, mounted, measured with a tiny plan, and removed afterwards.
 
 use crate::common::*;
 use crate::disk::Disk;
 
-/// Runs the tiny plan on `target` and returns its trials; `code` is the exit code wanted.
+/// Runs the tiny plan on `target`, expects the exit code `code`, and returns the trials.
 fn tiny_run(target: &str, extra: &[&str], code: i32) -> (tempfile::TempDir, Vec<serde_json::Value>) {
     let before = traces();
     let scratch = scratch();
@@ -16,7 +16,7 @@ fn tiny_run(target: &str, extra: &[&str], code: i32) -> (tempfile::TempDir, Vec<
     (scratch, trials)
 }
 
-/// All measured trials ended well, and what should be known of the target is known.
+/// Expects that all measured trials succeeded, and that the record describes the target.
 fn expect_measured(target: &str, size: &str, driver: Option<&str>) {
     let (scratch, trials) = tiny_run(target, &["--size", size], 0);
     let measured: Vec<_> = trials.iter().filter(|trial| trial["phase"] == "measured").collect();

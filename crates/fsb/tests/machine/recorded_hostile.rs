@@ -1,4 +1,4 @@
-//! Hostile programs under `fsb record`: their calls pass, and the trace names what it does not hold.
+//! Hostile programs under `fsb record`: their calls succeed, and the trace names the calls that it lacks.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -18,7 +18,7 @@ use crate::ownership::{NOBODY, home, sudo};
 /// Limit after which a recording counts as hanging.
 const HANGS: Duration = Duration::from_secs(300);
 
-/// Names the methods that the kernel permits: where it refuses eBPF programs, only ptrace is tested.
+/// Returns the methods that the kernel permits: if it refuses eBPF programs, only ptrace is tested.
 fn methods() -> &'static [&'static str] {
     static EBPF: LazyLock<bool> = LazyLock::new(|| {
         let scratch = scratch();
@@ -32,7 +32,7 @@ fn methods() -> &'static [&'static str] {
     if *EBPF { &["ptrace", "ebpf"] } else { &["ptrace"] }
 }
 
-/// The compiled program and the directory that it works in.
+/// A compiled program and its working directory.
 struct Hostile {
     scratch: TempDir,
     program: PathBuf,
@@ -67,7 +67,7 @@ impl Hostile {
         [&["record", "-o", "../app.trace", "--overwrite", "--by", by, "--", program], words].concat()
     }
 
-    /// Output of `fsb trace show`.
+    /// Returns the output of `fsb trace show`.
     fn shown(&self) -> String {
         let output = fsb(&self.work, &["trace", "show", "../app.trace"]);
         expect_code(&output, 0);
@@ -83,7 +83,7 @@ impl Hostile {
     }
 }
 
-/// Asserts that the trace claims to be complete and holds these counts of calls.
+/// Asserts that the trace claims to be complete and contains these counts of calls.
 fn assert_complete(shown: &str, calls: &[(&str, u64)]) {
     assert!(!shown.contains("Incomplete"), "{shown}");
     for (call, made) in calls {
@@ -295,7 +295,8 @@ fn a_program_inherits_only_descriptors_that_its_own_user_passed() {
     let hostile = needs!(Hostile::new());
     let home = home(hostile.scratch.path());
     let program = hostile.program.to_str().unwrap();
-    // Runs the command from a shell that passes descriptor 9; returns the open descriptors above 2 as the program lists them.
+    // Runs the command from a shell that passes descriptor 9. Returns the open descriptors above 2 as the program lists
+    // them.
     let passed_to = |command: &Command| {
         let mut shell = Command::new("sh");
         shell.args(["-c", "exec 9>passed; exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());

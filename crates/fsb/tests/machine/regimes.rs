@@ -1,4 +1,5 @@
-//! In cache, out of cache, past it: limits that hold, proofs, scales, and what a matrix ends in.
+//! In the cache, larger than the cache, past the cache: memory limits, validity checks, scales, and the end of a
+//! matrix.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::time::Duration;
 use crate::common::regimes::*;
 use crate::common::*;
 
-/// Cgroups of runs that live, or were left behind.
+/// Returns the cgroups of running runs, and of killed ones.
 fn cgroups() -> Vec<PathBuf> {
     fn below(directory: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -28,7 +29,7 @@ fn cgroups() -> Vec<PathBuf> {
     found
 }
 
-/// The cgroup of one run, by the process id of its front.
+/// Returns the cgroup of one run, by the process id of its coordinator.
 fn cgroup_of(front: u32) -> Option<PathBuf> {
     cgroups().into_iter().find(|path| path.file_name().is_some_and(|name| *name == *format!("fsb-{front}")))
 }
@@ -55,7 +56,7 @@ fn out_of_cache_is_held_seen_from_outside_and_proved() {
         fs::write(scratch.path().join("out.toml"), OUT).unwrap();
         let running = Running::start(scratch.path(), &["run", "out.toml", target, "--out", "run", "-q"]);
         let front = running.id();
-        // From outside: what is charged never passes the limit, and page cache is charged at all.
+        // Observed from outside: the charged memory never exceeds the limit, and page cache is charged.
         let (mut most, mut cached, mut served) = (0, 0, false);
         let run = scratch.path().join("run");
         wait_until("the run is over", Duration::from_secs(120), || {

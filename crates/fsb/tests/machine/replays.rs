@@ -10,12 +10,12 @@ use std::time::Duration;
 use crate::common::replays::*;
 use crate::common::*;
 
-/// Cases of the engine by default.
+/// The default number of cases of the engine.
 const FEW: u64 = 200;
 /// Every fiftieth case is a whole run, too.
 const SHARE: u64 = 50;
 
-/// The bytes of a case.
+/// Returns the bytes of a case.
 fn mutant(seed: u64, recorded: &[Content]) -> Vec<u8> {
     let mut dice = Dice(seed);
     let mut content = recorded[dice.below(recorded.len())].clone();
@@ -43,7 +43,7 @@ fn mutated_traces_end_within_the_budget_and_stay_below_the_target() {
     let count = number("FSB_REPLAYS").unwrap_or(FEW);
     let fresh = || std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_millis() as u64 % 1_000_000);
     let first = number("FSB_REPLAYS_SEED").unwrap_or_else(fresh);
-    // The engine syncs what it made: thousands of times, on a disk that others use.
+    // The engine syncs the files thousands of times, on a disk that other programs use.
     let [memory, disk] = [in_memory(), scratch()].map(Bench::new);
     let recorded = disk.record();
     let (mut replayed, mut runs, mut longest) = (0, 0, Duration::ZERO);

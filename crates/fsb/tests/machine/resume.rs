@@ -1,11 +1,11 @@
-//! `--resume`: the unfinished block is made again whole, nothing else is.
+//! `--resume`: fsb retries the whole unfinished block, and nothing else.
 
 use std::collections::BTreeSet;
 
 use crate::common::resume::*;
 use crate::common::*;
 
-/// The image is a new one, so that its parts are others: effects of places must not be carried over.
+/// The resumed run has a new image with new slices: effects of places must not be carried over.
 #[test]
 fn a_resumed_run_has_parts_of_its_own() {
     needs!(root);
@@ -16,7 +16,7 @@ fn a_resumed_run_has_parts_of_its_own() {
     let arguments = ["run", "tiny.toml", "ext4", "ext2", "--blocks", "2", "--size", "256M", "--out", "run", "-q"];
     expect_code(&fsb(scratch.path(), &arguments), 0);
     let run = scratch.path().join("run");
-    // One trial of block 2 is left.
+    // Keep one trial of block 2.
     let until_block_2 = trials(&run).iter().take_while(|trial| trial["block"] != 2).count();
     cut(&run, until_block_2 + 1);
     expect_code(&fsb(scratch.path(), &["run", "--resume", "run", "-q"]), 0);

@@ -12,7 +12,7 @@ fn bash_completes_commands_options_and_their_values() {
     let directory = scratch();
     let script = stdout(&fsb(directory.path(), &["completions", "bash"]));
     expect_code(&shell("bash", &["-n"], &script), 0);
-    // What `complete -p` names is called as readline calls it.
+    // Calls the function that `complete -p` names as readline does.
     let completed = |words: &str| {
         let ask = format!(
             "{script}\nfunction=$(complete -p fsb | sed 's/.*-F \\([^ ]*\\).*/\\1/')\nCOMP_WORDS=({words})\n\

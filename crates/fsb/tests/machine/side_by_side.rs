@@ -1,4 +1,4 @@
-//! Targets that are ready all at once, each on its part of the medium, and measured in rounds.
+//! Targets that are all ready at once, each on its slice of the medium, and measured in rounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::common::side_by_side::*;
 use crate::common::{JSON, expect_code, expect_error, expect_no_traces, fsb, record, scratch, stdout, traces};
 
-/// The part that each target had in each block.
+/// Returns the slices that each target had in each block.
 fn parts(trials: &[Value]) -> BTreeMap<(String, u64), BTreeSet<u64>> {
     let mut parts: BTreeMap<_, BTreeSet<u64>> = BTreeMap::new();
     for trial in trials {
@@ -33,14 +33,14 @@ fn parts_rotate_and_every_stretch_is_kept() {
     let part = placement["part_bytes"].as_u64().unwrap();
     assert!(part.is_multiple_of(1 << 20) && part * 3 < 600 << 20, "{part}");
     let trials = measured(scratch.path());
-    // One part a target and block, and every target on every part once.
+    // One slice per target and block, and every target is once on every slice.
     let parts = parts(&trials);
     assert!(parts.values().all(|parts| parts.len() == 1), "{parts:?}");
     for target in ["ext4", "ext2", "btrfs"] {
         let seen: BTreeSet<_> = (1..=3).flat_map(|block| parts[&(target.to_owned(), block)].clone()).collect();
         assert_eq!(seen, [0, 1, 2].into(), "{target}");
     }
-    // Every stretch is there, with what the device did, and did later.
+    // Every sample is recorded, with the device's work during the sample and its deferred work.
     let mut in_rounds = 0;
     for trial in &trials {
         let Some(rounds) = record["rounds"].get(trial["workload"].as_str().unwrap()) else {
@@ -60,7 +60,7 @@ fn parts_rotate_and_every_stretch_is_kept() {
             let timed: Vec<u64> = stretches["timed_ns"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
             assert_eq!(sums.collect::<Vec<_>>(), timed, "{trial}");
         }
-        // The value is the geometric mean of the stretches' rates.
+        // The value is the geometric mean of the samples' rates.
         let times: Vec<f64> = stretches["timed_ns"].as_array().unwrap().iter().map(|ns| ns.as_f64().unwrap()).collect();
         let typical = (times.iter().map(|ns| ns.ln()).sum::<f64>() / times.len() as f64).exp() * 1e-9;
         let metric = &trial["metrics"][0];
@@ -101,8 +101,8 @@ fn a_part_that_is_too_small_is_refused_with_the_size_that_would_do() {
     assert!(!scratch.path().join("run").exists(), "nothing was begun");
 }
 
-/// A FUSE server reads through the device's own pages, which are read ahead beyond the files of one unit into those of
-/// the next: without emptying them again some stretches read nothing.
+/// A FUSE server reads through the page cache of the device, whose read-ahead goes beyond the files of one unit into
+/// those of the next: unless the cache is dropped again, some samples read nothing.
 #[test]
 fn every_stretch_that_begins_cold_reads_its_files() {
     needs!(root);
@@ -116,7 +116,7 @@ fn every_stretch_that_begins_cold_reads_its_files() {
          [[workload]]\nname = \"stat\"\ncache = \"cold\"\nfiles = 500\n",
     )
     .unwrap();
-    // With a FUSE server every round has files of its own; without one all rounds visit the same files.
+    // With a FUSE server every round has files of its own; otherwise all rounds use the same files.
     for other in ["ntfs", "ext2"] {
         let size = ["--size", "256M", "--blocks", "1"];
         let output =

@@ -1,10 +1,10 @@
-//! Work that is held until the journal was written so often.
+//! Workloads that last until the journal was written several times.
 
 use serde_json::Value;
 
 use crate::common::{expect_code, expect_no_traces, fsb, scratch, stdout, traces, trials};
 
-/// ext4 logs ten thousand directories again and again; of btrfs, which has no journal, commits are counted.
+/// ext4 logs ten thousand directories again and again; for btrfs, which has no journal, fsb counts commits.
 #[test]
 fn a_visit_goes_on_until_the_journal_was_written_and_its_later_part_counts() {
     needs!(root);
@@ -19,7 +19,7 @@ fn a_visit_goes_on_until_the_journal_was_written_and_its_later_part_counts() {
         steps = [{ op = 'make-directory', set = 'all' }, { op = 'remove-directory', set = 'all' }]\n'''\n\
         [repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n";
     std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-    // A journal like that of a large disk is not written four times within the limit.
+    // A journal of the size for a large disk is not written four times within the limit.
     let small_journal = "ext4=ext4,mkfs=\"-J size=8\"";
     let output = fsb(scratch.path(), &["run", "plan.toml", small_journal, "btrfs", "--size", "1G", "--out", "run"]);
     expect_code(&output, 0);
@@ -34,12 +34,12 @@ fn a_visit_goes_on_until_the_journal_was_written_and_its_later_part_counts() {
     let (held, seconds) = (&ext4["observed"]["sustained"], ext4["requested"]["seconds"].as_f64().unwrap());
     assert!(held["turns"].as_f64().unwrap() >= 4.0, "{held}");
     assert!((2.0..=12.1).contains(&seconds), "{seconds}");
-    // Both are held as long, and a fourth of the turns is no part of the rate.
+    // Both trials last equally long, and the rate excludes the first quarter of the turns.
     assert!((of("btrfs")["observed"]["sustained"]["seconds"].as_f64().unwrap() - seconds).abs() < 0.5, "{held}");
     let (lead_in, rate) = (held["lead_in"].as_f64().unwrap(), held["rate"].as_f64().unwrap());
     assert!(lead_in > 0.0 && lead_in <= seconds / 2.0 + 0.1, "{held}");
     assert!((ext4["metrics"][0]["value"].as_f64().unwrap() / rate - 1.0).abs() < 1e-9, "{ext4}");
-    // The bins from there on are what it was computed of.
+    // The rate is the mean of the bins after the lead-in.
     let course = &ext4["timelines"][0];
     let first = (lead_in / (course["bin_ns"].as_f64().unwrap() * 1e-9)).round() as usize;
     let steady: Vec<f64> = course["rates"].as_array().unwrap()[first..].iter().filter_map(Value::as_f64).collect();

@@ -1,9 +1,9 @@
-//! No byte of a name, a path or a message acts on the terminal or hides there.
+//! No byte of a name, a path or a message affects the terminal or is invisible there.
 
 use crate::common::{FSB, scratch, stdout, tiny_plan};
 
-/// On a terminal the table fills in while blocks are made: with intervals, and without the letters of verdicts, which
-/// are given at looks and at the end.
+/// On a terminal the table fills in during the run, with intervals, but without the letters of verdicts. Interim
+/// analyses and the end of the run add those.
 #[test]
 fn the_table_fills_in_while_the_run_goes_on() {
     needs!(program "script");

@@ -1,4 +1,4 @@
-//! Recorded programs: what is written down of them, and what a replay does.
+//! Recorded programs: the recorded calls, and their replay.
 
 use std::fs;
 use std::process::Command;
@@ -58,13 +58,13 @@ fn a_replay_makes_the_calls_that_were_recorded() {
         .unwrap();
     expect_code(&status, 0);
     let log = fs::read_to_string(scratch.path().join("log")).unwrap();
-    // A trial replays as often as a stretch has room for.
+    // A trial repeats the replay as often as a sample permits.
     let trials = trials(&scratch.path().join("run"));
     let replays: u64 = trials.iter().map(|trial| trial["requested"]["repetitions"].as_u64().unwrap_or(1)).sum();
     for (call, recorded) in [("fdatasync", "fdatasync"), ("pwrite64", "pwrite"), ("pread64", "pread")] {
         let made =
             log.lines().filter(|line| line.contains(&format!(" {call}(")) && line.contains("fsb-set")).count() as u64;
-        // What prepares the files writes, too: those that were there before.
+        // The preparation writes, too: files that exist before the first call.
         assert_eq!(made, count(&shown, recorded) * replays, "{call} in {replays} replays\n{shown}");
     }
 }
@@ -110,7 +110,7 @@ fn calls_that_do_not_stop_are_seen_all_the_same() {
     }
 }
 
-/// A task that waits for another one, whatever it waits with, is known to: here for a byte in a pipe, and for a lock.
+/// The trace records which task another one waits for, whatever it waits with: here a byte in a pipe, and a lock.
 #[test]
 fn who_woke_whom_is_seen_and_kept_in_a_replay() {
     needs!(root);
@@ -147,7 +147,7 @@ fn who_woke_whom_is_seen_and_kept_in_a_replay() {
     if shown.contains("wake-ups between threads were not recorded") {
         skip!("the kernel does not report who woke whom");
     }
-    // Each of two waits for the other a hundred times; a wait that finds its byte there does not sleep.
+    // Each of two tasks waits for the other a hundred times; a wait that finds its byte at once does not sleep.
     let (_, times) = shown.split_once("woke each other ").unwrap_or_else(|| panic!("{shown}"));
     let times: u32 = times.split(' ').next().unwrap().parse().unwrap();
     assert!((150..=260).contains(&times), "{shown}");

@@ -1,9 +1,9 @@
-//! The arrows of the house: who may depend on whom.
+//! Dependency rules: which crates may depend on which.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// Crate by crate: the crates of this workspace that it may depend on.
+/// For each crate, the crates of this workspace that it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("fsb-model", &[]),
     ("fsb-input", &[]),
@@ -37,7 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("xtask", &["fsb", "fsb-model", "fsb-engine", "fsb-runner", "fsb-sys", "fsb-testbed", "fsb-stats", "fsb-report"]),
-    // It serves tests alone: the others know it as a dev-dependency.
+    // Only tests use it: other crates have it as a dev-dependency.
     ("fsb-testkit", &[]),
 ];
 
@@ -63,7 +63,7 @@ fn dependencies_point_down() {
     }
 }
 
-/// The lines of code of each source file, by its path below `crates`: no comments, no tests.
+/// Returns the lines of code of each source file, by its path below `crates`, without comments and tests.
 fn sources() -> Vec<(String, Vec<String>)> {
     let crates = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let mut files = vec![std::path::PathBuf::from(crates)];
@@ -86,16 +86,16 @@ fn sources() -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// Whether a source file belongs to the testbed or to what it asks of the kernel.
+/// Returns whether a source file belongs to the testbed or to its calls into the kernel.
 fn is_of_testbed(path: &str) -> bool {
     path.starts_with("fsb-testbed/src/") || path.starts_with("fsb-sys/src/")
 }
 
-/// A file system is one file and one line: no other module of the testbed compares names of file systems. No lint looks for
-/// the content of string literals.
+/// A file system is defined by one file and one line: no other module of the testbed compares names of file systems. No
+/// lint checks the content of string literals.
 #[test]
 fn file_systems_are_named_in_their_family_alone() {
-    // Of tmpfs the testbed mounts one of its own.
+    // The testbed itself mounts a tmpfs.
     let members = fsb_testbed::fs::REGISTRY.iter().map(|member| member.name()).filter(|name| *name != "tmpfs");
     let names: Vec<String> = members.map(|name| format!("\"{name}\"")).collect();
     for (path, code) in sources().into_iter().filter(|(path, _)| is_of_testbed(path) && !path.contains("/fs/")) {
@@ -104,12 +104,12 @@ fn file_systems_are_named_in_their_family_alone() {
     }
 }
 
-/// An error that passes between modules of the testbed is a `Refusal`, which says whether the kernel gave the reason. No lint
+/// Errors between modules of the testbed are `Refusal`s, which record whether the kernel gave the reason. No lint
 /// forbids a type in one position only: `String` is allowed elsewhere.
 #[test]
 fn reasons_have_a_type_in_the_testbed() {
     for (path, code) in sources().into_iter().filter(|(path, _)| is_of_testbed(path)) {
-        // Why targets take turns is told as it is, and nobody tried anything.
+        // This module returns the reason why targets take turns as text, because no operation has failed.
         if path.ends_with("local/side_by_side.rs") {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Bad input causes no panic, starts no work, and is answered with its error.
+//! Bad input causes no panic, starts no work, and gets its error.
 
 use serde_json::json;
 
@@ -41,7 +41,7 @@ fn fields_name_what_an_error_is_about() {
     expect("report DIR/newer", newer);
 }
 
-/// The option has the same effect as the variable, and wins.
+/// The option has the same effect as the variable and takes precedence.
 #[test]
 fn the_option_chooses_the_format_of_messages() {
     let scratch = scratch();

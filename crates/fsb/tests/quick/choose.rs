@@ -1,4 +1,4 @@
-//! The fastest of many: races on real file systems, and what is refused.
+//! The fastest of many candidates: races on real file systems, and refused requests.
 
 use crate::common::*;
 

@@ -1,4 +1,4 @@
-//! A command of the user's as the workload, on real file systems and in directories.
+//! A user's command as the workload, on real file systems and in directories.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -36,7 +36,7 @@ fn blocks_with_a_budget_end_with_whichever_is_first() {
         stdout(&fsb(scratch.path(), &["report", out, "--notes"])).replace("\n  ", " ")
     };
     let bounded = run("500", "5s", "bounded");
-    // A block that waits for the disk of others for longer than those before is cut off.
+    // A block that waits for a busy disk longer than those before is cut off.
     let ends = [": another would have passed the budget", ", the last one not whole: the budget ended"];
     assert!(ends.iter().any(|end| bounded.contains(&format!(" of 500 planned blocks{end}"))), "{bounded}");
     let made = measured(&scratch.path().join("bounded")).len();
@@ -45,7 +45,7 @@ fn blocks_with_a_budget_end_with_whichever_is_first() {
     assert_eq!(measured(&scratch.path().join("whole")).len(), 3);
 }
 
-/// The first run of a program reads it from disk, and says little of the next.
+/// The first run of a program reads it from disk, so its time does not predict the next.
 #[test]
 fn a_slow_first_run_leaves_enough_blocks() {
     let scratch = scratch();

@@ -1,10 +1,10 @@
-//! Existing directories are measured as they are: only fsb's own sub-directory is touched, and it is removed.
+//! Existing directories are measured as they are: fsb changes only its own sub-directory and removes it.
 
 use std::fs;
 
 use crate::common::*;
 
-/// A budget that surely holds nothing is refused before anything is made.
+/// A budget that is certainly too small is refused before anything is made.
 #[test]
 fn a_budget_that_holds_nothing_is_refused() {
     let scratch = scratch();

@@ -1,5 +1,5 @@
-//! Disturbed visits are made again, and how many blocks are made: whole runs on the null file system, which pretends
-//! both disturbances and noise. Targets take turns here but where a test says otherwise.
+//! Retries of trials affected by interference, and the number of blocks: whole runs on the null file system, which
+//! simulates both interference and noise. Targets take turns unless a test differs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,12 +10,12 @@ use serde_json::Value;
 use crate::common::disturbed::*;
 use crate::common::{expect_code, fast_plan, fsb, fsb_json, message, messages, record, scratch, stdout, trials};
 
-/// The table of measured trials without the column that says when each was made.
+/// Returns the table of measured trials without the column of their order.
 fn table(run: &Path) -> Vec<String> {
     let text = fs::read_to_string(run.join("trials.csv")).unwrap();
     let without_order = |line: &str| {
         let mut fields: Vec<&str> = line.split(',').collect();
-        // Labels hold commas: the order is the eleventh from the end.
+        // Labels contain commas: the order is the eleventh field from the end.
         let place = fields.len() - 11;
         fields.remove(place);
         fields.join(",")
@@ -65,7 +65,7 @@ fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
         disturbed_to_the_end += u32::from(*block > 0 && is_disturbed(last));
     }
     assert!(repeated > 5 && disturbed_to_the_end > 0, "{repeated} repeated, {disturbed_to_the_end} in vain");
-    // Every number but those of trials that stayed disturbed is that of the quiet run.
+    // Every number equals that of the run without interference, except for trials affected in all attempts.
     let loud_lines: BTreeSet<String> = table(&scratch.path().join("loud")).into_iter().collect();
     let quiet_lines = table(&scratch.path().join("quiet"));
     let differ: BTreeSet<&str> = quiet_lines
@@ -74,7 +74,7 @@ fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
         .map(|line| line.rsplitn(11, ',').last().unwrap())
         .collect();
     assert_eq!(differ.len() as u32, disturbed_to_the_end, "{differ:?}");
-    // The first screen sums it up; the report says it.
+    // The first screen shows a summary; the report shows the warning.
     assert!(!stdout(&loud).contains("warning: ") && stdout(&loud).contains("trust: "), "{}", stdout(&loud));
     let said = stdout(&fsb(scratch.path(), &["report", "loud", "--notes"])).replace("\n  ", " ");
     let expected = format!(
@@ -83,7 +83,7 @@ fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
     assert!(said.contains(&expected), "{expected} in {said}");
     let retried = messages(&loud).into_iter().filter(|message| message["code"] == "note/retried").count();
     assert!(retried as u32 >= repeated, "{retried} of {repeated} were printed");
-    // The report is made of the same trials: those that count.
+    // The report uses the same trials: those that count.
     let report = fsb(scratch.path(), &["report", "loud", "--format", "json"]);
     let view: Value = serde_json::from_str(&stdout(&report)).unwrap();
     for row in view["rows"].as_array().unwrap() {
@@ -123,7 +123,7 @@ fn where_most_trials_are_disturbed_that_is_the_machine_and_none_is_made_again() 
     assert_eq!(in_others, 36, "one attempt a cell and block");
 }
 
-/// In turn, what happens during a visit falls on one target alone.
+/// If targets take turns, interference during a sequential trial affects only one target.
 #[test]
 fn verdicts_of_visits_that_were_mostly_disturbed_are_withheld() {
     let scratch = scratch();
@@ -145,7 +145,7 @@ fn verdicts_of_visits_that_were_mostly_disturbed_are_withheld() {
     );
 }
 
-/// Of a target alone interference affects one side of a comparison, in rounds, too.
+/// Interference affects only one side of a comparison if each run has one target, in rounds, too.
 #[test]
 fn runs_of_one_target_that_were_mostly_disturbed_are_compared_without_a_verdict() {
     let scratch = scratch();
@@ -182,7 +182,7 @@ fn an_interrupted_run_with_repetitions_is_resumed_to_the_same_numbers() {
     let targets = ["a=null,disturbed=15%", "--blocks", "4", "-q"];
     expect_code(&run(scratch.path(), "whole", &targets), 0);
     expect_code(&run(scratch.path(), "cut", &targets), 0);
-    // As if it had been killed after the first attempt of a trial of block 3 that was to be made again.
+    // As if the run had been killed after the first attempt of a trial of block 3 that was to be retried.
     let cut = scratch.path().join("cut");
     let lines = fs::read_to_string(cut.join("trials.jsonl")).unwrap();
     let all = trials(&cut);
@@ -234,7 +234,7 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
     let made = blocks("noisy");
     assert!(made > 5, "noisy cells take more");
     assert!(widest("noisy") <= 0.1 && widest("quiet") <= 0.1);
-    // One block fewer would not have been enough: it looked after every block.
+    // One block fewer would not have sufficed: the rule was checked after every block.
     let noisy_record = record(&scratch.path().join("noisy"));
     let rule = &noisy_record["stopping_rule"];
     assert_eq!(
@@ -255,7 +255,7 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
         page.contains("The rule: from 5 blocks on, one more") && page.contains("The run ended after"),
         "both stand in the report"
     );
-    // Of several targets it is asked of their ratios.
+    // With several targets the precision is that of their ratios.
     let pair = ["run", "two.toml", "null,noise=0.1%", "null,noise=0.1%", "--seed", "7", "--precision", "30%"];
     let two = fsb(scratch.path(), &[&pair[..], &["--one-at-a-time", "--out", "2", "-q"]].concat());
     expect_code(&two, 0);
@@ -265,7 +265,7 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
         (&"precise".into(), &5.into(), &true.into()),
         "{reason}"
     );
-    // What cannot be reached within the budget is said, with the workload that is the widest.
+    // The run warns that the budget is too small for the precision, and names the workload with the widest interval.
     let hopeless = measure("hopeless", "null,noise=40%", "0.1%", "1s");
     assert!(stdout(&hopeless).contains("warning: the run ended after "), "{}", stdout(&hopeless));
     let screen = stdout(&fsb(scratch.path(), &["report", "hopeless", "--notes"])).replace("\n  ", " ");

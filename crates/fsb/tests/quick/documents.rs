@@ -1,9 +1,9 @@
 //! The documentation: every command in a code block is executed, and every link and path leads to a file.
 //!
-//! `fsb run` is done twice. Once as it is written, up to the plan (`--print-plan`): that needs no root, no device and no
-//! kernel. Once for real, with targets replaced by the null file system and sizes by small ones. `fsb compare` and
-//! `fsb report` are done as they are written, in a directory that has such files. Of all others clap reads the command
-//! line, for they would take minutes, or fetch something.
+//! The tests run `fsb run` twice: once as documented, up to the plan (`--print-plan`), which needs no root, no device
+//! and no kernel; and once for real, with the null file system as every target and with small sizes. They run `fsb
+//! compare` and `fsb report` as documented, in a directory that has such files. Of all other commands only clap reads
+//! the command line, because they would take minutes, or fetch something.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{expect_code, fsb, scratch, stdout};
 
-/// The top of the source tree; a package has no documentation.
+/// Returns the top of the source tree; a package contains no documentation.
 fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the source tree")
 }
 
-/// Every page of the documentation.
+/// Returns every page of the documentation.
 fn pages() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut waiting = vec![top().join("docs")];
@@ -35,7 +35,7 @@ fn pages() -> Vec<PathBuf> {
     found
 }
 
-/// Lines of code blocks.
+/// Returns the lines of code blocks.
 fn code(text: &str) -> Vec<&str> {
     let mut within = false;
     let mut lines = Vec::new();
@@ -49,17 +49,17 @@ fn code(text: &str) -> Vec<&str> {
     lines
 }
 
-/// The words of a line that calls the program, without `sudo`, comments and what a shell does with the output.
+/// Returns the words of a line that calls the program, without `sudo`, comments and shell redirections of the output.
 fn call(line: &str) -> Option<Vec<String>> {
     let line = line.trim().trim_start_matches("sudo ");
-    // Arrows are a diagram's.
+    // A line with an arrow belongs to a diagram.
     let call = line.strip_prefix("fsb ").filter(|call| !call.contains('▶'))?;
     let words = shlex::split(call).unwrap_or_else(|| panic!("a shell does not take: {line}"));
     let end = words.iter().position(|word| ["|", ">", "&&", "#"].contains(&word.as_str()));
     Some(words[..end.unwrap_or(words.len())].to_vec())
 }
 
-/// Calls in the documentation and among the examples of help, each once.
+/// Returns the calls in the documentation and in the examples of the help, each once.
 fn calls() -> BTreeSet<Vec<String>> {
     let directory = scratch();
     let mut found = BTreeSet::new();
@@ -71,17 +71,17 @@ fn calls() -> BTreeSet<Vec<String>> {
     {
         let help = stdout(&fsb(directory.path(), &[command, "--help"]));
         for line in help.lines().filter(|line| line.starts_with("  fsb ") || line.starts_with("  sudo fsb ")) {
-            // What an example is for stands behind two spaces.
+            // Two spaces separate an example from its description.
             found.extend(call(line.trim().split("   ").next().unwrap().split("  ").next().unwrap()));
         }
     }
     found
 }
 
-/// Options of `fsb run` that stand alone.
+/// Options of `fsb run` without a value.
 const SWITCHES: [&str; 5] = ["--verify", "--print-plan", "--quiet", "--force-root-user", "--allow-concurrent"];
 
-/// The words of `fsb run`: options with their values, targets, and the command after them with its dashes.
+/// Returns the options of `fsb run` with their values, the targets, and the command after them with its dashes.
 fn parts_of(words: &[String]) -> (Vec<[&str; 2]>, Vec<&str>, Vec<&str>) {
     let (mut options, mut targets) = (Vec::new(), Vec::new());
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
@@ -131,7 +131,7 @@ fn measures(words: &[String]) {
     fs::write(directory.path().join("small.toml"), "[repetition]\nstretch = '1ms'\n").unwrap();
     let named: Vec<String> = (0..targets.len()).map(|number| format!("t{number}=null")).collect();
     let small = ["run", "small.toml", "--blocks", "1", "--control", "guest-memory=off", "-q"];
-    // One that is documented with a scale may not be made with a smaller one.
+    // A plan that is documented with a scale may not work with a smaller one.
     let scale: &[&str] = if options.contains(&"--scale") { &[] } else { &["--scale", "1/64"] };
     let line = small.iter().chain(scale).copied().chain(options).chain(named.iter().map(String::as_str));
     let line: Vec<&str> = line.chain(command).collect();
@@ -141,7 +141,7 @@ fn measures(words: &[String]) {
     assert_eq!(runs.len(), 1, "{line:?}");
 }
 
-/// A directory with results of the names that the documentation uses.
+/// Creates a directory with results of the names that the documentation uses.
 fn results() -> tempfile::TempDir {
     let directory = scratch();
     let at = |name: &str| directory.path().join(name);
@@ -205,7 +205,7 @@ fn every_command_that_is_documented_does_what_it_says() {
             }
             "compare" | "report" | "list" | "completions" => expect_code(&fsb(results.path(), &arguments), 0),
             "trace" if arguments[1] != "import" => expect_code(&fsb(results.path(), &arguments), 0),
-            // Where help is asked for last, all before it has been read.
+            // With `--help` as the last argument, clap has read all arguments before it.
             _ => {
                 let own = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
                 expect_code(&fsb(results.path(), &[&arguments[..own], &["--help"]].concat()), 0);
@@ -231,7 +231,8 @@ fn links_lead_to_pages_and_headings() {
     }
 }
 
-/// Source files and folders in code spans, such as `workload/unit.rs` and `fileset/`: the end of a path in the source tree.
+/// Source files and folders in code spans, such as `workload/unit.rs` and `fileset/`, are the end of a path in the
+/// tree.
 #[test]
 fn paths_in_code_spans_exist() {
     let mut known = Vec::new();
@@ -252,7 +253,7 @@ fn paths_in_code_spans_exist() {
     }
 }
 
-/// The name that a heading has in links.
+/// Returns the anchor of a heading in links.
 fn anchor(line: &str) -> String {
     let kept = line.trim_start_matches('#').trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
@@ -270,7 +271,7 @@ fn every_target_of_make_that_is_documented_exists() {
     }
 }
 
-/// A list item that nobody reads to its end helps nobody.
+/// Readers do not finish long list items either.
 #[test]
 fn no_paragraph_of_the_methods_is_longer_than_a_hundred_and_fifty_words() {
     for page in pages().into_iter().filter(|page| page.to_string_lossy().contains("docs/methods")) {

@@ -1,4 +1,4 @@
-//! Runs on emulated processors: numbers everywhere, and no judgement anywhere.
+//! Runs on emulated processors: numbers everywhere, verdicts nowhere.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ file_size = ["64K", "256K"]
 cache = "warm"
 "#;
 
-/// A run of two targets that differ by half, whose record says that it was emulated or not.
+/// Makes a run of two targets whose speeds differ by half. Its record is marked as emulated or not.
 fn run(directory: &Path, out: &str, emulated: bool) {
     fs::write(directory.join("small.toml"), SMALL).unwrap();
     let arguments = ["run", "small.toml", "null", "slow=null,slowdown=50%", "--seed", "7", "--out", out, "-q"];
@@ -47,7 +47,7 @@ fn a_report_shows_numbers_and_judges_nothing() {
         let output = fsb(scratch.path(), &["report", "out", "--format", format]);
         expect_code(&output, 0);
         let text = stdout(&output);
-        // The script of the charts is not ours; there is none where there are no charts.
+        // The script of the charts is third-party code; a report without charts does not contain it.
         assert!(text.contains(says), "{format}: {text}");
         for word in ["faster", "slower", "fastest", "equivalent"] {
             assert!(!text.contains(word), "{format} says {word}");

@@ -12,7 +12,7 @@ fn the_default_suite_becomes_a_job_file_and_a_script() {
     let directory = scratch();
     let targets = ["ext4", "nolazy=xfs,noatime,mkfs=\"-m crc=0\"", "tmpfs", "/srv/data", "btrfs@/dev/sdb1", "ext4@ram"];
     let (jobs, script, told) = exported(directory.path(), &[&["--suite", "quick"], &targets[..]].concat());
-    // The geometry of a large disk, which only a machine with these programs knows.
+    // The geometry of a large disk, which needs the mkfs programs on the machine.
     let geometry = [" -b 4096 -I 256 -i 16384 -J size=256", " -l size=64m", " -d single -m dup"];
     let script = geometry.iter().fold(script, |script, words| script.replace(words, ""));
     insta::assert_snapshot!("quick_jobs", jobs);
@@ -32,7 +32,7 @@ fn rows_of_all_kinds_have_their_options_or_a_reason() {
     insta::assert_snapshot!("many_jobs", jobs);
 }
 
-/// A script for no target in particular works where it is called.
+/// A script without targets works in the directory in which it is called.
 #[test]
 fn without_a_target_the_script_works_where_it_is_called() {
     let directory = scratch();

@@ -1,4 +1,4 @@
-//! Full, failing, read-only, missing: one trial or target is marked, the others go on.
+//! Full, failing, read-only and missing targets: one trial or target is marked, the others continue.
 
 use std::process::Command;
 

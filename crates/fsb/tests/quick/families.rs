@@ -26,7 +26,7 @@ fn every_family_is_listed_and_no_member_lacks_its_line() {
     assert!(systems.contains("xfsprogs") && systems.contains("ntfs-3g"), "{systems}");
 }
 
-/// Somebody who knows what the machine is for, and not what benchmarks are called.
+/// Users know the purpose of the machine, but not the names of benchmarks.
 #[test]
 fn suites_say_whose_work_they_are_and_how_long_they_take() {
     let scratch = scratch();
@@ -36,7 +36,7 @@ fn suites_say_whose_work_they_are_and_how_long_they_take() {
         let emulation = format!("--suite {suite}  # an emulation");
         let line = text.lines().find(|line| line.ends_with(&emulation)).expect(&text);
         let command = line.split_once("fsb ").expect(line).1.split_once("  #").expect(line).0;
-        // The command is one.
+        // The command is valid.
         let plan: Vec<&str> = command.split(' ').chain(["--print-plan"]).collect();
         expect_code(&fsb(scratch.path(), &plan), 0);
         let found = stdout(&fsb(scratch.path(), &["list", machine]));
@@ -47,7 +47,7 @@ fn suites_say_whose_work_they_are_and_how_long_they_take() {
     assert!(text.contains("Times are for two file systems"), "{text}");
 }
 
-/// The report names suites by their machines; the runner has them.
+/// The report names suites by their machines; the runner defines the suites.
 #[test]
 fn each_role_of_the_report_has_a_suite() {
     for role in fsb_report::run::ROLES {
@@ -70,7 +70,7 @@ fn a_suite_named_after_a_real_program_leads_to_its_plan() {
     assert!(suites.contains("--suite oltp  # an emulation") && suites.contains("xfs postgresql.toml"), "{suites}");
 }
 
-/// As many terminals have. What is copied from a message is not broken.
+/// Many terminals have 80 columns. Text to be copied from a message is not wrapped.
 #[test]
 fn what_people_read_fits_eighty_columns() {
     let scratch = scratch();
@@ -99,7 +99,7 @@ fn what_people_read_fits_eighty_columns() {
     }
 }
 
-/// A member alone: a workload with its parameters, and a name whose family was not said.
+/// The description of a single member: a workload with its parameters, and a name without its family.
 #[test]
 fn a_workload_tells_its_parameters_and_a_name_finds_its_family() {
     let scratch = scratch();
@@ -134,7 +134,7 @@ fn the_doctor_names_every_file_system_and_what_to_install() {
     for name in ["ext4", "xfs", "btrfs", "ntfs", "loop"] {
         assert!(text.contains(name), "{name} in {text}");
     }
-    // What the machine is like, an empty line, and a table of file systems.
+    // A description of the machine, an empty line, and a table of file systems.
     let (machine, table) = text.split_once("\n\n").expect(&text);
     let mut rows = table.lines();
     assert!(rows.next().unwrap().starts_with("file system  here"), "{table}");
@@ -150,7 +150,7 @@ fn the_doctor_names_every_file_system_and_what_to_install() {
 #[test]
 fn the_doctor_names_a_busy_neighbour_and_what_to_do() {
     let scratch = scratch();
-    // A name of its own: other tests of this machine have shells that work.
+    // A unique name: other tests on this machine run shells, too.
     let neighbour = scratch.path().join("fsb-neighbour");
     std::fs::copy("/bin/sh", &neighbour).unwrap();
     let mut neighbour = std::process::Command::new(neighbour).args(["-c", "while :; do :; done"]).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! `fsb filebench`: what a file says is done, printed as filebench prints it, and nothing is left.
+//! `fsb filebench`: performs a workload file, prints filebench's text, and leaves nothing.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn results_have_filebenchs_form_and_are_compared_as_filebenchs() {
     ]
     .map(|part| text.find(part).unwrap_or_else(|| panic!("{part}: {text}")));
     assert!(parts.is_sorted(), "{text}");
-    // Each operation that the file names has a line; each pass through it does all of them but for the last.
+    // Each operation of the file has a line; each pass performs all of them, except for the last pass.
     let counts: Vec<u64> =
         text.lines().filter_map(|line| line.split_once("ops ")?.0.split_once(' ')?.1.trim().parse().ok()).collect();
     assert_eq!(counts.len(), 13, "{text}");
@@ -54,7 +54,7 @@ fn results_have_filebenchs_form_and_are_compared_as_filebenchs() {
     assert!(compared(&["--detail", "varmail"]).contains("appendfilerand2"));
 }
 
-/// The other files, all kinds of operations among them.
+/// The other files contain all kinds of operations.
 #[test]
 fn other_files_of_filebenchs_run_to_their_end() {
     let directory = scratch();
@@ -76,7 +76,7 @@ fn other_files_of_filebenchs_run_to_their_end() {
         assert!(!line.contains(" 0ops"), "{file}: {line}");
         assert_eq!(listing(directory.path()), Vec::<PathBuf>::new(), "{file}");
     }
-    // fifty directories are made once, and then the work is done.
+    // The flow makes fifty directories once and then ends.
     let output = run(directory.path(), "makedirs.f", &["--set", "ndirs=50", "--seconds", "60"]);
     assert!(stdout(&output).contains("dirmakedir           50ops "), "{}", stdout(&output));
 }
@@ -106,7 +106,7 @@ fn what_cannot_be_run_is_said_by_line_before_anything_is_touched() {
         requests.iter().map(|(words, code)| ([&["filebench"], *words].concat(), *code)).collect();
     let requests: Vec<(&[&str], &str)> = requests.iter().map(|(words, code)| (words.as_slice(), *code)).collect();
     expect_refusals("filebench", directory.path(), &requests);
-    // As large as it is written, it would not fit.
+    // At this size the file set does not fit.
     let large = ["filebench", "--dir", ".", "--set", "filesize=1t", &videoserver];
     fails(directory.path(), &large, 3, "machine/no-space");
     if let Some(device) = ["/dev/vda", "/dev/sda", "/dev/loop0"].into_iter().find(|path| Path::new(path).exists()) {
@@ -129,14 +129,14 @@ fn signals_end_it_and_it_leaves_nothing() {
         assert_eq!(listing(directory.path()), [directory.path().join("mine")]);
         expect_no_traces(&before);
     }
-    // After a kill nothing goes on, and the run's watcher removes the files.
+    // After a kill no process continues, and the run's watcher removes the files.
     let directory = scratch();
     let running = start(directory.path(), &[]);
     running.signal(Signal::KILL);
     running.wait();
     wait_until("the files are gone", Duration::from_secs(60), || listing(directory.path()).is_empty());
     expect_no_traces(&before);
-    // Where that was killed, too, the next fsb does.
+    // If the watcher was killed, too, the next fsb removes them.
     let running = start(directory.path(), &[]);
     kill_watcher(running.id());
     running.signal(Signal::KILL);
@@ -153,7 +153,7 @@ fn files_that_vanish_or_change_end_the_run_by_name_and_the_rest_goes() {
     let vanish: Harm = |path| drop(std::fs::remove_file(path));
     let change: Harm = |path| {
         if let Ok(length) = std::fs::metadata(path).map(|metadata| metadata.len()) {
-            // Not emptied first: what is read meanwhile would have ended early.
+            // Do not truncate the file first: a read at that moment would end early.
             let open = std::fs::OpenOptions::new().write(true).open(path);
             drop(open.and_then(|file| file.write_all_at(&vec![0x55; length as usize], 0)));
         }
@@ -162,7 +162,7 @@ fn files_that_vanish_or_change_end_the_run_by_name_and_the_rest_goes() {
         let directory = scratch();
         let running = start(directory.path(), &["--verify", JSON]);
         let set = set(directory.path()).unwrap();
-        // Files come and go; of all of them some are hit between two of the run's own calls.
+        // Files come and go; some are damaged between two calls of the run.
         for path in leaves(&set) {
             harm(&path);
         }
@@ -182,7 +182,7 @@ fn leaves(directory: &Path) -> Vec<PathBuf> {
     paths.flat_map(|path| if path.is_dir() { leaves(&path) } else { vec![path] }).collect()
 }
 
-/// A thread that takes files and gives none back finds none at last.
+/// A thread that takes files and returns none finally finds none.
 #[test]
 fn too_few_files_are_a_failed_run_and_the_next_one_follows() {
     let directory = scratch();

@@ -1,8 +1,8 @@
-//! Trees of files: copied into a target, within it, deleted, on nothing and on real file systems.
+//! Trees of files: copied into a target, within it, deleted, on the null file system and on real ones.
 
 use crate::common::{counting, expect_code, expect_refusals, fails, fsb, scratch, stdout, trials};
 
-/// On the null file system everything but the calls is as on real ones, to the last digit.
+/// On the null file system everything except the calls is as on real ones, to the last digit.
 #[test]
 fn the_sets_of_2008_have_the_table_that_was_printed() {
     let directory = scratch();
@@ -25,7 +25,7 @@ fn the_sets_of_2008_have_the_table_that_was_printed() {
     for (configuration, copy_all) in printed {
         let rows = row(&text, configuration);
         assert_eq!(rows[0][0], copy_all, "{configuration}: {text}");
-        // Seven columns are more than fit: five, then the first one again beside the others.
+        // Seven columns do not fit: the table has five, then the first again beside the rest.
         assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [5, 3], "{configuration}: {text}");
     }
     assert!(text.contains("00:00."), "ours are told to a hundredth of a second: {text}");
@@ -46,7 +46,7 @@ fn the_sets_of_2008_have_the_table_that_was_printed() {
     for (label, files) in [("copy music", 16), ("copy avi", 1)] {
         let trial = trials.iter().find(|trial| trial["workload"] == label).unwrap();
         let counts = &trial["observed"]["counts"];
-        // Of each repetition, of which a short one has several.
+        // The counts include each repetition; a short sample has several.
         let repetitions = counts["directories_made"].as_u64().unwrap();
         assert_eq!(counts["files_copied"].as_u64().unwrap(), files * repetitions, "{label}: {counts}");
         for metric in ["tree_time", "operation_rate", "throughput", "latency_mean"] {
@@ -72,7 +72,7 @@ fn parameters_that_make_no_sense_are_refused_before_anything_is_touched() {
     }
 }
 
-/// The shape of a directory is in the record of the run, from which it can be measured again when the directory is gone.
+/// The record of the run contains the shape of the directory, so it can be measured again when the directory is gone.
 #[test]
 fn the_shape_of_a_directory_is_recorded_and_replayed_without_it() {
     let directory = scratch();

@@ -1,12 +1,12 @@
-//! Flows and filebench's personalities: on nothing, and on real file systems.
+//! Flows and filebench's personalities, on the null file system and on real ones.
 
 use std::fs;
 
 use crate::common::flow::*;
 use crate::common::{expect_code, expect_refused_plans, fsb, scratch, stdout, trials};
 
-/// On the null file system everything but the calls is as on real ones, to the last digit: threads, semaphores and limits
-/// of a flow have their turns by the pretended clock.
+/// On the null file system everything except the calls is as on real ones, to the last digit: the simulated clock
+/// schedules threads, semaphores and limits of a flow.
 #[test]
 fn personalities_are_the_same_to_the_last_digit() {
     let directory = scratch();

@@ -1,5 +1,5 @@
-//! Whatever is given to read may be a device that never ends, a pipe without a writer, a sparse file, or a line without
-//! end: it is refused at once, with its name, and without filling the memory.
+//! Input files may be devices that never end, pipes without a writer, sparse files, or lines without end: fsb refuses
+//! them at once, with their name, and without filling the memory.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,19 +12,19 @@ use serde_json::Value;
 
 use crate::common::{JSON, command, scratch};
 
-/// A program that hangs is ended after this time.
+/// The time after which a hanging program is killed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How the program ended.
+/// The end of the program.
 struct Ended {
     code: Option<i32>,
     said: String,
-    /// The largest resident size that was seen, in KiB.
+    /// The largest observed resident size in KiB.
     peak: u64,
 }
 
-/// Runs a command to its end, or ends it, and watches its memory. The kernel forgets the peak with the process, so that
-/// it is looked at all the time; it never falls.
+/// Runs a command to its end, or kills it, and watches its memory. The kernel forgets the peak with the process, so the
+/// loop reads it repeatedly; the peak never falls.
 fn watch(command: &mut Command) -> Ended {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
@@ -79,7 +79,7 @@ fn run_directory(path: &Path) {
     fs::write(path.join("trials.jsonl"), "").unwrap();
 }
 
-/// Where a file is read, as arguments and the name of the file: `BAD` is one that is none.
+/// Requests that read a file, as arguments and the name of the file; `BAD` is replaced by a bad file.
 const READ: &[(&[&str], &str)] = &[
     (&["compare", "BAD", "BAD"], "bad"),
     (&["compare", "a=BAD,BAD"], "bad"),
@@ -127,7 +127,7 @@ fn a_pipe_of_the_shell_is_read_and_bounded() {
     let Ended { code, said, .. } =
         watch(shell.args(["-c", script]).env("FSB", crate::common::FSB).current_dir(&testdata));
     assert_eq!(code, Some(0), "{said}");
-    // IOzone's beginning, and then zeros without end.
+    // The beginning of an IOzone file, and then endless zeros.
     let script = "{ cat ext4_1.iozone; cat /dev/zero; } | \"$FSB\" compare one=ext4_2.iozone other=/dev/stdin";
     let mut shell = Command::new("sh");
     let shell = shell.env("FSB_MESSAGE_FORMAT", "json");
@@ -137,7 +137,7 @@ fn a_pipe_of_the_shell_is_read_and_bounded() {
     assert!(said.contains("\"compare/unreadable\""), "{said}");
 }
 
-/// Files of IOzone with numbers of their own.
+/// Writes files of IOzone with different numbers.
 fn many(directory: &Path, files: usize) {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(FULL)).unwrap();
     fs::create_dir(directory).unwrap();
@@ -151,7 +151,7 @@ fn many(directory: &Path, files: usize) {
             }
             for (place, word) in words.iter().enumerate() {
                 let value: u64 = word.parse().unwrap();
-                // Of the same size, so that columns stay columns.
+                // Keep the number of digits, so that columns stay aligned.
                 let varied = value + (number as u64 * 7919 + row as u64 * 31 + place as u64 * 17) % (value / 10).max(1);
                 write!(file, "{:>10}", if place < 2 { value } else { varied }).unwrap();
             }
@@ -163,16 +163,16 @@ fn many(directory: &Path, files: usize) {
 /// A table of all of IOzone's operations.
 const FULL: &str = "../../testdata/iozone-2010/xfs/xfs1.iozone";
 
-/// 5,000 files in less than 200 MB. Fewer here, and as many as `FSB_MEMORY_FILES` asks for.
+/// 5,000 files need less than 200 MB. The default is fewer files; `FSB_MEMORY_FILES` sets their number.
 #[test]
 fn the_memory_of_a_comparison_is_that_of_its_numbers() {
     let files = std::env::var("FSB_MEMORY_FILES").map_or(600, |text| text.parse().unwrap());
     let scratch = scratch();
     many(&scratch.path().join("a"), files / 2);
     many(&scratch.path().join("b"), files / 2);
-    // The program itself, built without optimisation, and threads that hold a piece each; then the numbers.
+    // The program itself, built without optimization, and threads with one file each; then the numbers.
     let bound = (70 << 10) + files as u64 * 26;
-    // A page draws means, and a detail tells the values of one operation: neither holds those of all.
+    // A page draws means, and a detail shows the values of one operation: neither holds all values.
     let forms: [&[&str]; 5] = [
         &[],
         &["-o", "page.html"],
@@ -190,10 +190,10 @@ fn the_memory_of_a_comparison_is_that_of_its_numbers() {
     assert!(detail.contains(&format!("run {}", files / 2)), "every run stands in the detail");
 }
 
-/// Two directories, as a plan holds them.
+/// Two directories as a plan stores them.
 const TARGETS: &str = r#""targets": [{"name": "ext4", "directory": "/a"}, {"name": "xfs", "directory": "/b"}]"#;
 
-/// Writes a run of `lines` trials of two targets. Each trial has a text of `padding` characters in place of a histogram.
+/// Writes a run of `lines` trials of two targets. Each trial has `padding` characters in place of a histogram.
 fn long_run(directory: &Path, lines: usize, padding: usize) {
     run_directory(directory);
     let record = fs::read_to_string(directory.join("run.json")).unwrap();
@@ -235,8 +235,8 @@ fn a_long_journal_is_compared_in_the_memory_of_its_values() {
     }
 }
 
-/// The page and the tables of a long run are larger than the memory that `fsb report` may use for it. `FSB_MEMORY_TRIALS`
-/// sets the number of trials.
+/// The page and the tables of a long run are larger than the memory that `fsb report` may use for it.
+/// `FSB_MEMORY_TRIALS` sets the number of trials.
 #[test]
 fn a_report_in_any_format_needs_the_memory_of_its_values() {
     let lines: usize = std::env::var("FSB_MEMORY_TRIALS").map_or(24_000, |text| text.parse().unwrap());

@@ -1,4 +1,4 @@
-//! Faults during servers' work on real files: the trial names the fault, and the rest of the run continues.
+//! Faults during servers' work on real files: the failed trial names the fault, and the rest of the run continues.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn too_few_files_fail_one_trial() {
     assert_eq!(std::fs::read_dir(directory.path().join("target")).unwrap().count(), 0);
 }
 
-/// Somebody deletes the files of the file server, and nobody else's.
+/// Another process deletes the files of the file server, but no other files.
 #[test]
 fn files_that_vanish_fail_one_trial() {
     let directory = in_memory();
@@ -65,7 +65,7 @@ fn files_that_vanish_fail_one_trial() {
     assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
 }
 
-/// `--verify` reaches every kind of work on many files.
+/// `--verify` works for every workload with many files.
 #[test]
 fn all_that_can_compare_does_where_it_is_asked_for() {
     let directory = scratch();

@@ -1,4 +1,4 @@
-//! Matrices of sizes: sweeps, estimates, what a budget leaves out, and workers that share the work.
+//! Matrices of sizes: sweeps, estimates, workloads that the budget omits, and workers that share the work.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ block_size = "64K"
 processes = 3
 "#;
 
-/// The program printed how long that many blocks and cells take.
+/// Expects the printed estimate of that many blocks and cells.
 fn expect_estimate(output: &std::process::Output, blocks: u64, cells: u64) {
     let fields = message(output, "note/estimate")["fields"].clone();
     assert_eq!((&fields["blocks"], &fields["cells"]), (&blocks.into(), &cells.into()), "{fields}");
@@ -65,7 +65,7 @@ fn a_sweep_is_a_cell_for_each_combination_and_its_grid_is_in_the_records() {
             assert_eq!(trial["workers"].as_array().unwrap().len(), 3);
         }
     }
-    // The plan that was resolved is a plan.
+    // The printed plan is a valid plan.
     let printed = fsb(scratch.path(), &["run", "plan.toml", "null", "--print-plan"]);
     fs::write(scratch.path().join("printed.toml"), &printed.stdout).unwrap();
     let again = fsb(scratch.path(), &["run", "printed.toml", "--print-plan", "--seed", "1"]);
@@ -94,7 +94,7 @@ fn a_budget_leaves_out_sizes_and_says_which() {
     for extreme in ["write 4K, 64K file", "write 16M, 512M file"] {
         assert!(cells.iter().any(|cell| cell["label"] == extreme), "{extreme}");
     }
-    // A machine that is busy with other things holds fewer blocks than are judged, and is told so.
+    // On a busy machine the budget holds too few blocks to judge, and the run warns of that.
     let judged = !warnings.iter().any(|warning| warning["kind"] == "too_few_blocks");
     assert_eq!(record["blocks_planned"].as_u64().unwrap() >= 5, judged, "{warnings:?}");
     let order = record["order"].as_array().unwrap();

@@ -1,5 +1,6 @@
-//! The mistakes of a first-time administrator. Each is refused with exit code 2 and its error code, before anything is made.
-//! A snapshot for each command holds the answers: the failure, its cause and the next command, in at most three lines.
+//! The mistakes of a first-time administrator. Each is refused with exit code 2 and its error code, before anything is
+//! made. A snapshot for each command contains the answers: the failure, its cause and the next command, in at most
+//! three lines.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Data of which compression and deduplication save a part that the plan chose.
+//! Data with a share that compression and deduplication save; the plan chooses the share.
 
 use crate::common::mixtures::*;
 use crate::common::{expect_refused_plans, scratch};

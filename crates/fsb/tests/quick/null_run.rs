@@ -1,5 +1,5 @@
-//! Whole runs on the null file system: front, agent, workers, store and report, with pretended calls and a pretended
-//! clock. Everything is exact.
+//! Whole runs on the null file system: coordinator, agent, workers, store and report, with simulated calls and a
+//! simulated clock. Everything is exact.
 
 use std::fs;
 use std::path::Path;
@@ -8,9 +8,9 @@ use crate::common::{
     Running, command, expect_code, expect_no_traces, fails, fast_plan, fsb, record, scratch, stdout, traces, trials,
 };
 
-/// What differs between two runs of the same plan: the kernel, durations, the directory, the machine's own warnings.
+/// Replaces text that differs between two runs of one plan: kernel, durations, directory, warnings about the machine.
 fn redacted(text: &str) -> String {
-    // A longer time wraps the line elsewhere.
+    // A longer time moves a line break.
     let text = match text.split_once("\ntrust: ") {
         Some((before, trust)) => format!("{before}\ntrust: {}", trust.replace("\n  ", " ")),
         None => text.to_owned(),
@@ -25,7 +25,7 @@ fn redacted_line(line: &str) -> String {
     if line.contains("Linux ") && line.contains(" · seed ") {
         let mut parts: Vec<&str> =
             line.split(" · ").map(|part| if part.starts_with("Linux ") { "Linux [kernel]" } else { part }).collect();
-        // What ends within a second took no time that is told.
+        // A run that ends within a second does not print its time.
         parts.pop_if(|last| !last.starts_with("seed "));
         parts.push("[time]");
         return format!("{}\n", parts.join(" · "));
@@ -61,8 +61,8 @@ fn a_whole_run_is_the_same_to_the_last_digit() {
     expect_no_traces(&before);
 }
 
-/// Rows that differ in how sure they are: a winner, a tie (both wait for the same limit), noise; and a target that no
-/// machine has room for.
+/// Rows with different certainty: a winner, a tie (both wait for the same limit), noise; and a target for which no
+/// machine has enough space.
 const SCREEN: &str = r#"
 targets = ["plain=null", "slow=null,slowdown=14%", { target = "striped=ext4@raid0:loop+loop", optional = true }]
 size = "1024T"
@@ -109,7 +109,7 @@ fn the_first_screen_decides_what_can_be_decided() {
     fs::write(scratch.path().join("screen.toml"), SCREEN).unwrap();
     let output = fsb(scratch.path(), &["run", "screen.toml", "--seed", "42", "--out", "out", "-q"]);
     expect_code(&output, 0);
-    // How much room there is on this machine is not the screen's doing.
+    // The free space of this machine is not part of the tested text.
     let mut of_this_machine = false;
     let mut is_the_same_everywhere = |line: &&str| {
         of_this_machine = line.starts_with("striped: not available") || (of_this_machine && line.starts_with("  "));

@@ -1,10 +1,10 @@
-//! Options of `fsb run` do what their line in the help says: each changes something that is looked at here.
+//! Options of `fsb run` do what the help says: each test checks a change that the option makes.
 
 use std::fs;
 
 use crate::common::{command, expect_code, expect_refusals, fast_plan, fsb, scratch, stderr, stdout};
 
-/// A difference of 10 % is one at the usual 3 %, and none where only differences of 40 % matter.
+/// A difference of 10 % matters at the usual 3 %, but not if only differences of 40 % matter.
 #[test]
 fn theta_decides_which_difference_matters() {
     let scratch = scratch();

@@ -1,4 +1,4 @@
-//! Others on the machine, who own directories that results are to be written to, and put things in the way.
+//! Other users who own directories of results and put files in the way.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -28,7 +28,7 @@ fn two_do_not_go_on_with_one_run() {
     let refused = fails(scratch.path(), &arguments, 3, "store/busy");
     let holder = refused["fields"]["holder"].as_str().unwrap();
     assert!(holder.contains(&format!("process {}", first.id())), "{refused}");
-    // What the first one writes is still in the directory.
+    // The first run still writes to the directory.
     let there = trials(&one).len();
     wait_until("more trials", WAIT, || trials(&one).len() > there);
     first.signal(Signal::INT);
@@ -80,7 +80,7 @@ fn a_run_directory_that_is_deleted_is_made_again() {
     let one = scratch.path().join("one");
     wait_until("trials", WAIT, || trials(&one).len() > 3);
     let known = trials(&one).len();
-    // The run may write a file between the deletion of the others and that of the directory.
+    // The run may write a file between the deletion of the others and the deletion of the directory.
     wait_until("the directory is gone", WAIT, || fs::remove_dir_all(&one).is_ok());
     expect_error(&run.wait(), 3, "run/journal");
     assert!(trials(&one).len() >= known);

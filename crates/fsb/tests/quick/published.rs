@@ -1,4 +1,4 @@
-//! Published tables beside runs: known by what was measured.
+//! Published tables beside runs, which are recognized by their workloads.
 
 use crate::common::{expect_code, fsb, scratch, stdout};
 

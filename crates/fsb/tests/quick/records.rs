@@ -1,4 +1,4 @@
-//! Records of earlier and of newer versions.
+//! Records of earlier and newer versions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::common::*;
 
-/// A copy of a recorded run directory.
+/// Copies a recorded run directory.
 fn recorded(scratch: &Path, version: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/records").join(version);
     let copy = scratch.join(version);

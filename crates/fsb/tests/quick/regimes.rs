@@ -1,4 +1,5 @@
-//! In cache, out of cache, past it: limits that hold, proofs, scales, and what a matrix ends in.
+//! In the cache, larger than the cache, past the cache: memory limits, validity checks, scales, and the end of a
+//! matrix.
 
 use std::fs;
 
@@ -67,7 +68,7 @@ fn a_matrix_ends_in_findings_of_every_pair() {
     let told: Vec<&str> =
         document["findings"].as_array().unwrap().iter().map(|f| f["text"].as_str().unwrap()).collect();
     assert!(!told.is_empty() && told.iter().all(|text| screen.contains(text)), "{told:?}");
-    // One block is described: nothing is found.
+    // One block is only described: there are no findings.
     let few = fsb(scratch.path(), &[&arguments[..3], &["9", "--blocks", "1", "--out", "few", "-q"], &targets].concat());
     expect_code(&few, 0);
     assert!(!fs::read_to_string(scratch.path().join("few/report.html")).unwrap().contains("id=\"findings\""));
@@ -94,7 +95,7 @@ fn a_scale_is_recorded_shown_and_not_compared_silently() {
     assert!(words.join(" ").contains("measured at different scales (half: 0.5; whole: 1)"), "{text}");
 }
 
-/// Two runs whose records say that a cgroup of version 1 held one and one of version 2 the other.
+/// One run was limited by a cgroup of version 1, the other by one of version 2.
 #[test]
 fn limits_by_different_means_are_shown_and_not_judged() {
     let scratch = scratch();

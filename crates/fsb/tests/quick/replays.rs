@@ -10,7 +10,7 @@ use fsb_trace::{Call, Header, Initial, Kind, State, Totals, Writer};
 use crate::common::replays::*;
 use crate::common::*;
 
-/// A replay that the budget does not hold is refused with the reason, and so is a command.
+/// A replay or a command that does not fit the budget is refused with the reason.
 #[test]
 fn work_that_outlasts_its_budget_is_ended() {
     let before = traces();
@@ -32,7 +32,7 @@ fn work_that_outlasts_its_budget_is_ended() {
     expect_no_traces(&before);
 }
 
-/// More files than the budget has time to make.
+/// The trace makes more files than the budget permits.
 #[test]
 fn a_replay_of_a_million_names_ends() {
     let bench = Bench::new(scratch());

@@ -1,4 +1,4 @@
-//! `fsb report` and `fsb compare` for spreadsheets, papers and the reader's own disk: summary.csv, xlsx, figures, commands.
+//! `fsb report` and `fsb compare` for spreadsheets, papers and a local disk: summary.csv, xlsx, figures, commands.
 
 use std::collections::HashMap;
 use std::fs;
@@ -46,7 +46,7 @@ fn a_report_is_written_in_the_format_that_the_file_name_implies() {
         }
     }
     assert!(String::from_utf8(write("report", "trials.csv")).expect("text").starts_with("target,workload,"));
-    // A pipe gets binary formats.
+    // A pipe accepts binary formats.
     assert!(fsb(directory, &["report", "run", "--format", "png"]).stdout.starts_with(b"\x89PNG"));
 }
 
@@ -55,7 +55,7 @@ fn commands_are_those_of_the_recorded_targets() {
     let scratch = scratch();
     let directory = scratch.path();
     run(directory);
-    // The null file system has no commands: what a run as root records is put in its place.
+    // The null file system has no commands: use those that a run as root records.
     let path = directory.join("run/run.json");
     let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).expect("a record")).expect("JSON");
     let targets = &mut record["plan"]["targets"];
@@ -98,7 +98,7 @@ fn commands_and_formats_that_make_no_sense_are_refused() {
     );
 }
 
-/// Standard output is a pipe in tests, which has no colour by default.
+/// Standard output is a pipe in tests, which has no color by default.
 #[test]
 fn colour_follows_the_option_and_the_environment() {
     let scratch = scratch();

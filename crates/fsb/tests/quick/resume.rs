@@ -1,11 +1,11 @@
-//! `--resume`: the unfinished block is made again whole, nothing else is.
+//! `--resume`: fsb retries the whole unfinished block, and nothing else.
 
 use std::fs;
 
 use crate::common::resume::*;
 use crate::common::*;
 
-/// A run on the null file system whose last trials are cut off, as a kill would.
+/// Makes a run on the null file system whose last trials are cut off, as if it had been killed.
 fn interrupted(keep: usize) -> tempfile::TempDir {
     let scratch = scratch();
     fast_plan(scratch.path());

@@ -68,7 +68,7 @@ fn a_set_is_not_made_where_something_is() {
     assert!(!scratch.path().join("set").exists());
 }
 
-/// A set has the name of its directory; runs that only lie in one directory have their own.
+/// A set has the name of its directory; separate runs in one directory have their own names.
 #[test]
 fn patterns_in_one_directory_are_sets_of_their_own() {
     let scratch = scratch();

@@ -38,7 +38,7 @@ fn run_record_trials_report_and_comparison_fit_their_schemas() {
     assert!(trials.iter().any(|trial| trial["outcome"] == "ok"));
     assert!(trials.iter().any(|trial| trial["outcome"] == "failed"));
     trials.iter().for_each(|trial| check(&of_trials, trial));
-    // The schemas refuse something, too.
+    // The schemas refuse wrong documents, too.
     let mut wrong = trials[0].clone();
     wrong["phase"] = "sometimes".into();
     assert!(!of_trials.is_valid(&wrong));
@@ -78,7 +78,7 @@ fn the_choice_of_a_race_fits_its_schema() {
     assert!(!validator.is_valid(&wrong));
 }
 
-/// The faults that editors would mark in a plan.
+/// Returns the errors that editors would mark in a plan.
 fn faults(validator: &jsonschema::Validator, plan: &str) -> Vec<String> {
     let value: serde_json::Value = toml::from_str(plan).expect("the plan is TOML");
     validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect()

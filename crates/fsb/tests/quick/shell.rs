@@ -63,7 +63,7 @@ fn the_binary_alone_knows_its_suites_plans_and_templates() {
     let plans = run(&["list", "plans"]);
     expect_code(&plans, 0);
     for plan in stdout(&plans).lines().filter_map(|line| line.split_whitespace().next()) {
-        // Written for another machine, one may name a kernel that is not here: that is a warning.
+        // A plan for another machine may name a kernel that is missing here, which is a warning.
         for path in [plan.to_owned(), format!("plans/{plan}")] {
             let output = run(&["run", &path, "--print-plan"]);
             expect_code(&output, 0);

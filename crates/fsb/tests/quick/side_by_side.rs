@@ -1,4 +1,4 @@
-//! Targets that are ready all at once, each on its part of the medium, and measured in rounds.
+//! Targets that are all ready at once, each on its slice of the medium, and measured in rounds.
 
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ fn stretches_of_seconds_are_visits() {
     assert!(!rounds && shortest > 1.0, "{shortest}");
 }
 
-/// Beside rows of short stretches, one workload in visits: as long as it says, where the budget holds that.
+/// Beside cases with short samples, one workload runs in sequential trials of the given length, if the budget permits.
 #[test]
 fn one_workload_of_a_plan_may_be_measured_in_visits() {
     let scratch = scratch();

@@ -1,4 +1,4 @@
-//! No byte of a name, a path or a message acts on the terminal or hides there.
+//! No byte of a name, a path or a message affects the terminal or is invisible there.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,7 +8,7 @@ use fsb_report::visible::is_hidden;
 
 use crate::common::{command, expect_code, fast_plan, fsb, scratch, stderr, stdout};
 
-/// An escape sequence, a control of the second range, an override of the direction, and something without width.
+/// An escape sequence, a C1 control character, a direction override, and a character without width.
 const EVIL: &str = "\u{1b}[31mred\u{9b}2J\u{202e}abc\u{200b}";
 const SHOWN: &str = "\\u{1b}[31mred\\u{9b}2J\\u{202e}abc\\u{200b}";
 
@@ -30,7 +30,7 @@ fn a_job_of_fio_cannot_colour_the_screen() {
         let output = fsb(directory.path(), &["compare", "a.json", "b=a.json", "--format", format]);
         expect_code(&output, 0);
         expect_visible(&output);
-        // Markdown needs a backslash before what is markup elsewhere.
+        // Markdown needs a backslash before characters that are markup elsewhere.
         assert!(stdout(&output).replace("\\\\", "\\").replace("\\[", "[").contains(SHOWN), "{}", stdout(&output));
     }
     let json = fsb(directory.path(), &["compare", "a.json", "b=a.json", "--format", "json"]);
@@ -65,7 +65,7 @@ fn errors_repeat_paths_and_arguments_visibly() {
 fn progress_and_first_screen_name_targets_visibly() {
     let directory = scratch();
     fast_plan(directory.path());
-    // Controls are refused in a name already.
+    // A name with control characters is refused anyway.
     let target = "a\u{202e}b\u{200b}=null";
     let output =
         command(directory.path(), &["run", "fast.toml", target, "null", "--blocks", "1", "--verbose", "--out", "out"]);

@@ -1,11 +1,11 @@
-//! Recorded programs: what is written down of them, and what a replay does.
+//! Recorded programs: the recorded calls, and their replay.
 
 use std::fs;
 
 use crate::common::traces::*;
 use crate::common::*;
 
-/// Two processes: one makes files, the other one reads what it made.
+/// Two processes: one makes files, the other one reads them.
 const PROGRAM: &str = "mkdir d; echo hello > d/one; cp d/one d/two; (sleep 0.05; mv d/two d/three; cat d/three >/dev/null) & \
     wait; ls d >/dev/null; sync d/one; rm d/one; ln -s three d/link; cat d/link > /dev/null";
 
@@ -101,7 +101,7 @@ fn logs_of_others_are_imported_and_reduced() {
     fails(scratch.path(), &["trace", "import", "none.log", "-o", "none.trace"], 2, "trace/unfit");
 }
 
-/// A trace may be all that is left of a day of work.
+/// A trace may be the only result of a day of work.
 #[test]
 fn a_trace_is_not_lost_to_another_one() {
     let scratch = scratch();
@@ -113,7 +113,7 @@ fn a_trace_is_not_lost_to_another_one() {
     let refused = record_program(&work, &[], &["true"]);
     expect_error(&refused, 2, "output/exists");
     assert_eq!(fs::read(&trace).unwrap(), first);
-    // The program's failure is told, and its trace is there.
+    // The program's failure is reported, and its trace exists.
     expect_code(&record_program(&work, &["--overwrite"], &["sh", "-c", "cat f; exit 3"]), 4);
     assert!(count(&shown(&work), "read") >= 1);
     fs::remove_file(&trace).unwrap();

@@ -1,4 +1,4 @@
-//! Requests for virtual machines that are refused before a kernel is looked for.
+//! Requests for virtual machines that are refused before fsb looks for a kernel.
 
 use crate::common::*;
 

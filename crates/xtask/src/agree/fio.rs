@@ -36,7 +36,7 @@ fn export(suite: &str, directory: &Path, units: u64, image: Bytes) -> anyhow::Re
     Ok(jobs)
 }
 
-/// The labels of the rows that are in the job file: each stands in the comment before its section.
+/// Returns the labels of the cases in the job file. Each label is in the comment before its section.
 pub fn labels(suite: &str, image: Bytes) -> anyhow::Result<Vec<String>> {
     let directory = tempfile::tempdir()?;
     let text = std::fs::read_to_string(export(suite, directory.path(), 1, image)?)?;
@@ -46,7 +46,7 @@ pub fn labels(suite: &str, image: Bytes) -> anyhow::Result<Vec<String>> {
 }
 
 impl<'r> Fio<'r> {
-    /// The section of the row.
+    /// Finds the section of the case.
     pub fn new(directory: &Path, row: &'r Row, units: u64, image: Bytes, root: &'r Path) -> anyhow::Result<Fio<'r>> {
         let jobs = export("quick", directory, units, image)?;
         let text = std::fs::read_to_string(&jobs)?;

@@ -1,8 +1,10 @@
-//! Do the peers agree? Each row of the suite `quick` that fio can do, by our engine and by fio with the job file of `fsb
-//! export`: unit by unit, on the same mounted file system, from the same starting state, in pairs whose order is drawn.
+//! Compares FSBench with fio. Each case of the suite `quick` that fio supports runs in FSBench's engine and in fio with
+//! the job file of `fsb export`: unit by unit, on the same mounted file system, from the same starting state, in pairs
+//! in random order.
 //!
-//! What files hold before is made once, by our engine, and fio's names are hard links to the same files. New files are
-//! each side's own, and are removed before the other's turn. Caches are emptied before each side of a row that begins cold.
+//! The engine creates the initial content of files once, and fio's names are hard links to the same files. Each side
+//! has its own new files, which are removed before the other side's turn. Caches are emptied before each side of a case
+//! that begins cold.
 
 mod fio;
 mod ours;
@@ -23,16 +25,16 @@ use crate::bench::Options;
 use crate::summary::Median;
 use crate::{image, peers};
 
-/// What rows are done on.
+/// The file systems of the cases.
 const TARGETS: [&str; 2] = ["ext4", "xfs"];
-/// Where images in memory are made.
+/// The directory of images in memory.
 const MEMORY: &str = "/dev/shm";
 const IMAGE: Bytes = Bytes(2 << 30);
-/// Seconds that each side of a pair should take: fio tells whole milliseconds.
+/// Seconds that each side of a pair should take, because fio reports whole milliseconds.
 const LENGTH: f64 = 0.8;
-/// How long a virtual machine's memory may be touched before.
+/// The time limit for touching a virtual machine's memory in advance.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(60);
-/// So many units are enough for anything.
+/// The maximum number of units per side.
 const MOST_UNITS: u64 = 4096;
 
 /// A mounted file system, unmounted when dropped.
@@ -48,7 +50,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Measures and prints; without root or fio it says that it does not.
+/// Measures and prints. Without root or fio it prints that it skips this part.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     if !peers::fio_is_here() {
         println!("\nfio is missing and rows beside it are left out: apt-get install fio");
@@ -103,7 +105,7 @@ fn still() -> anyhow::Result<Machine> {
     Ok(Machine::hold(&asked, MEMORY_PATIENCE)?)
 }
 
-/// One row on one file system: as many units as take a while, then pairs.
+/// Compares one case on one file system: finds the number of units that take long enough, then measures pairs.
 fn compare(place: &Place<'_>, row: &Row, pairs: u32, scratch: &Path) -> anyhow::Result<Line> {
     let root = place.directory.join("row");
     std::fs::create_dir(&root)?;
@@ -116,7 +118,7 @@ fn compare(place: &Place<'_>, row: &Row, pairs: u32, scratch: &Path) -> anyhow::
         ours.prepare()?;
         fio.link(&ours.files()?)?;
     }
-    // The same orders, and others for each row.
+    // The orders are reproducible, and they differ between labels of different length.
     let mut luck = Pcg64Mcg::seed_from_u64(row.label.len() as u64);
     let (mut ratios, mut costs) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
@@ -135,7 +137,7 @@ fn compare(place: &Place<'_>, row: &Row, pairs: u32, scratch: &Path) -> anyhow::
     })
 }
 
-/// How many units take about as long as one side of a pair should.
+/// Returns the number of units that take about as long as one side of a pair should.
 fn calibrate(row: &Row, root: &Path, most: u64) -> anyhow::Result<u64> {
     let mut units = 1;
     loop {
@@ -154,23 +156,23 @@ fn calibrate(row: &Row, root: &Path, most: u64) -> anyhow::Result<u64> {
     }
 }
 
-/// A row on a file system.
+/// The result of one case on one file system.
 pub struct Line {
     pub target: &'static str,
     pub medium: &'static str,
     pub row: String,
     /// Units of each side of a pair.
     pub units: u64,
-    /// Seconds of one of ours.
+    /// Seconds of one unit in FSBench.
     pub unit_seconds: Median,
     /// fio's time divided by ours.
     pub ratio: Median,
 }
 
-/// The range of ratios of two rows that do the same.
+/// The range of ratios of two cases that count as equal.
 const WITHIN: [f64; 2] = [0.95, 1.05];
 
-/// Prints what the table is about.
+/// Prints the heading of the table.
 pub fn print_head(pairs: u32) {
     println!(
         "\nrows of the suite 'quick' beside fio, {pairs} pairs in an order that is drawn; medians of fio's time / ours,"
@@ -181,7 +183,7 @@ pub fn print_head(pairs: u32) {
 }
 
 impl Line {
-    /// Whether the whole interval lies within 5 %.
+    /// Returns whether the whole interval is within 5 %.
     pub fn agrees(&self) -> bool {
         let [low, high] = self.ratio.interval;
         low >= WITHIN[0] && high <= WITHIN[1]

@@ -1,4 +1,4 @@
-//! Our side of a pair: the steps that a trial takes, each in a process of its own.
+//! The FSBench side of a pair: the steps of a trial, each in a separate process.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use fsb_engine::{Step, StepReport};
 use super::row::Row;
 use crate::backends::{in_child, settle};
 
-/// A row on a file system.
+/// A case on a file system.
 pub struct Ours<'r> {
     pub row: &'r Row,
     pub root: &'r Path,
@@ -16,7 +16,7 @@ pub struct Ours<'r> {
 }
 
 impl Ours<'_> {
-    /// Makes the files.
+    /// Creates the files.
     pub fn prepare(&self) -> anyhow::Result<()> {
         self.step(Step::Prepare, 0).map(drop)
     }
@@ -26,7 +26,7 @@ impl Ours<'_> {
         self.step(Step::Cleanup, 0).map(drop)
     }
 
-    /// Seconds of a unit, from the start of its first call to the end of its last one.
+    /// Returns the seconds of a unit, from the start of its first call to the end of its last one.
     pub fn measure(&self, pair: u32) -> anyhow::Result<f64> {
         if !self.row.prepared {
             self.prepare()?;
@@ -43,7 +43,7 @@ impl Ours<'_> {
         Ok(measured.iter().map(|unit| unit.timed_ns as f64 * 1e-9).sum::<f64>() / self.units as f64)
     }
 
-    /// The files, unit by unit.
+    /// Returns the files, unit by unit.
     pub fn files(&self) -> anyhow::Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         let mut waiting = vec![self.root.join("fsb-set")];
@@ -62,7 +62,8 @@ impl Ours<'_> {
     }
 }
 
-/// The state that either side begins in: all is on the device, and where the row begins cold nothing is in memory.
+/// Establishes the initial state of each side: everything is on the device, and if the case begins cold, nothing is in
+/// memory.
 pub fn begin(row: &Row, root: &Path) -> anyhow::Result<()> {
     settle(root)?;
     if row.cold {

@@ -1,24 +1,24 @@
-//! The rows of a suite as the runner sees them.
+//! The cases of a suite as the runner sees them.
 
 use fsb_engine::{Sizing, Step, Task};
 use fsb_model::{Bytes, CacheState};
 use fsb_runner::plan_file::{PlanFile, typed};
 use fsb_runner::work::CellUnit;
 
-/// A row with its unit.
+/// A case with its unit.
 pub struct Row {
-    /// As in tables.
+    /// The label in tables.
     pub label: String,
-    /// Its place in the suite, from 1.
+    /// Its position in the suite, from 1.
     pub number: usize,
-    /// Nothing of its files may lie in memory.
+    /// Whether nothing of its files may be in memory.
     pub cold: bool,
-    /// Its files are there before.
+    /// Whether its files exist before the measurement.
     pub prepared: bool,
     unit: CellUnit,
 }
 
-/// Returns the rows that have units and one of the labels `possible`.
+/// Returns the cases that have units and one of the labels `possible`.
 pub fn all(suite: &str, image: Bytes, possible: &[String]) -> anyhow::Result<Vec<Row>> {
     let plan = PlanFile {
         targets: vec![typed("ext4")],
@@ -33,7 +33,7 @@ pub fn all(suite: &str, image: Bytes, possible: &[String]) -> anyhow::Result<Vec
         possible.contains(&label).then_some(())?;
         Some(Row {
             cold: cell.profile.cache == CacheState::Cold,
-            // New files grow: they are those that are not there before.
+            // A case that only writes and does not overwrite creates its files itself.
             prepared: !cell.profile.only_writes || cell.cell.workload.params.get("overwrite") == Some(&true.into()),
             unit: cell.unit?,
             label,
@@ -44,17 +44,17 @@ pub fn all(suite: &str, image: Bytes, possible: &[String]) -> anyhow::Result<Vec
 }
 
 impl Row {
-    /// Each unit has files of its own.
+    /// Returns whether each unit has its own files.
     pub fn own_files(&self) -> bool {
         self.unit.own_files
     }
 
-    /// Bytes of a unit's files.
+    /// Returns the bytes of a unit's files.
     pub fn space(&self) -> u64 {
         self.unit.space
     }
 
-    /// A step of so many units.
+    /// Returns the task of a step with this number of units.
     pub fn task(&self, step: Step, root: &std::path::Path, units: u64, repetition: u32) -> Task {
         let own = self.own_files().then_some(fsb_engine::Units { first: 0, count: units as u32 });
         let operations = if own.is_some() { self.unit.operations } else { self.unit.operations * units };

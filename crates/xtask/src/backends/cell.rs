@@ -1,13 +1,13 @@
-//! What is measured: a backend and its counterpart in fio, a record size, a direction.
+//! The cells of the table: a backend and its counterpart in fio, a record size, a direction.
 
 use fsb_model::Bytes;
 
 use super::place::BenchDirectory;
 
-/// Requests under way, and taken at once, of asynchronous backends.
+/// Requests in flight, and requests reaped at once, of asynchronous backends.
 pub const DEPTH: u32 = 32;
 
-/// Files that are gone over once are larger by this.
+/// The factor on the size of files that a measurement passes over only once.
 pub const PASS: u64 = 4;
 
 /// One line of the table.
@@ -17,7 +17,7 @@ pub struct Cell {
     /// Options of fio that make it do the same.
     pub fio: &'static [&'static str],
     pub deep: bool,
-    /// Threads of the kernel may do a part of the work: fio does not count what they take.
+    /// Whether kernel threads may do a part of the work. fio does not count their CPU time.
     pub kernel_threads: bool,
     pub direct: bool,
     pub random: bool,
@@ -47,7 +47,7 @@ pub fn all() -> impl Iterator<Item = Cell> {
 }
 
 impl Cell {
-    /// A file system in memory has nothing past its cache.
+    /// Returns whether the cell makes sense on a file system. Direct I/O needs a device.
     pub fn makes_sense_on(&self, place: &BenchDirectory) -> bool {
         !self.direct || place.has_device()
     }
@@ -56,28 +56,28 @@ impl Cell {
         if self.random { 4 << 10 } else { 1 << 20 }
     }
 
-    /// Whether one measurement goes over the file once at most.
+    /// Returns whether one measurement passes over the file at most once.
     ///
-    /// From one pass to the next fio maps the file again and never takes a mapping away: pages that are mapped already
-    /// are mapped once more for less than their first mapping costs, in the books that the kernel keeps of them. Whoever
-    /// unmaps what he no longer uses has the full cost in each pass, so passes after the first are not the same work.
+    /// From one pass to the next fio maps the file again and never unmaps anything. The kernel maps pages that are
+    /// already mapped at a lower cost. A program that unmaps unused memory pays the full cost in each pass, so passes
+    /// after the first are not the same work.
     pub fn one_pass(&self) -> bool {
         self.backend == "mmap" && !self.random
     }
 
-    /// Bytes of its file: a single pass must last long enough for the milliseconds in which fio tells its time.
+    /// Returns the bytes of its file. A single pass must last long enough for fio's resolution of milliseconds.
     pub fn file_size(&self, size: Bytes) -> Bytes {
         if self.one_pass() { Bytes(size.0 * PASS) } else { size }
     }
 
-    /// `random write 4K`.
+    /// Returns the name of the work: `random write 4K`.
     pub fn work(&self) -> String {
         let random = if self.random { "random " } else { "" };
         let verb = if self.writes { "write" } else { "read" };
         format!("{random}{verb} {}", Bytes(self.block_size()))
     }
 
-    /// So many operations a second, in the unit that people ask for.
+    /// Formats a rate in operations per second, in the usual unit of the work.
     pub fn rate(&self, operations: f64) -> String {
         match self.random {
             true => format!("{:.1} k/s", operations / 1e3),

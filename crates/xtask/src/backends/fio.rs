@@ -95,17 +95,18 @@ impl Fio {
     }
 }
 
-/// What a run of fio took.
+/// The measured values of a run of fio.
 struct Run {
-    /// Operations a second, as fio tells it.
+    /// Operations per second, as fio reports them.
     rate: f64,
-    /// CPU seconds of the thread that does the operations, as fio tells it.
+    /// CPU seconds of the thread that does the operations, as fio reports them.
     cpu: f64,
-    /// CPU seconds of all that fio did, starting and stopping included, and of the kernel's threads that worked for it.
+    /// CPU seconds of the whole fio process, starting and stopping included, and of the kernel threads that worked for
+    /// it.
     whole_cpu: f64,
 }
 
-/// CPU seconds of all children that have ended, and of theirs.
+/// Returns the CPU seconds of all children that have ended, and of theirs.
 fn children_cpu() -> f64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is valid for a whole rusage, and zeros are a valid one should the call fail.

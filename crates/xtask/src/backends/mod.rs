@@ -1,5 +1,5 @@
 //! Backends beside fio's engines: the same file, the same number of operations, in interleaved pairs of half a second.
-//! What is compared are the rates, latencies being recorded on both sides, and the CPU time that an operation costs.
+//! It compares the rates, with latencies recorded on both sides, and the CPU time per operation.
 
 mod cell;
 mod fio;
@@ -55,7 +55,7 @@ fn compare(place: &BenchDirectory, cell: &Cell, size: Bytes) -> anyhow::Result<[
     let fio = fio::Fio::new(ours.file(), cell, size, operations)?;
     let (mut time, mut cpu, mut rate) = (Vec::new(), Vec::new(), Vec::new());
     for pair in 0..PAIRS {
-        // Who comes first changes from pair to pair.
+        // The order changes from pair to pair.
         let (mine, theirs) = if pair % 2 == 0 {
             let mine = ours.measure(operations)?;
             (mine, fio.measure(pair)?)

@@ -50,12 +50,12 @@ impl<'p> Ours<'p> {
         Ok(ours)
     }
 
-    /// The file that both sides work on.
+    /// Returns the file that both sides work on.
     pub fn file(&self) -> PathBuf {
         self.root.join("fsb-set/d00000/f00000000")
     }
 
-    /// How many operations take about as long as one side of a pair should, or `most`.
+    /// Returns the number of operations that take about as long as one side of a pair should, at most `most`.
     pub fn calibrate(&self, most: u64) -> anyhow::Result<u64> {
         let mut operations = FEW.min(most);
         loop {
@@ -89,7 +89,7 @@ impl<'p> Ours<'p> {
     }
 }
 
-/// Does a step in a process of its own.
+/// Performs a step in a separate process.
 pub fn in_child(task: &Task) -> anyhow::Result<StepReport> {
     let mut child = Command::new(std::env::current_exe()?);
     child.arg(STEP).arg(serde_json::to_string(task)?);
@@ -99,10 +99,10 @@ pub fn in_child(task: &Task) -> anyhow::Result<StepReport> {
     serde_json::from_slice(&answer).context("the report of a step")
 }
 
-/// The name of the command that does one step.
+/// The name of the command that performs one step.
 pub const STEP: &str = "step";
 
-/// What the child does: a step, and its report in JSON.
+/// Performs a step in the child process, and prints its report in JSON.
 pub fn step(task: &str) -> anyhow::Result<()> {
     let task: Task = serde_json::from_str(task)?;
     println!("{}", serde_json::to_string(&worker::perform(&task, &mut Open)?)?);

@@ -1,4 +1,4 @@
-//! Where it is measured: ext4 on a loop device and tmpfs, both mounted where nobody else sees them.
+//! The file systems of the measurement: ext4 on a loop device and tmpfs, both in a private mount namespace.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,16 +17,17 @@ pub struct BenchDirectory {
     has_device: bool,
 }
 
-/// Places, unmounted when dropped, before the directory that they are mounted in is removed.
+/// Directories to measure in. They are unmounted when dropped, before the directory that holds the mount points is
+/// removed.
 pub struct Places {
     places: Vec<BenchDirectory>,
     _directory: tempfile::TempDir,
 }
 
-/// Bytes of an image beside those of the file.
+/// Bytes of an image besides those of the file.
 const ROOM: u64 = 192 << 20;
 
-/// Mounts what can be mounted. Without root the directory itself is taken as it is.
+/// Mounts the file systems. Without root it uses the directory itself.
 pub fn all(directory: &Path, size: Bytes) -> anyhow::Result<Places> {
     let directory = tempfile::Builder::new()
         .prefix("fsb-bench-")

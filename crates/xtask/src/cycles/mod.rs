@@ -78,7 +78,7 @@ fn reaches(edges: &Edges, from: &str, to: &str) -> bool {
     false
 }
 
-/// Returns which files of a crate name items of which other files.
+/// Returns the names that files of a crate use from other files.
 fn edges_of(tree: &Tree) -> Edges {
     let mut edges = Edges::new();
     for (module, path) in tree.paths() {

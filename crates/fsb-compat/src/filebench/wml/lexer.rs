@@ -2,7 +2,6 @@
 
 use super::Remark;
 
-/// What can stand in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
     /// A name, a path, a keyword.
@@ -28,11 +27,11 @@ pub(super) enum Piece {
 #[derive(Debug)]
 pub(super) struct Tokens {
     pub(super) all: Vec<(usize, Token)>,
-    /// Where the last one stands.
+    /// The line of the last one.
     pub(super) last_line: usize,
 }
 
-/// More than this is no workload.
+/// Bytes of the largest file that fsb reads.
 const LARGEST: usize = 16 << 20;
 const SYMBOLS: &str = "{}(),=*+";
 
@@ -57,7 +56,7 @@ impl<'t> Lexer<'t> {
         Remark { line: self.line, message: message.into() }
     }
 
-    /// Takes what is as long as `wanted` holds.
+    /// Takes the characters up to the first that `wanted` rejects.
     fn take(&mut self, wanted: impl Fn(char) -> bool) -> &'t str {
         let end = self.rest.find(|letter| !wanted(letter)).unwrap_or(self.rest.len());
         let (taken, rest) = self.rest.split_at(end);
@@ -69,7 +68,7 @@ impl<'t> Lexer<'t> {
         self.all.push((self.line, token));
     }
 
-    /// Takes one token, or what is none; whether there is more.
+    /// Takes one token, a comment or white space. Returns `false` at the end of the text.
     fn next(&mut self) -> Result<bool, Remark> {
         let Some(first) = self.rest.chars().next() else { return Ok(false) };
         let skip = |lexer: &mut Self| lexer.rest = &lexer.rest[first.len_utf8()..];
@@ -79,7 +78,7 @@ impl<'t> Lexer<'t> {
                 self.line += 1;
             }
             '#' => drop(self.take(|letter| letter != '\n')),
-            // A line that goes on in the next one; lines end nothing anyway.
+            // A continued line. Line ends have no meaning anyway.
             '\\' if self.rest[1..].trim_start_matches([' ', '\t', '\r']).starts_with('\n') => skip(self),
             letter if letter.is_whitespace() => skip(self),
             letter if SYMBOLS.contains(letter) => {
@@ -109,7 +108,7 @@ impl<'t> Lexer<'t> {
         Ok(true)
     }
 
-    /// The name after a dollar, which may stand in brackets.
+    /// Takes the name after a dollar, which may be in brackets.
     fn variable(&mut self) -> Result<String, Remark> {
         let close = match self.rest.chars().next() {
             Some('{') => Some('}'),
@@ -129,7 +128,7 @@ impl<'t> Lexer<'t> {
                 .strip_prefix(close)
                 .ok_or_else(|| self.wrong(format!("the '{close}' after ${name} is missing")))?;
         }
-        // 1.4 sets a random variable's properties so.
+        // Version 1.4 sets the properties of a random variable like this.
         if self.rest.starts_with('.') && self.rest[1..].starts_with(|letter: char| letter.is_ascii_alphabetic()) {
             return Err(self.wrong(format!(
                 "properties of ${name} cannot be set one by one: define the variable with \
@@ -178,12 +177,12 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// What a word goes on with. The `:` and `;` stand in the parameters of 1.5's variables.
+/// Returns whether a word can contain the character. The `:` and `;` occur in the parameters of 1.5's variables.
 fn is_inner(letter: char) -> bool {
     letter.is_alphanumeric() || "/._-:;~@%".contains(letter)
 }
 
-/// `16k`; what begins with a digit and is no number is a word, such as a version.
+/// Parses a number such as `16k`. Other words that begin with a digit, such as a version, stay words.
 fn number(word: &str) -> Result<Token, String> {
     let digits = word.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(word.len());
     let (digits, suffix) = word.split_at(digits);

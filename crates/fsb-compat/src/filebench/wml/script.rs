@@ -29,11 +29,11 @@ pub struct Script {
     pub runs: Vec<Run>,
     /// The lines that it prints with `echo`.
     pub said: Vec<String>,
-    /// Differences from what filebench does.
+    /// Differences from filebench.
     pub notes: Vec<Remark>,
 }
 
-/// One `run` with what was defined when it came.
+/// One `run`, with the definitions that precede it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// Its line in the file; `None` if it was requested without being in the file.

@@ -1,4 +1,4 @@
-//! From a `flowop` to a step.
+//! Converts a `flowop` to a step.
 
 use fsb_model::Bytes;
 use fsb_model::flow::{Op, Spread, Step};
@@ -8,7 +8,7 @@ use super::Remark;
 use super::syntax::FlowOp;
 use super::value::{Given, Scope};
 
-/// filebench's operations and ours.
+/// The operations of filebench, each with ours.
 pub(super) const KINDS: [(&str, Op); 31] = [
     ("createfile", Op::Create),
     ("openfile", Op::Open),
@@ -43,15 +43,15 @@ pub(super) const KINDS: [(&str, Op); 31] = [
     ("finishonbytes", Op::FinishOnBytes),
 ];
 
-/// Appends so many bytes at most.
+/// The operation that appends a random number of bytes, at most `iosize`.
 const APPEND_RANDOMLY: &str = "appendfilerand";
 
-/// The operation of that name, where filebench has it.
+/// Returns our operation for a name, or `None` if filebench has no operation of that name.
 pub(super) fn op(kind: &str) -> Option<Op> {
     KINDS.iter().find(|(name, _)| *name == kind).map(|(_, op)| *op)
 }
 
-/// The step, as far as it is understood; what is wrong is noted.
+/// Converts a flow operation to a step and notes its problems. Returns `None` if the operation is unknown.
 pub(super) fn step(
     flowop: &FlowOp,
     scope: &Scope,
@@ -95,12 +95,12 @@ pub(super) fn step(
     Some(step)
 }
 
-/// What `iosize` means to the operation.
+/// Sets the size that `iosize` means in the operation.
 fn size(step: &mut Step, flowop: &FlowOp, given: &mut Given<'_>) {
     let Some(size) = given.spread("iosize") else { return };
     let line = given.line();
     match step.op {
-        // Nothing, and the whole file is moved by one call.
+        // 0 moves the whole file in one call.
         Op::ReadWhole | Op::WriteWhole => match size {
             Spread::Exact(bytes) => step.record = (bytes.0 > 0).then_some(bytes),
             _ => given.say(line, "iosize varies, but operations on whole files need one size"),

@@ -1,16 +1,16 @@
-//! What a file in the workload language is made of, as it is written.
+//! The syntax of a file in the workload language, before evaluation.
 
 use super::Remark;
 use super::lexer::Piece;
 
-/// Something with the line that it stands on.
+/// A value with its line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct At<T> {
     pub(super) line: usize,
     pub(super) value: T,
 }
 
-/// What stands after an `=`.
+/// A value after an `=`, as written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Written {
     Number(u64),
@@ -23,7 +23,7 @@ pub(super) enum Written {
     Random(Vec<Attribute>),
     /// `cvar(…)`.
     Custom(Vec<Attribute>),
-    /// `{{…}, …}`, whose contents nobody needs.
+    /// A table `{{…}, …}`, whose content is ignored.
     Table,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Written {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Attribute {
     pub(super) line: usize,
-    /// Of a variable with its dollar.
+    /// The name of a variable has its dollar.
     pub(super) name: String,
     pub(super) value: Option<Written>,
 }
@@ -52,7 +52,7 @@ pub(super) struct Thread {
     pub(super) steps: Vec<FlowOp>,
 }
 
-/// What a file is made of.
+/// A command of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Command {
     Set(String, Written),
@@ -63,7 +63,7 @@ pub(super) enum Command {
         attributes: Vec<Attribute>,
     },
     Process(Vec<Attribute>, Vec<Thread>),
-    /// A flow operation made of others.
+    /// A composite flow operation.
     Composite(Vec<Attribute>, Vec<FlowOp>),
     EventGenerator(Vec<Attribute>),
     Echo(Vec<Piece>),
@@ -75,11 +75,11 @@ pub(super) enum Command {
     Nothing,
 }
 
-/// What came out.
+/// The result of the parser.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
     pub(super) commands: Vec<At<Command>>,
     pub(super) problems: Vec<Remark>,
-    /// Something may have been defined that was not understood.
+    /// A command that was not understood may have defined something.
     pub(super) incomplete: bool,
 }

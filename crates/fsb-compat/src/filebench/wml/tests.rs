@@ -28,7 +28,7 @@ fn flow(name: &str) -> Flow {
     read_one(name).runs.remove(0).flow
 }
 
-/// What is wrong, by line.
+/// Returns the problems of a file, by line.
 fn problems(text: &str) -> Vec<String> {
     read(text, "test", None).unwrap_err().iter().map(Remark::to_string).collect()
 }
@@ -98,7 +98,7 @@ fn other_files_keep_what_makes_them_themselves() {
     assert!(random.notes.iter().any(|note| note.message.contains("psrun")), "{:?}", random.notes);
     assert_eq!(flow("cvar").threads[0].steps[1].size, Some(Spread::Uniform { low: Bytes(4096), high: Bytes(8193) }));
 
-    // Taken apart: before, five or four times two files, after.
+    // Expanded: before, five or four times two files, after.
     let made_of_others = flow("compflow");
     let steps: Vec<usize> = made_of_others.threads.iter().map(|thread| thread.steps.len()).collect();
     assert_eq!(steps, [3 + 5 * 6 + 2, 3 + 4 * 6 + 2]);
@@ -126,12 +126,12 @@ fn all_that_is_wrong_is_said_at_once_in_words_of_the_language() {
     let said = problems(&around("", "flowop openfile name=x,iosize=4k,fd=2", "run"));
     assert!(said.iter().any(|said| said.ends_with("takes no iosize")), "{said:?}");
     assert!(said.iter().any(|said| said.ends_with("needs attribute filesetname")), "{said:?}");
-    // What was not understood may have set it.
+    // A line that was not understood may have set it.
     assert_eq!(problems(&around("sett $n=4k", "flowop read fd=1,iosize=$n", "run")).len(), 1);
     assert!(problems(&format!("{} x", "y".repeat(200)))[0].len() < 300);
 }
 
-/// A file of one set and one thread around what is tried.
+/// Returns a file with one set and one thread around the tested lines.
 fn around(before: &str, steps: &str, after: &str) -> String {
     format!(
         "set $dir=/tmp\n{before}\ndefine fileset name=s,path=$dir,size=4k,entries=10,prealloc\n\
@@ -191,7 +191,7 @@ fn mistakes_are_named_with_their_lines() {
         let found = problems(&around(before, steps, after));
         assert!(found.iter().any(|problem| problem.contains(said)), "{said}: {found:?}");
     }
-    // All of it at once.
+    // One reading reports all problems.
     let both = problems(&around("set $a=$b", "flowop raed fd=1\nflowop red fd=1", "run"));
     assert_eq!(both.len(), 3, "{both:?}");
 }
@@ -208,7 +208,7 @@ fn values_are_those_of_the_moment_of_the_run() {
     assert_eq!(runs, [(2, Some(6)), (7, Some(9))]);
     let implied = read(&around("", "", ""), "test", Some(3)).unwrap();
     assert_eq!((implied.runs[0].seconds, implied.runs[0].line), (3, None));
-    // 1.4's way to say how sizes are spread.
+    // The syntax of 1.4 for the distribution of sizes.
     let old =
         around("define randvar name=$size, type=gamma, mean=8k, gamma=2000", "flowop read fd=1,iosize=$size", "run");
     let size = read(&old, "test", None).unwrap().runs[0].flow.threads[0].steps[1].size;
@@ -232,7 +232,8 @@ fn variables_may_be_given_other_values() {
     assert!(problems[0].message.contains("did you mean 'nfiles'"), "{problems:?}");
 }
 
-/// Whatever comes out has a line of the file, and what can be run can be written down.
+/// Checks that each problem has a line of the file, and that each flow is valid and can be written as TOML and read
+/// again.
 fn judged(text: &str) {
     let lines = text.matches('\n').count() + 1;
     match read(text, "x", Some(1)) {

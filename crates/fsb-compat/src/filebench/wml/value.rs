@@ -1,4 +1,4 @@
-//! What is written after an `=`, evaluated.
+//! Evaluates the values after an `=`.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// As it is printed, and as names are made of it.
+    /// Returns the text that is printed and that names are built from.
     pub(super) fn text(&self) -> String {
         match self {
             Value::Number(number) => number.to_string(),
@@ -30,12 +30,12 @@ impl Value {
     }
 }
 
-/// Names with their values: those of the file, and those of the flow operation that is taken apart.
+/// Variables with their values: those of the file, and those of the composite flow operation that is being expanded.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scope {
     pub(super) all: HashMap<String, Value>,
     pub(super) own: HashMap<String, Value>,
-    /// Variables may have been set where the file was not understood: none is unknown.
+    /// Lines that were not understood may have set variables, so no variable counts as unknown.
     pub(super) incomplete: bool,
 }
 
@@ -89,7 +89,7 @@ impl Scope {
         }
     }
 
-    /// `randvar(type=gamma, mean=16k, gamma=1500)`.
+    /// Evaluates `randvar(type=gamma, mean=16k, gamma=1500)`.
     fn random(&self, attributes: &[Attribute]) -> Result<Spread, String> {
         const KNOWN: [&str; 8] = ["type", "mean", "min", "gamma", "round", "seed", "randsrc", "randtable"];
         known(attributes, "randvar", &KNOWN)?;
@@ -121,7 +121,7 @@ impl Scope {
         }
     }
 
-    /// `cvar(type=cvar-gamma, parameters=mean:16384;gamma:1.5)`.
+    /// Evaluates `cvar(type=cvar-gamma, parameters=mean:16384;gamma:1.5)`.
     fn custom(&self, attributes: &[Attribute]) -> Result<Spread, String> {
         known(attributes, "cvar", &["type", "parameters", "min", "max", "round"])?;
         for name in ["min", "max", "round"] {
@@ -200,9 +200,9 @@ fn known(attributes: &[Attribute], what: &str, names: &[&str]) -> Result<(), Str
     }
 }
 
-/// Reads the attributes of one thing, each once, and notes what is wrong with them.
+/// Reads the attributes of one definition, each once, and notes their problems.
 pub(super) struct Given<'a> {
-    /// What they belong to, for messages: `fileset`, `flowop read`.
+    /// The definition, for messages: `fileset`, `flowop read`.
     what: String,
     line: usize,
     attributes: &'a [Attribute],
@@ -227,10 +227,10 @@ impl<'a> Given<'a> {
         self.problems.push(Remark { line, message });
     }
 
-    /// The attribute's line and its value; nothing after the `=` is `true`.
+    /// Returns the attribute's line and its value. An attribute without `=` is `true`.
     pub(super) fn value(&mut self, name: &'static str) -> Option<(usize, Value)> {
         self.known.push(name);
-        // The last one holds, as of filebench.
+        // The last one counts, as in filebench.
         let attribute = self.attributes.iter().rev().find(|attribute| attribute.name == name)?;
         match attribute.value.as_ref().map_or(Ok(Value::Flag(true)), |written| self.scope.evaluate(written)) {
             Ok(value) => Some((attribute.line, value)),
@@ -294,7 +294,7 @@ impl<'a> Given<'a> {
         self.typed(name, "name", word).map(|(_, word)| word)
     }
 
-    /// The attributes that are variables: what a flow operation made of others is given.
+    /// Returns the attributes that are variables: the parameters or arguments of a composite flow operation.
     pub(super) fn variables(&mut self) -> Vec<(String, Option<Value>)> {
         let mut found = Vec::new();
         for attribute in self.attributes {
@@ -307,7 +307,7 @@ impl<'a> Given<'a> {
         found
     }
 
-    /// Notes what nobody asked for.
+    /// Reports the unknown attributes.
     pub(super) fn finish(mut self) {
         let known = self.known.clone();
         for attribute in self.attributes {

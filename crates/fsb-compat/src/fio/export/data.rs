@@ -1,4 +1,4 @@
-//! What files hold, where compression and deduplication are to find something.
+//! The content of files with a compressible or duplicate share.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::export::request::Piece;
 /// Sectors of 512 bytes, each with its compressible part at the end: as fsb fills files.
 const CHUNK: u64 = 512;
 
-/// Adds what the parameter `data` asks for.
+/// Adds the options for the parameter `data`.
 pub(super) fn add(section: &mut Section, piece: &Piece) {
     let Some(Value::Object(shares)) = piece.workload.params.get("data") else { return };
     let percent = |key: &str| {

@@ -1,6 +1,6 @@
 //! fio's engines for our backends.
 
-/// What makes fio reach the kernel as the backend does; or why nothing does.
+/// Returns the options that make fio call the kernel as the backend does, or the reason why none do.
 pub(super) fn of(backend: &str) -> Result<&'static [(&'static str, &'static str)], String> {
     const DEEP: [(&str, &str); 3] = [("ioengine", "io_uring"), ("fixedbufs", "1"), ("registerfiles", "1")];
     const DIRECT: [(&str, &str); 4] = [DEEP[0], DEEP[1], DEEP[2], ("direct", "1")];

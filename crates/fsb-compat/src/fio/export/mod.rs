@@ -1,4 +1,4 @@
-//! A plan as fio's job file: a section a row, and why rows are missing.
+//! Exports a plan as fio's job file: a section for each case, and the reasons for missing cases.
 
 mod data;
 mod engine;
@@ -55,7 +55,7 @@ fn export(request: &Request) -> Export {
     }
 }
 
-/// What holds for all rows. Each line is there because fio does otherwise what fsb does not.
+/// The options of all cases. Each line is there because fio would otherwise do something that fsb does not do.
 const GLOBAL: &str = "\
 [global]
 # Files are below the working directory, in NAME.files for each case: fio would take a directory NAME for a file.

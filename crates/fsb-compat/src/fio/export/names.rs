@@ -1,10 +1,10 @@
-//! Rows about names: files that are created, looked at, deleted.
+//! Cases on names: files that are created, examined or deleted.
 
 use super::engine;
 use super::section::Section;
 use super::share::Share;
 
-/// The section, or why there is none.
+/// Returns the section, or the reason why there is none.
 pub(super) fn section(share: &Share<'_>) -> Result<Section, String> {
     let Share { piece, units, .. } = *share;
     let name = piece.workload.name.as_str();
@@ -46,7 +46,7 @@ pub(super) fn section(share: &Share<'_>) -> Result<Section, String> {
         _ => return Err("fio's filedelete makes the files that it deletes empty".to_owned()),
     }
     let jobs = piece.number("threads").max(1);
-    // The same files are looked at again in the next unit; those that are made or deleted are others.
+    // The next unit examines the same files again, but creates or deletes other files.
     let (files, passes) = if share.own_files { (piece.operations * units, 1) } else { (piece.number("files"), units) };
     let written = name == "create" && file_size > 0;
     section.set("rw", "write");

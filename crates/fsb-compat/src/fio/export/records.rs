@@ -1,14 +1,15 @@
-//! Rows that move records of files.
+//! Cases that move records of files.
 
 use super::section::Section;
 use super::share::{Share, pass};
 use super::{data, engine};
 use crate::export::request::Piece;
 
-/// The most files of a set that fsb holds open; of larger sets each file is opened and closed inside the clock.
+/// The most files of a set that fsb holds open. In larger sets, fsb opens and closes each file inside the timed
+/// interval.
 const HELD_FILES: u64 = 16;
 
-/// Which way data goes, and what the files hold before.
+/// The direction of the data, and for writes whether the files hold data before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Read,
@@ -17,7 +18,7 @@ pub(super) enum Direction {
     Mix,
 }
 
-/// What a workload does to records; or why fio does not do it.
+/// Returns the direction in which a workload moves records, or the reason why fio cannot run it.
 pub(super) fn direction(name: &str, piece: &Piece) -> Result<Direction, String> {
     Ok(match name {
         "read" | "reread" | "random-read" | "pread" | "repread" | "preadv" | "repreadv" => Direction::Read,
@@ -41,7 +42,7 @@ pub(super) fn direction(name: &str, piece: &Piece) -> Result<Direction, String> 
     })
 }
 
-/// The section, or why there is none.
+/// Returns the section, or the reason why there is none.
 pub(super) fn section(direction: Direction, share: &Share<'_>) -> Result<Section, String> {
     let piece = share.piece;
     possible(direction, piece)?;
@@ -82,7 +83,7 @@ pub(super) fn section(direction: Direction, share: &Share<'_>) -> Result<Section
     Ok(section)
 }
 
-/// Refuses what fio would do otherwise.
+/// Refuses work that fio would do differently.
 fn possible(direction: Direction, piece: &Piece) -> Result<(), String> {
     let refuse = |why: &str| Err(why.to_owned());
     let (files, random) = (piece.number("files"), piece.word("access") == "random");
@@ -115,7 +116,7 @@ fn possible(direction: Direction, piece: &Piece) -> Result<(), String> {
     }
 }
 
-/// What memory holds at the start.
+/// Sets the content of the page cache at the start.
 fn cache(section: &mut Section, direction: Direction, piece: &Piece) {
     match piece.word("cache") {
         "cold" => {
@@ -130,7 +131,7 @@ fn cache(section: &mut Section, direction: Direction, piece: &Piece) {
     }
 }
 
-/// Requests under way.
+/// Sets the number of requests in flight.
 fn depth(section: &mut Section, piece: &Piece) {
     let (depth, batch) = (piece.number("depth"), piece.number("batch"));
     if depth > 1 {
@@ -143,13 +144,13 @@ fn depth(section: &mut Section, piece: &Piece) {
     }
 }
 
-/// Units that follow each other, each with files of its own.
+/// Sets the options of consecutive units, each with its own files.
 fn files_of_units(section: &mut Section, direction: Direction, share: &Share<'_>) {
     let Share { piece, units, .. } = *share;
     let [files, file_size, block_size] = ["files", "file_size", "block_size"].map(|key| piece.number(key));
     let ends = direction == Direction::WriteNew && piece.operations < pass(piece);
     section.set("filesize", if ends { piece.operations * block_size } else { file_size });
-    // One more is begun, for fio syncs before the operation that follows.
+    // One more operation begins, because fio syncs before the operation that follows.
     let more = u64::from(piece.word("durability") == "end");
     section.set("nrfiles", files * units + more);
     if ends || piece.operations >= pass(piece) {
@@ -162,7 +163,7 @@ fn files_of_units(section: &mut Section, direction: Direction, share: &Share<'_>
     }
 }
 
-/// Units, or the whole, on one set of files.
+/// Sets the options of units, or the whole, on one set of files.
 fn one_set(section: &mut Section, share: &Share<'_>) {
     let Share { piece, units, .. } = *share;
     let [files, file_size, block_size] = ["files", "file_size", "block_size"].map(|key| piece.number(key));
@@ -199,7 +200,7 @@ fn one_set(section: &mut Section, share: &Share<'_>) {
     section.jobs_have_files = processes > 1;
 }
 
-/// When data are on the device.
+/// Sets the moment at which data must be on the device.
 fn durable(section: &mut Section, share: &Share<'_>) {
     let Share { piece, units, .. } = *share;
     match piece.word("durability") {
@@ -214,7 +215,7 @@ fn durable(section: &mut Section, share: &Share<'_>) {
     }
 }
 
-/// Operations that are started at even times.
+/// Sets the rate of operations that start at even intervals.
 fn rate(section: &mut Section, piece: &Piece) {
     let rate = piece.number("rate");
     if rate > 0 {

@@ -1,10 +1,10 @@
-//! A row's section: what of it is done, and by which part of fio.
+//! Builds the section of a case from the share of the case that fio runs.
 
 use super::section::Section;
 use super::{names, records, share};
 use crate::export::request::{Request, Row};
 
-/// The section that does the same as the row; or why fio cannot.
+/// Returns the section that does the same as the case, or the reason why fio cannot.
 pub(super) fn section(row: &Row, request: &Request) -> Result<Section, String> {
     if row.whole.workload.sustain.is_some() {
         return Err("fio cannot detect that a journal was written, which ends this case".to_owned());

@@ -1,19 +1,19 @@
 //! A section of a job file.
 
-/// What a row becomes.
+/// The section of a case.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Section {
     /// Options, in the order in which they are written.
     pub options: Vec<(&'static str, String)>,
-    /// What a reader must know of them, a line each.
+    /// Remarks for the reader of the job file, one per line.
     pub remarks: Vec<String>,
-    /// Each job has files of its own.
+    /// Each job has its own files.
     pub jobs_have_files: bool,
-    /// Its files are there before.
+    /// Its files exist before it begins.
     pub prepared: bool,
-    /// Nothing of its files may lie in memory.
+    /// Its files must not be cached when it begins.
     pub cold: bool,
-    /// What it writes is on the device when it ends.
+    /// Its data must be on the device when it ends.
     pub durable: bool,
 }
 

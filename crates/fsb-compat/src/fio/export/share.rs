@@ -1,30 +1,31 @@
-//! How much of a row is done.
+//! The share of a case that fio runs.
 
 use crate::export::request::{Piece, Request, Row, UnitPiece};
 
-/// What of a row is done.
+/// The share of a case that fio runs.
 pub(super) struct Share<'r> {
-    /// What is done so often.
+    /// The repeated work.
     pub piece: &'r Piece,
-    /// How often.
+    /// The number of repetitions.
     pub units: u64,
-    /// Each time on files of its own.
+    /// Each repetition has its own files.
     pub own_files: bool,
 }
 
-/// Records of all files.
+/// Returns the number of records in all files.
 pub(super) fn pass(piece: &Piece) -> u64 {
     let [files, file_size, block_size] = ["files", "file_size", "block_size"].map(|key| piece.number(key));
     files * (file_size / block_size.max(1))
 }
 
-/// Nine tenths of what a target may be filled with: it needs some for itself.
+/// Returns how many units fit in nine tenths of the space. The target needs the rest for itself.
 fn fits(space: u64, piece: &Piece) -> u64 {
     (space / 10 * 9) / piece.space.max(1)
 }
 
-/// Units follow each other; threads that share a unit's files would have to wait for each other between two units, so such a
-/// row is done as a whole, as is one that visits a part of several files.
+/// Returns the share of a case that fio runs. Units follow each other. Threads that share a unit's files would have to
+/// wait for each other between two units, so such a case runs as a whole, as does one that accesses a part of several
+/// files.
 pub(super) fn of<'r>(row: &'r Row, request: &Request) -> Share<'r> {
     let whole = Share { piece: &row.whole, units: 1, own_files: false };
     let Some(UnitPiece { piece, own_files }) = &row.unit else { return whole };

@@ -1,11 +1,11 @@
-//! IOzone's command line: what was typed, and what it means.
+//! Parses IOzone's command line.
 //!
 //! IOzone reads its options with getopt, so that switches may be clustered (`-azR`), values may touch their option
-//! (`-i0`), and `-+n` is the option `+` with the value `n`. The options themselves stand in the table of `catalogue.rs`;
-//! which of them exclude each other stands in `conflicts.rs`.
+//! (`-i0`), and `-+n` is the option `+` with the value `n`. The options are defined in the table of `catalogue.rs`;
+//! `conflicts.rs` defines which of them exclude each other.
 //!
-//! IOzone replaces values that make no sense by others (a file of 0 kB becomes one of 512 kB). Here they are refused:
-//! whoever typed them wants to know.
+//! IOzone replaces values that make no sense by others (a file of 0 kB becomes one of 512 kB). fsb refuses them, so
+//! that the user notices.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use super::catalogue;
 use super::conflicts;
 use super::options::{Options, OptionsError, Typed};
 
-/// What IOzone's command line asks for.
+/// A request on IOzone's command line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
-    /// To measure.
+    /// A measurement.
     Run(Box<Options>),
     /// `-h`: the list of options.
     List,

@@ -21,7 +21,7 @@ fn options(line: &str) -> Options {
 
 type Holds = fn(&Options) -> bool;
 
-/// Every option that is supported: a command with it, what it must set, and what the banner says of it.
+/// Every supported option: a command with it, the setting that it must make, and its line in the banner.
 #[rustfmt::skip] // a table reads as one
 const TABLE: &[(&str, &str, Holds, &str)] = &[
     ("-a", "-a", |o| o.auto && !o.all_records, "Auto Mode"),

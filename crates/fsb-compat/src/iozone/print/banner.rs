@@ -1,11 +1,11 @@
-//! What stands before the numbers.
+//! The lines before the numbers.
 
 use std::fmt::Write;
 
 use crate::iozone::options::{BannerLine, Options, Unit};
 use crate::iozone::sequence::counts;
 
-/// What the banner tells and the options do not know.
+/// Facts that the banner prints and the options do not contain.
 #[derive(Debug, Clone)]
 pub struct Facts {
     /// `fsb 0.1.0`.
@@ -16,11 +16,11 @@ pub struct Facts {
     pub began: String,
     /// `uname -a`, for `-M`.
     pub machine: String,
-    /// What the clock can tell apart, in seconds.
+    /// The resolution of the clock, in seconds.
     pub resolution: f64,
 }
 
-/// Everything before the table or the first block of throughput mode.
+/// Returns everything before the table or the first block of throughput mode.
 pub fn banner(options: &Options, facts: &Facts) -> String {
     let Facts { program, platform, began, machine, resolution } = facts;
     let mut text = format!(

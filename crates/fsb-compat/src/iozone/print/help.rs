@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use crate::iozone::catalogue::{Known, OPTIONS};
 
-/// What `-v` prints.
+/// Returns the output of `-v`.
 pub fn version(program: &str) -> String {
     format!("{program}: the command line, the workloads and the text of IOzone 3.471. It is not IOzone.\n")
 }
 
-/// The list of options: what is supported, and what is not.
+/// Returns the list of options, supported and not supported.
 pub fn list() -> String {
     let mut text = String::from("Options of 'fsb iozone', as in IOzone 3.471, with their [defaults].\n\n");
     for known in OPTIONS.iter().filter(|known| known.is_supported()) {

@@ -1,7 +1,7 @@
-//! IOzone 3.471's text, piece by piece, so that it can be printed as the measurement goes on.
+//! IOzone 3.471's text, piece by piece, so that it can be printed during the measurement.
 //!
-//! Words, widths and blanks are IOzone's, for programs read them by place. What it must not borrow is its name: the
-//! banner says which program really measured, in a line that readers made for IOzone pass over.
+//! Words, widths and blanks are those of IOzone, because programs read them by position. Only the name differs: the
+//! banner names the program that measured, in a line that readers of IOzone's output skip.
 
 mod banner;
 mod help;
@@ -17,7 +17,7 @@ pub use throughput::{Child, ThroughputTest, block, intro, without_stonewall};
 
 /// The line after which nothing but reports follows.
 pub const COMPLETE: &str = "\niozone test complete.\n";
-/// What stands before the reports of `-R`.
+/// The line before the reports of `-R`.
 pub const REPORTS: &str = "Excel output is below:\n";
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::iozone::options::{Options, Unit};
 use crate::iozone::sequence::{Column, Operation, Row, report_records};
 use crate::iozone::test::Test;
 
-/// What a cell of a table is worth: the number printed, and the share of the time that the processor worked.
+/// A cell of a table: the number printed, and the share of the time that the processor worked.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cell {
     pub value: u64,
@@ -15,7 +15,7 @@ pub struct Cell {
     pub cpu: f64,
 }
 
-/// The columns of a row; none where nothing was measured.
+/// The columns of a row; `None` if nothing was measured.
 pub(in crate::iozone) type Cells = [Option<Cell>; 13];
 
 /// The numbers of a table.
@@ -25,19 +25,19 @@ pub struct Report {
 }
 
 impl Report {
-    /// A row begins.
+    /// Begins a row.
     pub fn start(&mut self, row: Row) {
         self.rows.push((row, [None; 13]));
     }
 
-    /// A number of the row that began last.
+    /// Adds a number to the row that began last.
     pub fn put(&mut self, column: Column, value: u64, cpu: f64) {
         if let Some((_, cells)) = self.rows.last_mut() {
             cells[column] = Some(Cell { value, cpu });
         }
     }
 
-    /// File sizes in order, each with its rows.
+    /// Returns the file sizes in order, each with its rows.
     pub(in crate::iozone) fn files(&self) -> impl Iterator<Item = (u64, &[(Row, Cells)])> {
         self.rows.chunk_by(|a, b| a.0.file == b.0.file).map(|rows| (rows[0].0.file, rows))
     }
@@ -60,10 +60,10 @@ pub(in crate::iozone) static TITLES: [(Test, &str, &str, Column); 13] = [
     (Test::Fread, "Re-Fread", "Re-fread", 12),
 ];
 
-/// What a report says besides its operation, on processor time.
+/// The part of a title after the operation, in reports of processor time.
 pub(in crate::iozone) const CPU_TITLE: &str = "CPU utilization report (Zero values should be ignored)";
 
-/// The reports of a table.
+/// Returns the reports of a table.
 pub fn reports(options: &Options, report: &Report) -> String {
     let mut text = String::new();
     for (_, title, _, column) in chosen(options) {
@@ -102,8 +102,8 @@ where
     text.push('\n');
     for (file, rows) in report.files() {
         _ = write!(text, "\"{file}\"  ");
-        // Places of records that automatic mode leaves out hold zeros; those larger than the file are not there, and
-        // without automatic mode those larger than what was measured.
+        // Record sizes that automatic mode leaves out have zeros. Record sizes larger than the file have no place, and
+        // without automatic mode neither have those larger than the largest measured one.
         let measured = rows.iter().map(|(row, _)| row.record).max().unwrap_or(0);
         let largest = if options.auto { file } else { measured };
         for record in records.iter().filter(|record| **record <= largest) {
@@ -115,7 +115,7 @@ where
     text
 }
 
-/// What throughput mode calls its operations.
+/// Returns the name of an operation in throughput mode.
 pub(in crate::iozone) fn throughput_title(operation: Operation) -> &'static str {
     match operation {
         Operation::Write => "Initial write",
@@ -137,7 +137,7 @@ pub(in crate::iozone) fn throughput_title(operation: Operation) -> &'static str 
     }
 }
 
-/// What stands above a report of throughput mode, without quotes.
+/// Returns the heading of a report of throughput mode, without quotes.
 pub(in crate::iozone) fn throughput_heading(options: &Options, sizes: Row) -> [String; 3] {
     let port = if options.threads { "threads" } else { "processes" };
     let output = if options.unit == Unit::Operations { "ops/sec".to_owned() } else { "kBytes/sec".to_owned() };
@@ -149,7 +149,7 @@ pub(in crate::iozone) fn throughput_heading(options: &Options, sizes: Row) -> [S
     ]
 }
 
-/// The report of throughput mode: a line for each operation, a number for each count of processes.
+/// Returns the report of throughput mode: a line for each operation, a number for each count of processes.
 pub fn throughput_report(options: &Options, sizes: Row, runs: &[Vec<ThroughputTest>]) -> String {
     let mut text = String::from("\n");
     for line in throughput_heading(options, sizes) {

@@ -7,7 +7,7 @@ use crate::iozone::test::Test;
 /// The widths of the thirteen columns.
 const WIDTHS: [usize; 13] = [9, 9, 9, 9, 9, 9, 9, 10, 10, 9, 9, 9, 9];
 
-/// The two lines above the rows.
+/// Returns the two lines above the rows.
 pub fn heading(options: &Options) -> String {
     let (above, below): (Vec<&str>, Vec<&str>) = if options.read_write_only {
         (vec![""; 6], vec!["kB", "reclen", "write", "rewrite", "read", "reread"])
@@ -24,7 +24,8 @@ pub fn heading(options: &Options) -> String {
     format!("{}\n{}\n", line(&above), line(&below))
 }
 
-/// The headings are not as wide as the numbers below them: these are IOzone's widths, with its blanks in between.
+/// Returns a line of the heading. Headings are not as wide as the numbers below them: these are IOzone's widths, with
+/// its blanks in between.
 fn line(words: &[&str]) -> String {
     const WIDTHS: [(usize, &str); 15] = [
         (16, ""),
@@ -46,22 +47,22 @@ fn line(words: &[&str]) -> String {
     words.iter().zip(WIDTHS).map(|(word, (width, before))| format!("{before}{word:>width$}")).collect()
 }
 
-/// The start of a row.
+/// Returns the start of a row.
 pub fn row(row: Row) -> String {
     format!("{:>16}{:>8}", row.file, row.record)
 }
 
-/// A number in its column.
+/// Returns a number in its column.
 pub fn number(column: Column, value: u64) -> String {
     format!("{value:>width$}", width = WIDTHS[column])
 }
 
-/// What stands for an operation that is not repeated.
+/// Returns the zero that replaces an operation that is not repeated.
 pub fn zero(column: Column) -> String {
     number(column, 0)
 }
 
-/// What stands for a test that was not chosen.
+/// Returns the blanks that replace a test that was not chosen.
 pub fn blank(test: Test) -> &'static str {
     const BLANKS: &str = "                  ";
     let width = match test {

@@ -9,13 +9,13 @@ fn options(line: &str) -> Options {
     }
 }
 
-/// A file of real output.
+/// Returns a file of real output.
 fn real(name: &str) -> String {
     let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/tool-output"));
     std::fs::read_to_string(root.join(name)).unwrap()
 }
 
-/// The command of an output, its table from the heading on, and what comes after.
+/// Returns the command of an output, its table from the heading on, and the text after it.
 fn table_of(text: &str) -> (Options, String, String) {
     let command = text.lines().find_map(|line| line.trim().strip_prefix("Command line used: iozone ")).unwrap();
     let start = text.find("\n                                                              random").unwrap() + 1;
@@ -79,7 +79,7 @@ fn records_that_automatic_mode_leaves_out_are_zeros_in_a_report() {
     assert!(text.contains("\"32768\"   0  0  0  0  7  0 \n"), "{text}");
 }
 
-/// As IOzone 3.489 prints it: all records of automatic mode above, what was measured below.
+/// As IOzone 3.489 prints it: all records of automatic mode above, the measured ones below.
 #[test]
 fn a_report_of_one_pair_of_sizes_is_headed_by_all_records() {
     let of_one = |line: &str| {
@@ -94,7 +94,7 @@ fn a_report_of_one_pair_of_sizes_is_headed_by_all_records() {
     assert_eq!(of_one("-R -s 64 -r 16 -i 0"), "        \"16\"\n\"64\"   752329 ");
 }
 
-/// As IOzone prints it: the last -t typed, or the fewest processes; the blocks say what follows.
+/// As IOzone prints it: the last -t typed, or the fewest processes. The blocks state the numbers that follow.
 #[test]
 fn the_number_of_processes_is_announced_once() {
     let facts = Facts {

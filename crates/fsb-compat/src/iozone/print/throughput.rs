@@ -5,14 +5,14 @@ use std::fmt::Write;
 use crate::iozone::options::{Options, Unit};
 use crate::iozone::sequence::{Operation, Row};
 
-/// What became of one process or thread.
+/// The result of one process or thread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Child {
-    /// What it moved before the stonewall, in kilobytes or operations.
+    /// The amount that it moved before the stonewall, in kilobytes or operations.
     pub moved: f64,
-    /// A second, until then.
+    /// The amount per second until then.
     pub rate: f64,
-    /// A second over its whole work, where it did all of it.
+    /// The amount per second over its whole work, if it did all of it.
     pub full: Option<f64>,
     /// Elapsed and processor time, in seconds.
     pub wall: f64,
@@ -20,34 +20,34 @@ pub struct Child {
     pub cpu: f64,
 }
 
-/// What became of all of them.
+/// The results of all processes or threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThroughputTest {
     pub operation: Operation,
     pub children: Vec<Child>,
-    /// From the word to start to the end of the last one, in seconds.
+    /// Seconds from the start signal to the end of the last one.
     pub seconds: f64,
 }
 
 impl ThroughputTest {
-    /// The sum of the children's rates.
+    /// Returns the sum of the children's rates.
     pub fn rate(&self) -> f64 {
         self.children.iter().map(|child| child.rate).sum()
     }
 }
 
-/// `kB` or `ops`.
+/// Returns `kB` or `ops`.
 pub(crate) fn unit_name(options: &Options) -> &'static str {
     if options.unit == Unit::Operations { "ops" } else { "kB" }
 }
 
-/// What stands before the blocks of one number of processes, which the blocks themselves tell.
+/// Returns the line before the blocks of one number of processes. The blocks themselves print that number.
 pub fn intro(options: &Options, sizes: Row) -> String {
     let one = if options.threads { "thread" } else { "process" };
     format!("\tEach {one} writes a {} kByte file in {} kByte records\n", sizes.file, sizes.record)
 }
 
-/// How the children are called: before the equals sign of the children's line and of the parent's.
+/// Returns the names of the children: before the equals sign of the children's line and of the parent's.
 fn names(operation: Operation, count: usize) -> [String; 2] {
     let (wide, name, tabs) = match operation {
         Operation::Write => (true, "initial writers", ["\t", "\t"]),
@@ -71,7 +71,7 @@ fn names(operation: Operation, count: usize) -> [String; 2] {
     tabs.map(|tabs| if wide { format!("{count:2} {name} {tabs}") } else { format!("{count} {name} {tabs}") })
 }
 
-/// The block of an operation.
+/// Returns the block of an operation.
 pub fn block(options: &Options, test: &ThroughputTest) -> String {
     let unit = unit_name(options);
     let port = if options.threads { "thread" } else { "process" };
@@ -104,8 +104,9 @@ pub fn block(options: &Options, test: &ThroughputTest) -> String {
     text
 }
 
-/// The rates without the stonewall, which IOzone does not have: after everything that is its own, or a reader that counts
-/// lines would find others. Only who finished has such a rate; empty where nobody has.
+/// Returns the rates without the stonewall, which IOzone does not print. They follow all of IOzone's own lines, so that
+/// a reader that counts lines still works. A test has such a rate only if all its children finished. Returns an empty
+/// text if no test has one.
 pub fn without_stonewall(options: &Options, runs: &[Vec<ThroughputTest>]) -> String {
     let unit = unit_name(options);
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What IOzone does, in which order and on which sizes: data, before anything is done.
+//! The operations of IOzone, in their order and with their sizes, as data: nothing runs here.
 
 use super::options::{Means, Options};
 use super::test::Test;
@@ -39,23 +39,23 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Whether it needs a file that is whole.
+    /// Returns whether it needs a complete file.
     pub fn needs_file(self) -> bool {
         !self.makes_file() && self != Operation::RecordRewrite
     }
 
-    /// Whether a file is whole after it, whatever was there before.
+    /// Returns whether the file is complete after it, whatever it was before.
     pub fn makes_file(self) -> bool {
         matches!(self, Operation::Write | Operation::Fwrite | Operation::Pwrite)
     }
 
-    /// Whether it changes the file.
+    /// Returns whether it changes the file.
     pub fn writes(self) -> bool {
         use Operation::*;
         self.makes_file() || matches!(self, Rewrite | RandomWrite | RecordRewrite | Frewrite | Mix)
     }
 
-    /// Whether it uses C stdio.
+    /// Returns whether it uses C stdio.
     pub fn is_stream(self) -> bool {
         matches!(self, Operation::Fwrite | Operation::Frewrite | Operation::Fread | Operation::Freread)
     }
@@ -69,7 +69,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether the records fill the file.
+    /// Returns whether the records fill the file.
     pub fn is_whole(self) -> bool {
         self.file.is_multiple_of(self.record)
     }
@@ -80,7 +80,7 @@ const CROSSOVER: u64 = 16 * 1024;
 /// In kilobytes.
 const LARGE_RECORD: u64 = 64;
 
-/// The file sizes in kilobytes.
+/// Returns the file sizes in kilobytes.
 pub(super) fn file_sizes(options: &Options) -> Vec<u64> {
     let sizes = &options.file_sizes;
     match (options.auto, sizes.list.as_slice()) {
@@ -93,7 +93,7 @@ pub(super) fn file_sizes(options: &Options) -> Vec<u64> {
     }
 }
 
-/// The record sizes in kilobytes, before those that a file is too small or too large for are left out.
+/// Returns the record sizes in kilobytes, including those that a file is too small or too large for.
 pub(super) fn record_sizes(options: &Options) -> Vec<u64> {
     let sizes = &options.record_sizes;
     match (options.auto, sizes.list.as_slice()) {
@@ -113,7 +113,7 @@ fn doubling(least: u64, most: u64) -> Vec<u64> {
     std::iter::successors(Some(least), |size| size.checked_mul(2)).take_while(|size| *size <= most).collect()
 }
 
-/// The rows of the table, in order; in throughput mode the one pair of sizes.
+/// Returns the rows of the table, in order. In throughput mode there is one pair of sizes.
 pub fn rows(options: &Options) -> Vec<Row> {
     let chosen = !options.record_sizes.list.is_empty()
         || !options.file_sizes.list.is_empty()
@@ -129,7 +129,8 @@ pub fn rows(options: &Options) -> Vec<Row> {
     file_sizes(options).into_iter().flat_map(of_file).collect()
 }
 
-/// The record sizes that head the reports of `-R`: those of automatic mode where none was chosen, whatever was measured.
+/// Returns the record sizes that head the reports of `-R`: those of automatic mode if none was chosen, whatever was
+/// measured.
 pub(crate) fn report_records(options: &Options) -> Vec<u64> {
     match options.record_sizes.list.as_slice() {
         [] => automatic_records(options),
@@ -140,30 +141,30 @@ pub(crate) fn report_records(options: &Options) -> Vec<u64> {
 /// A column of the table, counted from the first after the record size.
 pub type Column = usize;
 
-/// How many columns there are.
+/// The number of columns.
 pub const COLUMNS: usize = 13;
 
-/// A piece of a row.
+/// A part of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece {
-    /// This operation, its number in this column.
+    /// Runs this operation and prints its number in this column.
     Do(Operation, Column),
-    /// This operation; nobody is told how fast it was.
+    /// Runs this operation without printing its rate.
     Silently(Operation),
-    /// It is not done, and a zero stands there.
+    /// Prints a zero without running the operation.
     Zero(Column),
-    /// It was not chosen: blanks.
+    /// Prints blanks for a test that was not chosen.
     Blank(Test),
 }
 
-/// The pieces of a row, in order.
+/// Returns the pieces of a row, in order.
 pub fn pieces(options: &Options) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let tests = if options.read_write_only { 2 } else { 8 };
     for test in Test::ALL.into_iter().take(tests) {
         let stream = matches!(test, Test::Fwrite | Test::Fread);
         if stream && options.means != Means::Calls {
-            // Mapped and asynchronous tables have no such columns; what is left of them is one blank.
+            // The tables of mapped and asynchronous I/O lack these columns, except for one blank.
             if test == Test::Fwrite && !options.tests.is_empty() {
                 pieces.push(Piece::Blank(test));
             }
@@ -186,7 +187,7 @@ fn of_test(test: Test, no_retest: bool) -> Vec<Piece> {
         Test::Write => pair(Write, Rewrite, 0),
         Test::Read => pair(Read, Reread, 2),
         Test::Random => vec![Piece::Do(RandomRead, 4), Piece::Do(RandomWrite, 5)],
-        // Done twice, told once.
+        // Without -+n the operation runs twice and is printed once.
         Test::Backward if no_retest => vec![Piece::Do(BackwardRead, 6)],
         Test::Backward => vec![Piece::Do(BackwardRead, 6), Piece::Silently(BackwardRead)],
         Test::RecordRewrite => vec![Piece::Do(Operation::RecordRewrite, 7)],
@@ -197,7 +198,7 @@ fn of_test(test: Test, no_retest: bool) -> Vec<Piece> {
     }
 }
 
-/// How many processes run together, one run after another.
+/// Returns the numbers of processes that run together, one run after another.
 pub fn counts(options: &Options) -> Vec<u32> {
     if !options.counts.is_empty() {
         return options.counts.clone();
@@ -206,7 +207,7 @@ pub fn counts(options: &Options) -> Vec<u32> {
     (least..=options.most_processes.unwrap_or(least)).collect()
 }
 
-/// The operations of throughput mode, in order.
+/// Returns the operations of throughput mode, in order.
 pub fn throughput(options: &Options) -> Vec<Operation> {
     use Operation::*;
     const ORDER: [(Test, Operation, bool); 13] = [
@@ -231,7 +232,7 @@ pub fn throughput(options: &Options) -> Vec<Operation> {
     ORDER.iter().filter(|entry| done(entry)).map(|(_, operation, _)| *operation).collect()
 }
 
-/// The files that will be used: one, or one for each process.
+/// Returns the files that will be used: one, or one for each process.
 pub fn files(options: &Options) -> Vec<std::path::PathBuf> {
     if !options.throughput() {
         return vec![options.file.clone()];

@@ -1,8 +1,8 @@
-//! Any program's own work: a command, run in the target's directory, with what goes before it and after it.
+//! The workload `command`: runs any command in the target's directory, with other commands before and after it.
 //!
-//! `setup` runs once for each trial, `prepare` before each run, `cleanup` after the trial, `verify` after each run. What is timed is
-//! the command, and the syncfs that makes its work durable. Programs run as the worker does: as its user, with nothing writable
-//! but the target, a private /dev/shm where TMPDIR points, and what `writable` names.
+//! `setup` runs once for each trial, `prepare` before each run, `cleanup` after the trial, `verify` after each run. The
+//! clock covers the command and the syncfs that makes its work durable. Programs run like the worker: as its user, with
+//! write access only to the target, a private /dev/shm (TMPDIR), and the paths in `writable`.
 
 mod options;
 mod processes;
@@ -31,7 +31,7 @@ use crate::{EngineError, ParamError, Sizing, fileset};
 use options::{Options, Service};
 use program::{Ended, Running, Script, Surroundings};
 
-/// What a run of the command is counted as.
+/// The name of the operation that a run of the command counts as.
 const OPERATION: &str = "command";
 
 /// The member.
@@ -71,14 +71,14 @@ impl CommandJob {
         }
     }
 
-    /// Runs a script that must end well, if there is one.
+    /// Runs a script, if there is one. Returns an error unless it exits with 0 in time.
     fn must(&self, script: Option<&Script>, around: &Surroundings) -> Result<(), EngineError> {
         let Some(script) = script else { return Ok(()) };
         let ended = program::run(script, around)?;
         if ended.is_ok(&[0]) { Ok(()) } else { Err(ended.failure(script, around)) }
     }
 
-    /// Everything that a run of the command needs; with `services` while they are there.
+    /// Runs `prepare` while the services run. For a warm cache, also runs the command once and `prepare` again.
     fn make_ready(&self, around: &Surroundings) -> Result<(), EngineError> {
         if self.0.prepare.is_none() && self.0.cache != CacheState::Warm {
             return Ok(());
@@ -88,7 +88,7 @@ impl CommandJob {
             if self.0.cache != CacheState::Warm {
                 return Ok(());
             }
-            // What it reads lies in memory afterwards; what it left behind, `prepare` takes away again.
+            // This run loads the files into the page cache. `prepare` then removes the files that the run left behind.
             self.run_once(around)?;
             self.must(self.0.prepare.as_ref(), around)
         });
@@ -96,7 +96,7 @@ impl CommandJob {
         made.and(stopped)
     }
 
-    /// What comes before each run but the first, all of it durable.
+    /// Runs `prepare` before each run but the first, and syncs its work.
     fn prepare_again(&self, around: &Surroundings) -> Result<(), EngineError> {
         self.must(self.0.prepare.as_ref(), around)?;
         fileset::sync(&around.directory)
@@ -138,7 +138,8 @@ impl Job for CommandJob {
         backend::CALLS
     }
 
-    /// A run of the command. Cold ones need a remount before each, and services are not started for each.
+    /// Returns the unit, one run of the command. Returns `None` for a cold cache, which needs a remount before each
+    /// run, and with services, which are not started for each run.
     fn unit(&self) -> Option<Unit> {
         if self.0.cache == CacheState::Cold || !self.0.services.is_empty() {
             return None;
@@ -148,8 +149,8 @@ impl Job for CommandJob {
         Some(Unit { params, own_files: false, only_warmed: false, operations: 1 })
     }
 
-    /// The first repetition begins with what was there at first: inputs and `setup`. The others go on in what the command left,
-    /// as `prepare` changes it.
+    /// The first repetition starts with a new directory, the inputs and `setup`. Later repetitions continue with the
+    /// files that the command left, as changed by `prepare`.
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
         let around = self.surroundings(context);
         program::adopt_orphans();
@@ -194,7 +195,7 @@ impl Job for CommandJob {
         processes::end_all(&around.directory);
         let (mut outcome, ()) = (checked?, stopped?);
         let mut measurement = outcome.measurement(OPERATION);
-        // Between two runs the clock stands still.
+        // The clock is paused between two runs.
         measurement.timed_ns = measurement.workers.iter().map(|worker| worker.timed_ns).sum();
         if let Some(mut ended) = outcome.reports.pop().flatten() {
             ended.read();
@@ -209,7 +210,7 @@ impl Job for CommandJob {
         Ok(measurement)
     }
 
-    /// Between repetitions everything stays as it is: `prepare` says what to change.
+    /// Changes nothing between repetitions: `prepare` makes the necessary changes.
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
         if context.repetition > 0 {
             return Ok(());
@@ -231,11 +232,11 @@ fn copy_of(input: &Path) -> Script {
 struct CommandThread<'j> {
     job: &'j CommandJob,
     around: &'j Surroundings,
-    /// How often it is run.
+    /// Number of runs.
     runs: u64,
-    /// Absent where nothing is real.
+    /// `None` on a backend that touches nothing.
     root: Option<&'j Directory>,
-    /// What runs beside it.
+    /// Process IDs of the services that run beside the command.
     services: Vec<u32>,
 }
 
@@ -289,16 +290,16 @@ impl ThreadJob for CommandThread<'_> {
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The longest time until a service has stopped.
 const STOP_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 10 } else { 120 });
-/// Time between two looks at one that is not ready yet.
+/// Time between two checks of a service that is not ready yet.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Services that run. Dropping them leaves them running until the worker ends.
+/// Running services. Dropping them leaves them running until the worker ends.
 struct Services<'o> {
     running: Vec<(&'o Service, Running)>,
 }
 
 impl<'o> Services<'o> {
-    /// Starts them one after another, each once those before are ready. Where one fails, none is left.
+    /// Starts the services one after another, each once the one before is ready. If one fails, stops all.
     fn start(services: &'o [Service], around: &Surroundings) -> Result<Services<'o>, EngineError> {
         let mut all = Services { running: Vec::new() };
         for service in services {
@@ -315,12 +316,12 @@ impl<'o> Services<'o> {
         Ok(all)
     }
 
-    /// Their processes.
+    /// Returns the process IDs of the services.
     fn processes(&self) -> Vec<u32> {
         self.running.iter().map(|(_, running)| running.id()).collect()
     }
 
-    /// Stops them, the last one first. One that had ended before by itself, or does not stop, is an error.
+    /// Stops the services, the last one first. Returns an error if one had ended by itself, or does not stop in time.
     fn stop(&mut self) -> Result<(), EngineError> {
         let mut answer = Ok(());
         while let Some((service, running)) = self.running.pop() {
@@ -346,7 +347,7 @@ impl<'o> Services<'o> {
     }
 }
 
-/// Waits until a service is ready: until its `ready` command ends well, which is tried again and again.
+/// Waits until a service is ready: repeats its `ready` command until that succeeds.
 fn until_ready(service: &Service, running: Running, around: &Surroundings) -> Result<Running, EngineError> {
     let Some(ready) = &service.ready else { return Ok(running) };
     let (shown, begun) = (service.command.shown(), Instant::now());

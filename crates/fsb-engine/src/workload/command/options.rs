@@ -1,4 +1,4 @@
-//! What a plan says about a command.
+//! Parameters of the workload `command`.
 
 use std::path::{Path, PathBuf};
 
@@ -31,9 +31,9 @@ const SHOWN: usize = 48;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Service {
     pub(super) command: Script,
-    /// Ends well once the service is ready.
+    /// Command that succeeds once the service is ready.
     pub(super) ready: Option<Script>,
-    /// What ends it.
+    /// The signal that stops the service.
     pub(super) stop: i32,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Options {
     pub(super) durability: Durability,
     pub(super) metrics: Vec<PrintedMetric>,
     pub(super) services: Vec<Service>,
-    /// The worker that measures runs `prepare` itself, before each run: in rounds nothing else comes between them.
+    /// The measuring worker runs `prepare` itself before each run: within a race round no other step runs in between.
     pub(super) prepare_inside: bool,
     label: Option<String>,
 }
@@ -235,7 +235,7 @@ impl Options {
         }
         let text = self.command.shown();
         let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        // What is compared is a number that it prints, if there is one.
+        // The report compares the first printed metric, if there is one.
         let mut label = self.metrics.first().map_or_else(String::new, |metric| format!("{} of ", metric.name));
         label.extend(text.chars().take(SHOWN));
         if text.chars().count() > SHOWN {
@@ -264,13 +264,13 @@ fn limits(reader: &mut Reader<'_>) -> Result<ProgramLimits, ParamError> {
     Ok(ProgramLimits { processes, files, memory })
 }
 
-/// A line for the shell, or a list of words.
+/// Reads a command: a line for the shell, or a list of words.
 fn script(reader: &mut Reader<'_>, key: &'static str) -> Result<Option<Script>, ParamError> {
     let Some(value) = reader.take(key) else { return Ok(None) };
     Script::from_value(value).map(Some).map_err(|why| reader.error(key, why))
 }
 
-/// One path or several, made absolute: the agent works elsewhere.
+/// Reads one path or several and makes them absolute, because the agent works in another directory.
 fn paths(reader: &mut Reader<'_>, key: &'static str) -> Result<Vec<PathBuf>, ParamError> {
     let Some(value) = reader.take(key) else { return Ok(Vec::new()) };
     let list = match value {
@@ -298,7 +298,7 @@ fn exits(reader: &mut Reader<'_>) -> Result<Vec<i32>, ParamError> {
         .ok_or_else(|| reader.error("ok_exit", format!("{value} is not a list of exit codes, such as [0, 1]")))
 }
 
-/// The tables of a list, each of which has no keys but those that are declared.
+/// Reads the tables of a list. Returns an error if a table has a key that is not declared.
 fn tables<'v>(
     reader: &mut Reader<'v>,
     key: &'static str,

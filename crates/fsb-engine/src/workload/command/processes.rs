@@ -1,4 +1,4 @@
-//! The processes that programs leave behind, and what those that run beside them cost.
+//! Processes of programs: ends those that programs leave behind, and counts the CPU time of services.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait, waitpid};
 
-/// How long processes that were killed are waited for.
+/// The longest wait for killed processes to end.
 const GOING: Duration = Duration::from_secs(10);
 
-/// A process, as /proc/PID/stat has it.
+/// A process, as in /proc/PID/stat.
 struct Process {
     parent: u32,
-    /// Clock ticks in user mode and in the kernel, those of children that were waited for included.
+    /// Clock ticks in user mode and in the kernel, including those of reaped children.
     ticks: [u64; 2],
 }
 
-/// The fields behind the name, which may hold any bytes: the kernel cuts names in the middle of a character.
+/// Parses the fields after the name. The name may hold any bytes: the kernel cuts names in the middle of a character.
 fn parse(stat: &[u8]) -> Option<Process> {
     let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
     let fields: Vec<&str> = std::str::from_utf8(&stat[name_ends + 1..]).ok()?.split_whitespace().collect();
@@ -37,7 +37,7 @@ fn all() -> BTreeMap<u32, Process> {
     entries.filter_map(process).collect()
 }
 
-/// Those of `roots` and all below them.
+/// Returns `roots` and all their descendants.
 fn below(roots: &[u32], processes: &BTreeMap<u32, Process>) -> Vec<u32> {
     let mut found: Vec<u32> = roots.to_vec();
     let mut at = 0;
@@ -51,8 +51,8 @@ fn below(roots: &[u32], processes: &BTreeMap<u32, Process>) -> Vec<u32> {
     found
 }
 
-/// CPU seconds of these processes and all below them so far, in user mode and in the kernel. Zero where /proc is not
-/// that of this PID namespace, and numbers in it are those of other processes.
+/// Returns the CPU seconds of these processes and their descendants so far, in user mode and in the kernel. Returns
+/// zeros if /proc belongs to another PID namespace, where the same numbers name other processes.
 pub(super) fn cpu_seconds(roots: &[u32]) -> [f64; 2] {
     if roots.is_empty() || !proc_is_ours() {
         return [0.0; 2];
@@ -69,7 +69,8 @@ pub(super) fn cpu_seconds(roots: &[u32]) -> [f64; 2] {
 /// Shared memory of System V that this user had before any program ran.
 static SHARED_BEFORE: OnceLock<BTreeSet<i32>> = OnceLock::new();
 
-/// The identifiers of this user's segments, and their creators: the fields shmid, cpid and uid of /proc/sysvipc/shm.
+/// Returns the identifiers of this user's segments and their creators: the fields shmid, cpid and uid of
+/// /proc/sysvipc/shm.
 fn shared_memory() -> Vec<(i32, u32)> {
     let own = rustix::process::geteuid().as_raw();
     let text = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
@@ -81,13 +82,13 @@ fn shared_memory() -> Vec<(i32, u32)> {
     text.lines().filter_map(segment).collect()
 }
 
-/// Remembers which shared memory is not the programs'. Only the first call does.
+/// Remembers the shared memory that does not belong to programs. Later calls have no effect.
 pub(super) fn remember_shared_memory() {
     SHARED_BEFORE.get_or_init(|| shared_memory().into_iter().map(|(id, _)| id).collect());
 }
 
-/// Removes the shared memory that programs left, which would take memory from the next trial. In an IPC namespace of its own
-/// a worker sees that of its programs only; elsewhere what a living process made is not touched.
+/// Removes the shared memory that programs left, which would take memory from the next trial. A worker with its own IPC
+/// namespace sees only the segments of its programs. Segments of a living process are kept.
 fn remove_shared_memory() {
     let Some(before) = SHARED_BEFORE.get() else { return };
     let left = shared_memory().into_iter().filter(|(id, _)| !before.contains(id));
@@ -101,10 +102,10 @@ fn proc_is_ours() -> bool {
     fs::read_link("/proc/self").is_ok_and(|own| own.to_str() == Some(&std::process::id().to_string()))
 }
 
-/// Kills everything below this process and waits for it. `directory` is where they worked.
+/// Kills all descendants of this process and reaps them. `directory` is their working directory.
 ///
-/// As PID 1 of a PID namespace this process asks the kernel, which misses none, however they are named and however fast they
-/// fork. Elsewhere it searches /proc: what forks without end is stopped first, for what is stopped has no children.
+/// As PID 1 of a PID namespace this process asks the kernel, which misses none, however they are named and however fast
+/// they fork. Elsewhere it searches /proc. It stops processes before it kills them, because a stopped one cannot fork.
 pub(super) fn end_all(directory: &Path) {
     end_processes(directory);
     remove_shared_memory();
@@ -142,7 +143,7 @@ fn end_processes(directory: &Path) {
         }
         signal(&stopped, Signal::KILL);
         for pid in stopped.iter().filter_map(|pid| Pid::from_raw(*pid as i32)) {
-            // Those that are still dying, and those whose parents are not waited for yet, come next.
+            // The next iteration handles processes that are still dying, or whose parents have not been reaped yet.
             let _ = waitpid(Some(pid), WaitOptions::NOHANG);
         }
         std::thread::sleep(Duration::from_millis(1));

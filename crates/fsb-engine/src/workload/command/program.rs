@@ -1,4 +1,4 @@
-//! Runs a program to its end: a line for the shell, or a program with its arguments. Keeps the end of what it printed, which
+//! Runs a program to its end: a line for the shell, or a program with its arguments. Keeps the end of its output, which
 //! explains failures, and finds the numbers in it that a plan asks for.
 
 use std::collections::BTreeMap;
@@ -22,13 +22,13 @@ use serde_json::{Value, json};
 use super::processes;
 use crate::EngineError;
 
-/// Where TMPDIR and HOME point: a tmpfs of the worker's own where it is confined.
+/// The directory in TMPDIR and HOME: a private tmpfs if the worker is confined.
 const SCRATCH: &str = "/dev/shm";
-/// Characters of what a program said last, in a message and in the record.
+/// Characters of a program's last output in a message, and in the record.
 const SAID: usize = 400;
 const RECORDED: usize = 2000;
 
-/// Where programs run, and what they are told.
+/// The directory, the environment values and the time limit of programs.
 pub(super) struct Surroundings {
     pub(super) directory: PathBuf,
     pub(super) seed: u64,
@@ -47,9 +47,9 @@ pub(super) struct Ended {
     pub(super) system_seconds: f64,
     /// Bytes of memory that its largest process had.
     pub(super) peak_memory: u64,
-    /// It was killed after this time.
+    /// The time after which it was killed, if it took too long.
     late: Option<Duration>,
-    /// What it prints, until it is read.
+    /// Its output streams, until [`Ended::read`] reads them.
     streams: Vec<Reading>,
 }
 
@@ -64,7 +64,7 @@ impl Ended {
         self.late.is_some()
     }
 
-    /// Reads what it has printed: not within the clock.
+    /// Reads the output, outside the clock.
     pub(super) fn read(&mut self) {
         let mut streams = std::mem::take(&mut self.streams).into_iter();
         for place in [&mut self.stdout, &mut self.stderr] {
@@ -74,7 +74,7 @@ impl Ended {
         }
     }
 
-    /// What it said last.
+    /// Returns the last lines of standard error, or else of standard output.
     pub(super) fn last_words(&self) -> String {
         let of = |bytes: &[u8]| last_lines(&String::from_utf8_lossy(bytes), SAID);
         let (errors, said) = (of(&self.stderr), of(&self.stdout));
@@ -85,14 +85,14 @@ impl Ended {
         }
     }
 
-    /// The end of what it said, for the record.
+    /// Returns the end of the output, for the record.
     pub(super) fn tail(&self) -> String {
         let text = [&self.stdout, &self.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat();
         let surplus = text.chars().count().saturating_sub(RECORDED);
         text.chars().skip(surplus).collect()
     }
 
-    /// What failed, how, what it said, and what may help.
+    /// Builds the error: the command, how it failed, its last output, and a hint if one is known.
     pub(super) fn failure(mut self, script: &Script, around: &Surroundings) -> EngineError {
         self.read();
         let how = match (self.late, self.status.signal(), self.status.code()) {
@@ -114,7 +114,7 @@ impl Ended {
     }
 }
 
-/// Makes this process the one that cleans up after programs: processes whose parents have ended become its children.
+/// Makes this process a child subreaper: processes whose parents have ended become its children.
 pub(super) fn adopt_orphans() {
     processes::remember_shared_memory();
     // SAFETY: a property of our own process.
@@ -149,7 +149,8 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
     let limit = || {
         // SAFETY: between fork and exec only calls that are allowed there: signals and properties of our own process.
         unsafe {
-            // What nohup or a script's & ignores would stay ignored, and no shell traps that: a service could not be stopped.
+            // A signal that nohup or a script's & ignores would stay ignored, and a shell cannot trap it: a service
+            // could not be stopped.
             for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM] {
                 libc::signal(signal, libc::SIG_DFL);
             }
@@ -165,7 +166,7 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
     })?;
     let streams = child.stdout.take().map(Reading::of).into_iter().chain(child.stderr.take().map(Reading::of));
     let streams = streams.collect::<io::Result<_>>().map_err(|error| {
-        // What it could print is not heard.
+        // Without the reader thread its output would be lost.
         let _ = child.kill();
         let _ = child.wait();
         EngineError::spawn(format!("{}: start a thread that reads its output", script.shown()), &error)
@@ -189,7 +190,7 @@ impl Running {
         Pid::from_raw(self.child.id() as i32)
     }
 
-    /// Whether it still runs after so long a wait.
+    /// Returns whether it still runs after this wait.
     pub(super) fn outlasts(&self, wait: Duration) -> bool {
         let ends = Instant::now() + wait;
         let Some(process) = self.pid().and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return false };
@@ -205,14 +206,14 @@ impl Running {
         }
     }
 
-    /// Asks it to end.
+    /// Sends it a signal.
     pub(super) fn signal(&self, signal: Signal) {
         if let Some(pid) = self.pid() {
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Waits for its end, and kills it when that takes too long.
+    /// Waits for its end, and kills it after `longest`.
     pub(super) fn wait(self, longest: Duration) -> io::Result<Ended> {
         let late = self.outlasts(longest).then_some(longest);
         if late.is_some() {
@@ -220,7 +221,7 @@ impl Running {
         }
         let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
         loop {
-            // SAFETY: pointers to whole structures of ours; the process is our child and nobody else waits for it.
+            // SAFETY: pointers to whole structures of ours; the process is our child, and only this call waits for it.
             let waited = unsafe { libc::wait4(self.child.id() as libc::pid_t, &mut status, 0, usage.as_mut_ptr()) };
             if waited >= 0 {
                 break;
@@ -245,7 +246,7 @@ impl Running {
     }
 }
 
-/// Bytes that are kept of a stream. The results that a program prints stand at the end of them.
+/// Bytes that are kept of the end of a stream, where a program prints its results.
 const KEPT: usize = 4 << 20;
 
 /// A stream that is read to its end by a thread of its own, so that the program never waits for its reader.
@@ -261,7 +262,7 @@ impl Reading {
         let keeping = Arc::clone(&kept);
         let reader = thread::Builder::new().spawn(move || {
             let mut chunk = vec![0; 1 << 16];
-            // What cannot be read is missing from a message, no more.
+            // A read error only makes a message incomplete.
             while let Ok(read @ 1..) = stream.read(&mut chunk) {
                 let mut kept = keeping.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.extend_from_slice(&chunk[..read]);
@@ -274,7 +275,8 @@ impl Reading {
         Ok(Reading { kept, reader })
     }
 
-    /// The output so far. A process that the program left behind may hold the other end for ever: it is not waited for long.
+    /// Returns the output so far. A process that the program left behind may hold the other end for ever, so the wait
+    /// is short.
     pub(super) fn take(self) -> Vec<u8> {
         const PATIENCE: Duration = Duration::from_millis(200);
         let begun = Instant::now();
@@ -285,7 +287,7 @@ impl Reading {
     }
 }
 
-/// The last lines of a text, in one line of at most `most` characters.
+/// Returns the last lines of a text, in one line of at most `most` characters.
 fn last_lines(text: &str, most: usize) -> String {
     let mut lines: Vec<&str> = Vec::new();
     let mut length = 0;
@@ -312,7 +314,7 @@ pub(super) enum Script {
 }
 
 impl Script {
-    /// As a person would type it.
+    /// Returns the command as a person would type it.
     pub(super) fn shown(&self) -> String {
         match self {
             Script::Line(line) => line.clone(),
@@ -327,7 +329,7 @@ impl Script {
         }
     }
 
-    /// As a plan has it.
+    /// Parses a command as a plan gives it.
     pub(super) fn from_value(value: &Value) -> Result<Script, String> {
         match value {
             Value::String(line) if !line.trim().is_empty() && !line.contains('\0') => Ok(Script::Line(line.clone())),
@@ -418,7 +420,7 @@ impl PrintedMetric {
     }
 }
 
-/// All of them, of what a command printed.
+/// Finds all metrics in the output of a command.
 pub(super) fn find(metrics: &[PrintedMetric], ended: &Ended) -> Result<BTreeMap<String, f64>, EngineError> {
     let each = metrics.iter().map(|metric| match metric.pattern.find(ended) {
         Some(value) if value.is_finite() && value > 0.0 => Ok((metric.name.clone(), value)),

@@ -23,7 +23,7 @@ fn refusal(pairs: Pairs<'_>) -> String {
     label(&with("command", pairs)).unwrap_err().to_string()
 }
 
-/// Processes that work in a directory, dead ones that nobody waited for apart.
+/// Counts the processes whose working directory is below a directory, except zombies.
 fn working_in(directory: &Path) -> usize {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries.filter(|entry| fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(directory))).count()
@@ -83,7 +83,7 @@ fn a_failure_says_how_and_what_was_said() {
     assert!(said.contains("tps: the output does not match 'tps = ([0-9.]+)'; its last lines: none today"), "{said}");
 }
 
-/// One ignores what asks it to end, another leaves a daemon that closed all it had.
+/// One command ignores signals, another leaves a daemon that has closed all its streams.
 #[test]
 fn nothing_that_a_command_started_outlives_it() {
     let root = tempfile::tempdir().unwrap();

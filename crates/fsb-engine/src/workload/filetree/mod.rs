@@ -1,8 +1,8 @@
-//! Copying a tree of files into the target, copying it within the target, and deleting it.
+//! Copies a tree of files into the target, copies it within the target, or deletes it.
 //!
-//! One repetition does the whole tree once, and targets are compared by the time that it takes, until all of it is on
-//! the device. The source of a copy lies in memory: of one into the target it was never anywhere else. Contents are
-//! incompressible and a function of the seed and the file, as everywhere.
+//! One repetition does the whole tree once. The report compares targets by the time that it takes, until all of it is
+//! on the device. The source of a copy is in memory; the source of a copy into the target is nowhere else. Contents are
+//! incompressible and a function of the seed and the file, as in all workloads.
 
 mod options;
 #[cfg(test)]
@@ -37,7 +37,7 @@ use crate::{EngineError, ParamError, Sizing, order};
 use options::{CopyMethod, Operation, Options};
 use tree::{TreeFile, TreeNames};
 
-/// The tree that is there, and the one that is made.
+/// The names of the existing tree and of its copy.
 const TREES: [&str; 2] = ["source", "copy"];
 
 /// The member.
@@ -73,7 +73,7 @@ impl Workload for FileTree {
 struct FileTreeJob(Options);
 
 impl FileTreeJob {
-    /// Whether there is a tree on the target before the clock starts.
+    /// Returns whether there is a tree on the target before the clock starts.
     fn has_source(&self) -> bool {
         self.0.operation != Operation::CopyInto
     }
@@ -174,7 +174,7 @@ impl Job for FileTreeJob {
 }
 
 impl FileTreeJob {
-    /// Rates beside the time, and what was done.
+    /// Adds the rates and the counts of the work to a measurement.
     fn count(&self, measurement: &mut Measurement) {
         let timed_ns = measurement.timed_ns;
         let mut rate = |name: &str, amount| measurement.rates.insert(name.to_owned(), Rate { amount, timed_ns });
@@ -195,19 +195,19 @@ impl FileTreeJob {
 struct TreeThreads<'s> {
     options: &'s Options,
     set: &'s Path,
-    /// Makes the calls.
+    /// The backend that makes the calls.
     backend: &'static dyn Backend,
-    /// The directory that trees lie in.
+    /// The directory that contains the trees.
     root: &'s Directory,
-    /// The tree that is there.
+    /// The existing tree.
     from: &'s TreeNames,
-    /// The tree that is made.
+    /// The copy.
     to: &'s TreeNames,
     leaves: &'s [TreeFile],
-    /// The source where it is in memory.
+    /// The source, if it is in memory.
     memory: Option<&'s File>,
     rendezvous: &'s Rendezvous,
-    /// A worker has failed, which the others must know when they have met it.
+    /// Whether a worker has failed; the others check it after they have met at the rendezvous.
     failed: AtomicBool,
 }
 
@@ -216,7 +216,6 @@ struct ThreadState {
     files: Range<usize>,
     memory: Memory,
     session: Box<dyn Session>,
-    /// The source where it is in memory.
     source: Option<Slot>,
 }
 
@@ -258,7 +257,7 @@ impl TreeThreads<'_> {
         let copy = copy.map_err(|errno| self.refused("create", to, errno))?;
         let copied = copy_file(self.options.copy, &mut **session, from, copy, memory.as_mut());
         copied.map_err(|(call, errno)| self.refused(call, to, errno))?;
-        // A file system may tell only now that it could not write.
+        // A file system may report a failed write only now.
         session.close(copy).map_err(|errno| self.refused("close", to, errno))?;
         match source {
             Some(_) => Ok(()),
@@ -267,14 +266,15 @@ impl TreeThreads<'_> {
     }
 
     fn copy_all(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
-        // Alone, a directory is made when its first file comes, as cp does; for others all must be there before.
+        // A single thread makes a directory before its first file, as cp does. With several threads all directories
+        // must exist before.
         let alone = self.options.threads == 1;
         let all = self.to.directories.len();
         let mut made = 0;
         recorder.start();
         if !alone {
             let result = if recorder.rank == 0 { self.make_directories(0..all, recorder) } else { Ok(()) };
-            // Threads meet even where one has failed, or the others would wait for it.
+            // A failed thread still comes to the rendezvous, or the others would wait for it.
             self.failed.fetch_or(result.is_err(), Ordering::Relaxed);
             self.rendezvous.wait();
             result?;
@@ -319,7 +319,7 @@ impl TreeThreads<'_> {
         self.failed.fetch_or(result.is_err(), Ordering::Relaxed);
         self.rendezvous.wait();
         result?;
-        // What is not empty because another worker failed is for that one to tell.
+        // If a directory is not empty because another worker failed, that worker returns the error.
         if recorder.rank > 0 || self.failed.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -383,7 +383,7 @@ struct CopySource {
     length: u64,
 }
 
-/// Copies the bytes of a source into a file that is new and empty. `Err` has the call's verb.
+/// Copies the bytes of a source into a new, empty file. The error contains the verb of the call.
 fn copy_file(
     how: CopyMethod,
     session: &mut dyn Session,
@@ -412,7 +412,7 @@ fn read_write(
         let read = session.read_at(slot, &mut memory[..wanted], offset + done, offset + length);
         let read = read.map_err(|errno| ("read", errno))?;
         if read == 0 {
-            // Shorter than it was made.
+            // The source is shorter than it was made.
             return Err(("read", Errno::NODATA));
         }
         let mut written = 0;

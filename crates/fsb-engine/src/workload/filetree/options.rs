@@ -13,7 +13,7 @@ use crate::workload::params::Reader;
 use crate::workload::{label, parameter, params};
 use crate::{ParamError, Sizing};
 
-/// What is done to the tree.
+/// The operation on the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     CopyInto,
@@ -33,7 +33,7 @@ impl Operation {
     }
 }
 
-/// How the bytes of a file come into its copy.
+/// The method of copying a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CopyMethod {
     ReadWrite,
@@ -72,11 +72,11 @@ pub(super) struct Options {
     label: Option<String>,
 }
 
-/// Where the shape comes from.
+/// The source of the shape.
 #[derive(Debug, Clone)]
 enum ShapeSource {
     PublishedSet(PublishedSet),
-    /// A name for people, and the text.
+    /// The name in reports, and the text of the shape.
     Recorded(String, String),
 }
 
@@ -173,7 +173,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Complete: parsed again they give the same job.
+    /// Returns the complete parameters: parsing them gives the same job.
     pub(super) fn params(&self) -> Params {
         let mut params = params::of([
             ("operation", self.operation.name().into()),
@@ -201,7 +201,7 @@ impl Options {
         params
     }
 
-    /// `copy music into, read-write, durable`, and everything else that makes it another cell.
+    /// Returns the label: `copy music into, read-write, durable`, and everything else that makes it another case.
     pub(super) fn label(&self) -> String {
         if let Some(label) = &self.label {
             return label.clone();
@@ -224,7 +224,7 @@ impl Options {
 
 /// A published set.
 ///
-/// The file sets of Fedorchuk 2008, made by recipe from the description of them: the files themselves are not published.
+/// The file sets of Fedorchuk 2008, made by a recipe from their description: the files themselves are not published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PublishedSet {
     Music,
@@ -264,7 +264,8 @@ impl PublishedSet {
         }
     }
 
-    /// The set, with `scale` of its bytes: of the tree of packages fewer files, of the others smaller ones.
+    /// Returns the shape of the set with `scale` of its bytes. The tree of packages gets fewer files, the others get
+    /// smaller ones.
     fn shape(self, scale: f64) -> Shape {
         let flat = |sizes: &[u64]| {
             let mut shape = Shape::default();
@@ -288,13 +289,13 @@ impl PublishedSet {
     }
 }
 
-/// At least one of everything.
+/// Scales a number; the result is at least 1 unless `scale` is 1.
 fn scaled(size: u64, scale: f64) -> u64 {
     if scale == 1.0 { size } else { ((size as f64 * scale).round() as u64).max(1) }
 }
 
-/// A tree of packages: categories, in each packages of six files, every other one with a directory of two more. Nine of
-/// ten files have hundreds of bytes to a few thousand; the others share what is left of `bytes`.
+/// Builds a tree of packages. Categories contain packages of six files; every other package has a directory of two more
+/// files. Nine of ten files have hundreds of bytes to a few thousand. The others share the rest of `bytes`.
 fn packages(entries: u64, bytes: u64) -> Shape {
     let mut shape = Shape::default();
     let (mut left, mut category, mut package) = (entries, 0, 0);
@@ -328,7 +329,7 @@ fn packages(entries: u64, bytes: u64) -> Shape {
     let mut rest = bytes.saturating_sub(smalls);
     for (index, directory) in (0..).zip(files) {
         let size = if is_large(index) {
-            // Half to one and a half of an equal share; the last one takes what is left.
+            // Half to one and a half of an equal share; the last one takes the rest.
             let share = rest / larges;
             let size = if larges == 1 { rest } else { share / 2 + mix(index) % share.max(1) };
             (larges, rest) = (larges - 1, rest - size);

@@ -1,4 +1,4 @@
-//! A tree on a file system and in memory: its names, how it is made, and whether it is what it should be.
+//! A tree on a file system and in memory: names, builds, warms and checks it.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -18,9 +18,9 @@ use crate::memory::check_room;
 use crate::residency::resident_bytes;
 use crate::task::Ready;
 
-/// Bytes of one call where nothing is timed.
+/// Bytes of one call outside the clock.
 const CHUNK: u64 = 1 << 20;
-/// Share of the source that must lie in memory before it is copied.
+/// Share of the source that must be in memory before it is copied.
 const WARM: f64 = 0.99;
 
 /// One file of a tree.
@@ -29,11 +29,11 @@ pub(super) struct TreeFile {
     /// The number of its directory.
     pub(super) directory: usize,
     pub(super) size: u64,
-    /// Where its bytes begin among those of the tree; files share no page.
+    /// The address of its first byte among the bytes of the tree; files share no page.
     pub(super) address: u64,
 }
 
-/// The files of a shape, directory by directory, and where the bytes of all of them end.
+/// Returns the files of a shape, directory by directory, and the end of their addresses.
 pub(super) fn leaves(shape: &Shape) -> (Vec<TreeFile>, u64) {
     let mut address = 0;
     let mut leaves = Vec::new();
@@ -46,7 +46,7 @@ pub(super) fn leaves(shape: &Shape) -> (Vec<TreeFile>, u64) {
     (leaves, address)
 }
 
-/// What everything in a tree is called, relative to the directory that the tree lies in.
+/// The paths of everything in a tree, relative to the directory that contains the tree.
 #[derive(Debug)]
 pub(super) struct TreeNames {
     pub(super) directories: Vec<CString>,
@@ -54,7 +54,7 @@ pub(super) struct TreeNames {
 }
 
 impl TreeNames {
-    /// The tree itself is called `root`.
+    /// Names everything in a tree whose top directory is called `root`.
     pub(super) fn new(shape: &Shape, root: &str) -> TreeNames {
         let mut paths: Vec<String> = Vec::with_capacity(shape.directories().len());
         let mut files = Vec::new();
@@ -104,7 +104,8 @@ fn write(file: &File, leaf: &TreeFile, offset: u64, data: &mut Data) -> std::io:
     Ok(())
 }
 
-/// The bytes of all files in memory and nowhere else: a file without a name, of the kernel's own tmpfs.
+/// Creates a file without a name on the kernel's own tmpfs (a memfd) that holds the bytes of all files, so that they
+/// are in memory and nowhere else.
 pub(super) fn in_memory(leaves: &[TreeFile], whole: u64, source: DataSource) -> Result<File, EngineError> {
     check_room("the source", whole)?;
     let refused = |errno| EngineError::system("make a file in memory", errno);
@@ -116,14 +117,14 @@ pub(super) fn in_memory(leaves: &[TreeFile], whole: u64, source: DataSource) -> 
     Ok(file)
 }
 
-/// Proves that the source is in memory: what is in it, and how much of that.
+/// Proves that the source is in memory, and returns its size and the resident bytes.
 pub(super) fn prove_in_memory(file: &File, whole: u64, leaves: &[TreeFile]) -> Result<Ready, EngineError> {
     // Between files nothing was written, and there are no pages.
     let written: u64 = leaves.iter().map(|leaf| leaf.size.next_multiple_of(PAGE as u64)).sum();
     proved(resident_bytes(file, whole), written)
 }
 
-/// Brings a tree that lies on the file system into the page cache, and proves it by a sample.
+/// Reads a tree on the file system into the page cache, and proves that it is there by a sample of files.
 pub(super) fn warm(set: &Path, names: &TreeNames, leaves: &[TreeFile]) -> Result<Ready, EngineError> {
     let mut memory = Memory::new(CHUNK as usize);
     for name in &names.files {
@@ -144,7 +145,7 @@ pub(super) fn warm(set: &Path, names: &TreeNames, leaves: &[TreeFile]) -> Result
     proved(resident, whole)
 }
 
-/// What is not known cannot be wrong, and is recorded as not known.
+/// Returns an error if too little of the source is in memory. An unknown residency is accepted and recorded as unknown.
 fn proved(resident: Option<u64>, whole: u64) -> Result<Ready, EngineError> {
     match resident {
         Some(bytes) if (bytes as f64) < whole as f64 * WARM => {
@@ -155,7 +156,7 @@ fn proved(resident: Option<u64>, whole: u64) -> Result<Ready, EngineError> {
     }
 }
 
-/// Asks for the attributes of everything in a tree, so that a deletion finds it in memory.
+/// Reads the attributes of everything in a tree, so that a deletion finds them in memory.
 pub(super) fn look_at(set: &Path, names: &TreeNames) -> Result<(), EngineError> {
     names.directories.iter().chain(&names.files).try_for_each(|name| {
         let path = TreeNames::path(set, name);
@@ -163,7 +164,8 @@ pub(super) fn look_at(set: &Path, names: &TreeNames) -> Result<(), EngineError> 
     })
 }
 
-/// A tree that is not as large as it should be is no copy; with `verify` its contents are compared too.
+/// Checks that a copy has the directories and files of its source, with the same sizes. With `verify` it also compares
+/// their contents.
 pub(super) fn check(
     set: &Path,
     names: &TreeNames,

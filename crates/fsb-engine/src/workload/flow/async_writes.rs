@@ -1,4 +1,4 @@
-//! Writes that are not waited for, through io_uring: each has memory of its own until it is done.
+//! Asynchronous writes through io_uring. Each write has its own memory until it is done.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -12,7 +12,7 @@ use crate::memory::Memory;
 
 /// One thread's writes.
 pub(super) struct AsyncWrites {
-    // First, for it is dropped first, and waits for the writes that are under way.
+    // The first field, because it is dropped first; dropping it waits for the writes in flight.
     ring: Ring,
     memory: Memory,
     slots: Vec<WriteSlot>,
@@ -20,7 +20,7 @@ pub(super) struct AsyncWrites {
     record: usize,
 }
 
-/// What is being written where.
+/// The file that a write goes to, and the offset at which the write ends.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WriteSlot {
     pub(super) set: usize,
@@ -30,7 +30,7 @@ pub(super) struct WriteSlot {
 }
 
 impl WriteSlot {
-    /// A write to a file that ends there.
+    /// Returns a slot for a write to a file that ends at `end`.
     pub(super) fn new(set: usize, file: u64, end: u64) -> WriteSlot {
         WriteSlot { set, file, end, length: 0 }
     }
@@ -40,7 +40,7 @@ impl WriteSlot {
 pub(super) type Failed = (WriteSlot, Errno);
 
 impl AsyncWrites {
-    /// For `writes` writes at once, of `record` bytes at most.
+    /// Allows `writes` writes at once, of at most `record` bytes each.
     pub(super) fn new(writes: u32, record: u64) -> Result<AsyncWrites, EngineError> {
         let record = (record as usize).max(1).next_multiple_of(crate::data::PAGE);
         Ok(AsyncWrites {
@@ -52,7 +52,7 @@ impl AsyncWrites {
         })
     }
 
-    /// Starts a write of bytes that `fill` puts into memory. Where as many are under way as may be, it waits for one.
+    /// Starts a write of bytes that `fill` puts into memory. If the maximum is in flight, waits for one of them.
     pub(super) fn write(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -79,7 +79,7 @@ impl AsyncWrites {
         self.ring.enter(0).map_err(|errno| (slot, errno))
     }
 
-    /// Waits for all.
+    /// Waits for all writes.
     pub(super) fn wait(&mut self, mut done: impl FnMut(WriteSlot)) -> Result<(), Failed> {
         let mut failed = None;
         while self.free.len() < self.slots.len() {
@@ -88,7 +88,7 @@ impl AsyncWrites {
                 Ok(()) => self.free[before..].iter().for_each(|&number| done(self.slots[number as usize])),
                 Err(error) => drop(failed.get_or_insert(error)),
             }
-            // After an error of the ring itself nothing more can be waited for; a signal is no error.
+            // After an error of the ring itself there is nothing more to wait for. A signal is not an error.
             if failed.is_some() && self.free.len() == before {
                 break;
             }
@@ -105,7 +105,7 @@ impl AsyncWrites {
             free.push(tag);
             match result {
                 Err(errno) => failed = Err((slot, errno)),
-                // The next call would say why; of a write that is not waited for there is none.
+                // A synchronous writer would get the reason from its next call. An asynchronous write has no next call.
                 Ok(moved) if moved < slot.length => failed = Err((slot, Errno::NOSPC)),
                 Ok(_) => {}
             }

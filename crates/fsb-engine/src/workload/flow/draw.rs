@@ -1,4 +1,4 @@
-//! Numbers that are spread as a flow says, each a function of the seed and its own number.
+//! Random numbers with the distributions of a flow, each a function of the seed and its own number.
 //!
 //! The gamma distribution is sampled by Marsaglia and Tsang's method ("A simple method for generating gamma variables",
 //! 2000) as `rand_distr` has it, on a pinned generator and with a floating point that is the same everywhere.
@@ -12,7 +12,7 @@ use crate::hash::{mix, unit};
 /// No file of a gamma distribution gets larger than this multiple of its mean: one in 10^25 would.
 const LONGEST_TAIL: f64 = 40.0;
 
-/// A number of bytes that `bits` stand for.
+/// Returns the number of bytes that random bits determine.
 pub(super) fn size(spread: &Spread, bits: u64) -> u64 {
     match *spread {
         Spread::Exact(size) => size.0,
@@ -21,7 +21,7 @@ pub(super) fn size(spread: &Spread, bits: u64) -> u64 {
     }
 }
 
-/// The most bytes that one call moves; what is drawn larger is moved by several.
+/// Returns the most bytes that one call moves. A larger drawn size takes several calls.
 pub(super) fn largest(spread: &Spread) -> u64 {
     match *spread {
         Spread::Exact(size) => size.0,
@@ -30,23 +30,23 @@ pub(super) fn largest(spread: &Spread) -> u64 {
     }
 }
 
-/// Entries of a directory; not rounded, as filebench counts up to it.
+/// Returns the number of entries of a directory, not rounded, because filebench counts up to it.
 pub(super) fn width(width: Width, bits: u64) -> f64 {
     if width.shape == 0.0 { width.mean as f64 } else { gamma(width.mean as f64, width.shape, bits) }
 }
 
-/// A number below `limit`.
+/// Returns a number below `limit`.
 #[inline]
 pub(super) fn below(limit: u64, bits: u64) -> u64 {
     ((u128::from(bits) * u128::from(limit)) >> 64) as u64
 }
 
-/// A number from 0 to below 1.
+/// Returns a number from 0 to below 1.
 pub(super) fn share(bits: u64) -> f64 {
     unit(bits)
 }
 
-/// A sample of the distribution with this mean and shape.
+/// Returns a sample of the distribution with this mean and shape.
 pub(super) fn gamma(mean: f64, shape: f64, bits: u64) -> f64 {
     if mean <= 0.0 {
         return 0.0;

@@ -1,7 +1,7 @@
-//! The sets of a flow: their trees, which entries exist, which are open, and how threads take them without a lock.
+//! The sets of a flow: their trees, and the entries that exist or are open. Threads take entries without a lock.
 //!
-//! An entry is one word that is changed by compare-and-swap, and its size. A bit for each entry shows where to search for
-//! those that exist and those that do not. That is 12 bytes and a bit a file.
+//! An entry is its size and one word that threads change by compare-and-swap. One bit per entry shows where to search
+//! for existing and for missing entries. That is 12 bytes and one bit per file.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use super::tree::Tree;
 use crate::hash::{Stream, hash, mix};
 
 const EXISTS: u32 = 1 << 31;
-/// Somebody is making or deleting it.
+/// A thread is making or deleting the entry.
 const BUSY: u32 = 1 << 30;
 const OPENS: u32 = 0xffff;
 const GENERATION: u32 = 16;
@@ -24,7 +24,7 @@ pub(super) struct Entries {
     words: Vec<AtomicU32>,
     sizes: Vec<AtomicU64>,
     exist: Vec<AtomicU64>,
-    /// Where the search for those that exist goes on, and for those that do not.
+    /// The places at which the searches for existing and for missing entries continue.
     cursors: [Cursor; 2],
 }
 
@@ -33,36 +33,36 @@ pub(super) struct Entries {
 #[derive(Debug, Default)]
 struct Cursor(AtomicU64);
 
-/// What an entry is wanted for.
+/// The use that a thread wants an entry for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Want {
-    /// To be used while it exists.
+    /// To use it while it exists.
     Use,
-    /// To be made.
+    /// To make it.
     Make,
-    /// To be deleted; nobody may have it open.
+    /// To delete it; no thread may have it open.
     Delete,
 }
 
-/// An entry that was taken.
+/// An entry that a thread has taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) entry: u64,
-    /// How often it was made since the clock started: its content differs each time.
+    /// Number of times that it was made since the clock started: its content differs each time.
     pub(super) generation: u32,
 }
 
-/// Why none was taken.
+/// The reason why a thread took no entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nothing {
-    /// Others have those that would do.
+    /// Other threads use the suitable entries.
     InUse,
-    /// There is none.
+    /// No suitable entry exists.
     There,
 }
 
 impl Entries {
-    /// Entries, of which those exist that have a size.
+    /// Creates `count` entries. Those that have a size exist.
     pub(super) fn new(count: u64, size: impl Fn(u64) -> Option<u64>) -> Entries {
         let mut entries = Entries {
             words: Vec::with_capacity(count as usize),
@@ -85,17 +85,17 @@ impl Entries {
         self.words.len() as u64
     }
 
-    /// Whether it exists.
+    /// Returns whether the entry exists.
     pub(super) fn exists(&self, entry: u64) -> bool {
         self.exist[entry as usize / 64].load(Ordering::Relaxed) >> (entry % 64) & 1 == 1
     }
 
-    /// How many exist.
+    /// Returns the number of existing entries.
     pub(super) fn existing(&self) -> u64 {
         self.exist.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
     }
 
-    /// Takes the next one from `from` on, or from where the last search ended.
+    /// Takes the next suitable entry from `from` on, or from the end of the last search.
     #[inline]
     pub(super) fn take(&self, want: Want, from: Option<u64>) -> Result<Taken, Nothing> {
         let cursor = &self.cursors[usize::from(want == Want::Make)].0;
@@ -120,7 +120,7 @@ impl Entries {
         Err(nothing)
     }
 
-    /// The next candidate in a range, by the bits.
+    /// Returns the next candidate in a range, according to the bits.
     #[inline]
     fn next(&self, want: Want, place: u64, end: u64) -> Option<u64> {
         let mut place = place;
@@ -136,7 +136,7 @@ impl Entries {
         None
     }
 
-    /// Takes this very entry.
+    /// Takes this entry. Returns `None` if it is not suitable.
     #[inline]
     pub(super) fn try_take(&self, want: Want, entry: u64) -> Option<Taken> {
         let word = &self.words[entry as usize];
@@ -151,7 +151,7 @@ impl Entries {
         Some(Taken { entry, generation: found >> GENERATION & GENERATIONS })
     }
 
-    /// The only thread that has it open takes it away from others, to delete it.
+    /// Takes an entry for deletion by the only thread that has it open. Returns whether that succeeded.
     #[inline]
     pub(super) fn take_own(&self, entry: u64) -> bool {
         let word = &self.words[entry as usize];
@@ -161,7 +161,7 @@ impl Entries {
             && word.compare_exchange(found, found | BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// It was made, and is open. Its new generation.
+    /// Marks an entry as made, and as open if `open` is set. Returns its new generation.
     #[inline]
     pub(super) fn made(&self, entry: u64, open: bool) -> u32 {
         self.sizes[entry as usize].store(0, Ordering::Relaxed);
@@ -172,7 +172,7 @@ impl Entries {
         generation
     }
 
-    /// The generation that it will have when it is made.
+    /// Marks an entry as deleted. The word keeps the generation, so that the entry gets the next one when it is made.
     #[inline]
     pub(super) fn deleted(&self, entry: u64) {
         let word = &self.words[entry as usize];
@@ -181,19 +181,19 @@ impl Entries {
         word.store(generation, Ordering::Release);
     }
 
-    /// A thread that used it is done with it.
+    /// Releases an entry that a thread used.
     #[inline]
     pub(super) fn release(&self, entry: u64) {
         self.words[entry as usize].fetch_sub(1, Ordering::Release);
     }
 
-    /// Bytes that it holds at least.
+    /// Returns the minimum size of the entry in bytes.
     #[inline]
     pub(super) fn size(&self, entry: u64) -> u64 {
         self.sizes[entry as usize].load(Ordering::Relaxed)
     }
 
-    /// Bytes up to there were written.
+    /// Records that bytes up to `end` were written.
     #[inline]
     pub(super) fn grown(&self, entry: u64, end: u64) {
         let size = &self.sizes[entry as usize];
@@ -203,7 +203,7 @@ impl Entries {
     }
 }
 
-/// Files begin at addresses of their own, far apart, in the same place of the pool of data.
+/// Mask of the addresses at which files begin: far apart, and at the same place in the pool of data.
 const ADDRESSES: u64 = 0x3fff_ffff_fff0_0000;
 
 /// A set of files.
@@ -214,11 +214,11 @@ pub(super) struct Set {
     seed: u64,
     pub(super) tree: Tree,
     pub(super) files: Entries,
-    /// The empty directories that come and go, where there are any.
+    /// The empty directories that steps make and remove, if the set has any.
     pub(super) empty: Option<(Tree, Entries)>,
 }
 
-/// All sets, as they are before the clock starts.
+/// Returns all sets in their state before the clock starts.
 pub(super) fn of(flow: &Flow, seed: u64) -> Vec<Set> {
     flow.filesets.iter().enumerate().map(|(number, shape)| Set::new(shape, number, seed)).collect()
 }
@@ -236,7 +236,7 @@ impl Set {
         Set { shape: shape.clone(), number: number as u64, seed, tree, files, empty }
     }
 
-    /// Bytes of a file when it is whole.
+    /// Returns the size of a complete file in bytes.
     #[inline]
     pub(super) fn size(&self, file: u64) -> u64 {
         Sized { shape: &self.shape, number: self.number, seed: self.seed }.size(file)
@@ -249,7 +249,7 @@ impl Set {
         hash(self.seed, Stream::Data, item) & ADDRESSES
     }
 
-    /// Files are taken at random.
+    /// Returns whether threads take files at random.
     pub(super) fn is_random(&self) -> bool {
         self.shape.pick == Pick::Random
     }
@@ -275,10 +275,10 @@ impl Sized<'_> {
     }
 }
 
-/// Bytes that `files` files of a set take when they are whole, in blocks, in expectation.
+/// Returns the expected bytes that `files` complete files of a set take in blocks.
 pub(super) fn expected_bytes(set: &FileSet, files: u64, block: u64) -> u64 {
     let mean = set.size.mean();
-    // A file of any size wastes half a block in the mean, and one that is not empty has a block.
+    // On average a file wastes half a block, and a file that is not empty has at least one block.
     let each = if mean == 0 { 1 } else { mean.saturating_add(block / 2).max(block) };
     files.saturating_mul(each)
 }

@@ -1,10 +1,10 @@
-//! What servers do to files: flows (`fsb_model::flow`), among them the personalities of filebench.
+//! Server workloads: flows (`fsb_model::flow`), among them the personalities of filebench.
 //!
-//! A flow's threads go through their steps again and again; each step that works on files is an operation, and a trial
-//! does a given number of them, whichever threads they fall to. Files are taken from the sets without a lock; what
-//! their sizes, names and contents are is a function of their numbers. The amount of work is the same for all targets,
-//! so the time that it takes tells them apart; beside it stand the latencies of each kind of operation, and what was
-//! done.
+//! The threads of a flow repeat their steps. Each step that works on files is an operation. A trial does a given number
+//! of operations, whichever threads perform them. Threads take files from the sets without a lock. The size, name and
+//! content of a file are functions of its number. The amount of work is the same for all targets, so the report
+//! compares the time that it takes. The measurement also contains the latencies of each kind of operation, and counts
+//! of the files and bytes.
 
 mod async_writes;
 mod draw;
@@ -48,7 +48,7 @@ use shared::FlowShared;
 use thread::FlowThreads;
 use tree::{LONGEST_PATH, PathBuffer};
 
-/// The operation that is counted: all kinds of them.
+/// The name of the counted operation, whatever its kind.
 const OPERATION: &str = "operation";
 
 /// A flow that has a name of its own.
@@ -56,7 +56,7 @@ pub(super) struct Personality {
     name: &'static str,
     about: &'static str,
     text: &'static str,
-    /// A file set and threads that are small.
+    /// Parameters of a small file set and few threads.
     example: &'static [(&'static str, u64)],
 }
 
@@ -147,7 +147,7 @@ impl Workload for Personality {
 /// Any flow.
 pub(super) struct AnyFlow;
 
-/// A flow of all kinds of steps that is done in no time.
+/// A flow with all kinds of steps that takes almost no time.
 const EXAMPLE: &str = include_str!("personality/example.toml");
 
 impl Workload for AnyFlow {
@@ -245,7 +245,7 @@ impl Job for FlowJob {
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
         let expected: u64 = self.0.flow.filesets.iter().map(|set| set.files).sum();
-        // Of how many it is told where it takes long.
+        // If the removal takes long, the progress shows the total number of files.
         if expected >= tree_walk::FEW_FILES
             && let Ok(found) = tree_walk::count(&context.set(), expected)
         {
@@ -259,13 +259,13 @@ fn steps(flow: &Flow) -> impl Iterator<Item = &Step> {
     flow.threads.iter().flat_map(|thread| &thread.steps)
 }
 
-/// The most files that are taken to be appended to in one trial: in a larger set each waits long for its turn.
+/// The estimated maximum of files that one trial appends to: in a larger set each file waits long for its turn.
 const APPENDED: u64 = 100_000;
 
-/// Bytes that the files of a set take while the flow goes on, in expectation.
+/// Returns the expected bytes that the files of a set take while the flow runs.
 fn space(flow: &Flow, set: &FileSet) -> u64 {
     let files = at_once(flow, set);
-    // What a file is appended to in each life, as often as a thread's steps have it.
+    // The bytes that the append steps of a thread add to a file in each of its lives.
     let of_thread = |thread: &Thread| {
         let appends = thread.steps.iter().filter(|step| step.op == Op::Append);
         let bytes = appends.filter_map(|step| Some((step.size?.mean() + 1) * step.iterations.unwrap_or(1)));
@@ -275,7 +275,7 @@ fn space(flow: &Flow, set: &FileSet) -> u64 {
     entries::expected_bytes(set, files, BLOCK) + files.min(APPENDED) * appended
 }
 
-/// Files of a set that exist at once: all of them, unless each thread that makes some deletes as many.
+/// Returns the number of files of a set that exist at once: all, unless each thread deletes as many as it makes.
 fn at_once(flow: &Flow, set: &FileSet) -> u64 {
     let count = |thread: &Thread, op| {
         let of_set =
@@ -291,28 +291,29 @@ fn at_once(flow: &Flow, set: &FileSet) -> u64 {
         more += made * thread.instances();
     }
     let there = (set.files as f64 * set.preallocated).ceil() as u64;
-    // What is there is drawn file by file.
+    // The flow draws for each file whether it exists, so the number of existing files scatters.
     let scatter = 4 * set.files.isqrt();
     (there + scatter + more).min(set.files)
 }
 
-/// Files and directories of a set, all of them, in expectation.
+/// Returns the expected number of files and directories of a set.
 fn inodes(set: &FileSet) -> u64 {
     let entries = set.files + set.directories;
-    // Directories that hold entries, those that hold them in turn, and the set's own.
+    // Directories that hold entries, the directories above them, and the set's own.
     entries + 2 * (entries / set.width.mean.max(1)) + 4
 }
 
-/// One thread simulates all: it has all their files open.
+/// Raises the limit of descriptors, because one thread simulates all and has all their files open.
 fn allow_descriptors() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
-        // Where it is refused, opening says so.
+        // If the kernel refuses, opening a file returns the error.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
 }
 
-/// What was there, and made, and not deleted, is there: by the counters, and in the directories.
+/// Checks that the files that existed or were made, and were not deleted, exist: by the counters, and in the
+/// directories. Returns their number.
 fn balance(shared: &FlowShared, before: u64, tally: &report::Tally) -> Result<u64, EngineError> {
     let left = before + tally.created - tally.deleted;
     let mut told = Found::default();
@@ -349,7 +350,7 @@ fn balance(shared: &FlowShared, before: u64, tally: &report::Tally) -> Result<u6
 /// Bytes of one call.
 const CHUNK: u64 = 1 << 20;
 
-/// Makes all sets below `root`, and brings them onto the device.
+/// Makes all sets below `root`, and syncs them to the device.
 fn build(root: &Path, sets: &[Set], source: DataSource, progress: &Progress) -> Result<(), EngineError> {
     fileset::make_anew(root)?;
     let open = fileset::open(root)?;
@@ -369,12 +370,12 @@ fn directories(root: &Path, open: &Directory, set: &Set) -> Result<(), EngineErr
         let made = rustix::fs::mkdirat(open.fd(), path, Mode::from_raw_mode(0o755));
         made.map_err(|errno| EngineError::call("make directory", root.join(path.to_string_lossy().as_ref()), errno))
     };
-    // Parents have smaller numbers than what lies in them.
+    // Parents have smaller numbers than their subdirectories.
     for number in 0..set.tree.directories() {
         make(set.tree.directory(number, &mut path_buffer))?;
     }
     let Some((tree, entries)) = &set.empty else { return Ok(()) };
-    // The set's own directory is there.
+    // The set's own directory exists already.
     for number in 1..tree.directories() {
         make(tree.directory(number, &mut path_buffer))?;
     }
@@ -385,11 +386,11 @@ fn directories(root: &Path, open: &Directory, set: &Set) -> Result<(), EngineErr
 }
 
 fn files(root: &Path, open: &Directory, set: &Set, source: DataSource, progress: &Progress) -> Result<(), EngineError> {
-    // One thread makes few files in the order of their names: so their layout is the same each time.
+    // A single thread makes a small set in the order of names, so that its layout is the same each time.
     let threads = if set.files.len() < FEW_FILES { 1 } else { tree_walk::helpers() };
     let next = AtomicUsize::new(0);
     let (stopped, failed) = (AtomicBool::new(false), Mutex::new(None));
-    // Directories of a million files are shared too: by pieces.
+    // Threads also share a directory of a million files, in pieces.
     let pieces = Pieces::of(set, threads);
     let maker = || {
         let mut data = Data::new(source, CHUNK as usize);
@@ -411,7 +412,7 @@ fn files(root: &Path, open: &Directory, set: &Set, source: DataSource, progress:
         maker();
     } else {
         scope(|scope| {
-            // Fewer do as well.
+            // Fewer threads are enough, so a failed spawn is ignored.
             (1..threads).for_each(|_| drop(Builder::new().spawn_scoped(scope, maker)));
             maker();
         });
@@ -419,7 +420,7 @@ fn files(root: &Path, open: &Directory, set: &Set, source: DataSource, progress:
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-/// Ranges of files that threads take one after another: directory by directory, and large ones in parts.
+/// Ranges of files that threads take one after another: one range per directory, several for a large directory.
 struct Pieces {
     starts: Vec<u64>,
 }
@@ -487,7 +488,7 @@ mod tests {
         let many = space_of(VARMAIL.text, |set| {
             (set.files, set.size) = (1_000_000, fsb_model::flow::Spread::Exact(fsb_model::Bytes(256)));
         });
-        // 800,000 blocks, and mails of two appends on those that a trial comes to.
+        // 800,000 blocks, and two appended mails for each of the files that a trial reaches.
         assert!((800_000 * BLOCK + APPENDED * (16 << 10)..6 << 30).contains(&many), "{many}");
     }
 

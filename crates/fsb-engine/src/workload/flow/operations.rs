@@ -1,4 +1,4 @@
-//! The operations on files, and the calls that they are made of.
+//! The operations on files, and their calls.
 
 use std::ops::ControlFlow;
 
@@ -27,7 +27,7 @@ macro_rules! taken {
 }
 
 impl FlowThread {
-    /// Does an operation.
+    /// Performs the operation of a step.
     #[inline]
     pub(super) fn perform(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
         match step.op {
@@ -74,12 +74,12 @@ impl FlowThread {
         }
     }
 
-    /// Takes a file of the step's set as its index, the set's way of picking, or the rotation has it.
+    /// Takes a file of the step's set according to the step's index, the set's way of picking, or the rotation.
     #[inline]
     fn take(&mut self, step: &CompiledStep, shared: &FlowShared, want: Want) -> Result<Taken, Nothing> {
         let Some(set) = step.set.map(|set| &shared.sets[set]) else { return Err(Nothing::There) };
         let from = match &step.index {
-            // As filebench: the value times half of the files, taken round.
+            // As in filebench: the value times half of the files, wrapped around.
             Some(index) => Some(self.drawn_size(index).wrapping_mul(set.files.len() / 2)),
             None if set.is_random() => Some(draw::below(set.files.len(), self.draw())),
             None => None,
@@ -211,13 +211,13 @@ impl FlowThread {
         Ok(OpResult::Done(Kind::Delete, 0))
     }
 
-    /// Opens what no step opens: files that are named by the steps that use them.
+    /// Opens files that no step opens: those that the steps that use them name.
     pub(super) fn open_beforehand(&mut self, shared: &FlowShared) -> Result<(), EngineError> {
         let program = &shared.programs[self.program];
         for &(fd, number) in &program.beforehand {
             let step = &program.steps[number];
             let set = step.set.unwrap_or(0);
-            // Threads of one kind take one file after another; which, must not depend on the thread that comes first.
+            // Threads of one kind take one file after another. The choice must not depend on the order of the threads.
             let found = shared.sets[set].files.take(Want::Use, Some(u64::from(self.instance)));
             let taken = found.map_err(|_| self.starved(step, shared))?;
             self.slots[fd].open = Some(self.open(step, shared, taken)?);
@@ -241,7 +241,7 @@ impl FlowThread {
         Ok(())
     }
 
-    /// Gives back all that it has: outside the clock.
+    /// Releases everything that the thread holds, outside the clock.
     pub(super) fn leave(&mut self, shared: &FlowShared) -> Result<(), EngineError> {
         if let Some(mut aio) = self.aio.take() {
             let waited = aio.wait(|slot| shared.sets[slot.set].files.grown(slot.file, slot.end));
@@ -256,7 +256,7 @@ impl FlowThread {
 }
 
 fn close(session: &mut dyn Session, open: Opened, shared: &FlowShared) -> Result<(), EngineError> {
-    // A file system may tell only now that it could not write.
+    // A file system may report a failed write only now.
     session.close(open.slot).map_err(|errno| shared.refused("close", open.set, open.file, errno))?;
     if !open.orphan {
         shared.sets[open.set].files.release(open.file);
@@ -331,7 +331,7 @@ impl FlowThread {
         Ok(OpResult::Done(Kind::Write, size))
     }
 
-    /// Bytes of the next record, and what decides where it lies in a file.
+    /// Returns the bytes of the next record, and the bits that determine its place in a file.
     #[inline]
     fn drawn_record(&mut self, step: &CompiledStep) -> (u64, u64) {
         let size = self.drawn_size(&step.size).clamp(1, draw::largest(&step.size));
@@ -357,7 +357,7 @@ impl FlowThread {
         let buffer = &mut self.memory.as_mut()[..size as usize];
         let mut count = self.session.read_at(open.slot, buffer, offset, whole).map_err(refused)?;
         if count == 0 && offset > 0 && !step.random {
-            // At the end: it begins again.
+            // At the end of the file, reading begins again.
             offset = 0;
             count = self.session.read_at(open.slot, buffer, 0, whole).map_err(refused)?;
         }
@@ -391,7 +391,7 @@ impl FlowThread {
         Ok(OpResult::Done(Kind::Write, size))
     }
 
-    /// A write that is not waited for.
+    /// Starts an asynchronous write.
     fn write_aside(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
         let (size, bits) = self.drawn_record(step);
         let Some(open) = chosen(&mut self.slots, &mut self.rings, step) else { return Ok(OpResult::Skipped) };
@@ -416,7 +416,7 @@ impl FlowThread {
     }
 }
 
-/// The open file that a step works on.
+/// Returns the open file that a step works on.
 #[inline]
 fn chosen<'a>(slots: &'a mut [FlowSlot], rings: &'a mut [FileRing], step: &CompiledStep) -> Option<&'a mut Opened> {
     let Some(ring) = step.ring else { return slots[step.fd].open.as_mut() };
@@ -426,13 +426,13 @@ fn chosen<'a>(slots: &'a mut [FlowSlot], rings: &'a mut [FileRing], step: &Compi
     ring.files.get_mut(next)
 }
 
-/// The bytes that belong at a place of a file.
+/// Returns the bytes that belong at an offset of a file.
 #[inline]
 fn content<'d>(data: &'d mut Data, set: &Set, open: &Opened, offset: u64, length: usize) -> &'d [u8] {
     data.window(set.address(open.file, open.generation) + offset, length)
 }
 
-/// Writes at a place, perhaps less than asked for.
+/// Writes at an offset, perhaps fewer bytes than requested.
 #[inline]
 fn write_at(
     session: &mut dyn Session,
@@ -447,7 +447,7 @@ fn write_at(
     written.map(|written| written as u64).map_err(|errno| shared.refused("write to", open.set, open.file, errno))
 }
 
-/// Writes where the file's own position is, which is known.
+/// Writes at the file's own position, which is known.
 #[inline]
 fn write_on(
     session: &mut dyn Session,
@@ -462,7 +462,7 @@ fn write_on(
     written.map(|written| written as u64).map_err(|errno| shared.refused("write to", open.set, open.file, errno))
 }
 
-/// Compares what was read with what was written.
+/// Compares the data that was read with the data that was written.
 fn compare(data: &mut Data, shared: &FlowShared, open: &Opened, offset: u64, found: &[u8]) -> Result<(), EngineError> {
     let set = &shared.sets[open.set];
     let expected = content(data, set, open, offset, found.len());
@@ -475,7 +475,7 @@ fn compare(data: &mut Data, shared: &FlowShared, open: &Opened, offset: u64, fou
     }
 }
 
-/// A file has lost bytes.
+/// Builds the error of a file that has lost bytes.
 #[cold]
 fn shorter(shared: &FlowShared, open: &Opened, bytes: u64, least: u64) -> EngineError {
     let path = shared.sets[open.set].tree.show(&shared.path, open.file);

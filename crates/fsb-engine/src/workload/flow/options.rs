@@ -1,4 +1,4 @@
-//! The parameters of a flow: what of it is changed, and what else is asked.
+//! The parameters of a flow: changes of the flow, and options beside it.
 
 use fsb_model::flow::{Flow, MOST_FILES, MOST_THREADS, Pick, Problem};
 use fsb_model::units::show_bytes;
@@ -13,11 +13,11 @@ use crate::{ParamError, Sizing};
 /// Resolved parameters.
 #[derive(Clone)]
 pub(super) struct Options {
-    /// As it is performed.
+    /// The flow as the threads perform it.
     pub(super) flow: Flow,
-    /// As it is published; the label tells what differs.
+    /// The flow as published; the label lists the differences.
     published: Flow,
-    /// The flow itself is a parameter.
+    /// Whether the flow itself is a parameter.
     given: bool,
     pub(super) backend: &'static dyn Backend,
     pub(super) durability: Durability,
@@ -99,7 +99,8 @@ fn table(flow: Option<&Flow>) -> Vec<Parameter> {
 }
 
 impl Options {
-    /// Reads the parameters of a flow; without a text the flow is a parameter too, and `usual` the default.
+    /// Reads the parameters of a flow. If `given` is set, the flow is a parameter too, and `usual` its default;
+    /// otherwise `usual` is the flow.
     pub(super) fn parse(
         name: &str,
         params: &Params,
@@ -140,7 +141,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Complete: parsed again they give the same job.
+    /// Returns the complete parameters: parsing them gives the same job.
     pub(super) fn params(&self) -> Params {
         let flow = &self.flow;
         let mut params = params::of([("durability", self.durability.name().into()), ("verify", self.verify.into())]);
@@ -169,7 +170,8 @@ impl Options {
         params
     }
 
-    /// The name, what differs from the published parameters, and what holds of what was written.
+    /// Returns the label: the name, the differences from the published flow, the durability, the backend and the
+    /// verification.
     pub(super) fn label(&self) -> String {
         if let Some(label) = &self.label {
             return label.clone();
@@ -181,7 +183,7 @@ impl Options {
             label += &format!(", {} files", now.files);
         }
         if now.size.mean() != then.size.mean() {
-            // A size that was worked out from another one is no round number.
+            // A size that is computed from another one is not a round number.
             let (mean, exact) = (now.size.mean(), Bytes(now.size.mean()).to_string());
             let size = if exact.len() <= 5 { exact } else { show_bytes(mean as f64) };
             label += &format!(", files of {size}");
@@ -210,23 +212,23 @@ impl Options {
     }
 }
 
-/// The most numerous kind of thread as published: that which `threads` is about.
+/// Returns the index of the most numerous kind of thread as published, which the parameter `threads` changes.
 fn most_numerous(published: &Flow) -> usize {
     let most = published.threads.iter().map(fsb_model::flow::Thread::instances).max();
     published.threads.iter().position(|thread| Some(thread.instances()) == most).unwrap_or(0)
 }
 
-/// Threads of the kind that `threads` is about.
+/// Returns the number of threads of a kind.
 fn instances(flow: &Flow, kind: usize) -> u64 {
     flow.threads.get(kind).map_or(0, fsb_model::flow::Thread::instances)
 }
 
-/// Changes the flow as parameters say. `files`, `width` and `pick` are about the first set, `file_size` about that and
-/// all sets of the same mean, `threads` about the kind of thread of which there are most.
+/// Changes the flow according to the parameters. `files`, `width` and `pick` change the first set. `file_size` changes
+/// that set and all sets with the same mean. `threads` changes the most numerous kind of thread.
 fn change(flow: &mut Flow, reader: &mut Reader<'_>) -> Result<(), ParamError> {
     let first = flow.filesets[0].clone();
     let kind = most_numerous(flow);
-    // A set may be one of directories alone.
+    // A set may consist of directories alone.
     let least = u64::from(first.directories == 0);
     let files = reader.number_or("files", first.files)?;
     let files = reader.within("files", files, least..=MOST_FILES)?;
@@ -245,7 +247,7 @@ fn change(flow: &mut Flow, reader: &mut Reader<'_>) -> Result<(), ParamError> {
     (set.files, set.width.mean, set.pick) = (files, width, pick);
     flow.rate = (rate > 0.0).then_some(rate);
     if let Some(thread) = flow.threads.get_mut(kind) {
-        // Where there are many processes of one thread each, there are fewer or more of those.
+        // If the kind has several processes with one thread each, the number of processes changes.
         let (many, one) = if thread.processes > 1 && thread.threads == 1 {
             (&mut thread.processes, 1)
         } else {
@@ -258,7 +260,7 @@ fn change(flow: &mut Flow, reader: &mut Reader<'_>) -> Result<(), ParamError> {
     Ok(())
 }
 
-/// The parameter that a problem is about, as far as it can be told.
+/// Returns the parameter that a problem is about, as far as its place shows.
 fn key_of(problem: &Problem) -> &'static str {
     if problem.place == "thread" { "threads" } else { "flow" }
 }

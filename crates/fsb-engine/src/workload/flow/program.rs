@@ -1,4 +1,4 @@
-//! A flow as threads perform it: names are numbers, everything that a step needs is beside it.
+//! Compiles a flow for its threads: replaces names by numbers, and stores everything that a step needs in the step.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,26 @@ use fsb_model::flow::{Flow, Op, Spread, Step, Thread};
 
 use super::draw;
 
-/// Bytes of one call where a whole file is moved and nothing is said.
+/// Default bytes of one call of a step that moves a whole file.
 const RECORD: u64 = 1 << 20;
-/// The most writes that a thread may have under way.
+/// The most writes that a thread may have in flight.
 const MOST_UNDER_WAY: u64 = 256;
 
-/// What one kind of thread does.
+/// The compiled steps of one kind of thread.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) name: String,
     pub(super) steps: Vec<CompiledStep>,
     pub(super) instances: u32,
-    /// Descriptors whose files are opened before the clock starts, with the steps that say which.
+    /// Descriptors whose files are opened before the clock starts, with the steps that define the files.
     pub(super) beforehand: Vec<(usize, usize)>,
-    /// What its operations are called; steps refer to them.
+    /// Names of its operations; steps refer to them by index.
     pub(super) titles: Vec<String>,
-    /// Acts that go round all files of a set.
+    /// Steps that rotate through all files of a set.
     pub(super) rings: Vec<usize>,
     /// The largest read and the largest write, in bytes.
     pub(super) largest: [u64; 2],
-    /// Writes that it may have under way.
+    /// Writes that it may have in flight.
     pub(super) under_way: u32,
 }
 
@@ -50,26 +50,27 @@ pub(super) struct CompiledStep {
     pub(super) nanoseconds: u64,
     pub(super) blocking: bool,
     pub(super) index: Option<Spread>,
-    /// Its place among the thread's titles, where it is counted.
+    /// Its index in the thread's titles, if it is counted.
     pub(super) title: usize,
-    /// Semaphores or wake-up calls that are meant; of waiting steps, the first of the instances' own.
+    /// Semaphores or wake events that the step signals. For a waiting step, its own: one semaphore per instance, or one
+    /// wake event.
     pub(super) targets: Vec<usize>,
-    /// The step of the same thread whose operations are meant.
+    /// The step of the same thread whose operations the step refers to.
     pub(super) target: Option<usize>,
-    /// Counted steps from here to the next one that is not, or to the end.
+    /// Counted operations from here to the next step that is not counted, or to the end.
     pub(super) ahead: u64,
 }
 
-/// What threads wait at, all of them.
+/// The points at which the threads of a flow wait.
 #[derive(Debug, Default)]
 pub(super) struct SyncPoints {
-    /// Of each semaphore the posts that a wait takes, and those that may be posted before blocking ones wait.
+    /// For each semaphore, the posts that a wait takes, and the posts that are possible before a blocking post waits.
     pub(super) semaphores: Vec<(u32, u32)>,
-    /// How many steps wait to be woken.
+    /// Number of steps that wait for a wake event.
     pub(super) wakes: usize,
 }
 
-/// All programs of a flow that was checked.
+/// Compiles all programs of a checked flow.
 pub(super) fn compile(flow: &Flow) -> (Vec<Program>, SyncPoints) {
     let mut points = SyncPoints::default();
     let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -178,7 +179,8 @@ fn program(flow: &Flow, thread: &Thread, own: Vec<Vec<usize>>, by_name: &BTreeMa
     }
 }
 
-/// O_DSYNC and O_DIRECT are a file's when it is opened: what moves data says it for the step that opens.
+/// Copies O_DSYNC and O_DIRECT from the steps that move data to the steps that open their files, because these are
+/// flags of open.
 fn opened_like_their_users(thread: &Thread, steps: &mut [CompiledStep]) {
     for number in 0..steps.len() {
         let step = &thread.steps[number];
@@ -196,7 +198,7 @@ fn opened_like_their_users(thread: &Thread, steps: &mut [CompiledStep]) {
     }
 }
 
-/// The most bytes that a step moves in one call.
+/// Returns the most bytes that a step moves in one call.
 fn largest(step: &Step) -> u64 {
     match step.op {
         Op::ReadWhole | Op::WriteWhole => step.record.map_or(RECORD, |record| record.0),

@@ -1,4 +1,4 @@
-//! What the threads of a flow bring back.
+//! The reports of the threads of a flow.
 
 use fsb_model::metric::{CREATE_RATE, DELETE_RATE, READ_RATE, WRITE_RATE};
 use hdrhistogram::Histogram;
@@ -7,7 +7,7 @@ use super::program::Program;
 use crate::latency;
 use crate::task::{Measurement, Rate};
 
-/// Of one thread.
+/// The report of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     histograms: Vec<Histogram<u64>>,
@@ -16,7 +16,7 @@ pub(super) struct Report {
     pub(super) tally: Tally,
 }
 
-/// What was done to files.
+/// Counts of the work on files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) created: u64,
@@ -45,7 +45,7 @@ impl Tally {
 }
 
 impl Report {
-    /// An empty one, whose memory was touched.
+    /// Returns an empty report whose memory was touched.
     pub(super) fn new(program: &Program) -> Report {
         let histograms = program.titles.iter().map(|_| latency::touched()).collect();
         let moved = vec![0; program.titles.len()];
@@ -59,13 +59,13 @@ impl Report {
         self.moved[title] += bytes;
     }
 
-    /// How often an operation was done.
+    /// Returns the number of operations with this title.
     pub(super) fn count(&self, title: usize) -> u64 {
         self.histograms[title].len()
     }
 }
 
-/// The sum of all.
+/// Returns the sum of all tallies.
 pub(super) fn sum<'r>(reports: impl IntoIterator<Item = &'r Report>) -> Tally {
     let mut sum = Tally::default();
     for Report { tally, .. } in reports {
@@ -81,7 +81,7 @@ pub(super) fn sum<'r>(reports: impl IntoIterator<Item = &'r Report>) -> Tally {
     sum
 }
 
-/// Adds what the threads did to a measurement: reports come in the order of programs and instances.
+/// Adds the work of the threads to a measurement. Reports come in the order of programs and instances.
 pub(super) fn add(programs: &[&Program], reports: &[Report], left: u64, measurement: &mut Measurement) {
     let mut by_title: Vec<(&str, Histogram<u64>, u64)> = Vec::new();
     for (program, report) in programs.iter().zip(reports) {

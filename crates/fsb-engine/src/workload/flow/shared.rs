@@ -1,5 +1,5 @@
-//! The state that all threads of a flow share while the clock runs, the files that a thread has open, and the result of an
-//! operation on them.
+//! The state that all threads of a flow share while the clock runs, the files that a thread has open, and the result of
+//! an operation on them.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::backend::{Backend, Directory, Slot};
 use crate::clock::Kind;
 use crate::data::DataSource;
 
-/// Everything that threads see of each other: nothing of it is behind a lock.
+/// The state that threads share; none of it needs a lock.
 pub(super) struct FlowShared {
     pub(super) programs: Vec<Program>,
     pub(super) sets: Vec<Set>,
@@ -29,12 +29,12 @@ pub(super) struct FlowShared {
     pub(super) source: DataSource,
     pub(super) repetition: u32,
     pub(super) verify: bool,
-    /// Makes the calls.
+    /// The backend that makes the calls.
     pub(super) backend: &'static dyn Backend,
-    /// Below which all sets lie.
+    /// The directory that contains all sets.
     pub(super) root: Directory,
     pub(super) path: PathBuf,
-    /// What each thread has done so far, for steps that end the work by what all have done; empty where there is none.
+    /// The work of each thread so far, for steps that end the flow by the work of all threads; empty if there are none.
     seats: Vec<CachePadded<[AtomicU64; 2]>>,
 }
 
@@ -74,13 +74,13 @@ impl FlowShared {
         })
     }
 
-    /// The set that a step is about; the first one where it names none.
+    /// Returns the set that a step names, or else the first one.
     #[inline]
     pub(super) fn set_of(&self, step: &CompiledStep) -> &Set {
         &self.sets[step.set.unwrap_or(0)]
     }
 
-    /// Which program a thread performs, and as which of its instances.
+    /// Returns the index of the program that a thread performs, and the number of its instance.
     pub(super) fn role(&self, rank: u32) -> (usize, u32) {
         let mut first = 0;
         for (number, program) in self.programs.iter().enumerate() {
@@ -93,12 +93,12 @@ impl FlowShared {
         (0, 0)
     }
 
-    /// The program of each thread.
+    /// Returns the program of each thread.
     pub(super) fn threads(&self) -> Vec<&Program> {
         (0..self.threads).map(|rank| &self.programs[self.role(rank).0]).collect()
     }
 
-    /// A thread shows what it has done.
+    /// Publishes the work of a thread so far.
     #[inline]
     pub(super) fn show(&self, rank: u32, operations: u64, bytes: u64) {
         if let Some(CachePadded([shown_operations, shown_bytes])) = self.seats.get(rank as usize) {
@@ -107,12 +107,12 @@ impl FlowShared {
         }
     }
 
-    /// Operations, and bytes, that all have done.
+    /// Returns the operations and bytes of all threads so far.
     pub(super) fn shown(&self) -> [u64; 2] {
         [0, 1].map(|which| self.seats.iter().map(|CachePadded(seat)| seat[which].load(Ordering::Relaxed)).sum())
     }
 
-    /// A call on a file was refused.
+    /// Builds the error of a failed call on a file.
     #[cold]
     pub(super) fn refused(&self, call: &str, set: usize, file: u64, errno: Errno) -> EngineError {
         EngineError::call(call, self.sets[set].tree.show(&self.path, file), errno)
@@ -123,9 +123,9 @@ impl FlowShared {
 pub(super) enum OpResult {
     /// It is done and moved this number of bytes.
     Done(Kind, u64),
-    /// It was not needed: another thread has the file open that should be deleted.
+    /// It was skipped, because another thread has the file open that it would delete.
     Skipped,
-    /// No file would do; whether there are any that others use now.
+    /// There was no suitable file; `there` is whether other threads use such files now.
     Nothing { there: bool },
 }
 
@@ -141,7 +141,7 @@ pub(super) struct Opened {
     pub(super) orphan: bool,
 }
 
-/// A thread's own number of a file.
+/// A descriptor of a thread.
 #[derive(Default)]
 pub(super) struct FlowSlot {
     pub(super) open: Option<Opened>,
@@ -149,7 +149,7 @@ pub(super) struct FlowSlot {
     pub(super) last: Option<(usize, u64)>,
 }
 
-/// All files of a set, which are used one after another.
+/// All files of a set, which a thread uses one after another.
 pub(super) struct FileRing {
     pub(super) files: Vec<Opened>,
     pub(super) next: usize,

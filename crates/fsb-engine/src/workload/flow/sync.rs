@@ -1,16 +1,16 @@
-//! Where threads of a flow wait for each other: counters that are waited for by futex.
+//! Synchronization of the threads of a flow: counters on which threads wait by futex.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::thread::{Timespec, futex};
 
-/// Nobody sleeps longer without looking whether the work is over.
+/// The longest sleep of a thread before it checks whether the work is over.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
-/// Operations that a thread takes at once from those that are left.
+/// The most operations that a thread takes at once from the remaining ones.
 const BATCH: u64 = 8;
 
-/// Operations that are left to be done: threads take them a few at a time.
+/// The remaining operations: threads take them a few at a time.
 #[derive(Debug)]
 pub(super) struct OperationBudget {
     taken: CachePadded<AtomicU64>,
@@ -27,7 +27,7 @@ impl OperationBudget {
         OperationBudget { taken: CachePadded(AtomicU64::new(0)), total }
     }
 
-    /// Takes up to `wanted`; 0 when there are none.
+    /// Takes up to `wanted` operations. Returns 0 if none remain.
     #[inline]
     pub(super) fn take(&self, wanted: u64) -> u64 {
         let wanted = wanted.clamp(1, BATCH);
@@ -35,7 +35,7 @@ impl OperationBudget {
         self.total.saturating_sub(before).min(wanted)
     }
 
-    /// How many were taken.
+    /// Returns the number of operations that threads have taken.
     pub(super) fn taken(&self) -> u64 {
         self.taken.0.load(Ordering::Relaxed).min(self.total)
     }
@@ -45,7 +45,7 @@ impl OperationBudget {
     }
 }
 
-/// A counter that somebody waits for, and how many do.
+/// A counter that threads wait for, and the number of waiting threads.
 #[derive(Debug, Default)]
 pub(super) struct Counter {
     value: AtomicU32,
@@ -62,7 +62,7 @@ impl Counter {
         self.wake();
     }
 
-    /// Takes `wanted`, or nothing and says how many there are.
+    /// Takes `wanted`, or takes nothing and returns the current value as an error.
     fn try_take(&self, wanted: u32) -> Result<(), u32> {
         let take = |found: u32| found.checked_sub(wanted);
         self.value.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).map(drop)
@@ -70,24 +70,24 @@ impl Counter {
 
     fn wake(&self) {
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            // The only error is an address that is none.
+            // The only possible error is an invalid address.
             let _ = futex::wake(&self.value, futex::Flags::PRIVATE, i32::MAX as u32);
         }
     }
 
-    /// Sleeps while it has this value, but not for long, and not longer than `most`.
+    /// Sleeps while it has this value, but at most for `most` and for [`LONGEST_SLEEP`].
     pub(super) fn sleep(&self, seen: u32, most: Duration) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let most = most.min(LONGEST_SLEEP);
         let timeout = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) };
-        // Woken for nothing, not put to sleep, or the time is up: the waiting thread looks again.
+        // A spurious wake-up, a changed value or a timeout: the waiting thread checks again.
         let _ = futex::wait(&self.value, futex::Flags::PRIVATE, seen, Some(&timeout));
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// A semaphore of filebench's: posts that are taken many at once, and room for threads that would rather wait than post
-/// too many.
+/// A semaphore as in filebench: a wait takes several posts at once, and a blocking post waits until there is room for
+/// it.
 #[derive(Debug)]
 pub(super) struct Semaphore {
     pub(super) posts: CachePadded<Counter>,
@@ -101,17 +101,17 @@ impl Semaphore {
         Semaphore { posts: CachePadded::default(), room, value }
     }
 
-    /// A thread comes to wait: as many more may be posted.
+    /// Announces a thread that waits, which makes room for as many more posts as it takes.
     pub(super) fn arrive(&self) {
         self.room.add(self.value);
     }
 
-    /// Takes what is waited for, or says how many posts there are.
+    /// Takes the posts of one wait, or returns the current number of posts as an error.
     pub(super) fn try_take(&self) -> Result<(), u32> {
         self.posts.0.try_take(self.value)
     }
 
-    /// Posts, or says how much room there is: only a `blocking` post needs any.
+    /// Posts, or returns the current room as an error. Only a `blocking` post needs room.
     pub(super) fn try_post(&self, posts: u32, blocking: bool) -> Result<(), u32> {
         if blocking {
             self.room.try_take(posts)?;
@@ -124,11 +124,11 @@ impl Semaphore {
     }
 }
 
-/// What ends the work of all.
+/// The flag that ends the work of all threads.
 #[derive(Debug, Default)]
 pub(super) struct StopFlag {
     over: AtomicBool,
-    /// For threads that sleep until a moment.
+    /// For threads that sleep until a point in time.
     sleep: Counter,
 }
 
@@ -138,14 +138,14 @@ impl StopFlag {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Nobody begins anything any more.
+    /// Ends the work: threads begin no more steps.
     pub(super) fn finish(&self) {
         if !self.over.swap(true, Ordering::SeqCst) {
             self.sleep.add(1);
         }
     }
 
-    /// Sleeps until then, or a little less.
+    /// Sleeps for `nanoseconds`, or less.
     pub(super) fn sleep(&self, nanoseconds: u64) {
         if !self.is_over() {
             self.sleep.sleep(0, Duration::from_nanos(nanoseconds));
@@ -153,7 +153,7 @@ impl StopFlag {
     }
 }
 
-/// Steps that others wake.
+/// An event by which threads wake waiting steps.
 #[derive(Debug, Default)]
 pub(super) struct WakeEvent(pub(super) Counter);
 
@@ -163,18 +163,18 @@ impl WakeEvent {
     }
 }
 
-/// Events come at a rate from the start of the clock on; a thread reserves those that it needs and waits until they
-/// have come.
+/// A rate limit. Events arrive at a fixed rate from the start of the clock on. A thread reserves the events that it
+/// needs and waits until they have arrived.
 #[derive(Debug)]
 pub(super) struct RateLimiter {
-    /// Nanoseconds of one event in 2^20 parts, so that MiB and events are reserved alike.
+    /// Nanoseconds of one of the 2^20 parts of an event, so that MiB and events are reserved alike.
     part_ns: f64,
     reserved: CachePadded<AtomicU64>,
-    /// When the first thread started its clock.
+    /// Time of the first reservation; 0 before it.
     origin: AtomicU64,
 }
 
-/// The parts of an event: a bandwidth limit books bytes.
+/// Parts of an event. A bandwidth limit reserves one part per byte.
 pub(super) const PARTS: u64 = 1 << 20;
 
 impl RateLimiter {
@@ -182,7 +182,7 @@ impl RateLimiter {
         RateLimiter { part_ns: 1e9 / rate / PARTS as f64, reserved: CachePadded::default(), origin: AtomicU64::new(0) }
     }
 
-    /// Reserves parts of events; when they will have come.
+    /// Reserves parts of events. Returns the time at which they will have arrived.
     pub(super) fn reserve(&self, parts: u64, now: u64) -> u64 {
         let origin = match self.origin.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => now,

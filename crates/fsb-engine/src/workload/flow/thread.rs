@@ -1,11 +1,11 @@
 //! The threads of a flow. A thread goes through its steps, with one call of `next_step` each.
 //!
-//! A step never sleeps. Where a thread has to wait, the result says for what, and the caller lets it sleep: a
-//! real thread on a futex, a simulated one until another's clock has come so far.
+//! A step never sleeps. If a thread has to wait, the result of the step contains the condition, and the caller suspends
+//! the thread: a real thread on a futex, a simulated one until the clock of another thread has advanced that far.
 //!
-//! On the fake clock one thread simulates all: the one whose clock is furthest behind takes the next step, and a
-//! waiting one is woken at the time of the thread that gave it what it waited for. So semaphores, limits and the order
-//! in which files are taken are the same every time.
+//! On the fake clock one thread simulates all. The thread whose clock is furthest behind takes the next step. A waiting
+//! thread wakes at the time of the thread that fulfilled its condition. So semaphores, limits and the order in which
+//! threads take files are the same every time.
 
 use std::thread;
 use std::time::Duration;
@@ -33,39 +33,39 @@ use crate::task::{Gate, Ready};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{Outcome, ThreadJob};
 
-/// Nanoseconds for which others may have all files that would do before it is an error.
+/// Nanoseconds that a thread waits while others use all suitable files, before it returns an error.
 const STARVATION_NS: u64 = 2_000_000_000;
-/// Turns of a hog that the fake clock takes for a nanosecond.
+/// Loops of a hog step that count as one nanosecond on the fake clock.
 const TURNS_A_NANOSECOND: u64 = 4;
 
-/// How a step ended.
+/// The result of a step.
 enum StepResult<'s> {
-    /// Something was done.
+    /// The step is done.
     Moved,
-    /// It must sleep until this moment.
+    /// The thread must sleep until this time.
     Sleep(u64),
-    /// It must wait while a counter has this value.
+    /// The thread must wait while the counter has this value.
     Wait(&'s Counter, u32),
-    /// Others have the files that it needs; they may give one back soon.
+    /// Other threads use the files that the step needs; they may release one soon.
     Yield,
     /// There is nothing more to do.
     Finished,
 }
 
-/// What a thread works with.
+/// The state of one thread.
 pub(super) struct FlowThread {
     pub(super) rank: u32,
     pub(super) program: usize,
     pub(super) instance: u32,
     pub(super) at: usize,
-    /// How often the step at hand was done.
+    /// Number of times that the current step was done.
     iteration: u64,
-    /// Operations that were taken and not done yet.
+    /// Operations that the thread has taken and not done yet.
     held: u64,
-    /// The clock must be read before the next operation: it was not, while the thread waited.
+    /// Whether the clock must be read before the next operation, because it was not read while the thread waited.
     stale: bool,
     waiting: Waiting,
-    /// Since when no file was to be had.
+    /// Time since which the thread finds no suitable file.
     starving_since: Option<u64>,
     /// Operations and bytes that limits have charged, by step.
     charged: Vec<u64>,
@@ -82,10 +82,10 @@ pub(super) struct FlowThread {
     pub(super) report: Report,
 }
 
-/// Where it stands in a step that waits.
+/// The progress of a thread in a step that waits.
 #[derive(Default)]
 struct Waiting {
-    /// When it may go on.
+    /// Time at which it may continue.
     due: Option<u64>,
     /// The count of the wake-up event when the thread began to wait for it.
     seen: Option<u32>,
@@ -133,14 +133,14 @@ impl FlowThread {
         Ok(thread)
     }
 
-    /// A number of 64 bits that looks random.
+    /// Returns a pseudo-random number of 64 bits.
     #[inline]
     pub(super) fn draw(&mut self) -> u64 {
         self.drawn += 1;
         mix(self.seed ^ mix(self.drawn))
     }
 
-    /// Does the next step, or says what it waits for.
+    /// Does the next step, or returns the condition that it waits for.
     #[inline]
     fn next_step<'s>(
         &mut self,
@@ -162,7 +162,7 @@ impl FlowThread {
         Ok(turn)
     }
 
-    /// An operation on files, against the clock.
+    /// Performs an operation on files, against the clock.
     #[inline]
     fn work<'s>(
         &mut self,
@@ -203,7 +203,7 @@ impl FlowThread {
         }
     }
 
-    /// There is no file that would do.
+    /// Decides how a thread continues that found no suitable file.
     #[cold]
     fn no_file_available<'s>(
         &mut self,
@@ -222,7 +222,7 @@ impl FlowThread {
             _ => {
                 let since = *self.starving_since.get_or_insert(recorder.now());
                 self.stale = true;
-                // Alone it would wait for itself.
+                // A single thread would wait for itself.
                 if shared.threads > 1 && recorder.now() - since < STARVATION_NS {
                     return Ok(StepResult::Yield);
                 }
@@ -231,7 +231,7 @@ impl FlowThread {
         }
     }
 
-    /// Why a thread cannot go on for want of files.
+    /// Builds the error of a thread that finds no suitable file.
     pub(super) fn starved(&self, step: &CompiledStep, shared: &FlowShared) -> EngineError {
         let Some(set) = step.set.map(|set| &shared.sets[set].shape) else {
             return EngineError::new(format!("{}: no file", step.op.name()));
@@ -254,12 +254,12 @@ impl FlowThread {
         ))
     }
 
-    /// The step that the thread is at, for the error that says why nothing goes on.
+    /// Returns the current step of the thread, for errors.
     pub(super) fn current<'s>(&self, shared: &'s FlowShared) -> &'s CompiledStep {
         &shared.programs[self.program].steps[self.at]
     }
 
-    /// Goes on to the next step, or to the next time of this one.
+    /// Advances to the next step, or to the next iteration of this one.
     #[inline]
     fn advance(&mut self, step: &CompiledStep, shared: &FlowShared) {
         self.iteration += 1;
@@ -273,7 +273,7 @@ impl FlowThread {
         }
     }
 
-    /// What is no work on files: limits, thinking, waiting for others.
+    /// Performs a step that does not work on files: limits, think time, hogs, and waiting for other threads.
     fn control<'s>(
         &mut self,
         step: &CompiledStep,
@@ -397,7 +397,7 @@ impl FlowThread {
     }
 }
 
-/// The threads.
+/// The threads of a flow.
 pub(super) struct FlowThreads<'s> {
     pub(super) shared: &'s FlowShared,
     pub(super) durability: Durability,
@@ -414,7 +414,7 @@ impl ThreadJob for FlowThreads<'_> {
     fn run(&self, thread: &mut FlowThread, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         recorder.start();
         let result = self.run_thread(thread, recorder);
-        // No other thread waits for one that failed.
+        // Other threads must not wait for one that failed.
         if result.is_err() {
             self.shared.end.finish();
         }
@@ -463,7 +463,7 @@ impl FlowThreads<'_> {
         }
     }
 
-    /// As [`crate::threads::run`], on a fake clock.
+    /// Runs the threads like [`crate::threads::run`], on a fake clock.
     pub(super) fn simulate(
         &self,
         context: &Context,
@@ -509,7 +509,7 @@ impl FlowThreads<'_> {
             thread.state = State::Runs;
             match thread.thread.next_step(self.shared, &mut thread.recorder)? {
                 StepResult::Moved => {
-                    // What was done may be what others wait for.
+                    // This step may fulfil the condition of a waiting thread.
                     let now = thread.recorder.now();
                     for other in threads.iter_mut().filter(|other| other.state == State::Waits) {
                         other.state = State::Runs;
@@ -522,7 +522,7 @@ impl FlowThreads<'_> {
             }
         }
         match threads.iter().find(|thread| thread.state == State::Waits) {
-            // Where the time of some threads is up, so it would be of those that wait for them.
+            // If the time of some threads is up, it is also up for those that wait for them.
             Some(thread) if !self.shared.end.is_over() && !threads.iter().any(|other| other.state == State::Ended) => {
                 let step = thread.thread.current(self.shared);
                 if step.op.is_counted() {
@@ -559,7 +559,7 @@ impl SimulatedThread<'_> {
         matches!(self.state, State::Runs | State::Sleeps(_))
     }
 
-    /// When its next turn is; of those whose turn is at once, the first one comes first.
+    /// Returns the time of its next step. Among threads with the same time, the first one takes precedence.
     fn time(&self) -> u64 {
         match self.state {
             State::Sleeps(due) => due.max(self.recorder.now()),

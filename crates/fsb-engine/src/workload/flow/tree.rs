@@ -1,9 +1,9 @@
-//! Where the files of a set lie and what they are called: functions of their numbers.
+//! The directories and names of the files of a set, which are functions of their numbers.
 //!
-//! The tree grows as filebench's does: below the root stand directories only; each is a leaf, full of files, or holds
-//! more directories. How deep leaves lie is drawn around the logarithm of the number of entries to the base of the
-//! width, how many entries a directory has around the width. Names are numbers of eight digits, from 1 in each
-//! directory. Only directories are kept in memory: a file's name is made from its number when it is needed.
+//! The tree grows as in filebench. The root contains directories only. Each directory is a leaf, full of files, or
+//! contains more directories. The depth of a leaf is drawn around the logarithm of the number of entries to the base of
+//! the width. The number of entries of a directory is drawn around the width. Names are numbers of eight digits, from 1
+//! in each directory. Only directories are kept in memory: a file's name is made from its number when it is needed.
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use fsb_model::flow::{FileSet, Width};
 use super::draw;
 use crate::hash::{Stream, hash, mix};
 
-/// No directory lies deeper.
+/// The maximum depth of a directory.
 const DEEPEST: u32 = 64;
 /// A name and the slash before it, or the NUL after it.
 const PART: usize = 9;
@@ -24,33 +24,33 @@ pub(super) const LONGEST_PATH: usize = (DEEPEST as usize + 2) * PART + 65;
 /// A directory of a set.
 #[derive(Debug, Clone, Copy)]
 struct Directory {
-    /// Where its path begins among all paths, and how long it is.
+    /// The start of its path among all paths, and the length of the path.
     path: (u32, u16),
-    /// The first of its entries, where it is a leaf; else how many there were before it.
+    /// The number of its first entry if it is a leaf; otherwise the number of entries before it.
     first: u64,
 }
 
-/// Where files, or the empty directories that come and go, lie.
+/// The directories of a set's files, or of the empty directories that steps make and remove.
 #[derive(Debug)]
 pub(super) struct Tree {
     directories: Vec<Directory>,
-    /// Numbers of those that hold entries, in the order of their entries.
+    /// Numbers of the directories that hold entries, in the order of their entries.
     leaves: Vec<u32>,
-    /// Paths relative to where all sets lie.
+    /// Paths relative to the directory that contains all sets.
     paths: Vec<u8>,
     entries: u64,
 }
 
-/// A path that is being made; it is kept by a thread, and nothing is allocated for it.
+/// A buffer for a path. Each thread keeps one, so that a path needs no allocation.
 pub(super) type PathBuffer = [u8; LONGEST_PATH];
 
 impl Tree {
-    /// The tree of a set's files.
+    /// Grows the tree of a set's files.
     pub(super) fn of_files(set: &FileSet, number: usize, seed: u64) -> Tree {
         Tree::grow(set, set.files, seed, number as u64, 0)
     }
 
-    /// The tree of its empty directories, which stands beside.
+    /// Grows the tree of a set's empty directories, next to the tree of its files.
     pub(super) fn of_directories(set: &FileSet, number: usize, seed: u64, beside: &Tree) -> Tree {
         Tree::grow(set, set.directories, seed, number as u64 | 1 << 32, beside.top_level())
     }
@@ -74,31 +74,31 @@ impl Tree {
         self.directories.iter().filter(|directory| usize::from(directory.path.1) == below).count() as u64
     }
 
-    /// Directories, the set's own included.
+    /// Returns the number of directories, including the set's own.
     pub(super) fn directories(&self) -> u64 {
         self.directories.len() as u64
     }
 
-    /// Directories that hold entries.
+    /// Returns the number of directories that hold entries.
     pub(super) fn leaves(&self) -> usize {
         self.leaves.len()
     }
 
-    /// The entries of a leaf.
+    /// Returns the entries of a leaf.
     pub(super) fn entries_of(&self, leaf: usize) -> std::ops::Range<u64> {
         let first =
             |leaf: usize| self.leaves.get(leaf).map_or(self.entries, |&number| self.directories[number as usize].first);
         first(leaf)..first(leaf + 1)
     }
 
-    /// The path of a directory.
+    /// Returns the path of a directory.
     #[inline]
     pub(super) fn directory<'s>(&self, number: u64, path_buffer: &'s mut PathBuffer) -> &'s CStr {
         let length = self.copy(self.directories[number as usize], path_buffer);
         finish(path_buffer, length)
     }
 
-    /// The path of an entry.
+    /// Returns the path of an entry.
     #[inline]
     pub(super) fn entry<'s>(&self, entry: u64, path_buffer: &'s mut PathBuffer) -> &'s CStr {
         let after = self.leaves.partition_point(|&leaf| self.directories[leaf as usize].first <= entry);
@@ -115,7 +115,7 @@ impl Tree {
         length
     }
 
-    /// The path of an entry for people, below `root`.
+    /// Returns the path of an entry below `root`, for messages.
     pub(super) fn show(&self, root: &Path, entry: u64) -> PathBuf {
         root.join(self.entry(entry, &mut [0; LONGEST_PATH]).to_string_lossy().as_ref())
     }

@@ -1,10 +1,10 @@
 //! PostMark's transactions as a workload: a mail server's small files, created, read, appended to and deleted.
 //!
-//! One repetition is a whole run of PostMark's, in the stages that its report tells of: the pool is filled, the
-//! transactions are made, what is left is deleted. A transaction is the operation that targets are compared by; the
-//! rates that PostMark prints (bytes read and written, files created and deleted, each over all stages) stand beside
-//! it. Which files are meant is drawn from the run's own seed, so each block has another pool and all targets of a
-//! block the same.
+//! One repetition is a whole run of PostMark, with the stages of its report: fill the pool, make the transactions,
+//! delete the remaining files. A transaction is the operation by which the report compares targets. The measurement
+//! also contains the rates that PostMark prints (bytes read and written, files created and deleted, each over all
+//! stages). The seed of the run determines the files of each operation, so each block has another pool and all targets
+//! of a block have the same.
 
 mod options;
 
@@ -75,7 +75,7 @@ impl Workload for Postmark {
 struct PostmarkJob(Options);
 
 impl PostmarkJob {
-    /// What was deleted is gone: the directories are as they were before.
+    /// Checks that no deleted file is left: the directories are as they were before.
     fn look_for_rest(&self, context: &Context) -> Result<(), EngineError> {
         let subdirectories = if self.0.shape.subdirectories > 1 { self.0.shape.subdirectories } else { 0 };
         for location in (0..self.0.workers()).map(|rank| Options::directory(context, rank)) {
@@ -254,13 +254,13 @@ impl<'s> PostmarkThreads<'s> {
         Ok(())
     }
 
-    /// Whether another thread has failed: this one ends too, and the other one reports the error.
+    /// Returns whether another thread has failed. Then this one ends too, and the other one reports the error.
     #[inline]
     fn over(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Does an operation, where there is one, and reads the clock: bytes that were moved.
+    /// Performs an operation, if there is one, and reads the clock. Returns the bytes that the operation moved.
     #[inline]
     fn perform(
         &self,
@@ -277,7 +277,7 @@ impl<'s> PostmarkThreads<'s> {
         Ok(if kind == Kind::Delete { 0 } else { u64::from(operation.bytes) })
     }
 
-    /// Everything on the file system is on the device.
+    /// Syncs the file system to the device.
     fn sync(&self, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         let set = self.context.set();
         let synced = recorder.sync(0, || self.backend.namespace().sync_file_system(&self.root));
@@ -315,7 +315,8 @@ impl ThreadJob for PostmarkThreads<'_> {
         let options = self.options;
         let mut result = Ok(());
         for stage in PoolStage::ALL {
-            // Threads meet even where one has failed, or the others would wait for it; of processes all are ended.
+            // A failed thread still comes to the rendezvous, or the others would wait for it. If a process fails,
+            // the parent ends all.
             self.rendezvous.wait();
             if stage == PoolStage::Transact {
                 recorder.forget();
@@ -370,7 +371,7 @@ impl PoolStage {
     const ALL: [PoolStage; 3] = [PoolStage::Create, PoolStage::Transact, PoolStage::Delete];
 }
 
-/// Operations whose latencies are kept apart.
+/// Operations with separate latencies.
 const OPERATIONS: [(&str, Kind); 4] =
     [("create", Kind::Create), ("read", Kind::Read), ("append", Kind::Write), ("delete", Kind::Delete)];
 
@@ -384,12 +385,12 @@ fn place(act: Act) -> usize {
     }
 }
 
-/// The clock's word for it.
+/// Returns the clock's kind of this operation.
 fn kind(act: Act) -> Kind {
     OPERATIONS[place(act)].1
 }
 
-/// Of one worker, or of all.
+/// The report of one worker, or of all.
 #[derive(Debug, Clone)]
 struct Report {
     stages: PhaseTimes<3>,
@@ -399,7 +400,7 @@ struct Report {
     histograms: [Histogram<u64>; 4],
 }
 
-/// As it goes through a pipe.
+/// The encoding of a report in a pipe.
 #[derive(Serialize, Deserialize)]
 struct EncodedReport {
     stages: [(u64, u64); 3],
@@ -409,7 +410,7 @@ struct EncodedReport {
 }
 
 impl Report {
-    /// An empty one, whose memory was touched.
+    /// Returns an empty report whose memory was touched.
     fn new() -> Report {
         Report {
             stages: PhaseTimes::new(),
@@ -433,7 +434,7 @@ impl Report {
         self.stages.ended(stage as usize, ns);
     }
 
-    /// All of them as one: each stage from the first start to the last end.
+    /// Returns the sum of all reports: each stage lasts from the first start to the last end.
     fn sum(reports: &[Report]) -> Report {
         let stages = PhaseTimes::of_all(reports.iter().map(|report| report.stages));
         let mut sum = Report { stages, ..Report::new() };
@@ -455,7 +456,8 @@ impl Report {
         sum
     }
 
-    /// The stretch that targets are compared by, what PostMark reports beside it, and the latencies.
+    /// Adds to a measurement: the time of the transactions, by which the report compares targets, the figures that
+    /// PostMark prints, and the latencies.
     fn add_to(&self, measurement: &mut Measurement) {
         let [creation, transactions, deletion] = self.stages.durations();
         let total = creation + transactions + deletion;
@@ -488,7 +490,7 @@ impl Report {
         }
     }
 
-    /// For the parent of a process.
+    /// Encodes the report for the parent of a process.
     fn to_text(&self) -> String {
         let Tally { created, read, appended, deleted, bytes_read, bytes_written, .. } = self.tally;
         let encoded = EncodedReport {
@@ -500,7 +502,7 @@ impl Report {
         serde_json::to_string(&encoded).expect("numbers and texts are JSON")
     }
 
-    /// The report that a process sent.
+    /// Decodes the report that a process sent.
     fn from_text(text: &str) -> Result<Report, EngineError> {
         let garbled = |why: String| EngineError::new(format!("a process sent an unreadable report: {why}"));
         let encoded: EncodedReport = serde_json::from_str(text).map_err(|error| garbled(error.to_string()))?;

@@ -136,12 +136,12 @@ impl Options {
         PoolNames::new(&[Self::directory(context, rank)], self.shape.subdirectories)
     }
 
-    /// Threads, or processes.
+    /// Returns the number of threads, or of processes.
     pub(super) fn workers(&self) -> u32 {
         self.threads * self.processes
     }
 
-    /// Complete: parsed again they give the same job.
+    /// Returns the complete parameters: parsing them gives the same job.
     pub(super) fn params(&self) -> Params {
         let shape = &self.shape;
         let mut params = params::of([
@@ -166,7 +166,7 @@ impl Options {
         params
     }
 
-    /// `postmark, 2000 files of 1000 to 100000`, and everything else that makes it another cell.
+    /// Returns the label: `postmark, 2000 files of 1000 to 100000`, and everything else that distinguishes the case.
     pub(super) fn label(&self) -> String {
         if let Some(label) = &self.label {
             return label.clone();

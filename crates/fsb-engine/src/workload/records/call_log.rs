@@ -1,4 +1,4 @@
-//! A backend for tests that touches nothing and writes down what it was asked.
+//! A backend for tests that touches nothing and logs its calls.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -15,7 +15,7 @@ use crate::backend::{
     Backend, Capabilities, Directory, Flush, IoRequest, Namespace, OpenFlags, Queued, Session, Setup, Slot, Verb,
 };
 
-/// The backend, and what it was asked since it was made. Like all backends it lives as long as the program.
+/// The backend, and its calls since the last query. Like all backends it lives as long as the program.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallLog(&'static Mutex<Vec<String>>);
 
@@ -28,7 +28,7 @@ impl CallLog {
         self.0.lock().unwrap().push(call);
     }
 
-    /// What it was asked, in order.
+    /// Returns the calls in order, and clears the log.
     pub(super) fn calls(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }

@@ -1,12 +1,12 @@
-//! Workloads that move the records of files: one type, of which each member of the registry is a constant.
+//! Workloads that move the records of files. Each of these members of the registry is a constant of one type.
 //!
-//! A member says in which order records are visited, which way data goes, what the files hold before, and which
-//! backends it is about. What it leaves open is a parameter.
+//! A member defines the order of the records, the direction of the data, the content of the files beforehand, and the
+//! backends that it accepts. Everything else is a parameter.
 //!
-//! Each worker moves its share, pass by pass or in one go. Where something must be restored before a pass or done after it,
-//! each pass is a round: the files are closed, opened, made anew outside the clock, all workers start together, and what
-//! belongs to the work (a flush, a close, a lock) is inside the clock of each. Elsewhere passes follow each other without a
-//! pause, and nothing is shared while they do.
+//! Each worker moves its share, pass by pass or in one go. If a pass needs a restored state or ends with other work,
+//! it is a round. Outside the clock, the workers close, open or recreate the files. Then all workers start together,
+//! and the clock of each includes the calls that belong to the work (a flush, a close, a lock). Otherwise passes follow
+//! each other without a pause, and workers share nothing meanwhile.
 
 #[cfg(test)]
 mod call_log;
@@ -41,11 +41,11 @@ use crate::{EngineError, ParamError, Sizing};
 use options::Options;
 pub(super) use options::{Before, RecordAction, RecordWorkload};
 
-/// A hundred of them lie beyond the 99th percentile.
+/// The fewest operations for a 99th percentile: a hundred of them are beyond it.
 const FEWEST_FOR_P99: u64 = 10_000;
 
 impl RecordWorkload {
-    /// The job that the parameters describe.
+    /// Parses the job that the parameters describe.
     pub(super) fn job(&self, params: &Params, sizing: &Sizing) -> Result<RecordsJob, ParamError> {
         let mut reader = Reader::new(self.name, self.parameters(), params, sizing)?;
         let spec = Spec::read(self.rules(), &mut reader)?;
@@ -65,7 +65,7 @@ impl RecordWorkload {
     }
 }
 
-/// Whether files are written over. Random writes are: or they would measure how holes are filled.
+/// Reads whether the work overwrites files. Random writes do, or they would measure how holes are filled.
 fn overwrite(spec: &Spec, reader: &mut Reader<'_>) -> Result<bool, ParamError> {
     let random = spec.access == Access::Random;
     let overwrite = reader.flag_or("overwrite", random)?;
@@ -143,14 +143,14 @@ impl Job for RecordsJob {
         } else if !self.written {
             profile.renewal = Renewal::Recreate;
         }
-        // A part of a file may well fit memory.
+        // A part of a file may fit into memory.
         profile.divisible &= self.spec.cache != CacheState::Out;
         if !self.written {
             profile.repeats_in_place = restore == Restore::Anew;
         }
         profile.cold_bytes_per_operation = match self.member.action {
             RecordAction::Read => profile.cold_bytes_per_operation,
-            // The seed decides which operations are reads: a few less than their share.
+            // The seed decides which operations are reads, so there may be a few fewer than their share.
             RecordAction::Mix => (profile.cold_bytes_per_operation as f64 * self.options.reads() * 0.9) as u64,
             // Whole blocks are replaced without being read.
             RecordAction::Write | RecordAction::Append => 0,
@@ -172,7 +172,7 @@ impl Job for RecordsJob {
     }
 
     fn unit(&self) -> Option<Unit> {
-        // A rate that is kept for a twentieth of a second tells nothing of stalls.
+        // A rate that is kept for a twentieth of a second shows no stalls.
         if self.options.rate.is_some() {
             return None;
         }
@@ -222,14 +222,14 @@ struct RecordThreads<'s> {
 /// The state of one worker.
 struct ThreadState<'s> {
     io: IoLoop<'s>,
-    /// Writes, where the other one reads.
+    /// The loop that writes, if the other one reads.
     writer: Option<IoLoop<'s>>,
     visits: Visits,
     /// Decides which operations of a mix read.
     seed: u64,
     /// Operations of a mix so far.
     turns: u64,
-    /// The files are closed.
+    /// Whether the files are closed.
     closed: bool,
 }
 
@@ -243,7 +243,7 @@ impl<'s> RecordThreads<'s> {
     fn io(&self, purpose: Purpose, rank: u32) -> Result<IoLoop<'s>, EngineError> {
         let job = self.job;
         let io_options = IoOptions {
-            // Files that are created before the clock are not what is measured.
+            // The measurement does not include files that are created before the clock.
             kind: if purpose == Purpose::Read { Kind::Read } else { Kind::Write },
             hold: true,
             verify: job.options.verify,
@@ -269,7 +269,7 @@ impl<'s> RecordThreads<'s> {
         state.writer.as_mut().map_or(Ok(()), act)
     }
 
-    /// Brings the state of the first pass back.
+    /// Restores the state of the first pass.
     fn restore(&self, state: &mut ThreadState<'s>, rank: u32) -> Result<(), EngineError> {
         let restore = self.job.restore();
         if restore == Restore::Nothing && !state.closed {
@@ -290,7 +290,7 @@ impl<'s> RecordThreads<'s> {
         if self.job.member.again { self.visit_once(state, rank) } else { Ok(()) }
     }
 
-    /// Moves what is left, or what is left of the pass.
+    /// Moves the remaining records, or those that remain in the pass.
     fn go(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         if let Some(rate) = self.job.options.rate {
             return self.keep_pace(state, recorder, rate);
@@ -308,8 +308,8 @@ impl<'s> RecordThreads<'s> {
         Self::each_loop(state, IoLoop::close_current)
     }
 
-    /// Starts operations at even times, whether those before were done in time or not, and counts the time of each from when
-    /// it should have started: who waits behind a stall has waited.
+    /// Starts operations at even intervals, whether the earlier ones were done in time or not. Measures the latency of
+    /// each from its due time, so that an operation that waits behind a stall includes the wait.
     fn keep_pace(
         &self,
         state: &mut ThreadState<'s>,
@@ -318,7 +318,7 @@ impl<'s> RecordThreads<'s> {
     ) -> Result<(), EngineError> {
         let (workers, rank) = (f64::from(self.job.spec.workers()), f64::from(recorder.rank));
         let apart = 1e9 / rate as f64;
-        // Refused nowhere; with the usual slack a thread is woken some 50 us late.
+        // Never refused; with the default slack a thread wakes some 50 us late.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
         recorder.start();
         let begun = recorder.last();
@@ -336,7 +336,7 @@ impl<'s> RecordThreads<'s> {
         Self::each_loop(state, IoLoop::close_current)
     }
 
-    /// Moves one record: which way, the seed says where both are.
+    /// Moves one record. In a mix the seed decides the direction.
     fn step(&self, state: &mut ThreadState<'s>, item: u64) -> Result<Kind, EngineError> {
         let ThreadState { io, writer, seed, turns, .. } = state;
         let Some(writer) = writer else {
@@ -350,7 +350,7 @@ impl<'s> RecordThreads<'s> {
         Ok(kind)
     }
 
-    /// One pass with all that belongs to it, against the clock.
+    /// Performs one pass with all calls that belong to it, against the clock.
     fn round(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         let spec = &self.job.spec;
         let before = recorder.bytes();
@@ -367,8 +367,8 @@ impl<'s> RecordThreads<'s> {
         Ok(())
     }
 
-    /// Ends a pass of threads that share files, once all of them have arrived: the first one flushes everything to the device, and
-    /// each closes its files.
+    /// Ends a pass of threads that share files, once all of them have arrived. The first one flushes everything to the
+    /// device, and each closes its files.
     fn finish_shared(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         if self.job.spec.durability == Durability::End && recorder.rank == 0 {
             recorder.sync(self.rendezvous.moved(), || Self::each_writer(state, IoLoop::flush_all))?;
@@ -383,7 +383,7 @@ impl<'s> RecordThreads<'s> {
         Ok(())
     }
 
-    /// The loop that writes: nothing that was read needs flushing.
+    /// Calls `act` for the loop that writes: data that was read needs no flush.
     fn each_writer(
         state: &mut ThreadState<'s>,
         act: impl FnOnce(&mut IoLoop<'s>) -> Result<(), EngineError>,
@@ -391,8 +391,8 @@ impl<'s> RecordThreads<'s> {
         act(state.writer.as_mut().unwrap_or(&mut state.io))
     }
 
-    /// Round after round until everything is done, the time is up or a worker has failed. One that has failed still
-    /// comes to each barrier, or the others would wait for ever.
+    /// Performs rounds until everything is done, the time is up or a worker has failed. A failed worker still comes to
+    /// each barrier, or the others would wait for ever.
     fn rounds(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         let shared = self.job.spec.threads > 1;
         let mut result = Ok(());
@@ -467,14 +467,14 @@ impl<'s> ThreadJob for RecordThreads<'s> {
     fn report(&self, _state: ThreadState<'s>) {}
 }
 
-/// New files of up to this number of bytes are made anew by the worker itself, between two passes. Larger ones take
-/// long enough for a process a repetition, before which the target is settled.
+/// The worker itself recreates new files of up to this number of bytes, between two passes. Larger ones take long
+/// enough for one process per repetition, before which the target is idle.
 const RENEWED_INSIDE: u64 = 64 << 20;
 
 /// The way in which a worker restores the state before the next pass, outside the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Restore {
-    /// There is nothing to restore, or others do it.
+    /// There is nothing to restore, or the worker does not restore it.
     Nothing,
     /// Closes the files and opens them again.
     Reopen,
@@ -486,7 +486,7 @@ enum Restore {
 pub(crate) struct RecordsJob {
     member: RecordWorkload,
     spec: Spec,
-    /// The files hold all their bytes before.
+    /// Whether the files are fully written before.
     written: bool,
     options: Options,
 }
@@ -498,20 +498,20 @@ impl RecordsJob {
         let small = files <= HELD_FILES && files * layout.file_size <= RENEWED_INSIDE;
         match self.member.action {
             RecordAction::Append => Restore::Nothing,
-            // What begins cold begins with a remount, which is not a worker's to make.
+            // A cold state requires a remount, which a worker does not do.
             _ if self.spec.cache.begins_cold() => Restore::Nothing,
             // Threads that share a file would have to agree on which of them removes it.
             RecordAction::Write if !self.written && *threads == 1 && small => Restore::Anew,
             RecordAction::Write if !self.written => Restore::Nothing,
             _ if files > HELD_FILES => Restore::Nothing,
             _ if self.options.close => Restore::Reopen,
-            // What was read or written again through the same open file would be another workload.
+            // Reading or writing again through the same open file would be another workload.
             _ if backend.capabilities().remembers && !self.member.again => Restore::Reopen,
             _ => Restore::Nothing,
         }
     }
 
-    /// Whether each pass is a stretch of its own, with something to do before or after it.
+    /// Returns whether each pass is a round of its own, with work before or after it.
     fn in_rounds(&self) -> bool {
         let locked = self.options.lock == Some(Lock::File);
         self.restore() != Restore::Nothing || self.options.close || self.spec.durability == Durability::End || locked

@@ -12,7 +12,7 @@ use crate::workload::parameter::{self, Needs, Parameter, ParameterGroup, Paramet
 use crate::workload::params::Reader;
 use crate::workload::spec::{Records, Rules, Spec};
 
-/// Reads among the operations of a mix, where nothing is said.
+/// Default share of reads among the operations of a mix.
 const USUAL_MIX: &str = "50%";
 
 /// The options, resolved.
@@ -20,22 +20,22 @@ const USUAL_MIX: &str = "50%";
 pub(super) struct Options {
     /// The files are closed at the end of each pass, inside the clock.
     pub(super) close: bool,
-    /// What is locked while it is moved, inside the clock.
+    /// The range that is locked while its data is moved, inside the clock.
     pub(super) lock: Option<Lock>,
-    /// Records from one visit to the next; absent where the order is another one.
+    /// Records from one visit to the next; `None` for any other order.
     pub(super) stride: Option<u64>,
-    /// The share of reads, of those that mix.
+    /// The share of reads, for a workload that mixes.
     mix: Option<f64>,
-    /// Records that are read are compared with what was written, inside the clock; files that are written are read and
-    /// compared after it.
+    /// Whether the worker compares records that it reads with the written data, inside the clock. Written files are
+    /// read and compared after it.
     pub(super) verify: bool,
-    /// Operations a second that all workers together start, whether those before are done or not.
+    /// Operations per second that all workers together start, whether earlier ones are done or not.
     pub(super) rate: Option<u64>,
-    /// Seconds below which the 99th percentile should stay, where it is asked for.
+    /// Seconds below which the 99th percentile should stay, if a bound was given.
     p99_below: Option<f64>,
 }
 
-/// The options that `member` has.
+/// Returns the options of `member`.
 pub(super) fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
     use ParameterKind::{Duration, Number, Percent, Rate};
     let mut all = group(
@@ -109,12 +109,12 @@ impl Options {
         Ok(Options { close, lock, stride, mix, verify, rate, p99_below })
     }
 
-    /// The share of reads of a mix.
+    /// Returns the share of reads of a mix.
     pub(super) fn reads(&self) -> f64 {
         self.mix.unwrap_or(1.0)
     }
 
-    /// What makes it another cell, each with a comma in front.
+    /// Returns the parts of the label that distinguish the case, each with a comma in front.
     pub(super) fn label(&self) -> String {
         let mut label = String::new();
         if let Some(stride) = self.stride.filter(|stride| *stride != STRIDE) {
@@ -137,7 +137,7 @@ impl Options {
         label + label::verified(self.verify)
     }
 
-    /// Adds what is not usual: a plan of an earlier version resolves to the same cell.
+    /// Adds only options that are set, so that a plan of an earlier version resolves to the same case.
     pub(super) fn add_to(&self, params: &mut Params) {
         let mut add = |key: &str, value: serde_json::Value| params.insert(key.to_owned(), value);
         if self.close {
@@ -164,10 +164,10 @@ impl Options {
     }
 }
 
-/// The most operations a second that can be asked for: a thread's wake-up takes some microseconds.
+/// The maximum rate in operations per second: a thread's wake-up takes some microseconds.
 const FASTEST: u64 = 10_000_000;
 
-/// `"2000/s"`, or the number alone.
+/// Reads a rate: `"2000/s"`, or the number alone.
 fn rate(reader: &mut Reader<'_>) -> Result<Option<u64>, ParamError> {
     let Some(value) = reader.take("rate") else { return Ok(None) };
     let rate = match value {
@@ -179,11 +179,11 @@ fn rate(reader: &mut Reader<'_>) -> Result<Option<u64>, ParamError> {
 }
 
 fn percent(share: f64) -> String {
-    // A hundredth of a per cent is more than a seed can tell apart.
+    // A hundredth of a per cent is finer than the seed can resolve.
     format!("{}%", (share * 1e4).round() / 100.0)
 }
 
-/// The share of reads.
+/// Reads the share of reads.
 fn share(reader: &mut Reader<'_>) -> Result<f64, ParamError> {
     let text = match reader.value("mix") {
         None => USUAL_MIX.to_owned(),
@@ -221,16 +221,16 @@ pub(crate) enum Before {
     New,
     /// All their bytes.
     Written,
-    /// One or the other: the parameter `overwrite` says which.
+    /// One or the other: the parameter `overwrite` decides.
     Asked,
 }
 
 /// A member of the registry.
 #[derive(Clone, Copy)]
 pub(crate) struct RecordWorkload {
-    /// In plans.
+    /// Name in plans.
     pub(crate) name: &'static str,
-    /// In records.
+    /// Name of the operation in records.
     pub(crate) operation: &'static str,
     pub(crate) about: &'static str,
     pub(crate) action: RecordAction,
@@ -239,15 +239,15 @@ pub(crate) struct RecordWorkload {
     pub(crate) access: &'static [Access],
     /// Each record was visited once through the same open file before the clock.
     pub(crate) again: bool,
-    /// The backends that it is about, the usual one first; any of them where there are none.
+    /// The backends that it accepts, the default first; empty if it accepts any.
     pub(crate) backends: &'static [&'static str],
     pub(crate) file_size: &'static str,
-    /// The usual record, where it does not follow from the access.
+    /// The default record; `None` if it follows from the access.
     pub(crate) block_size: Option<&'static str>,
 }
 
 impl RecordWorkload {
-    /// A member to tell others from.
+    /// The default values of a member.
     pub(crate) const BASE: RecordWorkload = RecordWorkload {
         name: "",
         operation: "",
@@ -268,7 +268,7 @@ impl RecordWorkload {
             (RecordAction::Read, _) if self.again => &[Warm, Any, Out],
             (RecordAction::Read | RecordAction::Mix, _) => &[Warm, Cold, Any, Out],
             (RecordAction::Append, _) => &[Any],
-            // One record, which is in memory once it was written, whatever may lie there beside it.
+            // One record only: it is in memory after the first write, whatever else is there.
             (RecordAction::Write, _) if self.access == [Access::Same] => &[Any, Cold, Warm],
             (RecordAction::Write, Before::New) => &[Any, Warm, Out],
             (RecordAction::Write, Before::Written | Before::Asked) => CacheState::ALL,

@@ -33,7 +33,7 @@ fn run(workload: &serde_json::Value, root: &Path, passes: u64) -> Result<Measure
     job.measure(&context, &mut Open::default())
 }
 
-/// What a backend is asked when a number of operations is done.
+/// Returns the calls that a backend gets for a number of operations.
 fn asked(workload: &serde_json::Value, operations: u64) -> String {
     let (spec, job) = job(workload);
     let recorder = CallLog::leaked();
@@ -42,7 +42,7 @@ fn asked(workload: &serde_json::Value, operations: u64) -> String {
     recorder.calls().join(" ")
 }
 
-/// What only the operation itself does, of those that would open, close and sync alike.
+/// Compares the calls of each operation itself, because opening, closing and syncing are the same for all.
 #[test]
 fn each_operation_visits_its_records_in_its_order() {
     let four = |name: &str| json!({"name": name, "file_size": "16K", "block_size": "4K"});
@@ -123,8 +123,8 @@ fn a_mix_is_as_the_ratio_says_and_visits_each_record_once() {
     }
 }
 
-/// On a clock that makes times up: what waits its turn ends in time, and what cannot keep up waits longer and longer, whatever
-/// its own calls take (coordinated omission).
+/// On the fake clock, operations at a low rate end in time. At a rate that is too high the latency grows with each
+/// operation, whatever the calls themselves take (coordinated omission).
 #[test]
 fn a_rate_is_kept_and_time_counts_from_when_an_operation_was_due() {
     let paced = |rate: u64, operations: u64| {
@@ -163,7 +163,7 @@ fn senseless_rates_are_refused() {
     assert!(job.unit().is_none(), "a rate is not kept in short stretches");
 }
 
-/// Every member through every backend that it takes, where this kernel has it: it runs, and verification finds nothing.
+/// Runs every member on every backend that it accepts and that this kernel has. Verification finds no error.
 #[test]
 fn members_run_on_every_backend_that_fits_and_verify_their_bytes() {
     for member in workload::REGISTRY {
@@ -182,7 +182,7 @@ fn members_run_on_every_backend_that_fits_and_verify_their_bytes() {
                 Ok(measured) => {
                     assert_eq!((measured.operations, measured.bytes), (16 * passes, passes << 16), "{name}")
                 }
-                // This kernel, or the file system of the build, may refuse a backend: the backends' own tests say so.
+                // This kernel, or the file system of the build, may refuse a backend: the backends' tests report that.
                 Err(refusal) => assert!(!refusal.message.starts_with("corrupted"), "{name}: {refusal}"),
             }
         }
@@ -198,7 +198,7 @@ fn one_wrong_byte_is_found_and_placed() {
         ("backward-read", "stdio", 1),
         ("stride-read", "skeleton", 4),
         ("random-mix", "psync", 1),
-        // Neither writes to the place: it is found when the file is read afterwards.
+        // Neither writes to that offset: verification after the clock finds the wrong byte.
         ("record-rewrite", "psync", 1),
         ("record-rewrite", "mmap", 1),
     ] {

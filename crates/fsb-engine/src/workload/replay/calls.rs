@@ -13,26 +13,26 @@ use rustix::io::Errno;
 use crate::EngineError;
 use crate::data::{Data, DataSource, Memory};
 
-/// The most that one call moves; of larger ones this much.
+/// The most bytes that one call moves. A larger call moves this many.
 pub(super) const MOST_MOVED: u64 = 64 << 20;
 /// Descriptors that may be open at once.
 const MOST_OPEN: usize = 1 << 20;
 
-/// Whoever makes the calls.
+/// The component that makes the calls.
 pub(super) trait Target: Sync {
-    /// Makes one; what it returned, an error as a number below 0.
+    /// Makes one call. Returns its result; an error is a number below 0.
     fn call(&self, step: &Step, buffers: &mut Buffers) -> i64;
 
-    /// Nothing is made, and every result is as recorded.
+    /// Returns whether the target makes no calls, and every result is as recorded.
     fn is_nothing(&self) -> bool {
         false
     }
 
-    /// What a call is about, for a message.
+    /// Describes the file of a call, for messages.
     fn name(&self, call: &Call) -> Box<str>;
 }
 
-/// Makes none of them.
+/// A target that makes no calls.
 pub(super) struct Nothing;
 
 impl Target for Nothing {
@@ -68,7 +68,7 @@ impl Buffers {
         &mut self.read.as_mut()[..self.largest.min(usize::try_from(length).unwrap_or(usize::MAX))]
     }
 
-    /// Bytes that nothing was written with before, at the beginning of a page.
+    /// Returns bytes that no earlier call has written, from the beginning of a page.
     fn from(&mut self, length: u64) -> &[u8] {
         let length = self.largest.min(usize::try_from(length).unwrap_or(usize::MAX));
         self.address += (length as u64).next_multiple_of(4096).max(4096);
@@ -76,7 +76,7 @@ impl Buffers {
     }
 }
 
-/// Sleeps end when they should: by default the kernel adds 50 microseconds.
+/// Makes sleeps of this thread end on time: by default the kernel adds 50 microseconds.
 pub(super) fn wake_exactly() {
     // SAFETY: a property of the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
@@ -115,8 +115,8 @@ impl Kernel {
         if number < 0 {
             return Err(Errno::BADF);
         }
-        // SAFETY: descriptors are closed by those calls alone that the trace's order puts after this one; a trace that breaks
-        // that rule gets an error of the kernel's, for none of these numbers belongs to anything else that matters here.
+        // SAFETY: only calls that the trace's order puts after this one close its descriptor. A trace that breaks that
+        // rule gets an error from the kernel, for none of these numbers belongs to anything else that matters here.
         Ok(unsafe { BorrowedFd::borrow_raw(number) })
     }
 
@@ -124,7 +124,7 @@ impl Kernel {
         self.names.get(number as usize).unwrap_or(&self.path)
     }
 
-    /// Keeps a descriptor, unless the trace does not: what opened against its will is closed at once.
+    /// Keeps a descriptor. If the recorded call failed, closes the descriptor at once.
     fn keep(&self, step: &Step, fd: OwnedFd) -> Result<i64, Errno> {
         let place = self.open.get(step.slot as usize).filter(|_| step.call.result >= 0).ok_or(Errno::MFILE);
         if let Ok(place) = place {
@@ -154,7 +154,7 @@ impl Kernel {
                 if number < 0 {
                     return Err(Errno::BADF);
                 }
-                // SAFETY: the number was taken out of its place: nobody else closes it.
+                // SAFETY: the number was taken out of its place, so no other call closes it.
                 done(unsafe { rustix::io::try_close(number) })
             }
             Kind::Read => moved(rustix::io::read(self.fd(*slot)?, buffers.into(call.length))),
@@ -194,7 +194,7 @@ impl Kernel {
                 let to = self.name_of(call.second);
                 done(rustix::fs::linkat(&self.root, name(), &self.root, to, AtFlags::empty()))
             }
-            // Texts are names below the root, which lead only further down from wherever they stand.
+            // Targets are names below the root, which lead only further down from any directory.
             Kind::SymbolicLink => done(rustix::fs::symlinkat(self.name_of(call.second), &self.root, name())),
             Kind::Stat => rustix::fs::fstat(self.fd(*slot)?).map(|_| 0),
             Kind::StatName => rustix::fs::statat(&self.root, name(), AtFlags::SYMLINK_NOFOLLOW).map(|_| 0),
@@ -220,7 +220,7 @@ impl Kernel {
         let Step { call, slot, other, .. } = step;
         let fd = self.fd(*slot)?.as_raw_fd();
         let (offset, length) = (call.offset as i64, usize::try_from(call.length).unwrap_or(usize::MAX));
-        // SAFETY: descriptors that are open, numbers, and memory of ours that is as large as is said.
+        // SAFETY: open descriptors, numbers, and our own memory with the stated length.
         let result = unsafe {
             match call.kind {
                 Kind::Seek => libc::lseek(fd, offset, call.flags as i32),
@@ -241,7 +241,7 @@ impl Kernel {
 
     fn copy(&self, from: RawFd, to: BorrowedFd<'_>, call: &Call, length: usize) -> i64 {
         let (to, none) = (to.as_raw_fd(), std::ptr::null_mut());
-        // SAFETY: as above, and null pointers mean where the descriptors stand.
+        // SAFETY: as above, and null pointers stand for the positions of the descriptors.
         unsafe {
             match call.flags {
                 flags::SEND => libc::sendfile(to, from, none, length) as i64,
@@ -274,7 +274,7 @@ impl Drop for Kernel {
 
 fn drop_raw(number: RawFd) {
     if number >= 0 {
-        // SAFETY: the number was taken out of its place: it is nobody else's.
+        // SAFETY: the number was taken out of its place, so it has no other owner.
         drop(unsafe { OwnedFd::from_raw_fd(number) });
     }
 }
@@ -304,19 +304,19 @@ fn open_flags(given: u32) -> OFlags {
         (flags::TEMPORARY, OFlags::TMPFILE),
     ];
     let all = known.iter().filter(|(flag, _)| given & flag != 0).fold(access, |all, (_, flag)| all | *flag);
-    // Locks of terminals and waits for pipes are nothing that a file of ours has.
+    // Flags for terminals and pipes have no meaning for the files of a replay.
     all | OFlags::CLOEXEC | OFlags::NOCTTY
 }
 
-/// As many descriptors as this user may have.
+/// Raises the limit of descriptors to the maximum of this user.
 fn raise_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Where it is refused, an open says so.
+    // If the kernel refuses, an open returns the error.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// One call, with what it waits for.
+/// One call, and the calls that it waits for.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
     pub(super) call: Call,
@@ -324,23 +324,24 @@ pub(super) struct Step {
     pub(super) slot: u32,
     /// The place of its second descriptor.
     pub(super) other: u32,
-    /// Nanoseconds of thought before it, after the lane's last call.
+    /// Nanoseconds of think time before it, after the lane's last call.
     pub(super) think_ns: u64,
-    /// Nanoseconds after the last of all that it waits for.
+    /// Nanoseconds of think time after the last of the calls that it waits for.
     pub(super) after_ns: u64,
-    /// The trace never opened its descriptor.
+    /// Whether the trace never opened its descriptor.
     pub(super) unopened: bool,
     /// The range of its own waits among those of the batch.
     pub(super) waits: Range<u32>,
 }
 
 impl Step {
-    /// Whether anything is done at all.
+    /// Returns whether the replay makes this call.
     pub(super) fn is_made(&self) -> bool {
         self.call.kind.is_replayed()
     }
 
-    /// Whether a result is what was recorded: amounts and places where the kind has them, else whether it worked.
+    /// Returns whether a result agrees with the recorded one: the amount or offset if the kind has one, otherwise only
+    /// success or failure.
     pub(super) fn agrees(&self, result: i64) -> bool {
         let recorded = self.call.result;
         let counts = self.call.kind.moves() || matches!(self.call.kind, Kind::Seek | Kind::Copy);

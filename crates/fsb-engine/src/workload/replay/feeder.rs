@@ -1,8 +1,8 @@
-//! Brings the calls of a trace to the threads that replay them.
+//! Feeds the calls of a trace to the threads that replay them.
 //!
-//! Before the clock starts as many blocks are made ready as a usual trace has. Of longer ones the rest follows while the replay
-//! goes on, each block when the oldest one is done, so that memory does not grow with the trace. Calls wait for earlier ones
-//! only: the lane that is furthest behind can always go on.
+//! Before the clock starts, the feeder loads as many blocks as a usual trace has. It loads the rest of a longer trace
+//! during the replay, one block each time the oldest one is done, so that memory does not grow with the trace. Calls
+//! wait only for earlier ones, so the lane that is furthest behind can always continue.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::Read;
@@ -15,34 +15,34 @@ use super::calls::{Batch, Step};
 use super::options::Options;
 use crate::EngineError;
 
-/// Blocks that are ready or under way at once: a million calls.
+/// Blocks that are loaded and not done at any time: a million calls.
 const WINDOW: usize = 16;
-/// The longest wait without looking whether all is over.
+/// The longest wait before a thread checks whether the replay is over.
 const NAP: Duration = Duration::from_millis(50);
 
-/// What is read from the trace.
+/// The state of reading the trace.
 struct Source<R: Read> {
     reader: Reader<R>,
     order: Order,
     slots: Slots,
     origin_ns: Option<u64>,
-    /// Calls of each lane so far.
+    /// Blocks read so far.
     blocks: usize,
     ended: bool,
     unopened: u64,
 }
 
-/// What waits for the threads.
+/// The batches that wait for the threads.
 #[derive(Default)]
 struct Queues {
     lanes: Vec<VecDeque<Batch>>,
-    /// Batches of each block that are not done.
+    /// Number of unfinished batches of each block.
     left: VecDeque<(usize, usize)>,
     ended: bool,
     stopped: bool,
 }
 
-/// Brings calls to threads.
+/// Feeds calls to threads.
 pub(super) struct Feeder {
     source: Mutex<Source<Box<dyn super::options::Bytes>>>,
     queues: Mutex<Queues>,
@@ -77,13 +77,13 @@ impl Feeder {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes as many blocks ready as may be at once.
+    /// Loads as many blocks as the window allows.
     pub(super) fn fill(&self) -> Result<(), EngineError> {
         while self.queues().left.len() < WINDOW && self.bring()? {}
         Ok(())
     }
 
-    /// Brings the rest, block by block, until all is done or stopped.
+    /// Loads the rest, block by block, until the trace ends or the replay stops.
     pub(super) fn feed(&self) -> Result<(), EngineError> {
         loop {
             let mut queues = self.queues();
@@ -101,18 +101,18 @@ impl Feeder {
         }
     }
 
-    /// Nobody needs any more.
+    /// Stops the feeder: no thread needs further calls.
     pub(super) fn stop(&self) {
         self.queues().stopped = true;
         self.changed.notify_all();
     }
 
-    /// Calls on descriptors that the trace never opens.
+    /// Returns the number of calls on descriptors that the trace never opens.
     pub(super) fn unopened(&self) -> u64 {
         self.source.lock().unwrap_or_else(PoisonError::into_inner).unopened
     }
 
-    /// The next calls of a lane, when it has done those before; nothing at the end.
+    /// Returns the next calls of a lane, which has done the calls of `done`. Returns `None` at the end.
     pub(super) fn next(&self, lane: u32, done: Option<&Batch>, given_up: impl Fn() -> bool) -> Option<Batch> {
         let mut queues = self.queues();
         if let Some(done) = done {
@@ -135,7 +135,7 @@ impl Feeder {
         }
     }
 
-    /// Makes one block ready; whether there may be more.
+    /// Loads one block. Returns whether there may be more.
     fn bring(&self) -> Result<bool, EngineError> {
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         let batches = source.next_block(self.lanes)?;
@@ -158,7 +158,7 @@ impl Feeder {
 }
 
 impl<R: Read> Source<R> {
-    /// The next block, lane by lane.
+    /// Reads the next block, lane by lane. Returns `None` at the end of the trace.
     fn next_block(&mut self, lanes: usize) -> Result<Option<Vec<Batch>>, EngineError> {
         loop {
             let part = self.reader.next_part();
@@ -182,7 +182,7 @@ impl<R: Read> Source<R> {
         let origin = *self.origin_ns.get_or_insert(call.start_ns);
         let turn = self.order.turn(call, self.reader.names());
         let (slot, other, opened) = self.slots.of(call);
-        // A trace whose end tells fewer lanes than it has was made by hand.
+        // Only a hand-made trace has more lanes than its end states.
         let Some(batch) = batches.get_mut(call.lane as usize) else { return };
         let first_of_all = turn.number == 1 && turn.waits.is_empty();
         let think_ns = if first_of_all { call.start_ns.saturating_sub(origin) } else { turn.think_ns };
@@ -190,7 +190,7 @@ impl<R: Read> Source<R> {
         batch.waits.extend(turn.waits);
         let unopened = call.kind.is_replayed() && !opened;
         self.unopened += u64::from(unopened);
-        // The seek that puts a descriptor where it stood before the recording is no thought.
+        // The think time before a wait for a child is at most the time since the recording began.
         let think_ns = if call.kind == Kind::Wait { think_ns.min(call.start_ns) } else { think_ns };
         batch.steps.push(Step {
             call: *call,
@@ -204,10 +204,10 @@ impl<R: Read> Source<R> {
     }
 }
 
-/// The places of descriptors.
+/// The place of each open descriptor of the trace.
 ///
-/// The place of each open descriptor of the trace. Only the lane that gave a place up uses it again, because its own order
-/// is certain: memory grows with the descriptors that are open at once, not with the trace.
+/// Only the lane that released a place uses it again, because its own order is certain. Memory grows with the
+/// descriptors that are open at once, not with the trace.
 #[derive(Debug, Default)]
 struct Slots {
     places: HashMap<u32, u32>,
@@ -216,7 +216,7 @@ struct Slots {
 }
 
 impl Slots {
-    /// A new place for what a call opens, where it worked.
+    /// Returns a new place for the descriptor that a call opens. Keeps the place only if the recorded call succeeded.
     fn take(&mut self, call: &Call) -> u32 {
         let again = self.free.get_mut(&call.lane).and_then(Vec::pop);
         let place = again.unwrap_or_else(|| {
@@ -224,16 +224,16 @@ impl Slots {
             self.next - 1
         });
         if call.result < 0 {
-            // It is closed at once, should it be there after all.
+            // If the replayed call opens a descriptor after all, it is closed at once.
             self.free.entry(call.lane).or_default().push(place);
         } else if let Some(lost) = self.places.insert(call.handle, place) {
-            // No recorder uses a number twice; who made this trace did.
+            // No recorder uses a number twice, but a hand-made trace may.
             self.free.entry(call.lane).or_default().push(lost);
         }
         place
     }
 
-    /// The places of a call's descriptors, and whether all of them were opened.
+    /// Returns the places of a call's descriptors, and whether all of them were opened.
     fn of(&mut self, call: &Call) -> (u32, u32, bool) {
         let find = |places: &HashMap<u32, u32>, handle: u32| places.get(&handle).copied();
         match call.kind {

@@ -17,26 +17,26 @@ use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
 use crate::{EngineError, clock};
 
-/// A thread sleeps through longer thought, up to so many nanoseconds before its end: from there on it looks at the clock, as
-/// the program was on a processor.
+/// A thread sleeps through longer think times until this many nanoseconds before their end. From then on it polls the
+/// clock, because the recorded program was on a processor.
 const AWAKE_NS: u64 = 80_000;
 
 /// Buffers of a lane, each of [`largest`] bytes.
 pub(super) const BUFFERS: u64 = 2;
 
-/// Bytes of the largest call, as far as it is made.
+/// Returns the bytes of the largest call, limited to the bytes that a replay moves.
 pub(super) fn largest(totals: &Totals) -> usize {
     totals.largest.clamp(4096, super::calls::MOST_MOVED).next_multiple_of(4096) as usize
 }
 
-/// Returns the bytes that a replayed call moved. Where no call is made, `result` is the recorded one and may be any number,
-/// so it is limited to what Linux moves in one call (0x7ffff000 bytes, write(2)).
+/// Returns the bytes that a replayed call moved. If no call is made, `result` is the recorded one and may be any
+/// number, so it is limited to the most that Linux moves in one call (0x7ffff000 bytes, write(2)).
 fn moved_bytes(call: &Call, result: i64) -> u64 {
     const LARGEST: u64 = 0x7fff_f000;
     Call { result, ..*call }.moved().min(LARGEST)
 }
 
-/// What one thread found.
+/// The report of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     /// Calls with another result than the recorded one.
@@ -56,7 +56,7 @@ pub(super) struct Other {
 
 impl fmt::Display for Other {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Anything may stand in a trace: not every number has a negative.
+        // A trace may contain any number, and not every number has a negative.
         let said = |result: i64| match result.checked_neg().and_then(|number| i32::try_from(number).ok()) {
             Some(number) if number > 0 => fsb_model::errno::describe(number),
             _ => result.to_string(),
@@ -87,12 +87,12 @@ impl<'r> Replay<'r> {
         Replay { target, feeder, turns, pace: options.pace.0, largest: largest(totals), context }
     }
 
-    /// When the program had thought so long since that moment.
+    /// Returns the time at which a think time of `ns` nanoseconds since `from_ns` ends, according to the pace.
     fn thought(&self, from_ns: u64, ns: u64) -> u64 {
         from_ns.saturating_add((ns as f64 * self.pace) as u64)
     }
 
-    /// Waits as the program thought.
+    /// Waits until the think time of the program ends.
     fn think(&self, recorder: &mut ThreadRecorder<'_>, until: u64) {
         if recorder.is_simulated() {
             return recorder.pass_until(until);
@@ -109,7 +109,8 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// Waits for calls of other lanes; when the last of them ended, as far as that matters, or nothing where others have failed.
+    /// Waits for calls of other lanes. Returns the time at which the last of them ended, as far as that matters, or
+    /// `None` if another thread has failed.
     fn wait_for(&self, step: &Step, batch: &Batch, recorder: &ThreadRecorder<'_>) -> Option<u64> {
         let waits = &batch.waits[step.waits.start as usize..step.waits.end as usize];
         let mut ended = waits.iter().map(|(lane, number)| self.turns.wait(*lane, *number, || recorder.failed()));
@@ -122,7 +123,7 @@ impl<'r> Replay<'r> {
         })
     }
 
-    /// One call in its turn; false where others have failed.
+    /// Performs one call in its turn. Returns false if another thread has failed.
     fn step(&self, step: &Step, batch: &Batch, state: &mut State, recorder: &mut ThreadRecorder<'_>) -> bool {
         let Step { call, .. } = step;
         state.number += 1;
@@ -154,7 +155,7 @@ impl<'r> Replay<'r> {
     }
 }
 
-/// What a thread works with.
+/// The state of one thread.
 pub(super) struct State {
     rank: u32,
     number: u32,
@@ -206,7 +207,7 @@ impl ThreadJob for Replay<'_> {
     }
 }
 
-/// What the clock takes a call for.
+/// Returns the clock's kind of a call.
 fn kind(kind: Kind) -> clock::Kind {
     match kind.about().family {
         "read" | "copy" => clock::Kind::Read,
@@ -221,9 +222,9 @@ fn kind(kind: Kind) -> clock::Kind {
     }
 }
 
-/// Looks before a lane sleeps.
+/// Number of polls before a lane sleeps.
 const LOOKS: u32 = 200;
-/// The longest sleep without asking whether the others still live.
+/// The longest sleep before a lane checks whether another has failed.
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// Calls that a lane has ended, on a cache line of its own.
@@ -232,22 +233,22 @@ const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 struct Progress {
     ended: AtomicU32,
     sleepers: AtomicU32,
-    /// When the last one did, and the one before it, by the parity of their numbers.
+    /// End times of the last call and of the one before it, by the parity of their numbers.
     ended_ns: [AtomicU64; 2],
 }
 
-/// When a call had ended that was waited for.
+/// The end of a call that another lane waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
-    /// At that time.
+    /// The call ended at this time.
     At(u64),
-    /// Some time before its lane was looked at, which had gone on.
+    /// The call ended before the wait, and its lane has ended further calls since.
     Before,
-    /// While it was waited for; its lane has gone on since.
+    /// The call ended during the wait, and its lane has ended further calls since.
     Meanwhile,
 }
 
-/// All lanes.
+/// The progress of all lanes.
 #[derive(Debug)]
 struct Turns(Box<[Progress]>);
 
@@ -256,7 +257,7 @@ impl Turns {
         Turns((0..lanes.max(1)).map(|_| Progress::default()).collect())
     }
 
-    /// One more call of the lane has ended, at that time.
+    /// Records that the lane has ended its call `number` at `now_ns`.
     #[inline]
     fn end(&self, lane: u32, number: u32, now_ns: u64) {
         let Some(progress) = self.0.get(lane as usize) else { return };
@@ -276,7 +277,7 @@ impl Turns {
             return None;
         }
         let ended_ns = progress.ended_ns[number as usize & 1].load(Ordering::Acquire);
-        // The time is written again by the next call but one only: while the lane is at this call, it is the time of this call.
+        // Only the next call but one overwrites the time: while `ended` is this number, it is the time of this call.
         Some(match progress.ended.load(Ordering::Acquire) {
             ended if ended == number => Ended::At(ended_ns),
             _ if before < number => Ended::Meanwhile,

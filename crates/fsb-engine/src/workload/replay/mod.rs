@@ -1,8 +1,9 @@
-//! A trace of a program's file calls, replayed: the files that it found are made, then its threads do what they did.
+//! Replays a trace of a program's file calls: makes the files that the program found, then repeats the calls of its
+//! threads.
 //!
-//! Order is kept where files, names or descriptors depend on it, as `fsb_trace::Order` says, and thought between calls takes
-//! as long as it took, or a multiple of that, or none. What is timed is the whole, from the first call to the last one, with
-//! those syncs that the program asked for. Every result is compared with the recorded one.
+//! The replay keeps the order of calls where files, names or descriptors depend on it (`fsb_trace::Order`). The think
+//! time between calls is the recorded one, a multiple of it, or none. The clock covers everything from the first call
+//! to the last one, with the syncs of the program. The replay compares every result with the recorded one.
 
 mod calls;
 mod feeder;
@@ -37,9 +38,9 @@ use feeder::Feeder;
 use lane::Replay;
 use options::Options;
 
-/// What a call is counted as.
+/// The name of the operation that a call counts as.
 const OPERATION: &str = "call";
-/// A replay of which a larger share had other results is none.
+/// A replay is invalid if a larger share of its calls had other results.
 const MOST_OTHERS: f64 = 0.01;
 
 /// The member.
@@ -156,7 +157,8 @@ fn check_memory(totals: &Totals) -> Result<(), EngineError> {
     )))
 }
 
-/// How many results were others; too many are an error, which says what was the first.
+/// Counts the results that differ from the recorded ones, and the calls on unopened descriptors. Too many are an error,
+/// which contains the first different result, if there is one.
 fn check(reports: &[lane::Report], calls: u64, unopened: u64) -> Result<BTreeMap<String, u64>, EngineError> {
     let others: u64 = reports.iter().map(|report| report.others).sum();
     let first = reports.iter().filter_map(|report| report.first.as_ref()).min_by_key(|first| first.start_ns);
@@ -175,17 +177,17 @@ fn check(reports: &[lane::Report], calls: u64, unopened: u64) -> Result<BTreeMap
     Ok(counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect())
 }
 
-/// Bytes that are written at once.
+/// Bytes of one write.
 const PIECE: u64 = 1 << 20;
 
-/// Makes all of them below a directory that is empty.
+/// Makes all files of the trace below an empty directory.
 fn make(set: &Path, skimmed: &Skimmed, context: &Context) -> Result<(), EngineError> {
     check_room(set, skimmed)?;
     let mut data = Data::new(context.data(), PIECE as usize);
     let mut address = 0;
     let path = |name: u32| {
         let name = skimmed.names.get(name);
-        // The reader has refused others; nothing here may lead out all the same.
+        // The reader has refused names that lead out of the directory. This is a second check.
         is_inside(name).then(|| set.join(OsStr::from_bytes(name)))
     };
     // Links last: no name of the trace leads through one while files are made.
@@ -216,7 +218,7 @@ fn path_of(set: &Path, skimmed: &Skimmed, name: u32) -> Option<PathBuf> {
     is_inside(name).then(|| set.join(OsStr::from_bytes(name)))
 }
 
-/// The directories above a file: another tool's trace does not always tell them.
+/// Makes the directories above a file: the trace of another tool does not always contain them.
 fn above(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
 }
@@ -237,7 +239,7 @@ fn file(path: &Path, size: u64, pieces: Option<&[(u64, u64)]>, data: &mut Data, 
     file.set_len(size)
 }
 
-/// Sizes that no file system has, or this one has no room for, are refused before anything is made.
+/// Refuses sizes that no file system has, or that this one has no room for, before anything is made.
 fn check_room(set: &Path, skimmed: &Skimmed) -> Result<(), EngineError> {
     let mut needed: u64 = 0;
     for Initial { state, .. } in &skimmed.initial {

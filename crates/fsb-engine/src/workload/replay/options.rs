@@ -1,5 +1,5 @@
-//! The options of a replay, and the source of its trace: a file, or a small made-up trace of two threads, one of which
-//! writes what the other one reads.
+//! The options of a replay, and the source of its trace: a file, or a small made-up trace. In the latter, one of two
+//! threads writes the data that the other one reads.
 
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use crate::workload::parameter::{self, Parameter, ParameterDefault, ParameterGro
 use crate::workload::params::Reader;
 use crate::{EngineError, ParamError, Sizing};
 
-/// More threads than these are not started.
+/// The maximum number of threads.
 const MOST_LANES: u32 = 1024;
 
-/// How long thought takes.
+/// The factor of think times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Pace(pub(super) f64);
 
-/// Resolved parameters, and what the trace says of itself.
+/// Resolved parameters, and the totals and the overhead that the trace contains.
 pub(super) struct Options {
     pub(super) source: Source,
     pub(super) pace: Pace,
@@ -150,12 +150,12 @@ fn caches() -> [CacheState; 2] {
     [CacheState::Any, CacheState::Cold]
 }
 
-/// Its bytes.
+/// Returns the bytes of the made-up trace.
 pub(super) fn trace() -> Vec<u8> {
     write().unwrap_or_default()
 }
 
-/// The trace is small: two threads, one of which writes what the other one reads.
+/// Writes the made-up trace of two threads: one writes the data that the other one reads.
 fn write() -> Result<Vec<u8>, fsb_trace::TraceError> {
     let mut out = Writer::new(Vec::new(), &Header { by: "nobody".to_owned(), ..Header::default() })?;
     let there = out.name(b"there")?;
@@ -199,7 +199,7 @@ fn write() -> Result<Vec<u8>, fsb_trace::TraceError> {
     out.finish(Totals::default()).map(|(bytes, ..)| bytes)
 }
 
-/// The name of a small trace that is made up.
+/// The name of the made-up trace.
 pub(super) const EXAMPLE: &str = "example";
 
 /// A file, or the made-up trace.
@@ -217,7 +217,7 @@ impl Source {
     pub(super) fn of(text: &str) -> Source {
         match text {
             EXAMPLE => Source::Example,
-            // The agent works elsewhere.
+            // The agent works in another directory.
             path => Source::File(std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path))),
         }
     }
@@ -251,7 +251,7 @@ impl Source {
         EngineError::new(format!("read the trace {}: {error}", self.text()))
     }
 
-    /// Everything but the calls.
+    /// Reads everything but the calls.
     pub(super) fn skim(&self) -> Result<Skimmed, EngineError> {
         Skimmed::read(self.open()?).map_err(|error| self.failed(error))
     }

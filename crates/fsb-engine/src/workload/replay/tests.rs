@@ -120,7 +120,7 @@ fn thought_takes_its_time_and_can_be_left_out() {
     let root = tempfile::tempdir().unwrap();
     let calls = vec![(Some("f"), Call::new(Kind::StatName)); 50];
     let path = trace(root.path(), &[("f", file(1))], &calls, Totals::default());
-    // 49 times a microsecond of thought, times a thousand.
+    // 49 think times of a microsecond, times a thousand.
     let slow = replay(&path, &[("pace", 1000.into())]).unwrap().timed_ns;
     let fast = replay(&path, &[("pace", "none".into())]).unwrap().timed_ns;
     assert!(slow >= 49_000_000, "{slow}");
@@ -161,7 +161,7 @@ fn sizes_of_exabytes_and_descriptors_from_nowhere_are_told() {
     let path = trace(root.path(), &[], &[(None, read(7, 100))], Totals::default());
     let said = replay(&path, &[]).unwrap_err();
     assert_eq!(said, "1 of 1 calls are on descriptors that the trace never opens");
-    // A write at the end of the world fails as it does for every program, and is told.
+    // A write at the largest offset fails as it does for every program, and the replay reports it.
     let far = Call { handle: 1, offset: u64::MAX - 10, length: 10, result: 10, ..Call::new(Kind::WriteAt) };
     let path =
         trace(root.path(), &[], &[(Some("f"), open(1, flags::WRITE | flags::CREATE)), (None, far)], Totals::default());
@@ -185,7 +185,7 @@ fn bytes_are_counted_as_they_were_moved_not_as_they_were_recorded() {
     calls.extend([(None, read(1, 0)); 100]);
     let path = trace(root.path(), &[("f", file(150))], &calls, Totals::default());
     assert_eq!(replay(&path, &[]).unwrap().bytes, 150);
-    // No call is made on a descriptor from nowhere: its results are the recorded ones.
+    // The replay makes no call on a descriptor that the trace never opened: its results are the recorded ones.
     let calls = [[(None, whole); 3].as_slice(), &[(None, read(2, 0)); 400]].concat();
     let path = trace(root.path(), &[], &calls, Totals::default());
     assert!(replay(&path, &[]).unwrap_err().contains("descriptors that the trace never opens"));
@@ -201,7 +201,7 @@ fn threads_that_need_more_memory_than_there_is_are_refused() {
     assert!(said.starts_with("the 1024 threads of the trace need 128 GiB of memory for calls of up to 64"), "{said}");
 }
 
-/// Links of a trace made by hand lead nowhere, whatever stands in them.
+/// Links of a hand-made trace do not lead out of the target, whatever their text.
 #[test]
 fn nothing_leads_out_through_links() {
     let root = tempfile::tempdir().unwrap();
@@ -217,7 +217,7 @@ fn nothing_leads_out_through_links() {
     assert_eq!(fs::read_to_string(root.path().join("outside")).unwrap(), "mine");
 }
 
-/// More blocks than are made ready before the clock.
+/// The trace has more blocks than the feeder loads before the clock starts.
 #[test]
 fn a_long_trace_follows_in_pieces() {
     let root = tempfile::tempdir().unwrap();

@@ -1,10 +1,10 @@
-//! The source tree: the index of an archive (names, kinds, and where the bytes of files begin), a tree that is made by a
-//! recipe, and the files that are compiled.
+//! The source tree: the index of an archive (names, kinds, and the offsets of files), a tree that a recipe generates,
+//! and the files that are compiled.
 //!
-//! The recipe is shaped after the sources of Linux 6.1: fifteen files a directory, but few directories that hold many; sizes
-//! log-normal with a median of 4.5 KiB and a mean of three times that. Shape and names are the same for every seed, so
-//! that all blocks of a run and all runs have the same tree; contents depend on the seed. Compiling is what the last phase
-//! of the Andrew benchmark did. It measures the processor before any file system.
+//! The recipe follows the sources of Linux 6.1: fifteen files per directory on average, with many in a few directories;
+//! sizes log-normal with a median of 4.5 KiB and a mean of three times that. Shape and names are the same for every
+//! seed, so that all blocks of a run and all runs have the same tree; contents depend on the seed. Compiling is the
+//! last phase of the Andrew benchmark. It measures the processor more than the file system.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, OsStr, OsString};
@@ -19,18 +19,18 @@ use std::time::Instant;
 use crate::EngineError;
 use crate::hash::{mix, unit};
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum EntryKind {
     Directory,
-    /// Its bytes lie at `offset` of the archive.
+    /// A file, whose bytes are at `offset` of the archive.
     File {
         offset: u64,
         size: u64,
     },
-    /// A symbolic link to that text.
+    /// A symbolic link with this text.
     Symbolic(CString),
-    /// Another name of that file.
+    /// Another name of this file.
     Hard(CString),
 }
 
@@ -44,21 +44,21 @@ pub(super) struct Item {
     pub(super) mtime: u64,
 }
 
-/// All entries: directories before what they hold.
+/// All entries: directories before their entries.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
     pub(super) items: Vec<Item>,
-    /// Where the directories stand among the items.
+    /// Indices of the directories among the items.
     pub(super) directories: Vec<usize>,
-    /// Entries of what is unpacked into, then of each directory.
+    /// Number of entries of the directory that is unpacked into, then of each directory.
     pub(super) children: Vec<u64>,
 }
 
-/// More entries than this are refused.
+/// The maximum number of entries.
 const MOST_ENTRIES: usize = 4_000_000;
 
 impl Index {
-    /// Of a tree that was planned and is in no archive.
+    /// Returns the index of a planned tree that is in no archive.
     pub(super) fn of_plan(planned: &[Planned]) -> Index {
         let mut index = Index { children: vec![0], ..Index::default() };
         let mut known = HashMap::new();
@@ -72,7 +72,7 @@ impl Index {
         index
     }
 
-    /// Of an archive. `Err` says which entry cannot be unpacked, and why.
+    /// Reads the index of an archive. An error names the entry that cannot be unpacked, and the reason.
     pub(super) fn read(archive: impl Read + Seek) -> Result<Index, EngineError> {
         let mut index = Index { children: vec![0], ..Index::default() };
         let (mut known, mut seen) = (HashMap::new(), HashSet::new());
@@ -116,7 +116,7 @@ impl Index {
             };
             let fresh = seen.insert(path.clone());
             match kind {
-                // It is there already for what it holds, or stands in the archive twice.
+                // It exists already because of its entries, or is in the archive twice.
                 EntryKind::Directory if known.contains_key(&path) => continue,
                 _ if !fresh || known.contains_key(&path) => {
                     return Err(refused(format!("'{shown}' is in the archive twice")));
@@ -132,7 +132,7 @@ impl Index {
         Ok(index)
     }
 
-    /// Adds an entry, and before it the directories above it that are not there.
+    /// Adds an entry, and before it the missing directories above it.
     fn push(&mut self, known: &mut HashMap<PathBuf, usize>, path: &Path, kind: EntryKind, (mode, mtime): (u32, u64)) {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let above = match parent {
@@ -145,7 +145,7 @@ impl Index {
             }
         };
         self.children[above] += 1;
-        // Its owner must be able to read it, to look into it, and to remove it.
+        // Its owner must be able to read, search and remove it.
         let mode = match kind {
             EntryKind::Directory => {
                 self.directories.push(self.items.len());
@@ -163,7 +163,7 @@ impl Index {
         self.sizes().sum()
     }
 
-    /// Bytes of each file.
+    /// Returns the bytes of each file.
     pub(super) fn sizes(&self) -> impl Iterator<Item = u64> {
         self.items.iter().filter_map(|item| match item.kind {
             EntryKind::File { size, .. } => Some(size),
@@ -171,7 +171,7 @@ impl Index {
         })
     }
 
-    /// What a compiler takes.
+    /// Returns the C sources.
     pub(super) fn sources(&self) -> impl Iterator<Item = &Item> {
         self.items.iter().filter(|item| item.name.as_bytes().ends_with(b".c"))
     }
@@ -181,7 +181,7 @@ fn refused(message: String) -> EngineError {
     EngineError::new(message)
 }
 
-/// The path below the directory that is unpacked into; nothing where it is that directory itself.
+/// Returns the path below the directory that is unpacked into, or `None` if it is that directory itself.
 fn below(path: &Path) -> Result<Option<PathBuf>, EngineError> {
     let mut clean = PathBuf::new();
     for component in path.components() {
@@ -201,22 +201,22 @@ fn c_string(path: &Path) -> Result<CString, EngineError> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| refused(format!("'{}' holds a zero byte", path.display())))
 }
 
-/// More sources than this are not compiled.
+/// The maximum number of sources that are compiled.
 pub(super) const MOST: u64 = 200;
 
-/// The compiler that the system calls cc.
+/// Returns the compiler that the system calls cc.
 pub(super) fn find() -> Option<PathBuf> {
     which::which("cc").ok()
 }
 
-/// The name of what a source becomes.
+/// Returns the name of the object that a source becomes.
 pub(super) fn object(source: &Item) -> OsString {
     let mut name = OsStr::from_bytes(source.name.as_bytes()).to_owned();
     name.push(".o");
     name
 }
 
-/// Compiles all sources below `set`, `jobs` at once: nanoseconds that each took.
+/// Compiles all sources below `set`, `jobs` at once. Returns the nanoseconds that each took.
 pub(super) fn run(sources: &[&Item], jobs: u32, set: &Path) -> Result<Vec<u64>, EngineError> {
     let compiler = find().ok_or_else(|| EngineError::new("no program cc in PATH, which compiles"))?;
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -253,7 +253,7 @@ pub(super) fn run(sources: &[&Item], jobs: u32, set: &Path) -> Result<Vec<u64>, 
 fn compile(compiler: &Path, source: &Item, set: &Path) -> Result<(), EngineError> {
     let name = OsStr::from_bytes(source.name.as_bytes());
     let mut command = Command::new(compiler);
-    // Whatever it keeps for a while lies on the target too.
+    // The temporary files of the compiler are on the target too.
     command.current_dir(set).env("TMPDIR", set).args(["-O1", "-w", "-c"]).arg(name).arg("-o").arg(object(source));
     let output = command.stdin(Stdio::null()).stdout(Stdio::null()).output();
     let output = output.map_err(|error| EngineError::io("run", compiler, &error))?;
@@ -267,33 +267,33 @@ fn compile(compiler: &Path, source: &Item, set: &Path) -> Result<(), EngineError
     Err(EngineError { path: Some(path), ..EngineError::new(message) })
 }
 
-/// Files of a directory, in the mean.
+/// Mean number of files per directory.
 const FILES_A_DIRECTORY: u64 = 15;
-/// Directories lie no deeper below the tree's own.
+/// The maximum depth of a directory below the tree's own.
 const DEEPEST: u32 = 7;
-/// Bytes: half of the files have fewer.
+/// Median size of a file in bytes.
 const MEDIAN: f64 = 4.5 * 1024.0;
 /// Standard deviation of the logarithm of a size.
 const SIGMA: f64 = 1.5;
-/// Bytes that no file has more of.
+/// Maximum size of a file in bytes.
 const LARGEST: f64 = (4 << 20) as f64;
 /// The name of the directory that holds the tree.
 const ROOT: &str = "source";
 
-/// What a directory or file of the tree is.
+/// A directory or file of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Planned {
     pub(super) path: String,
-    /// Bytes of a file; nothing for a directory.
+    /// Bytes of a file; `None` for a directory.
     pub(super) size: Option<u64>,
     /// Permissions.
     pub(super) mode: u32,
 }
 
-/// What the bytes of files are.
+/// The content of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SourceContent {
-    /// That nobody can compress.
+    /// Incompressible bytes.
     Random,
     /// C: it compresses as sources do, and it compiles.
     Text,
@@ -310,12 +310,12 @@ impl SourceContent {
     }
 }
 
-/// The tree of `files` files: parents before children, and the files of a directory after it.
+/// Plans a tree of `files` files: parents before children, and the files of a directory after it.
 pub(super) fn tree(files: u64) -> Vec<Planned> {
     let count = (files / FILES_A_DIRECTORY).max(1);
     let mut directories: Vec<(String, u32)> = vec![(ROOT.to_owned(), 0)];
     for number in 1..count {
-        // Where the parent is too deep, its own place in the list names another one.
+        // If the parent is too deep, half its index gives another one.
         let mut parent = (mix(number ^ 0xd1) % number) as usize;
         while directories[parent].1 >= DEEPEST {
             parent /= 2;
@@ -341,14 +341,14 @@ pub(super) fn tree(files: u64) -> Vec<Planned> {
     own.zip(planned).flat_map(|(directory, files)| std::iter::once(directory).chain(files)).collect()
 }
 
-/// Bytes of a file: log-normal, by the method of Box and Muller (1958).
+/// Returns the bytes of a file: log-normal, by the method of Box and Muller (1958).
 fn size(number: u64) -> u64 {
     let [first, second] = [0x51, 0x52].map(|salt| unit(mix(mix(number) ^ salt)));
     let normal = libm::sqrt(-2.0 * libm::log(1.0 - first)) * libm::cos(std::f64::consts::TAU * second);
     (MEDIAN * libm::exp(SIGMA * normal)).clamp(1.0, LARGEST) as u64
 }
 
-/// Fills memory with C: functions that nobody else defines, and a comment where no other one fits.
+/// Fills memory with C: functions that no other file defines, and a comment where no further function fits.
 pub(super) fn write_source(text: &mut Vec<u8>, seed: u64, number: u64, size: u64) {
     const ROOM: usize = 96;
     text.clear();
@@ -367,7 +367,7 @@ pub(super) fn write_source(text: &mut Vec<u8>, seed: u64, number: u64, size: u64
     pad(text, size);
 }
 
-/// To the very byte: a comment, or blanks where not even that fits.
+/// Pads the text to its exact size: with a comment, or with newlines if no comment fits.
 fn pad(text: &mut Vec<u8>, size: usize) {
     text.truncate(size);
     let left = size - text.len();
@@ -380,9 +380,9 @@ fn pad(text: &mut Vec<u8>, size: usize) {
     }
 }
 
-/// Adds the tree to an archive; `fill` makes the bytes of a file from its number, its path and its size.
+/// Builds an archive of the tree; `fill` makes the bytes of a file from its number and its size.
 pub(super) fn archive(planned: &[Planned], mut fill: impl FnMut(&mut Vec<u8>, u64, u64)) -> io::Result<Vec<u8>> {
-    // A header and whole blocks a file, and the end.
+    // A header and whole blocks per file, and the end.
     let room = |one: &Planned| 512 + one.size.unwrap_or(0).next_multiple_of(512);
     let whole: u64 = planned.iter().map(room).sum::<u64>() + 1024;
     let mut memory = Vec::new();
@@ -407,7 +407,7 @@ pub(super) fn archive(planned: &[Planned], mut fill: impl FnMut(&mut Vec<u8>, u6
     builder.into_inner()
 }
 
-/// The first file's time: some moment of the past.
+/// The time of the first file: an arbitrary time in the past.
 const EPOCH: u64 = 1_600_000_000;
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
-//! A source tree: unpacked from an archive, asked for its attributes, read, and removed.
+//! Unpacks a source tree from an archive, reads its attributes and its files, and removes it.
 //!
 //! These are the phases of the Andrew benchmark (Howard and others, "Scale and performance in a distributed file
-//! system",
-//! 1988), whose last one, compiling, has to be asked for: it measures the processor. The archive lies in memory, so that
-//! nothing but the target is waited for; what is unpacked and what is removed is durable at the end of its phase. One
-//! repetition does the whole tree once, and targets are compared by the time that it takes.
+//! system", 1988). Its last phase, compiling, is optional, because it measures the processor. The archive is in memory,
+//! so that the workers wait for nothing but the target. By default unpacking and removing are durable at the end of
+//! their phases. One repetition does the whole tree once, and the report compares targets by the time that it takes.
 
 mod index;
 mod options;
@@ -38,9 +37,9 @@ use options::{Options, Phase, Source, scaled};
 use thread_job::Report;
 use thread_job::UntarThreads;
 
-/// What an object takes, generously.
+/// Bytes of an object, estimated generously.
 const OBJECT: u64 = 1 << 20;
-/// What all calls are counted as.
+/// The name of the operation that all calls count as.
 const OPERATION: &str = "untar-build";
 
 /// The member.
@@ -75,7 +74,7 @@ impl UntarBuildJob {
         context.backend(self.0.backend).capabilities().real
     }
 
-    /// The archive in memory, and what is in it; of one that nothing is made of, only what would be in it.
+    /// Returns the archive in memory, and its index. On a backend that touches nothing the archive is empty.
     fn archive(&self, context: &Context) -> Result<(Vec<u8>, Index), EngineError> {
         match &self.0.source {
             Source::Recipe { files, scale, content } => {
@@ -98,7 +97,7 @@ impl UntarBuildJob {
                             bytes.extend_from_slice(data.window(address, length as usize));
                             (address, left) = (address + length, left - length);
                         }
-                        // The next file begins a block of its own.
+                        // The next file begins at a new block.
                         address = address.next_multiple_of(4096);
                     }
                 };

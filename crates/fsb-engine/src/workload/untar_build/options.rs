@@ -1,4 +1,4 @@
-//! The parameters of unpacking a tree and what follows.
+//! The parameters of the workload `untar-build`.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::workload::parameter::{self, Needs, Parameter, ParameterDefault, Param
 use crate::workload::params::{self, Reader};
 use crate::{EngineError, ParamError, Sizing};
 
-/// What is done to the tree, in this order.
+/// The phases of the work on the tree, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Unpack,
@@ -40,7 +40,7 @@ impl Phase {
     }
 }
 
-/// Which phases are timed.
+/// The timed phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Timed {
     All,
@@ -65,12 +65,12 @@ impl Timed {
     }
 }
 
-/// Where the tree comes from.
+/// The source of the tree.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Source {
     /// The number of files at full scale, times the scale.
     Recipe { files: u64, scale: f64, content: SourceContent },
-    /// A file of somebody's.
+    /// An archive that the user gives.
     Archive(PathBuf),
 }
 
@@ -79,7 +79,7 @@ pub(super) enum Source {
 pub(super) struct Options {
     pub(super) source: Source,
     timed: Timed,
-    /// Sources are compiled too.
+    /// Whether sources are compiled too.
     compile: bool,
     /// Compilers at once.
     pub(super) jobs: u32,
@@ -88,13 +88,13 @@ pub(super) struct Options {
     pub(super) backend: &'static dyn Backend,
     pub(super) threads: u32,
     pub(super) durability: Durability,
-    /// What is read is compared.
+    /// Whether the data that is read is compared with the archive.
     pub(super) verify: bool,
     label: Option<String>,
     pub(super) totals: Totals,
 }
 
-/// What the tree amounts to.
+/// Numbers of files, entries and bytes of the tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) directories: u64,
@@ -227,7 +227,7 @@ impl Options {
         Ok(options)
     }
 
-    /// What is timed, in its order.
+    /// Returns the timed phases, in their order.
     pub(super) fn phases(&self) -> Vec<Phase> {
         match self.timed {
             Timed::One(phase) => vec![phase],
@@ -235,17 +235,17 @@ impl Options {
         }
     }
 
-    /// Whether the tree is there before the clock starts.
+    /// Returns whether the tree exists before the clock starts.
     pub(super) fn is_unpacked_before(&self) -> bool {
         !matches!(self.timed, Timed::All | Timed::One(Phase::Unpack))
     }
 
-    /// Whether objects lie beside the sources when the tree is removed.
+    /// Returns whether there are objects beside the sources when the tree is removed.
     pub(super) fn has_objects(&self) -> bool {
         self.compile && self.timed == Timed::All
     }
 
-    /// What a phase does, counted.
+    /// Returns the number of operations of a phase.
     pub(super) fn operations(&self, phase: Phase) -> u64 {
         let Totals { entries, files, sources, .. } = self.totals;
         match phase {
@@ -257,7 +257,7 @@ impl Options {
         }
     }
 
-    /// Complete: parsed again they give the same job.
+    /// Returns the complete parameters: parsing them gives the same job.
     pub(super) fn params(&self) -> Params {
         let mut params = params::of([
             ("phase", self.timed.name().into()),
@@ -286,7 +286,8 @@ impl Options {
         params
     }
 
-    /// `untar-build, 20000 files, durable`, `unpack 20000 files`, and everything else that makes it another cell.
+    /// Returns the label: `untar-build, 20000 files, durable`, `unpack 20000 files`, and everything else that
+    /// distinguishes the case.
     pub(super) fn label(&self) -> String {
         if let Some(label) = &self.label {
             return label.clone();
@@ -303,7 +304,7 @@ impl Options {
             label += " of text";
         }
         if self.compile {
-            // What a compiler does is the processor's work, on every file system.
+            // Compiling measures the processor, on every file system.
             label = match self.timed {
                 Timed::All => format!("{label}, compile {} (CPU)", self.totals.sources),
                 _ => format!("{label}: {} (CPU)", self.totals.sources),
@@ -317,7 +318,7 @@ impl Options {
     }
 }
 
-/// At least one.
+/// Scales a number of files; the result is at least one unless `scale` is 1.
 pub(super) fn scaled(files: u64, scale: f64) -> u64 {
     if scale == 1.0 { files } else { ((files as f64 * scale).round() as u64).max(1) }
 }
@@ -337,7 +338,7 @@ fn of_archive(path: &Path) -> Result<Index, EngineError> {
     Index::read(std::io::BufReader::new(file)).map_err(|why| EngineError::new(format!("{shown}: {why}")))
 }
 
-/// The program that takes off a compression that a file begins with.
+/// Returns the program that decompresses a file, if its first bytes show a known compression.
 fn packed(file: &File) -> Option<&'static str> {
     use std::os::unix::fs::FileExt;
     const KNOWN: [(&[u8], &str); 4] =

@@ -51,7 +51,7 @@ fn each_phase_alone_finds_the_tree_that_it_needs() {
     }
 }
 
-/// What another program's tar would have made of it.
+/// The result is the same as with the tar program.
 #[test]
 fn an_archive_of_somebodys_is_unpacked_as_tar_does_it() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -131,7 +131,7 @@ fn a_tree_that_was_damaged_or_hides_something_ends_the_trial() {
             assert!(error.message.contains(said), "{phase}: {error}");
         }
     }
-    // Something in the way of what is unpacked.
+    // An existing directory has the name of an entry.
     let root = tempfile::tempdir().unwrap();
     let in_the_way = |_| fs::create_dir(root.path().join("fsb-set/source")).unwrap();
     let error = run_once(&spec(&[("files", 30.into())]), root.path(), in_the_way).unwrap_err();

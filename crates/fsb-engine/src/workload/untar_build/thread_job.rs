@@ -1,5 +1,5 @@
-//! The workers: they go through the phases together, do what tar does to each entry of an archive, and record when each
-//! phase began and ended and how long its operations took.
+//! The workers go through the phases together, unpack each entry of an archive as tar does, and record the start and
+//! the end of each phase and the latencies of its operations.
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
@@ -26,34 +26,34 @@ use crate::threads::ThreadJob;
 use crate::workload::phase_times::PhaseTimes;
 use crate::{EngineError, clock, latency, order};
 
-/// What cat and cp read at once.
+/// The buffer size of cat and cp.
 const READ: usize = 128 << 10;
-/// What glibc's readdir uses.
+/// The buffer size of glibc's readdir.
 const LISTING: usize = 32 << 10;
 
-/// What all workers look at.
+/// The data that all workers share.
 pub(super) struct UntarThreads<'s> {
     pub(super) options: &'s Options,
     pub(super) set: &'s Path,
-    /// Makes the calls.
+    /// The backend that makes the calls.
     pub(super) backend: &'static dyn Backend,
     /// The directory that is unpacked into.
     pub(super) root: &'s Directory,
     pub(super) index: &'s Index,
-    /// Absent where nothing is written.
+    /// `None` on a backend that writes nothing.
     pub(super) archive: Option<&'s [u8]>,
-    /// What is compiled.
+    /// The sources to compile.
     pub(super) sources: Vec<&'s Item>,
-    /// What comes out.
+    /// The objects of the compiler, to remove with the tree.
     pub(super) objects: Vec<CString>,
     pub(super) rendezvous: &'s Rendezvous,
-    /// A worker has failed, which the others must know when they have met it.
+    /// Whether a worker has failed; the others check it after they have met at the rendezvous.
     pub(super) failed: AtomicBool,
 }
 
-/// What one worker works with.
+/// The state of one worker.
 pub(super) struct ThreadState {
-    /// Among the items, and among what is unpacked into with all directories.
+    /// Its share of the items, and of all directories, beginning with the one that is unpacked into.
     items: Range<usize>,
     directories: Range<usize>,
     memory: Memory,
@@ -66,14 +66,14 @@ pub(super) struct ThreadState {
 type Removal = fn(&(dyn Namespace + 'static), &Directory, &CStr) -> Result<(), Errno>;
 
 impl UntarThreads<'_> {
-    /// Whether another worker has failed: it is no use to go on, and the error is for that one to tell.
+    /// Returns whether another worker has failed. Then this one stops, and the failed one returns the error.
     #[inline]
     fn over(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Does a part of a phase and waits until all have done theirs. They meet even where one has failed, or the others
-    /// would wait for it.
+    /// Does a part of a phase and waits until all workers have done theirs. A failed worker still comes to the
+    /// rendezvous, or the others would wait for it.
     fn together(&self, result: &mut Result<(), EngineError>, act: impl FnOnce() -> Result<(), EngineError>) {
         if result.is_ok() && !self.over() {
             *result = act();
@@ -113,7 +113,7 @@ impl UntarThreads<'_> {
         let all = &self.index.items[..];
         let ThreadState { items, session, report, .. } = state;
         if self.options.threads == 1 {
-            // As they stand in the archive.
+            // In the order of the archive.
             self.together(result, || self.unpack_items(all, |_| true, (&mut **session, report), recorder));
         } else {
             let first = recorder.rank == 0;
@@ -140,7 +140,7 @@ impl UntarThreads<'_> {
         });
     }
 
-    /// Lists each directory and asks for the attributes of what is in it.
+    /// Lists each directory and reads the attributes of its entries.
     fn stat(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         recorder.start();
         for number in state.directories.clone() {
@@ -202,7 +202,7 @@ impl UntarThreads<'_> {
         let read = session.read_to_end(file, memory.as_mut(), size, &mut |done, found| {
             let begin = (offset + done) as usize;
             let verified = self.archive.filter(|_| self.options.verify && done + found.len() as u64 <= size);
-            // What is too long is told below.
+            // A file that is too long is reported below.
             let expected = verified.and_then(|archive| archive.get(begin..begin + found.len()));
             let place = expected.and_then(|expected| Some((expected, Data::difference(expected, found)?)));
             wrong = place.map(|(expected, place)| (done + place as u64, expected[place], found[place]));
@@ -269,7 +269,7 @@ impl UntarThreads<'_> {
             }
             Ok(())
         });
-        // Directories come before what they hold.
+        // Directories come before their entries, so the worker removes them in reverse order.
         self.together(result, || {
             let directories = if recorder.rank == 0 { &self.index.directories[..] } else { &[] };
             if !directories.is_empty() {
@@ -282,7 +282,7 @@ impl UntarThreads<'_> {
         });
     }
 
-    /// What a phase has written is on the device.
+    /// Syncs the writes of a phase to the device.
     fn sync(&self, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         if recorder.rank > 0 {
             return Ok(());
@@ -343,10 +343,10 @@ impl ThreadJob for UntarThreads<'_> {
 
 const NEW_FILE: OpenFlags = OpenFlags::WRITE.creating(0o600).with(OFlags::NOFOLLOW);
 
-/// Why a call was refused, and its verb.
+/// The verb of a failed call, and its error.
 type Refusal = (&'static str, Errno);
 
-/// Does to an entry what tar does: makes it, writes its bytes by `piece`, and gives it its permissions and its time.
+/// Unpacks an entry as tar does: makes it, writes its bytes by `piece`, and sets its permissions and its time.
 pub(super) fn unpack(
     (namespace, session): (&dyn Namespace, &mut (dyn Session + 'static)),
     root: &Directory,
@@ -355,7 +355,7 @@ pub(super) fn unpack(
     piece: usize,
 ) -> Result<(), Refusal> {
     match &item.kind {
-        // A directory's time changes with what is put into it: that comes at the end.
+        // A directory's time changes with each entry that is made in it, so `finish` sets it at the end.
         EntryKind::Directory => {
             let made = namespace.make_directory(root, &item.name, Mode::from_raw_mode(0o700));
             made.map_err(|errno| ("make directory", errno))
@@ -368,7 +368,7 @@ pub(super) fn unpack(
             let file = session.open(root, &item.name, NEW_FILE, *size).map_err(|errno| ("create", errno))?;
             let bytes = match archive {
                 None => &[],
-                // An archive may have changed since it was looked at.
+                // An archive may have changed since it was indexed.
                 Some(archive) => {
                     let bytes = archive.get(*offset as usize..).and_then(|rest| rest.get(..*size as usize));
                     bytes.ok_or(("find in the archive", Errno::NODATA))?
@@ -386,13 +386,13 @@ pub(super) fn unpack(
             session.set_times(file, &times(item)).map_err(|errno| ("set the time of", errno))?;
             let mode = Mode::from_raw_mode(item.mode as rustix::fs::RawMode);
             session.set_mode(file, mode).map_err(|errno| ("set the permissions of", errno))?;
-            // A file system may tell only now that it could not write.
+            // A file system may report a failed write only now.
             session.close(file).map_err(|errno| ("close", errno))
         }
     }
 }
 
-/// Permissions and time of a directory that is full.
+/// Sets the permissions and the time of a complete directory.
 pub(super) fn finish(namespace: &dyn Namespace, root: &Directory, item: &Item) -> Result<(), Refusal> {
     let set = namespace.set_times(root, &item.name, &times(item));
     set.map_err(|errno| ("set the time of", errno))?;
@@ -400,7 +400,7 @@ pub(super) fn finish(namespace: &dyn Namespace, root: &Directory, item: &Item) -
     namespace.set_mode(root, &item.name, mode).map_err(|errno| ("set the permissions of", errno))
 }
 
-/// Now, as tar has it, and the time that the archive tells.
+/// Returns the current time for the last access, as tar does, and the archive's time for the last modification.
 fn times(item: &Item) -> Timestamps {
     let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
     let last_modification = Timespec { tv_sec: item.mtime.min(i32::MAX as u64) as i64, tv_nsec: 0 };
@@ -411,7 +411,7 @@ pub(super) fn refused(set: &Path, name: &CStr, (call, errno): Refusal) -> Engine
     EngineError::call(call, set.join(std::ffi::OsStr::from_bytes(name.to_bytes())), errno)
 }
 
-/// Of one worker.
+/// The report of one worker.
 #[derive(Debug, Clone)]
 pub(super) struct Report {
     stretches: PhaseTimes<5>,
@@ -429,7 +429,7 @@ fn rate(phase: Phase) -> &'static MetricKind {
 }
 
 impl Report {
-    /// An empty one, whose memory was touched.
+    /// Returns an empty report whose memory was touched.
     pub(super) fn new() -> Report {
         Report { stretches: PhaseTimes::new(), histograms: std::array::from_fn(|_| latency::touched()) }
     }
@@ -447,7 +447,8 @@ impl Report {
         self.stretches.ended(phase as usize, ns);
     }
 
-    /// The time of all phases, from the first start to the last end of each, the rates, and the latencies.
+    /// Adds to a measurement: the time of all phases, each from the first start to the last end, the rates, and the
+    /// latencies.
     pub(super) fn add_to(reports: &[Report], options: &Options, measurement: &mut Measurement) {
         measurement.timed_ns = 0;
         let durations = PhaseTimes::of_all(reports.iter().map(|report| report.stretches)).durations();

@@ -1,7 +1,7 @@
-//! One self-contained page: opens from `file://`, with the network off, without JavaScript too.
+//! A self-contained page that opens from `file://`, without a network and without JavaScript.
 //!
-//! Every finding and number stands in the page as text and tables; scripts only add charts, drawn by Plotly from JSON
-//! that lies beside them. The page forbids itself any request by a Content-Security-Policy.
+//! The page contains every finding and number as text and tables. Scripts only add charts, which Plotly draws from JSON
+//! in the page. A Content-Security-Policy forbids the page every request.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -30,10 +30,10 @@ pub(super) const FORMAT: Format = Format {
     write,
 };
 
-/// More warnings than this are folded away.
+/// The page folds warnings beyond this number.
 const WARNINGS: usize = 5;
 
-/// What the template is filled with.
+/// The input of the template.
 #[derive(Template)]
 #[template(path = "page.html")]
 struct Page<'a> {
@@ -41,20 +41,20 @@ struct Page<'a> {
     sections: Vec<PageSection>,
     /// The sections again, in the same order.
     bodies: RefCell<Box<dyn Iterator<Item = Section> + 'a>>,
-    /// Where the rows begin.
+    /// The id of the first section that is a row. Empty if there are no rows.
     first_row: String,
-    /// How many charts there are, and what draws them.
+    /// The number of charts; `plotly` is the script that draws them.
     charts: usize,
     plotly: &'static str,
-    /// What draws surfaces, where there are any.
+    /// The script that draws surfaces. `None` if there are none.
     plotly_3d: Option<&'static str>,
     /// The trials, for programs. `None` for a run that is too long for a page.
     data: Option<ScriptSafe<Data<'a>>>,
 }
 
 impl Page<'_> {
-    /// Returns the markup of the next section. Sections of a long run hold more than the page may hold in memory, so each
-    /// is made when the template asks for it.
+    /// Returns the markup of the next section. All sections of a long run need more memory than the page may take, so
+    /// the template requests them one by one.
     fn body(&self) -> String {
         let section = self.bodies.borrow_mut().next();
         section.map_or_else(String::new, |section| {
@@ -111,7 +111,7 @@ fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
     output.write_all(b"\n")
 }
 
-/// The answer.
+/// Returns the section with the answer.
 fn overview(view: &View<'_>, opening: Opening) -> Section {
     let mut blocks: Vec<Block> = opening.columns.into_iter().collect();
     if !view.conditions.is_empty() {
@@ -128,7 +128,7 @@ fn overview(view: &View<'_>, opening: Opening) -> Section {
     blocks.extend(warnings(view));
     blocks.extend(grouping(view).map(|text| Block::text("note", text)));
     let notes: Vec<Block> = view.notes.iter().map(|note| Block::text("note", note)).collect();
-    // A comparison has few, and they say what its intervals cover.
+    // A comparison has few notes, and they state the scope of its intervals.
     if view.trust.is_none() {
         blocks.extend(notes);
     } else if !notes.is_empty() {
@@ -138,7 +138,7 @@ fn overview(view: &View<'_>, opening: Opening) -> Section {
     Section::new("overview", "Overview", blocks)
 }
 
-/// The most severe warnings and the trust; the others are folded.
+/// Returns the most severe warnings and the trust; the other warnings are folded.
 fn warnings(view: &View<'_>) -> Option<Block> {
     let open = if view.trust.is_some() { view.urgent } else { view.warnings.len() };
     let (open, folded) = view.warnings.split_at(open);
@@ -151,7 +151,7 @@ fn warnings(view: &View<'_>) -> Option<Block> {
     (!shown.is_empty() || !more.is_empty()).then_some(Block::Warnings { shown, more })
 }
 
-/// The note of a long run that the page does not hold every trial.
+/// Returns the note of a long run that the page does not contain every trial.
 fn grouping(view: &View<'_>) -> Option<String> {
     (view.group_size > 1).then(|| {
         format!(
@@ -170,7 +170,7 @@ fn line(view: &View<'_>, row: &Row<'_>, place: usize) -> TableRow {
     TableRow { link: Some(format!("#{}-{place}", view.words.row)), ..TableRow::new(&row.label, cells.collect()) }
 }
 
-/// The numbers of the page for programs: of every measured trial with a value, the one that targets are compared by.
+/// The numbers of the page for programs: the primary metric of every measured trial with a value.
 struct Data<'a>(&'a [ShownTrial]);
 
 impl Serialize for Data<'_> {

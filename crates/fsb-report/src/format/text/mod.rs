@@ -1,4 +1,4 @@
-//! The first screen: the answer, the table, what it rests on.
+//! The first screen: the answer, the table, and the basis of both.
 
 use textwrap::core::display_width;
 
@@ -20,11 +20,11 @@ pub(super) const FORMAT: Format = Format {
     write: |report, output| output.write_all(screen(report, WIDTH, false, true).as_bytes()),
 };
 
-/// More targets without a value than this are counted.
+/// The screen counts targets without a value beyond this number.
 const PROBLEMS: usize = 3;
 
-/// The first screen in `width` columns (80 at least), with colours where `color` is true, and all notes and warnings where
-/// `notes` is true. Lines end without spaces; the last one with a newline.
+/// Returns the first screen in `width` columns (80 at least), with colours if `color` is true, and with all notes and
+/// warnings if `notes` is true. Lines end without spaces; the last one with a newline.
 pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> String {
     let readable = report.readable();
     let mut view = readable.view();
@@ -68,7 +68,8 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
     screen.text()
 }
 
-/// Prints the end of a run's screen: what has no value, the most severe warning, the environment and the trust, a line each.
+/// Prints the end of a run's screen, a line each: targets without a value, the most severe warning, the environment and
+/// the trust.
 fn conclusion(screen: &mut Lines, view: &View<'_>, trust: &TrustView, is_single: bool, notes: bool) {
     const NOTES: &str = "fsb report --notes";
     for problem in view.problems.iter().take(PROBLEMS) {
@@ -121,8 +122,8 @@ fn basis(screen: &mut Lines, view: &View<'_>) {
     }
 }
 
-/// The table alone, of a run that goes on: each row with its present intervals, and without the marks of verdicts, which
-/// are given at the planned looks.
+/// Returns the table alone, for a run that continues: each row with its present intervals. Verdicts are given at the
+/// planned interim analyses, so the table has no marks of verdicts.
 pub fn table_so_far(report: &Report<'_>, width: usize) -> String {
     let readable = report.readable();
     let mut view = readable.view();
@@ -140,7 +141,7 @@ fn table(screen: &mut Lines, view: &View<'_>, names: &Names) {
     screen.table(&labels, &rows, |column| names.shown(column));
 }
 
-/// The widest first; the rest is counted.
+/// Prints the widest findings and counts the others.
 fn findings(screen: &mut Lines, view: &View<'_>) {
     let Some(found) = &view.findings else { return };
     screen.gap();
@@ -157,10 +158,10 @@ fn findings(screen: &mut Lines, view: &View<'_>) {
     }
 }
 
-/// More columns than this, where a table has one a run, go into a table of their own.
+/// If a table has one column per run, columns beyond this number follow in further tables.
 const RUNS: usize = 6;
 
-/// Lines as they come.
+/// A screen under construction.
 pub(super) struct Lines {
     width: usize,
     color: bool,
@@ -190,12 +191,12 @@ impl Lines {
         paragraph(&mut self.lines, self.width, text, first, rest);
     }
 
-    /// Whether a text fits one line.
+    /// Returns whether a text fits one line.
     pub(super) fn fits(&self, text: &str) -> bool {
         display_width(text) <= self.width
     }
 
-    /// Prints one line: a text, cut if it is too long, and what follows it in any case.
+    /// Prints one line: a text, cut if it is too long, then `after` in full.
     pub(super) fn line(&mut self, text: &str, after: &str) {
         let room = self.width.saturating_sub(display_width(after));
         self.lines.push(cut(text, room) + after);
@@ -212,7 +213,7 @@ impl Lines {
         self.line(&kept.join(BETWEEN), "");
     }
 
-    /// Labels down, as many columns across as the rows have cells.
+    /// Prints a table with one row per label and as many columns as the rows have cells.
     pub(super) fn table<'t>(&mut self, labels: &[&str], rows: &[&[CellView]], title: impl Fn(usize) -> &'t str) {
         let width = rows.first().map_or(0, |cells| cells.len());
         let column = |place: usize| Column::new(title(place), rows.iter().map(|cells| set(&cells[place])).collect());
@@ -247,7 +248,7 @@ impl Lines {
     }
 }
 
-/// A cell and its colour.
+/// Returns a cell and its colour.
 fn set(cell: &CellView) -> (Part, Option<comfy_table::Color>) {
     let part = match (&cell.judged, &cell.value, cell.half_width) {
         (Some(judged), ..) => Part::Change(judged.change(), cell.mark.clone()),
@@ -272,7 +273,7 @@ pub(super) fn tables_of(screen: &mut Lines, view: &View<'_>, names: &Names) {
     }
 }
 
-/// A row a test, a column a file system.
+/// Prints published values with one row per test and one column per file system.
 fn published_tests(screen: &mut Lines, view: &View<'_>, names: &Names, published: &Published) {
     let labels: Vec<&str> = published.rows.iter().map(|row| row.workload.as_str()).collect();
     let column = |title: &str, values: &dyn Fn(&PublishedRow) -> Option<f64>| {
@@ -289,7 +290,7 @@ fn published_tests(screen: &mut Lines, view: &View<'_>, names: &Names, published
     screen.columns(&labels, &theirs);
 }
 
-/// A row a file system, a column a test: ours above theirs.
+/// Prints published values with one row per file system and one column per test: measured values, then published ones.
 fn published_configurations(screen: &mut Lines, view: &View<'_>, published: &Published) {
     let targets: Vec<&str> = view.names.iter().map(String::as_str).collect();
     let (theirs, ours): (Vec<_>, Vec<_>) =
@@ -309,14 +310,14 @@ fn published_configurations(screen: &mut Lines, view: &View<'_>, published: &Pub
     }
 }
 
-/// The metrics of the columns, and what the columns are called.
+/// The metrics of the columns, and the titles of the columns.
 const COLUMNS: [(&str, &str); 4] =
     [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_p999", "p99.9"), (LONGEST, "longest")];
 /// The metric of the longest operation.
 const LONGEST: &str = "latency_max";
 
-/// Percentiles of each row in `width` columns (80 at least), means over the blocks with the half-widths of their 95 %
-/// intervals; nothing of a comparison, whose inputs may be of other tools.
+/// Returns percentiles of each row in `width` columns (80 at least): means over the blocks with the half-widths of
+/// their 95 % intervals. Empty for a comparison, because its inputs may be of other tools.
 pub fn tails(report: &Report<'_>, width: usize) -> String {
     let Report::Run { summary, .. } = report else { return String::new() };
     let mut lines = vec![String::new()];

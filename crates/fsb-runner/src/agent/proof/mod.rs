@@ -14,21 +14,21 @@ use seen::COLD_RESIDENT;
 
 pub use seen::Seen;
 
-/// Share of the bytes asked for that the device must have served in a cold trial. Below 1, for the last bytes of a
-/// file may come along with others' blocks.
+/// Share of the requested bytes that the device must have served in a cold trial. It is below 1, because the last bytes
+/// of a file may be read together with blocks of others.
 const COLD_SHARE: f64 = 0.95;
-/// Share of the data that may lie in memory after direct I/O.
+/// Share of the data that may be in memory after direct I/O.
 const DIRECT_RESIDENT: f64 = 0.01;
 /// Share of the bytes moved past the page cache that the device must have moved.
 const DIRECT_SHARE: f64 = 0.95;
-/// Share of the data that must lie in memory before a warm trial, where it is there before, and after it.
+/// Share of the data that must be in memory before a warm trial, if it is there before, and after it.
 const WARM_RESIDENT: f64 = 0.99;
-/// Share of the bytes asked for that the device may have served in a warm trial, beside [`WARM_SLACK`].
+/// Share of the requested bytes that the device may have served in a warm trial, besides [`WARM_SLACK`].
 const WARM_SHARE: f64 = 0.01;
 /// Bytes of metadata that a warm trial may read: opening a file must find it.
 const WARM_SLACK: u64 = 1 << 20;
 
-/// Whether what was seen agrees with the trial's name; if not, why.
+/// Checks that the observations agree with the trial's name. Returns the reason as an error if they do not.
 pub fn verdict(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), String> {
     if abilities.fake.is_some() {
         return Ok(());
@@ -45,7 +45,7 @@ pub fn verdict(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: 
     }
 }
 
-/// What goes past the page cache leaves nothing there.
+/// Checks that direct I/O leaves nothing in the page cache.
 fn direct(profile: &Profile, seen: &Seen, found: Direct) -> Result<(), String> {
     if found.buffered == Some(true) {
         return Err(
@@ -65,7 +65,7 @@ fn direct(profile: &Profile, seen: &Seen, found: Direct) -> Result<(), String> {
     }
 }
 
-/// Nor does it stay in another cache on its way: a FUSE server's, or that of the block device.
+/// Checks that direct I/O does not stay in another cache either: that of a FUSE server, or of the block device.
 fn direct_device(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), String> {
     // The device under a directory serves others too.
     let private = abilities.cold == Some(ColdMethod::Remount);
@@ -113,7 +113,7 @@ fn warm(abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), S
         let (found, all) = (show_bytes(resident as f64), show_bytes(seen.file_bytes_after as f64));
         return Err(format!("not in cache: only {found} of {all} were in memory afterwards"));
     }
-    // The device under a directory serves others too: there only residency can prove anything.
+    // The device under a directory serves others too, so only residency is evidence there.
     let private = abilities.cold == Some(ColdMethod::Remount);
     match seen.device {
         Some((read, _)) if private && read as f64 > measured.bytes as f64 * WARM_SHARE + WARM_SLACK as f64 => {
@@ -123,23 +123,23 @@ fn warm(abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), S
     }
 }
 
-/// Share of the bytes asked for that the device must have moved. Far from the 1.00 that was always seen, far above what a
-/// file finds that half fits.
+/// Share of the requested bytes that the device must have moved. It is far below 1.00, which was always observed, and
+/// far above the share of a file that fits by half.
 const OUT_OF_CACHE_MOVED: f64 = 0.9;
-/// The largest share of the limit that the examined files may hold afterwards. More than all of it would be charged to
-/// another group: then the limit held nothing.
+/// The largest share of the limit that the examined files may hold afterwards. More than the limit would be charged to
+/// another group, and the limit would have held nothing.
 const OUT_OF_CACHE_RESIDENT: f64 = 1.0;
 
-/// Whether the trial was out of cache; if not, why.
+/// Checks that the trial was out of cache. Returns the reason as an error if it was not.
 ///
 /// The thresholds come from trials on ext2, ext3, ext4, xfs and btrfs (Linux 6.18, cgroup v1, limits of 32 and 64 MiB,
-/// files of 1, 2 and 4 times the limit, records of 4 KiB to 1 MiB). One pass that begins remounted reads at least 1.00 of
-/// the file, in whichever order: data that was read ahead and dropped again only adds to it (up to 2.6 with strides). A
-/// file that is read again from its start is read from the device to the last byte (1.00), already at 1 time the limit,
-/// because the next bytes are always those that were dropped last. Only at random would a second pass find some of the
-/// first (0.56 to 0.98 of a file as large as the limit), which is why every pass begins remounted. Of writes 0.19 to 1.05
-/// had left the cache when the calls had returned, and 1.00 to 1.07 after the flush: so writes are durable. Memory kept
-/// 0.80 to 0.99 of the limit, never more.
+/// files of 1, 2 and 4 times the limit, records of 4 KiB to 1 MiB). One pass that begins remounted reads at least 1.00
+/// of the file, in whichever order: data that was read ahead and dropped again only adds to it (up to 2.6 with
+/// strides). A file that is read again from its start is read from the device to the last byte (1.00), already at 1
+/// time the limit, because the next bytes are always those that were dropped last. Only at random would a second pass
+/// find some of the first (0.56 to 0.98 of a file as large as the limit), which is why every pass begins remounted. Of
+/// writes 0.19 to 1.05 had left the cache when the calls had returned, and 1.00 to 1.07 after the flush: so writes are
+/// durable. Memory kept 0.80 to 0.99 of the limit, never more.
 fn out_of_cache(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), String> {
     let show = |bytes: f64| show_bytes(bytes);
     let Some(limit) = seen.limit else {
@@ -195,7 +195,7 @@ mod tests {
         workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap().profile()
     }
 
-    /// What is said of direct reads of 1 MiB when so many bytes lay in the page cache afterwards.
+    /// Checks direct reads of 1 MiB after which `resident` bytes are in the page cache.
     fn of_direct(buffered: Option<bool>, resident: u64) -> Result<(), String> {
         let profile = profile_of_reads();
         let direct = Direct { alignment: None, buffered };
@@ -238,7 +238,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A file of 64 MiB, a limit of 32 MiB.
+    /// Checks a trial on a file of 64 MiB under a limit of 32 MiB.
     fn trial(workload: serde_json::Value, seen: Seen) -> Result<(), String> {
         let spec: WorkloadSpec = serde_json::from_value(workload).unwrap();
         let profile = workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap().profile();

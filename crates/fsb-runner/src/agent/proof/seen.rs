@@ -3,7 +3,7 @@
 use fsb_engine::{Measurement, Ready};
 use fsb_model::observed::{Direct, Observed};
 
-/// Share of the data that may lie in memory before a cold trial.
+/// Share of the data that may be in memory before a cold trial.
 pub(super) const COLD_RESIDENT: f64 = 0.01;
 /// The observations of the repetitions of a trial.
 #[derive(Debug, Default)]
@@ -49,8 +49,8 @@ impl Seen {
         *writes += written;
     }
 
-    /// Adds the bytes that the device read since the caches were emptied, the mount included. In a row of rounds, which
-    /// empties the caches without a mount, the value is unknown.
+    /// Adds the bytes that the device read since the caches were emptied, including the mount. In rounds, which empty
+    /// the caches without a mount, the value is unknown.
     pub(crate) fn since_cold(&mut self, read: u64) {
         *self.since_cold.get_or_insert(0) += read;
     }

@@ -1,11 +1,11 @@
-//! Watching calls without stopping who makes them: eBPF programs at the kernel's raw tracepoints of system calls, and at the
-//! tracepoint where a task wakes another one.
+//! Traces system calls without stopping the tasks that make them: eBPF programs run at the kernel's raw tracepoints of
+//! system calls, and at the tracepoint at which a task wakes another one.
 //!
-//! Needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8. Numbers of tasks are those of this process's namespace. The kernel
-//! tells who was woken by the numbers of its first namespace, so in another one that is not seen.
+//! Needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8. Task numbers are those of this process's namespace. The kernel
+//! reports woken tasks by the numbers of its first PID namespace, so wakes are not traced in another namespace.
 //!
-//! The number of the last tracepoint, and where it holds the number of the woken task, are in tracefs, which need not be
-//! mounted: a mount that has no place in the tree is enough, and ends with its descriptor.
+//! The id of the wake tracepoint, and the offset of the woken task's number in its record, are read from tracefs.
+//! tracefs need not be mounted: a detached mount is sufficient and ends with its descriptor.
 
 mod program;
 
@@ -20,12 +20,12 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 use program::{Known, Record, Ring, state};
 
-/// Bytes of the ring: two hundred thousand calls and more between two looks.
+/// Size of the ring in bytes: room for more than two hundred thousand calls between two drains.
 const RING: usize = 32 << 20;
-/// Tasks at once.
+/// Maximum number of watched tasks.
 const MOST_TASKS: u32 = 16_384;
 
-/// Commands of bpf(2), and what is made with them.
+/// Commands of bpf(2), and the types of maps and programs.
 const MAP_CREATE: i32 = 0;
 const MAP_LOOKUP: i32 = 1;
 const MAP_UPDATE: i32 = 2;
@@ -36,15 +36,15 @@ const HASH: u64 = 1;
 const RING_BUFFER: u64 = 27;
 const TRACEPOINT: u64 = 5;
 const RAW_TRACEPOINT: u64 = 17;
-/// The instructions are offered under either licence of its two, for the helpers that they call ask for that.
+/// The licence of the instructions. The helpers that they call require it.
 const LICENCE: &CStr = c"Dual MIT/GPL";
 
-/// What was seen.
+/// A traced event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// A call has ended.
     Ended(Ended),
-    /// A task within a watched call was woken by one within another.
+    /// A task in a watched call was woken by a task in another watched call.
     Woken(Woken),
 }
 
@@ -52,31 +52,31 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Woken {
     pub task: i32,
-    /// Who woke it.
+    /// The task that woke it.
     pub by: i32,
-    /// When, on CLOCK_MONOTONIC.
+    /// The time, on CLOCK_MONOTONIC.
     pub at_ns: u64,
-    /// The number of the call that it woke it in.
+    /// The number of the waking task's call.
     pub number: u64,
-    /// That call's arguments.
+    /// The arguments of that call.
     pub arguments: [u64; 6],
 }
 
 /// A call that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// Who made it.
+    /// The task that made the call.
     pub task: i32,
     pub number: u64,
     pub arguments: [u64; 6],
-    /// When it began, on CLOCK_MONOTONIC.
+    /// The start time, on CLOCK_MONOTONIC.
     pub start_ns: u64,
     pub end_ns: u64,
-    /// An amount, or an error's number below 0.
+    /// An amount, or a negative error number.
     pub result: i64,
 }
 
-/// Watches chosen calls of chosen tasks, as long as it lives.
+/// Traces chosen calls of chosen tasks until it is dropped.
 #[derive(Debug)]
 pub struct Watch {
     ring: Ring,
@@ -88,10 +88,10 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins with no task. The calls are numbers of this machine; what they point to is not read.
+    /// Starts without tasks. `numbers` are call numbers of this machine. Memory that arguments point to is not read.
     ///
     /// # Errors
-    /// The kernel is too old or was built without it, or we have no right to it.
+    /// Fails if the kernel is too old or was built without eBPF, or if this process lacks the privileges.
     pub fn open(numbers: &[i32]) -> io::Result<Watch> {
         let tasks = bpf(MAP_CREATE, &[HASH | 4 << 32, state::SIZE as u64 | u64::from(MOST_TASKS) << 32])?;
         let ring = bpf(MAP_CREATE, &[RING_BUFFER, (RING as u64) << 32])?;
@@ -104,28 +104,28 @@ impl Watch {
         let begins = load(RAW_TRACEPOINT, &program::begins(&known, numbers))?;
         let ends = load(RAW_TRACEPOINT, &program::ends(&known))?;
         let mapped = Ring::map(&ring, RING)?;
-        // The end first: no call is kept that nobody would take out.
+        // Attach the end first. Otherwise a call could be recorded that no program at its end removes.
         let at_end = attach(c"sys_exit", &ends)?;
         let at_begin = attach(c"sys_enter", &begins)?;
         let mut kept = vec![at_end, at_begin, begins, ends, ring];
-        // Calls are worth having without.
+        // Without wakes, the calls are still useful.
         let wakes = attach_wakes(|number_at| load(TRACEPOINT, &program::wakes(&known, number_at)));
         let sees_wakes = wakes.is_ok();
         kept.extend(wakes.into_iter().flatten());
         Ok(Watch { ring: mapped, tasks, watched: HashSet::new(), lost: 0, sees_wakes, _kept: kept })
     }
 
-    /// Whether it is seen who wakes whom.
+    /// Returns whether wakes are traced.
     pub fn sees_wakes(&self) -> bool {
         self.sees_wakes
     }
 
-    /// From now on this task is watched.
+    /// Starts tracing a task.
     ///
     /// # Errors
-    /// There are too many.
+    /// Fails if too many tasks are traced.
     pub fn add(&mut self, task: i32) -> io::Result<()> {
-        // Keeps the count of lost records when a task is added again because it runs another program.
+        // This keeps the count of lost records when a task is added again because it executed another program.
         self.remove(task);
         let state = [0u64; state::SIZE / 8];
         self.map(MAP_UPDATE, task, state.as_ptr() as u64)?;
@@ -133,7 +133,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Stops watching a task that has ended or changed its number.
+    /// Stops tracing a task that has ended or changed its number.
     pub fn remove(&mut self, task: i32) {
         if self.watched.remove(&task) {
             self.lost += self.lost_by(task);
@@ -141,7 +141,7 @@ impl Watch {
         }
     }
 
-    /// Takes out what was seen, in that order.
+    /// Removes all events from the ring and passes them to `each`, in order.
     pub fn drain(&mut self, mut each: impl FnMut(Event)) {
         self.ring.drain(|record: Record| {
             let task = record.task as u32 as i32;
@@ -166,7 +166,7 @@ impl Watch {
         });
     }
 
-    /// Calls that the ring had no room for.
+    /// Returns the number of records that the ring had no room for.
     pub fn lost(&self) -> u64 {
         self.lost + self.watched.iter().map(|task| self.lost_by(*task)).sum::<u64>()
     }
@@ -177,14 +177,14 @@ impl Watch {
         if found.is_ok() { state[state::LOST as usize / 8] } else { 0 }
     }
 
-    /// A command on a task's entry; the value is read or written at that address.
+    /// Runs a map command on a task's entry. The kernel reads or writes the value at address `value`.
     fn map(&self, command: i32, task: i32, value: u64) -> io::Result<()> {
         let key = task as u32;
         number(command, &[self.tasks.as_raw_fd() as u64, (&raw const key) as u64, value]).map(drop)
     }
 }
 
-/// The number of a device as the kernel itself writes it.
+/// Encodes a device number as the kernel stores it internally.
 fn device(number: u64) -> u64 {
     u64::from(rustix::fs::major(number)) << 20 | u64::from(rustix::fs::minor(number))
 }
@@ -192,7 +192,7 @@ fn device(number: u64) -> u64 {
 fn load(kind: u64, code: &[u64]) -> io::Result<OwnedFd> {
     let words = [kind | (code.len() as u64) << 32, code.as_ptr() as u64, LICENCE.as_ptr() as u64];
     bpf(PROGRAM_LOAD, &words).map_err(|error| {
-        // Again, to hear why; what the verifier says is for who builds this.
+        // Load again with a log, to get the reason. The verifier's messages are for developers of fsb.
         let mut said = vec![0u8; 1 << 16];
         let loud = [words[0], words[1], words[2], 1 | (said.len() as u64) << 32, said.as_mut_ptr() as u64];
         let _ = bpf(PROGRAM_LOAD, &loud);
@@ -206,24 +206,24 @@ fn attach(tracepoint: &CStr, program: &OwnedFd) -> io::Result<OwnedFd> {
     bpf(RAW_TRACEPOINT_OPEN, &[tracepoint.as_ptr() as u64, program.as_raw_fd() as u64])
 }
 
-/// A command that makes a descriptor.
+/// Runs a bpf(2) command that creates a descriptor.
 fn bpf(command: i32, words: &[u64]) -> io::Result<OwnedFd> {
     let made = number(command, words)?;
     // SAFETY: the kernel has just made it, for us.
     Ok(unsafe { OwnedFd::from_raw_fd(made) })
 }
 
-/// The words are `union bpf_attr` of the command, the rest of it zeros.
+/// Runs a bpf(2) command. The words are the start of its `union bpf_attr`; the rest is zero.
 fn number(command: i32, words: &[u64]) -> io::Result<i32> {
     let mut attributes = [0u64; 16];
     attributes[..words.len()].copy_from_slice(words);
-    // SAFETY: addresses among the words are of memory that outlives the call and is as large as the command takes it to be.
+    // SAFETY: addresses among the words are of memory that outlives the call and is as large as the command expects.
     let answer = unsafe { libc::syscall(libc::SYS_bpf, command, attributes.as_mut_ptr(), size_of_val(&attributes)) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer as i32) }
 }
 
 const EVENT: &str = "events/sched/sched_waking";
-/// The namespace of processes that a machine begins with (`PROC_PID_INIT_INO`).
+/// The initial PID namespace of a machine (`PROC_PID_INIT_INO`).
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 /// `PERF_TYPE_TRACEPOINT`.
 const TYPE_TRACEPOINT: u64 = 2;
@@ -235,10 +235,10 @@ const ENABLE: u64 = 0x2400;
 /// PERF_FLAG_FD_CLOEXEC.
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 
-/// Attaches the program that is made for the place of the woken task's number.
+/// Attaches the wake program. `program` loads it for the offset of the woken task's number.
 ///
 /// # Errors
-/// There is no such tracepoint, no right to it, or numbers are of another namespace.
+/// Fails if the tracepoint does not exist, this process lacks the privileges, or task numbers are of another namespace.
 fn attach_wakes(program: impl FnOnce(i16) -> io::Result<OwnedFd>) -> io::Result<[OwnedFd; 2]> {
     if std::fs::read_link("/proc/self/ns/pid")?.as_os_str() != FIRST_NAMESPACE {
         return Err(io::Error::other("numbers of tasks are of another namespace"));
@@ -265,7 +265,8 @@ fn text(root: &OwnedFd, name: &str) -> io::Result<String> {
     Ok(text)
 }
 
-/// Where the number of the woken task stands, in a line as `field:pid_t pid; offset:24; size:4; signed:1;`, parts of it apart by tabs.
+/// Returns the offset of the woken task's number from a line such as `field:pid_t pid; offset:24; size:4; signed:1;`,
+/// whose parts are separated by tabs.
 fn number_at(format: &str) -> Option<i16> {
     let line = format.lines().find(|line| line.trim_start().starts_with("field:pid_t pid;"))?;
     let rest = line.split("offset:").nth(1)?;
@@ -273,7 +274,7 @@ fn number_at(format: &str) -> Option<i16> {
     rest.contains("size:4;").then(|| offset.parse().ok()).flatten()
 }
 
-/// The event on one processor: a program that is attached to it runs on all.
+/// Opens the event on one processor. A program that is attached to it runs on all of them.
 fn event(id: u64) -> io::Result<OwnedFd> {
     let mut attributes = [0u64; SIZE as usize / 8];
     (attributes[0], attributes[1]) = (TYPE_TRACEPOINT | SIZE << 32, id);

@@ -1,15 +1,17 @@
-//! The programs, written as instructions, and the ring that the kernel writes their records into, as in its
-//! `bpf_ringbuf`. One program runs where a call begins, one where it ends, one where a task wakes another one.
+//! The eBPF programs, written as instructions, and the ring that the kernel writes their records into, with the layout
+//! of its `bpf_ringbuf`. One program runs at the start of a call, one at its end, and one when a task wakes another
+//! one.
 //!
-//! They are some hundred instructions and need no compiler for another machine, so nothing but this crate builds them.
-//! The layout of an instruction and the numbers of helpers are those of `linux/bpf.h`.
+//! They are about a hundred instructions and need no compiler for another machine, so only this crate builds them. The
+//! layout of an instruction and the numbers of helpers are those of `linux/bpf.h`.
 
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Registers. What a helper answers lies in R0, its arguments in R1 to R5; R6 to R9 outlive it; R10 is the stack's end.
+/// Registers. A helper takes its arguments in R1 to R5 and returns its result in R0. R6 to R9 survive the call. R10 is
+/// the end of the stack.
 type Register = u8;
 const R0: Register = 0;
 const R1: Register = 1;
@@ -29,25 +31,25 @@ const READ_KERNEL: i32 = 113;
 const NAMESPACE_TASK: i32 = 120;
 const RING_RESERVE: i32 = 131;
 const RING_SUBMIT: i32 = 132;
-/// A flag of RING_SUBMIT: nobody sleeps until there is something.
+/// A flag of RING_SUBMIT: wake no reader.
 const NO_WAKEUP: i32 = 1;
-/// The loaded number is a map's descriptor.
+/// Marks a loaded number as the descriptor of a map.
 const MAP: Register = 1;
 
-/// The number of a record that is no call but a task that wakes another one, whose number is the result; the end is the number of
-/// the call that it wakes it in, and the registers are that call's.
+/// The number of a record of a wake. The result is the number of the woken task, the end is the number of the waking
+/// task's call, and the registers are those of that call.
 pub(super) const WAKES: i32 = 1 << 30;
 
-/// Where the registers of a call's arguments lie in `struct pt_regs`, and how many bytes hold them all.
+/// The offset of the argument registers in `struct pt_regs`, and the number of bytes that hold them all.
 #[cfg(target_arch = "x86_64")]
 const REGISTERS: (i32, i32) = (56, 64);
-/// Where the registers of a call's arguments lie in `struct pt_regs`, and how many bytes hold them all.
+/// The offset of the argument registers in `struct pt_regs`, and the number of bytes that hold them all.
 #[cfg(not(target_arch = "x86_64"))]
 const REGISTERS: (i32, i32) = (0, 64);
 
-/// The arguments among the registers that were read.
+/// Selects a call's arguments from the registers that were read.
 pub(super) fn arguments(registers: &[u64; 8]) -> [u64; 6] {
-    // They lie as r10, r9, r8, rax, rcx, rdx, rsi, rdi; arguments are in rdi, rsi, rdx, r10, r8, r9.
+    // The registers are in the order r10, r9, r8, rax, rcx, rdx, rsi, rdi; arguments are in rdi, rsi, rdx, r10, r8, r9.
     #[cfg(target_arch = "x86_64")]
     let order = [7, 6, 5, 0, 2, 1];
     #[cfg(not(target_arch = "x86_64"))]
@@ -55,21 +57,21 @@ pub(super) fn arguments(registers: &[u64; 8]) -> [u64; 6] {
     order.map(|at: usize| registers[at])
 }
 
-/// What is kept of a task between the beginning of a call and its end. All numbers are of eight bytes.
+/// The layout of a task's state between the start of a call and its end. All fields have eight bytes.
 pub(super) mod state {
-    /// When the call began.
+    /// The start time of the call.
     pub(in super::super) const START: i16 = 0;
-    /// The call's number and one; 0 where none is under way.
+    /// The number of the call plus one; 0 outside a call.
     pub(in super::super) const CALL: i16 = 8;
-    /// Records for which the ring had no room.
+    /// Records that the ring had no room for.
     pub(in super::super) const LOST: i16 = 16;
     /// Eight registers.
     pub(in super::super) const REGISTERS: i16 = 24;
-    /// Of all of it, in bytes.
+    /// The size of the state in bytes.
     pub(in super::super) const SIZE: usize = 88;
 }
 
-/// Instructions, and the jumps to the end among them.
+/// Assembles instructions, and patches the jumps to their end.
 #[derive(Default)]
 struct Assembler {
     code: Vec<u64>,
@@ -102,7 +104,7 @@ impl Assembler {
         self.push(0x79, to, from, offset, 0);
     }
 
-    /// Four bytes; the upper half of the register is 0 then.
+    /// Loads four bytes. The upper half of the register becomes 0.
     fn load_half(&mut self, to: Register, from: Register, offset: i16) {
         self.push(0x61, to, from, offset, 0);
     }
@@ -119,7 +121,7 @@ impl Assembler {
         self.push(0x7a, to, 0, offset, number);
     }
 
-    /// A number of eight bytes, or a map's descriptor.
+    /// Loads a number of eight bytes, or the descriptor of a map.
     fn wide(&mut self, to: Register, number: u64, what: Register) {
         self.push(0x18, to, what, 0, number as i32);
         self.push(0, 0, 0, 0, (number >> 32) as i32);
@@ -149,7 +151,7 @@ impl Assembler {
         self.push(0x05, 0, 0, 0, 0);
     }
 
-    /// Skips so many instructions.
+    /// Skips `over` instructions if the register equals `number`.
     fn skip_if_equal(&mut self, register: Register, number: i32, over: i16) {
         self.push(0x15, register, 0, over, number);
     }
@@ -158,7 +160,7 @@ impl Assembler {
         self.push(0x55, register, 0, over, number);
     }
 
-    /// With what the program answers.
+    /// Ends the program with the return value `answer`.
     fn finish(mut self, answer: i32) -> Vec<u64> {
         let end = self.code.len();
         for at in std::mem::take(&mut self.to_end) {
@@ -169,7 +171,7 @@ impl Assembler {
         self.code
     }
 
-    /// R0: an empty record; where the ring has no room it is counted at the task that R8 is of, and that is the end.
+    /// Reserves an empty record in R0. If the ring has no room, counts a lost record in the state at R8 and ends.
     fn reserve(&mut self, known: &Known) {
         self.wide(R1, known.ring as u64, MAP);
         self.set(R2, size_of::<Record>() as i32);
@@ -182,7 +184,7 @@ impl Assembler {
         self.end();
     }
 
-    /// Gives the record in R0 to who reads the ring, with the number of the task that R8 is of, and its registers.
+    /// Submits the record in R0 with the number of the current task and the registers in the state at R8.
     fn submit(&mut self) {
         self.load(R1, R10, -8);
         self.store(R0, 32, R1);
@@ -195,9 +197,10 @@ impl Assembler {
         self.call(RING_SUBMIT);
     }
 
-    /// R8: what is kept of this task; the end where it is not watched.
+    /// Loads the address of the current task's state into R8. Ends if the task is not watched.
     fn find_task(&mut self, known: &Known) {
-        // The task's number as this process counts them, and its process's: eight bytes on the stack.
+        // The helper writes the task number and the process number, as this process counts them: eight bytes on the
+        // stack.
         self.wide(R1, known.namespace.0, 0);
         self.wide(R2, known.namespace.1, 0);
         self.copy(R3, R10);
@@ -214,22 +217,22 @@ impl Assembler {
     }
 }
 
-/// What the programs refer to.
+/// The kernel objects that the programs use.
 pub(super) struct Known {
-    /// Device and inode of the namespace of processes that numbers of tasks are meant in.
+    /// Device and inode of the PID namespace whose task numbers are used.
     pub(super) namespace: (u64, u64),
     /// The map of tasks.
     pub(super) tasks: i32,
     pub(super) ring: i32,
 }
 
-/// Runs where a call begins: keeps when it did, which one it is, and its arguments.
+/// Builds the program that runs at the start of a call. It stores the time, the call number and the arguments.
 pub(super) fn begins(known: &Known, numbers: &[i32]) -> Vec<u64> {
     let mut asm = Assembler::default();
     asm.copy(R6, R1);
     asm.load(R7, R1, 8);
     for (at, number) in numbers.iter().enumerate() {
-        // Over the other comparisons and the end behind them.
+        // Skip the other comparisons and the jump to the end behind them.
         asm.skip_if_equal(R7, *number, (numbers.len() - at) as i16);
     }
     asm.end();
@@ -247,14 +250,14 @@ pub(super) fn begins(known: &Known, numbers: &[i32]) -> Vec<u64> {
     asm.finish(0)
 }
 
-/// Runs where a call ends: puts a record of it into the ring.
+/// Builds the program that runs at the end of a call. It writes a record into the ring.
 pub(super) fn ends(known: &Known) -> Vec<u64> {
     let mut asm = Assembler::default();
     asm.load(R7, R1, 8);
     asm.find_task(known);
     asm.load(R9, R8, state::CALL);
     asm.end_if_equal(R9, 0);
-    // The time first: what follows is not the call's.
+    // Take the time first: the rest of the program does not belong to the call.
     asm.call(KTIME_NS);
     asm.store(R10, -16, R0);
     asm.store_number(R8, state::CALL, 0);
@@ -270,9 +273,10 @@ pub(super) fn ends(known: &Known) -> Vec<u64> {
     asm.finish(0)
 }
 
-/// Runs where a task makes another one ready to run, which is told by its number at that place of the event: puts a record of
-/// it into the ring where both are watched and within calls that are, with the call of the one that wakes. Whom an interrupt
-/// wakes looks as if whatever it interrupted had done it: it is left out where that was within no such call.
+/// Builds the program that runs when a task wakes another one, whose number is at offset `number_at` of the event. It
+/// writes a record with the call of the waking task if both tasks are watched and in watched calls. A task that an
+/// interrupt wakes appears to be woken by the interrupted task. Such a wake is left out if the interrupted task is in
+/// no watched call.
 pub(super) fn wakes(known: &Known, number_at: i16) -> Vec<u64> {
     let mut asm = Assembler::default();
     asm.copy(R6, R1);
@@ -301,11 +305,11 @@ pub(super) fn wakes(known: &Known, number_at: i16) -> Vec<u64> {
     asm.load_half(R1, R10, -24);
     asm.store(R0, 24, R1);
     asm.submit();
-    // Others who listen at this tracepoint hear of it, too.
+    // Other listeners of this tracepoint must receive the event too.
     asm.finish(1)
 }
 
-/// A call, as the programs write it.
+/// A record as the programs write it.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct Record {
@@ -313,19 +317,19 @@ pub(super) struct Record {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     pub(super) result: i64,
-    /// The task, and above it its process.
+    /// The task number. The process number is in the upper half.
     pub(super) task: u64,
     pub(super) registers: [u64; 8],
 }
 
-/// A record that is still being written, and one that is to be left out.
+/// Flags in the length of a record: one that is still being written, and one that is to be skipped.
 const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
-/// What stands before each record.
+/// The size of the header of each record in bytes.
 const HEAD: u64 = 8;
 
-/// Our side of it: the first page says how far it was read, the second how far it was written; then the records, mapped
-/// twice in a row so that none is cut.
+/// The reader's mappings of the ring. The first page holds the read position, the second the write position. The
+/// records follow, mapped twice in a row so that none is split.
 #[derive(Debug)]
 pub(super) struct Ring {
     read: *mut u8,
@@ -338,7 +342,7 @@ impl Ring {
     pub(super) fn map(ring: &impl AsRawFd, size: usize) -> io::Result<Ring> {
         let page = rustix::param::page_size();
         let map = |length, protection, at: usize| {
-            // SAFETY: a new mapping where the kernel likes; failure is looked at.
+            // SAFETY: a new mapping at an address that the kernel chooses; failure is checked.
             let address = unsafe {
                 libc::mmap(null_mut(), length, protection, libc::MAP_SHARED, ring.as_raw_fd(), at as libc::off_t)
             };
@@ -352,10 +356,10 @@ impl Ring {
         Ok(Ring { read, written, page, size })
     }
 
-    /// Takes out what was written before this was called.
+    /// Removes all records that were written before this call.
     pub(super) fn drain(&mut self, mut each: impl FnMut(Record)) {
-        // SAFETY: the counters are at the beginning of pages that are mapped as long as this lives, and so are records below
-        // `until`; the kernel writes no record again before the reader's counter has passed it.
+        // SAFETY: the counters are at the beginning of pages that are mapped as long as this lives, and so are records
+        // below `until`; the kernel writes no record again before the reader's counter has passed it.
         unsafe {
             let read = &*self.read.cast::<AtomicU64>();
             let until = (*self.written.cast::<AtomicU64>()).load(Ordering::Acquire);
@@ -364,7 +368,7 @@ impl Ring {
                 let head = self.written.add(self.page + (at as usize & (self.size - 1)));
                 let mut length = (*head.cast::<AtomicU32>()).load(Ordering::Acquire);
                 while length & BUSY != 0 {
-                    // Another processor is between two instructions of the program.
+                    // The program on another processor is still writing the record.
                     std::thread::yield_now();
                     length = (*head.cast::<AtomicU32>()).load(Ordering::Acquire);
                 }

@@ -1,12 +1,12 @@
 //! The mechanisms that limit memory while a target is visited: a cgroup, or a process that locks memory.
 //!
-//! The cgroup is of version 1 or 2. All steps of a trial are in it, with a remount between them, and nothing else of
-//! ours is. It is emptied between trials, so that no trial begins with what another left.
+//! The cgroup is of version 1 or 2. It contains all steps of a trial, with a remount between them, and no other process
+//! of fsb. It is emptied between trials, so that no trial starts with page cache that another one left.
 //!
-//! The process locks memory until no more than the limit is left for everybody. This is the way of 2011, for machines
-//! without a memory controller. It cannot tell the page cache of the target from that of the rest of the machine, so it
-//! holds less well than a cgroup does. The kernel kills it first if memory runs out, and it dies with the process that
-//! started it.
+//! The process locks memory until only the limit is left for all others. This is the method of 2011, for machines
+//! without a memory controller. It cannot distinguish the page cache of the target from that of the rest of the
+//! machine, so it is less exact than a cgroup. The kernel kills it first if memory runs out, and it dies with the
+//! process that started it.
 
 use std::fs;
 use std::io;
@@ -23,14 +23,14 @@ use serde::{Deserialize, Serialize};
 /// A limit in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryHold {
-    /// Whoever is in it is held.
+    /// Limits the processes in the cgroup.
     Cgroup(Cgroup),
-    /// Everybody is.
+    /// Limits all processes of the machine.
     Ballast(Arc<MemoryBallast>),
 }
 
 impl MemoryHold {
-    /// Bytes that may be in use, page cache included.
+    /// Returns the bytes that may be in use, page cache included.
     pub fn limit(&self) -> u64 {
         match self {
             MemoryHold::Cgroup(cgroup) => cgroup.limit,
@@ -38,7 +38,7 @@ impl MemoryHold {
         }
     }
 
-    /// Makes ready for a trial: nothing of an earlier one is left, and the limit still holds.
+    /// Prepares for a trial: removes the remains of an earlier one and checks that the limit still holds.
     pub fn begin_trial(&self) -> Result<(), TestbedError> {
         match self {
             MemoryHold::Cgroup(cgroup) => cgroup.empty().map_err(|(file, error)| {
@@ -50,7 +50,7 @@ impl MemoryHold {
         }
     }
 
-    /// Moves a process in, where the limit holds only those that are in it.
+    /// Moves a process into the cgroup. Does nothing for a ballast, which limits all processes.
     pub fn add(&self, pid: u32) -> Result<(), TestbedError> {
         let MemoryHold::Cgroup(cgroup) = self else { return Ok(()) };
         cgroup.add(pid).map_err(|error| {
@@ -62,7 +62,7 @@ impl MemoryHold {
         })
     }
 
-    /// What it did since the trial began.
+    /// Returns the memory use since the trial began.
     pub fn usage(&self) -> MemoryUse {
         match self {
             MemoryHold::Cgroup(cgroup) => cgroup.usage(),
@@ -71,13 +71,13 @@ impl MemoryHold {
     }
 }
 
-/// The kernel charges at most so much at once: a limit is met before the last byte is in use.
+/// The kernel charges at most this many bytes at once, so a limit may be reached before the last byte is in use.
 const LARGEST_FOLIO: u64 = 2 << 20;
 
-/// A cgroup that holds what measures.
+/// A cgroup for the processes that measure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cgroup {
-    /// Which kind of hierarchy it is in.
+    /// The version of its hierarchy.
     pub version: Version,
     /// Its directory.
     pub path: PathBuf,
@@ -85,12 +85,12 @@ pub struct Cgroup {
     pub limit: u64,
 }
 
-/// A number in a file, where it is one.
+/// Returns the number in a file. Returns `None` if the file holds no number.
 fn number(path: &Path) -> Option<u64> {
     read_trimmed(path)?.parse().ok()
 }
 
-/// The number behind a word: `memory.stat`, `memory.events`.
+/// Returns the number behind a word, as in `memory.stat` and `memory.events`.
 fn entry(path: &Path, word: &str) -> Option<u64> {
     let text = read_trimmed(path)?;
     let line = text.lines().find(|line| line.split_whitespace().next() == Some(word))?;
@@ -98,14 +98,15 @@ fn entry(path: &Path, word: &str) -> Option<u64> {
 }
 
 impl Cgroup {
-    /// Makes it. The file that the kernel refused and its answer stand in the error; nothing is left then.
+    /// Creates the cgroup. An error contains the file that the kernel refused and the error of the kernel; the cgroup
+    /// is removed then.
     pub(super) fn make(version: Version, path: PathBuf, limit: u64) -> Result<Cgroup, (PathBuf, io::Error)> {
         let cgroup = Cgroup { version, path, limit };
         cgroup.create().map(|()| cgroup)
     }
 
     fn create(&self) -> Result<(), (PathBuf, io::Error)> {
-        // One that is there already is somebody else's.
+        // Fails on an existing directory, which belongs to another program.
         fs::create_dir(&self.path).map_err(|error| (self.path.clone(), error))?;
         self.limit_memory().inspect_err(|_| {
             // The first error is the one that explains.
@@ -115,7 +116,7 @@ impl Cgroup {
 
     fn limit_memory(&self) -> Result<(), (PathBuf, io::Error)> {
         let limit = self.limit.to_string();
-        // Where swap is counted it must not stand in for memory. The sum may not be below its part, hence the order.
+        // If swap is counted, it must not replace memory. The sum may not be below the memory limit, hence the order.
         let files: &[(&str, &str, bool)] = match self.version {
             Version::V1 => &[("memory.limit_in_bytes", &limit, true), ("memory.memsw.limit_in_bytes", &limit, false)],
             Version::V2 => &[("memory.max", &limit, true), ("memory.swap.max", "0", false)],
@@ -138,7 +139,7 @@ impl Cgroup {
         }
     }
 
-    /// The file to which a process id is written to move it in; 0 is the writer itself.
+    /// Returns the file to which a process id is written to move it in. 0 is the writing process itself.
     pub fn processes(&self) -> PathBuf {
         self.path.join("cgroup.procs")
     }
@@ -148,16 +149,17 @@ impl Cgroup {
         write(&self.processes(), &pid.to_string())
     }
 
-    /// Gives back what earlier trials left, and counts from zero.
+    /// Frees the memory that earlier trials left charged, and resets the counters.
     pub(super) fn empty(&self) -> Result<(), (PathBuf, io::Error)> {
         match self.version {
             Version::V1 => {
-                // Neither is a reason to stop: what stays is charged to the limit, and what is counted is compared.
+                // Ignores errors: remaining memory is charged to the limit, and counters are only compared.
                 let _ = write(&self.path.join("memory.force_empty"), "0");
                 let _ = write(&self.path.join("memory.max_usage_in_bytes"), "0");
                 Ok(())
             }
-            // Neither its peak nor its events can be reset: a new one has none. With a FUSE server in it, it stays.
+            // Neither the peak nor the events can be reset, so the cgroup is replaced by a new one. It stays if it
+            // contains a FUSE server.
             Version::V2 => match fs::remove_dir(&self.path) {
                 Ok(()) => self.create(),
                 Err(_) => {
@@ -168,7 +170,7 @@ impl Cgroup {
         }
     }
 
-    /// What it held since it was last emptied.
+    /// Returns the memory use since it was last emptied.
     pub(super) fn usage(&self) -> MemoryUse {
         let at = |name: &str| self.path.join(name);
         let mut usage = MemoryUse {
@@ -180,7 +182,7 @@ impl Cgroup {
             Version::V1 => {
                 usage.peak_bytes = number(&at("memory.max_usage_in_bytes"));
                 usage.cache_bytes = entry(&at("memory.stat"), "total_cache").or(entry(&at("memory.stat"), "cache"));
-                // Newer kernels do not count how often the limit was met, so the peak tells.
+                // Newer kernels do not count how often the limit was reached, so the peak decides.
                 usage.reached = usage.peak_bytes.map(|peak| peak + LARGEST_FOLIO > self.limit);
                 usage.oom_kills = entry(&at("memory.oom_control"), "oom_kill");
             }

@@ -1,8 +1,9 @@
-//! The memory that whatever is measured may use, page cache included: what makes a file of 2 GiB larger than memory on a
-//! machine of any size.
+//! The memory limit of a trial, page cache included. It makes a file of 2 GiB larger than memory on a machine of any
+//! size.
 //!
-//! A cgroup holds the steps of a trial, and FUSE servers with them, and nobody else. Without a memory controller a process
-//! locks all memory but the limit. Without a limit there is no cgroup at all: being in one has its price.
+//! A cgroup contains the steps of a trial, FUSE servers with them, and no other process. Without a memory controller, a
+//! process locks all memory except the limit. Without a limit the control creates no cgroup, because membership has its
+//! cost.
 
 mod hold;
 #[cfg(test)]
@@ -27,21 +28,23 @@ pub use hold::{Cgroup, MemoryHold};
 
 pub(super) struct MemoryLimit;
 
-/// Its name, for those who ask for its value.
+/// The name of the control, for code that reads its value.
 pub const MEMORY_LIMIT: &str = "memory-limit";
 
-/// What holds a limit here.
+/// The mechanism that can enforce a limit here.
 enum Means {
     Cgroup(Hierarchy),
     Ballast,
 }
 
-/// Bytes that a value of this control limits memory to; absent where it limits nothing, or is none.
+/// Returns the bytes that a value of this control limits memory to. Returns `None` if the value sets no limit or is
+/// invalid.
 pub fn limit_of(value: &str) -> Option<u64> {
     value.parse::<Limit>().ok().map(|request| request.bytes)
 }
 
-/// `512M:cgroup` with so many times the bytes; nothing where the value is no limit.
+/// Returns a value such as `512M:cgroup` with its bytes multiplied by `scale`. Returns `None` if the value is not a
+/// limit.
 pub fn scaled(value: &str, scale: f64) -> Option<String> {
     let request: Limit = value.parse().ok()?;
     let bytes = fsb_model::Bytes((request.bytes as f64 * scale) as u64 >> 12 << 12);
@@ -136,7 +139,7 @@ fn cannot(value: &str, why: Refusal) -> TestbedError {
     )
 }
 
-/// Who can hold it; why nobody can.
+/// Returns the mechanism that can enforce the limit, or the reason why none can.
 fn means(request: &Limit, roots: &Roots) -> Result<Means, Refusal> {
     if !rustix::process::geteuid().is_root() {
         return Err("only root can limit memory".into());
@@ -154,7 +157,7 @@ fn means(request: &Limit, roots: &Roots) -> Result<Means, Refusal> {
     }
 }
 
-/// A limit that cannot be set is no limit, and what depends on it would be something else.
+/// Converts a [`Stop`] into an error that ends the run, because the workload depends on the limit.
 fn stopped(value: &str, stop: Stop) -> TestbedError {
     match stop {
         Stop::Lacks(why) => cannot(value, why),
@@ -162,7 +165,7 @@ fn stopped(value: &str, stop: Stop) -> TestbedError {
     }
 }
 
-/// In the ledger first, then made.
+/// Records the undo entry, then creates the cgroup.
 fn set_cgroup(
     value: &str,
     bytes: u64,
@@ -182,7 +185,7 @@ fn set_cgroup(
 }
 
 fn set_ballast(value: &str, bytes: u64, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
-    // What is clean need not be reclaimed page by page. Where it cannot be dropped, locking takes longer.
+    // Clean pages need not be reclaimed one by one then. If they cannot be dropped, locking takes longer.
     let _ = std::fs::write(context.roots.proc.join("sys/vm/drop_caches"), "3");
     let ballast = MemoryBallast::start(bytes, &|| memory::meminfo(context.roots, "MemAvailable"))
         .map_err(|why| cannot(value, why))?;
@@ -201,10 +204,10 @@ fn show(bytes: u64) -> String {
     show_bytes(bytes as f64)
 }
 
-/// Less than this a worker's own memory takes.
+/// The smallest limit in bytes, which leaves room for a worker's own memory.
 pub const LEAST: u64 = 16 << 20;
 
-/// What can hold a limit.
+/// A mechanism that enforces a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mechanism {
     /// A cgroup with a memory controller.
@@ -213,11 +216,11 @@ enum Mechanism {
     Ballast,
 }
 
-/// A limit that was asked for.
+/// A requested limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Limit {
     pub bytes: u64,
-    /// The one that must hold it; any where none was named.
+    /// The requested mechanism. `None` if any will do.
     pub mechanism: Option<Mechanism>,
 }
 
@@ -239,7 +242,7 @@ impl FromStr for Limit {
 }
 
 impl Limit {
-    /// Whether a machine with so much memory can have it; why not.
+    /// Checks that a machine with this much memory can have the limit.
     fn check(&self, memory: u64) -> Result<(), Refusal> {
         let show = |bytes: u64| show_bytes(bytes as f64);
         if self.bytes < LEAST {

@@ -1,4 +1,5 @@
-//! Requests for a limit, cgroups of version 2 on trees that look like one, and those of version 1 on this kernel where it has them.
+//! Requests for a limit, cgroups of version 2 on simulated trees, and cgroups of version 1 on this kernel if it has
+//! them.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +28,7 @@ fn machine(membership: &str) -> (tempfile::TempDir, Roots) {
 fn without_a_memory_controller_there_is_no_place() {
     let (_tree, roots) = machine("0::/\n");
     assert!(Hierarchy::find(&roots, MEMORY).unwrap_err().to_string().contains("neither"));
-    // A unified hierarchy that has other controllers only is no place either.
+    // A unified hierarchy that has only other controllers does not work either.
     write(&roots.sys.join("fs/cgroup/cgroup.controllers"), "cpu pids\n");
     assert!(Hierarchy::find(&roots, MEMORY).is_err());
     write(&roots.sys.join("fs/cgroup/cgroup.subtree_control"), "pids\n");
@@ -91,12 +92,12 @@ fn what_a_cgroup_of_version_2_says_is_read() {
     assert_eq!((usage.reached, usage.oom_kills), (Some(true), Some(1)));
     cgroup.add(77).unwrap();
     assert_eq!(fs::read_to_string(path.join("cgroup.procs")).unwrap(), "77");
-    // A directory that cannot be removed stands for one with a FUSE server in it: it is emptied where it is.
+    // A directory that cannot be removed simulates a cgroup with a FUSE server in it. It is emptied in place.
     cgroup.empty().unwrap();
     assert_eq!(fs::read_to_string(path.join("memory.reclaim")).unwrap(), (32 << 20).to_string());
 }
 
-/// A place for version 1 on this machine, if there is one.
+/// Returns a hierarchy of version 1 on this machine, if there is one.
 fn real() -> Option<Hierarchy> {
     const TESTS: &str = "what a real cgroup holds";
     if !fsb_testkit::root_for(TESTS) {
@@ -118,8 +119,8 @@ fn a_real_cgroup_holds_what_is_in_it_and_is_emptied() {
         Cgroup::make(Version::V1, path.clone(), 32 << 20).unwrap_err().1.kind(),
         std::io::ErrorKind::AlreadyExists
     );
-    // Four times the limit goes through the page cache of a process that is in it; each piece is written out at once, for
-    // version 1 kills who has more dirty pages than fit.
+    // Four times the limit goes through the page cache of a process in the cgroup. Each piece is written out at once,
+    // because version 1 kills a process that has more dirty pages than fit.
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let script = format!(
         "echo 0 > {} && exec dd if=/dev/zero of={}/file bs=1M count=128 oflag=dsync status=none",

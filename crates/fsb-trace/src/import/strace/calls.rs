@@ -1,10 +1,9 @@
-//! What calls mean, by their names.
+//! The meaning of calls, by their names.
 
 use super::line::{Call, text};
 use crate::call::{Kind, flags};
 use crate::resolve::{AT_CWD, RawCall, Shared};
 
-/// What a call is about.
 #[derive(Debug)]
 pub(super) enum Meaning {
     File(Owned),
@@ -18,7 +17,7 @@ pub(super) enum Meaning {
     Asynchronous,
 }
 
-/// A call on files, with paths of its own.
+/// A call on files, with its own paths.
 #[derive(Debug)]
 pub(super) struct Owned {
     raw: RawCall<'static>,
@@ -32,7 +31,7 @@ impl Owned {
     }
 }
 
-/// The arguments of a call, by their places.
+/// The arguments of a call, by position.
 struct At<'c>(&'c Call<'c>);
 
 impl At<'_> {
@@ -42,7 +41,7 @@ impl At<'_> {
 
     fn fd(&self, at: usize) -> Option<i32> {
         let word = self.word(at)?;
-        // With -y a path stands behind it.
+        // With -y, strace prints a path after the number.
         let word = word.split('<').next()?;
         if word == "AT_FDCWD" { Some(AT_CWD) } else { word.parse().ok() }
     }
@@ -104,7 +103,7 @@ fn shared(call: &Call<'_>) -> Shared {
     Shared { files: has("CLONE_FILES"), directory: has("CLONE_FS") }
 }
 
-/// What the beginning of a call makes, where it makes a process.
+/// Returns the properties that a new process shares, if the text begins a call that creates one.
 pub(super) fn makes(text: &str) -> Option<Shared> {
     let name = text.split('(').next()?;
     let has = |flag: &str| text.contains(flag);
@@ -112,11 +111,11 @@ pub(super) fn makes(text: &str) -> Option<Shared> {
     is.then(|| Shared { files: has("CLONE_FILES"), directory: has("CLONE_FS") })
 }
 
-/// What a call means; nothing where it is not about files.
+/// Returns the meaning of a call, or `None` if it concerns neither files nor processes.
 pub(super) fn meaning(call: &Call<'_>) -> Option<Meaning> {
     let at = At(call);
     let result = call.result;
-    // Pieces are asked for in full: what came is what is known.
+    // Vectored calls count as complete: the log does not give the requested length, only the result.
     let length = |place: usize| at.number(place).unwrap_or(result.max(0) as u64);
     let moved = |kind: Kind| Some(RawCall { length: length(2), ..at.on(kind)? });
     let pieces = |kind: Kind| Some(RawCall { length: result.max(0) as u64, ..at.on(kind)? });

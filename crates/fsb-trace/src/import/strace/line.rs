@@ -1,4 +1,4 @@
-//! A line: who, when, and what; and the call in it, cut into arguments.
+//! A line of the log: process, time and content; and the call in it, split into arguments.
 
 use crate::import::lines::nanoseconds;
 
@@ -11,14 +11,14 @@ pub(super) struct Line<'l> {
     pub(super) what: What<'l>,
 }
 
-/// What a line tells.
+/// The content of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum What<'l> {
     /// A whole call: `name(arguments) = result`.
     Call(&'l str),
     /// A call that others interrupt: `name(arguments`.
     Begun(&'l str),
-    /// Its rest.
+    /// The remainder of an interrupted call.
     Resumed(&'l str),
     /// The process has ended.
     Ended,
@@ -84,7 +84,7 @@ impl Call<'_> {
         let number = words.next()?;
         let result = match number.strip_prefix("0x") {
             Some(hex) => u64::from_str_radix(hex, 16).ok()? as i64,
-            // With -y a path stands behind a descriptor.
+            // With -y, strace prints a path after a descriptor.
             None => number.split('<').next()?.parse().ok()?,
         };
         let result = if result == -1 { -i64::from(error(words.next()?)) } else { result };
@@ -92,7 +92,7 @@ impl Call<'_> {
     }
 }
 
-/// The arguments up to the closing bracket, and what follows it.
+/// Splits the arguments up to the closing bracket. Returns them and the text after it.
 fn cut(text: &str) -> Option<(Vec<&str>, &str)> {
     let (mut arguments, mut begin, mut depth) = (Vec::new(), 0, 0u32);
     let (mut quoted, mut escaped) = (false, false);
@@ -121,7 +121,7 @@ fn cut(text: &str) -> Option<(Vec<&str>, &str)> {
     None
 }
 
-/// A text as strace writes it, with its escapes; nothing where it was cut short.
+/// Decodes a text as strace writes it, with its escapes. Returns `None` if strace shortened it.
 pub(super) fn text(argument: &str) -> Option<Vec<u8>> {
     let inner = argument.strip_prefix('"')?.strip_suffix('"')?.as_bytes();
     let (mut out, mut at) = (Vec::new(), 0);
@@ -160,7 +160,7 @@ pub(super) fn text(argument: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The numbers of errors, as Linux has them on most machines.
+/// Returns the number of an error, as Linux defines it on most machines.
 fn error(name: &str) -> i32 {
     const NAMES: [(&str, i32); 26] = [
         ("EPERM", 1),

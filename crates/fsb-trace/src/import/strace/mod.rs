@@ -51,7 +51,7 @@ struct Log {
     directory: Vec<u8>,
     /// The beginnings of calls that others interrupted, by process.
     begun: HashMap<u32, (u64, String)>,
-    /// Who is making a process, and what both share.
+    /// The processes that are creating another one, and the properties that both share.
     making: Vec<(u32, Shared)>,
     origin_ns: Option<u64>,
 }
@@ -80,7 +80,7 @@ impl Log {
         }
     }
 
-    /// A process that was not seen before was made by whoever is making one.
+    /// Registers a process that was not seen before as the child of a process that is creating one.
     fn meet(&mut self, process: u32, now: u64, sink: &mut Any<'_>) -> Result<(), TraceError> {
         if self.resolver.knows(process) {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Candidates of a race: a file system's name stands for itself and all its curated options, a target with options for
-//! itself.
+//! Candidates of a race: the name of a file system means its defaults and all its curated options; a target with
+//! options is one candidate.
 
 use fsb_model::race::{Candidate, Refused};
 use fsb_model::{FileSystemSpec, Target, TargetKind};
@@ -8,18 +8,18 @@ use fsb_testbed::fs::{self, Choice, FileSystem};
 
 use crate::{code, exit};
 
-/// A target, and what is said of it.
+/// A target with its description.
 #[derive(Debug, Clone)]
 pub struct Raced {
     pub target: Target,
     pub beside: Candidate,
-    /// The option that it adds to a file system's defaults, where it adds one of the list.
+    /// The option that it adds to a file system's defaults, if it adds exactly one of the list.
     pub choice: Option<&'static Choice>,
 }
 
-/// All candidates that the arguments stand for, the reference first, and named targets that are not raced because they are
-/// unsafe. Without `risky`, options that are unsafe or otherwise risky do not take part.
-/// With `only`, the name of a file system is one candidate: its defaults.
+/// Returns all candidates of the arguments, the baseline first, and named targets that do not race because they are
+/// unsafe. Without `risky`, unsafe and otherwise risky options do not take part. With `only`, the name of a file system
+/// means one candidate: its defaults.
 pub fn all(arguments: &[String], risky: bool, only: bool) -> anyhow::Result<(Vec<Raced>, Vec<Refused>)> {
     let here = of_this_machine();
     let arguments = if arguments.is_empty() { &here } else { arguments };
@@ -45,13 +45,13 @@ pub fn all(arguments: &[String], risky: bool, only: bool) -> anyhow::Result<(Vec
     Ok((raced, refused))
 }
 
-/// File systems that have a list, and that this machine can make and mount; the one that most are compared with first.
+/// Returns the file systems with a list of options that this machine can make and mount; the commonest baseline first.
 fn of_this_machine() -> Vec<String> {
     let here = doctor::file_systems();
     let is_here = |fs: &&&dyn FileSystem| here.iter().any(|known| known.name == fs.name() && known.is_here());
     let listed = fs::REGISTRY.iter().filter(|fs| !fs.choices().is_empty());
     let mut names: Vec<String> = listed.filter(is_here).map(|fs| fs.name().to_owned()).collect();
-    // The longest list is that of the one which is known best.
+    // The best-known file system has the longest list.
     names.sort_by_key(|name| std::cmp::Reverse(fs::find(name).map_or(0, |fs| fs.choices().len())));
     names
 }
@@ -79,7 +79,7 @@ fn of(argument: &str, risky: bool, only: bool) -> anyhow::Result<Vec<Raced>> {
     Ok(std::iter::once(own).chain(offered.map(|choice| with(member, spec, &[choice]))).collect())
 }
 
-/// A file system with these options beside its defaults.
+/// Returns a file system with these options in addition to its defaults.
 pub fn with(member: &'static dyn FileSystem, spec: &FileSystemSpec, choices: &[&'static Choice]) -> Raced {
     let mut spec = spec.clone();
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -92,7 +92,7 @@ pub fn with(member: &'static dyn FileSystem, spec: &FileSystemSpec, choices: &[&
     let beside = Candidate { why, risk };
     let kind = TargetKind::FileSystem(spec);
     let mut target = Target { name: String::new(), kind, controls: Default::default(), kernel: None, optional: false };
-    // Its own text is the name, so that it can be typed again.
+    // Its own text is the name, so that users can type it again.
     target.name = "x".to_owned();
     let text = target.to_string();
     target.name = text.strip_prefix("x=").unwrap_or(&text).to_owned();

@@ -1,9 +1,10 @@
 //! The first stage of `--effects`: a fractional factorial design over the options of one file system.
 //!
-//! Each factor is an option, with or without; options that exclude each other are one factor, the first of them. The designs
-//! are those of two levels from a Hadamard matrix of Sylvester's kind, folded over (every row once more with all levels
-//! exchanged), which makes their resolution IV: what one option contributes is not mixed up with what two do together (G. E. P.
-//! Box and J. S. Hunter, Technometrics 3, 1961). Heats of the stage are fixed before anything is measured.
+//! Each factor is an option, with or without; options that exclude each other are one factor, the first of them. The
+//! designs have two levels and come from a Hadamard matrix of Sylvester's kind. They are folded over (every row once
+//! more with all levels exchanged), which makes their resolution IV: the effect of one option is not confounded with
+//! interactions of two (G. E. P. Box and J. S. Hunter, Technometrics 3, 1961). Race rounds of the stage are fixed
+//! before anything is measured.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +14,13 @@ use fsb_testbed::fs::{self, Choice};
 use super::candidates::{self, Raced};
 use crate::{code, exit};
 
-/// Each row of the design is measured in so many heats.
+/// The number of race rounds in which each row of the design is measured.
 const TURNS: usize = 2;
 
-/// Candidates with the rows of the design among them, the heats of the first stage, and the factors.
+/// Candidates with the rows of the design among them, the race rounds of the first stage, and the factors.
 pub type Design = (Vec<Raced>, Vec<Vec<u32>>, Vec<Factor>);
 
-/// Lays the design over the options of the one file system that the candidates are of.
+/// Creates the design over the options of the file system that all candidates have.
 pub fn design(mut raced: Vec<Raced>, places: usize) -> anyhow::Result<Design> {
     let spec = raced[0].target.file_system().cloned();
     let kinds: BTreeSet<_> = raced.iter().filter_map(|raced| Some(raced.target.file_system()?.fs.clone())).collect();
@@ -64,7 +65,7 @@ pub fn design(mut raced: Vec<Raced>, places: usize) -> anyhow::Result<Design> {
     Ok((raced, heats(&places_of_rows, places), factors.collect()))
 }
 
-/// The rows of a design for so many factors: whether each has its option.
+/// Returns the rows of a design for `factors` factors: for each factor, whether the row has its option.
 fn rows(factors: usize) -> Vec<Vec<bool>> {
     let size = factors.next_power_of_two().max(2);
     // Entry (i, j) of Sylvester's matrix is the parity of the bits that i and j share.
@@ -74,14 +75,14 @@ fn rows(factors: usize) -> Vec<Vec<bool>> {
     half.iter().cloned().chain(folded).collect()
 }
 
-/// Each row in [`TURNS`] heats, with the reference and with other neighbours each time.
+/// Returns race rounds in which each row occurs [`TURNS`] times, with the baseline and each time with other candidates.
 fn heats(rows: &[u32], places: usize) -> Vec<Vec<u32>> {
     let others: Vec<u32> = rows.iter().copied().filter(|row| *row != 0).collect();
     let each = places - 1;
     let mut heats = Vec::new();
     for turn in 0..TURNS {
         let step = others.len().div_ceil(each);
-        // In the first turn neighbours share a heat, in the second those that are far apart.
+        // In the first turn adjacent rows share a race round, in the second distant ones.
         let order: Vec<u32> = match turn {
             0 => others.clone(),
             _ => (0..step).flat_map(|from| others.iter().copied().skip(from).step_by(step)).collect(),

@@ -190,7 +190,7 @@ fn announcement(raced: usize, named: usize, only: bool, budget: &str) -> String 
     format!("{raced} candidates race in rounds of {places} targets, for at most {budget}{fewer}")
 }
 
-/// What a choice cannot be printed as is refused before an hour of measuring.
+/// Refuses an output format that a choice cannot be printed in, before an hour of measuring.
 fn check_output(output: &Output) -> anyhow::Result<()> {
     output.resolve()?;
     output.of_choice().map(drop)

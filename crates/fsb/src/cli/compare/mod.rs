@@ -1,4 +1,4 @@
-//! `fsb compare`: sets of results against each other, ours or other tools'.
+//! `fsb compare`: compares sets of results of fsb or of other tools.
 
 mod requests;
 mod target_by_target;
@@ -21,13 +21,13 @@ use crate::{color, columns};
 use requests::{Requests, compared};
 use target_by_target::TargetByTarget;
 
-/// The smallest difference that matters, unless told otherwise.
+/// The default of the smallest difference that matters.
 const THETA: &str = "3%";
 
-/// The form that a terminal gets.
+/// The format for a terminal.
 const TEXT: &str = "text";
 
-/// The form with charts.
+/// The format with charts.
 const HTML: &str = "html";
 
 const EXAMPLES: &str = "\
@@ -92,7 +92,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let baseline = baseline(&read.sets, arguments.baseline.as_deref())?;
     let contents: Vec<sets::Contents> = read.sets.iter().map(sets::Contents::of).collect();
     let asked = arguments.detail.as_deref().map(asked);
-    // Only who looks at one operation, or at the chart of one that has a single cell, sees single values.
+    // Only a reader of one operation, or of the chart of an operation with one cell, sees single values.
     let single = match &asked {
         Some(asked) => Single::Of(asked),
         None if format.name == HTML => Single::Lone,
@@ -134,7 +134,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         return Ok(gate::slower(&[Judged::all(&document)]));
     }
     let mut judged: Vec<Judged<'_>> = of_targets.iter().map(Judged::all).collect();
-    // Those that no run shares a target with are held against the baseline, as without targets.
+    // Sets that share no target with the baseline's run are compared with the baseline, as in a comparison without
+    // targets.
     let met = |name: &str| of_targets.iter().any(|document| document.sets.iter().any(|set| set.name == name));
     let sets: Vec<&str> = elsewhere.iter().map(String::as_str).filter(|name| !met(name)).collect();
     if !sets.is_empty() {
@@ -151,9 +152,9 @@ fn format(arguments: &Arguments) -> anyhow::Result<&'static Format> {
     Ok(found)
 }
 
-/// A slip of the finger must not put a report in the place of results.
+/// Refuses to overwrite an input file with the report, after a typing error.
 fn spare_inputs(output: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
-    // What is not there yet is nobody's.
+    // A file that does not exist yet cannot be one of the inputs.
     let Some(there) = sets::identity(output) else { return Ok(()) };
     match inputs.iter().any(|input| sets::identity(input) == Some(there)) {
         true => Err(exit::failure(
@@ -173,7 +174,8 @@ fn baseline(sets: &[Collected], name: Option<&str>) -> anyhow::Result<usize> {
     })
 }
 
-/// Whether an operation, or its workload, has the name that was typed: no narrower than [`detail`], which is told later.
+/// Returns a predicate for operations and workloads that have the typed name. It accepts at least the names that
+/// [`detail`] accepts, which is called later.
 fn asked(typed: &str) -> impl Fn(Option<&str>, &str) -> bool + Sync {
     let names: Vec<String> =
         [Some(typed), fsb_compat::operation(typed)].into_iter().flatten().map(str::to_owned).collect();
@@ -181,7 +183,7 @@ fn asked(typed: &str) -> impl Fn(Option<&str>, &str) -> bool + Sync {
     move |workload, operation| workload.is_some_and(&is_named) || is_named(operation)
 }
 
-/// The operation or workload that was meant: as the document names it, or by one of its other names.
+/// Returns the operation or workload that the user means, by the name in the document or by one of its other names.
 fn detail(typed: &str, document: &Document) -> anyhow::Result<String> {
     let mut names: Vec<&str> = Vec::new();
     for operation in &document.operations {

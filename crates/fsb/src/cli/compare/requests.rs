@@ -1,4 +1,4 @@
-//! Requests to the analysis, and comparisons of the sets that were read.
+//! Requests to the analysis, and comparisons of sets.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use fsb_stats::{Between, BetweenSource};
 use crate::sets;
 use crate::sets::{Apart, Sets};
 
-/// The variation between runs that is known beforehand.
+/// The known variation between runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Requests {
     pub(super) theta: f64,
@@ -18,15 +18,15 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// With what the user stated, or else with what earlier runs beside `runs` tell.
+    /// Returns requests with the variation that the user states, or else with that of earlier runs beside `runs`.
     pub(super) fn of(theta: f64, between: Option<f64>, runs: &[PathBuf]) -> Requests {
         let stated = between.map(|sd| Between { sd, source: BetweenSource::Stated });
         let history = if stated.is_none() { sets::earlier_runs(runs) } else { None };
         Requests { theta, stated, history: history.unwrap_or_default() }
     }
 
-    /// Of values of one target. Earlier runs tell how sessions vary where they were made in several; one run on a side is
-    /// judged only by what the user states.
+    /// Returns the request for values of one target. It uses the variation between sessions if earlier runs were made
+    /// in several sessions. With one run on a side it uses only the variation that the user states.
     pub(super) fn of_values(&self, baseline: usize) -> Request {
         let sessions = self.history.values.filter(|_| self.history.of_sessions);
         Request {
@@ -36,7 +36,7 @@ impl Requests {
         }
     }
 
-    /// Of ratios of two targets, of which the first set is the baseline.
+    /// Returns the request for ratios of two targets; the first set is the baseline.
     pub(super) fn of_ratios(&self) -> Request {
         let sessions = self.history.ratios.filter(|_| self.history.of_sessions);
         Request {
@@ -47,7 +47,8 @@ impl Requests {
     }
 }
 
-/// Compares sets that were read, and says of them what their runs do.
+/// Compares the sets, and adds the warnings and conditions of their runs to the document. Withholds verdicts that the
+/// runs do not permit.
 pub(super) fn compared(
     sets: Vec<Collected>,
     read: &Sets,

@@ -1,5 +1,5 @@
-//! Runs of several targets against each other: `old` and `new` differ by what happened between them, target by target. In the
-//! table of all sets every other one stands against one target of one run.
+//! Comparisons of runs with several targets: each target of `old` with the same target of `new`. The table of all sets
+//! would compare every other set with one target of one run.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -50,8 +50,8 @@ pub(super) struct TargetByTarget {
     pub(super) ratios: Vec<Document>,
 }
 
-/// Compares each target with itself, and its ratio to the first target with the same ratio. The sets are read again, for a
-/// comparison takes them apart; once, for each set is of one target.
+/// Compares each target with itself, and its ratio to the first target with the same ratio. Reads the sets again,
+/// because a comparison consumes them; once, because each set has one target.
 pub(super) fn compared_by_target(
     arguments: &[OsString],
     shared: &Option<Shared>,

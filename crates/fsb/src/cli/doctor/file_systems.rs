@@ -1,4 +1,4 @@
-//! The doctor's table: every file system, here and in a virtual machine, and what is missing for either.
+//! The doctor's table: every file system, here and in a virtual machine, and the missing requirements of either.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,16 @@ use fsb_testbed::doctor::Support;
 #[cfg(feature = "vm")]
 use fsb_vm::{kernel, machine};
 
-/// What a virtual machine of this machine could mount.
+/// File systems that a virtual machine on this machine could mount.
 pub(super) enum Vm {
     /// The kernel that it would boot, and the modules that this kernel lacks.
     Boots { release: String, lacks: BTreeSet<String> },
-    /// Why there can be none.
+    /// The reason why no virtual machine can be started.
     Cannot(TestbedError),
 }
 
 impl Vm {
-    /// Looks for QEMU and a kernel; nothing is booted.
+    /// Looks for QEMU and a kernel; boots nothing.
     pub(super) fn look() -> Vm {
         Vm::find().unwrap_or_else(Vm::Cannot)
     }
@@ -39,7 +39,8 @@ impl Vm {
     }
 }
 
-/// One line a file system, then what virtual machines need. Only `root` can make file systems on this kernel.
+/// Prints one line per file system, then the needs of virtual machines. Only `root` can make file systems on this
+/// kernel.
 pub(super) fn table(all: &[Support], vm: &Vm, root: bool, columns: usize) -> String {
     let heads = ["file system".to_owned(), "here".to_owned(), title(vm), "needs".to_owned()];
     let mut rows = vec![heads];
@@ -86,7 +87,7 @@ fn row(support: &Support, vm: &Vm, root: bool) -> [String; 4] {
     [support.name.to_owned(), here, guest.to_owned(), missing(support, &lacking, guest == "yes", root)]
 }
 
-/// Returns what the file system still needs, or the version of its tools.
+/// Returns the missing requirements of a file system, or the version of its tools.
 fn missing(support: &Support, lacking: &[&str], in_vm: bool, root: bool) -> String {
     if let Some((programs, package)) = &support.programs {
         return format!("{} (apt-get install {package})", programs.join(", "));

@@ -1,4 +1,4 @@
-//! `fsb doctor`: what this machine can measure, and what would disturb it.
+//! `fsb doctor`: prints what this machine can measure, and what would interfere.
 
 mod file_systems;
 
@@ -15,7 +15,7 @@ use crate::exit;
 use crate::results::print;
 use crate::stderr::notify;
 
-/// Long enough to hear what comes every few seconds: journals commit every five.
+/// Long enough to observe periodic activity: journals commit every five seconds.
 const LISTEN: Duration = Duration::from_secs(10);
 
 const EXAMPLES: &str = "\

@@ -155,7 +155,7 @@ fn write(directory: &Path, file: &ExportFile) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What was written, and what was not.
+/// Describes the files that were written and the cases that were left out.
 fn told(export: &Export, directory: &Path) -> String {
     let columns = columns::of(std::io::stdout());
     let all = export.rows + export.left_out.len();

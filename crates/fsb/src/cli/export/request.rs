@@ -1,4 +1,4 @@
-//! From a resolved plan to what exporters are asked.
+//! Converts a resolved plan to a request for exporters.
 
 use fsb_compat::export::{Made, Piece, Request, Row, Source, TargetRecipe, UnitPiece};
 use fsb_model::{Place, Plan, Target, TargetKind};
@@ -8,7 +8,7 @@ use fsb_testbed::fs::{self, Home};
 
 use crate::{code, exit};
 
-/// What the plan asks of another tool, each row in `units` units.
+/// Returns the request to another tool for the cases of the plan, each with `units` units.
 pub(super) fn of(resolved: Resolved, units: u64) -> anyhow::Result<Request> {
     let Resolved { plan, work, placement } = resolved;
     if plan.place == Place::Vm {

@@ -1,4 +1,4 @@
-//! What may be wrong with a run, asked before anything is touched.
+//! Checks of a run before anything is changed.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::author::Rights;
 use crate::space::{Need, Room};
 use crate::{code, exit};
 
-/// The directory, what the engine says to the flow, and the space.
+/// Checks the directory, the flow (by asking the engine) and the free space.
 pub fn check(run: &Run, request: &Choices) -> anyhow::Result<()> {
     let directory = &run.directory;
     check_directory(directory)?;

@@ -21,26 +21,26 @@ use crate::signals::{Second, Signals};
 use crate::stderr::{notify, say};
 use crate::{code, exit};
 
-/// How often progress is told where nobody watches a terminal.
+/// The interval between progress lines if standard error is not a terminal.
 const SELDOM: Duration = Duration::from_secs(5);
 
-/// What holds for all runs.
+/// Options of all runs.
 pub struct Choices {
-    /// What is read is compared.
+    /// Whether the data read is compared with the data written.
     pub verify: bool,
     /// Decides sizes, picks and contents.
     pub seed: u64,
-    /// Nothing is told while it goes on.
+    /// Whether progress is hidden.
     pub quiet: bool,
-    /// Whether it waits until nobody else measures.
+    /// Whether the run refuses to start while another fsb measures.
     pub turn: front::Turn,
 }
 
 impl Choices {
-    /// The run as a workload of the engine's.
+    /// Returns the run as a workload of the engine.
     pub fn workload(&self, run: &Run) -> (WorkloadSpec, Sizing) {
         let mut params = vec![("flow", run.flow.to_toml().into()), ("verify", self.verify.into())];
-        // What the file does not sync is not synced, as filebench has it.
+        // Like filebench, sync only if the file says so.
         if !run.flow.is_durable_each() {
             params.push(("durability", Durability::None.name().into()));
         }
@@ -56,7 +56,7 @@ impl Choices {
     }
 }
 
-/// What lasts from run to run.
+/// State that lasts from run to run.
 struct Session<'r> {
     request: &'r Choices,
     started: Instant,
@@ -64,7 +64,7 @@ struct Session<'r> {
     told: Instant,
 }
 
-/// Why a run did not reach its end.
+/// The reason why a run did not finish.
 enum Failed {
     /// A signal came.
     Interrupted,
@@ -87,7 +87,7 @@ pub fn all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
     front::tidy_up();
     let _watcher = front::watcher();
     let now = Instant::now();
-    // A second signal is no reason to leave the files there.
+    // A second signal must not end the program before the files are removed.
     let mut session = Session { request, started: now, signals: Signals::catch(Second::Waits)?, told: now };
     results::print(&print::banner(&format!("fsb {}", env!("CARGO_PKG_VERSION"))))?;
     for line in &script.said {

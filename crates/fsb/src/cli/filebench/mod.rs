@@ -1,8 +1,8 @@
 //! `fsb filebench`: filebench's workload files, on our engine, with its text.
 //!
-//! What a file means and what is printed is data and text of `fsb-compat`; the work is a flow of the engine's, which a
-//! worker performs below a directory of its own in the one that the file names. A file is checked whole before anything
-//! is touched, and however a run ends, that directory goes: the undo ledger knows it.
+//! `fsb-compat` defines the meaning of a file and the printed text; the work is a flow of the engine. A worker performs
+//! it in a directory of its own below the one that the file names. The whole file is checked before anything is
+//! changed. That directory is removed however a run ends, because the undo ledger lists it.
 
 mod check;
 mod measure;
@@ -96,7 +96,7 @@ fn script(arguments: &Arguments) -> anyhow::Result<Script> {
     Ok(script)
 }
 
-/// `12: what it is`, as compilers print it.
+/// Returns `12: message`, as compilers print it.
 fn place(remark: &wml::Remark) -> String {
     format!("{}: {}", remark.line, remark.message)
 }

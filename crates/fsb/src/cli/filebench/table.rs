@@ -1,10 +1,10 @@
-//! From a measurement to the lines of filebench's breakdown.
+//! Converts a measurement to the lines of filebench's breakdown.
 
 use fsb_compat::filebench::print::{Kind, Line};
 use fsb_engine::{Measurement, latency};
 use fsb_model::flow::{Flow, Op};
 
-/// One line an operation of the file, in its order; steps of one name are one line.
+/// Returns one line per operation of the file, in its order; steps of the same name share a line.
 pub fn lines(flow: &Flow, measured: &Measurement) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let counted = flow.threads.iter().flat_map(|thread| &thread.steps).filter(|step| step.op.is_counted());

@@ -1,4 +1,4 @@
-//! Whether a request can be served: all of it is known before anything is touched.
+//! Checks whether a request can be served, before anything is changed.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -19,10 +19,11 @@ use crate::space::Room;
 use crate::stderr::{notify, say};
 use crate::{code, exit};
 
-/// Memory that asynchronous requests may take together.
+/// The largest memory of all asynchronous requests together.
 const MOST_MEMORY: u64 = 4 << 30;
 
-/// Refuses what cannot be done, with exit code 2 where other options would help and 3 where the machine cannot.
+/// Refuses impossible requests: with exit code 2 if other options would help, with 3 if the machine cannot perform
+/// them.
 pub fn check(options: &Options) -> anyhow::Result<Rights> {
     let rows = sequence::rows(options);
     let files: Vec<PathBuf> = sequence::files(options).into_iter().collect();
@@ -64,7 +65,7 @@ fn check_with(options: &Options, rows: &[Row], rights: Rights) -> anyhow::Result
     direct(options, rows, existing.keys())
 }
 
-/// Two names of one file would be measured against each other.
+/// Refuses two names of one file, which would be measured against each other.
 fn one_file_each(existing: &BTreeMap<PathBuf, Existing>) -> anyhow::Result<()> {
     let mut seen = BTreeMap::new();
     for path in existing.keys() {
@@ -79,7 +80,7 @@ fn one_file_each(existing: &BTreeMap<PathBuf, Existing>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Goes through the operations of the first row and keeps account of how much of the file is there.
+/// Checks that each reading operation of the first row finds its file complete.
 fn something_to_read(options: &Options, rows: &[Row], existing: Existing) -> anyhow::Result<()> {
     let largest = rows.iter().map(|row| row.file << 10).max().unwrap_or(0);
     let mut size = match existing {
@@ -106,12 +107,12 @@ fn something_to_read(options: &Options, rows: &[Row], existing: Existing) -> any
     Ok(())
 }
 
-/// Whether any operation of a run changes its files: those that it only reads are not its own to remove.
+/// Returns whether any operation of a run changes its files. Files that it only reads are not its own to remove.
 fn writes(options: &Options) -> bool {
     operations(options).into_iter().any(Operation::writes)
 }
 
-/// What is done on the first row, or on the first number of processes.
+/// Returns the operations of the first row, or of the first number of processes.
 fn operations(options: &Options) -> Vec<Operation> {
     if options.throughput() {
         return sequence::throughput(options);
@@ -123,7 +124,7 @@ fn operations(options: &Options) -> Vec<Operation> {
     done.collect()
 }
 
-/// Files that are written are created and removed again and again; those that are only read need no more than that.
+/// Checks the permissions: written files are created and removed repeatedly, others are only read.
 fn permitted(path: &Path, found: Existing, writes: bool) -> anyhow::Result<()> {
     let may = |path: &Path, access| rustix::fs::access(path, access);
     if found != Existing::Nothing {
@@ -169,7 +170,7 @@ fn processors(options: &Options) -> anyhow::Result<()> {
     })
 }
 
-/// A path that cannot be written must not be found out after the measurement.
+/// Checks that a path can be written, before the measurement.
 fn writable(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
         return Err(exit::failure(&code::UNWRITABLE, format!("{} is a directory: name a file in it", path.display())));
@@ -181,7 +182,7 @@ fn writable(path: &Path) -> anyhow::Result<()> {
     rustix::fs::access(directory(path), Access::WRITE_OK | Access::EXEC_OK).map_err(|error| refused(&error))
 }
 
-/// A spreadsheet in place of the file under test would be what is left of it.
+/// Refuses to write the spreadsheet over the file under test.
 fn apart<'p>(output: &Path, mut files: impl Iterator<Item = &'p PathBuf>) -> anyhow::Result<()> {
     let place = |path: &Path| {
         let parent = directory(path).canonicalize().unwrap_or_else(|_| directory(path).to_owned());
@@ -203,7 +204,8 @@ fn apart<'p>(output: &Path, mut files: impl Iterator<Item = &'p PathBuf>) -> any
     }
 }
 
-/// Automatic mode goes over pairs that do not fit, as IOzone does; a rate is of the records, and the rest is told.
+/// Warns of file sizes that are not a multiple of the record size. Like IOzone, automatic mode measures such pairs; a
+/// rate counts whole records only.
 fn not_whole(rows: &[Row]) {
     let mut odd = rows.iter().filter(|row| !row.is_whole());
     let Some(first) = odd.next() else { return };
@@ -217,12 +219,12 @@ fn not_whole(rows: &[Row]) {
     notify(&notice::PARTIAL_RECORDS, fields, &text);
 }
 
-/// The directory that a path lies in.
+/// Returns the directory of a path.
 fn directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether the largest files fit, on each file system that some of them lie on.
+/// Checks that the largest files fit on each of their file systems.
 fn space(options: &Options, rows: &[Row], existing: &BTreeMap<PathBuf, Existing>) -> anyhow::Result<()> {
     let largest = rows.iter().map(|row| row.file << 10).max().unwrap_or(0);
     let mut needs: BTreeMap<u64, (PathBuf, u64)> = BTreeMap::new();

@@ -10,13 +10,13 @@ use fsb_engine::classic::PhaseResult;
 
 use crate::author;
 
-/// Files that this run has begun.
+/// Latency files that this run has begun.
 #[derive(Default)]
 pub struct LatencyFiles {
     begun: BTreeSet<String>,
 }
 
-/// What IOzone calls the file of an operation; it has none for the others.
+/// Returns the suffix of IOzone's latency file for an operation, or `None` if IOzone writes no such file.
 fn suffix(operation: Operation, together: bool) -> Option<&'static str> {
     match operation {
         Operation::Write => Some("wol.dat"),
@@ -31,7 +31,7 @@ fn suffix(operation: Operation, together: bool) -> Option<&'static str> {
 }
 
 impl LatencyFiles {
-    /// Appends what a pass recorded, if that was `wanted`; `rank` is which of several processes it was.
+    /// Appends the latencies of a pass, if `wanted`; `rank` is the number of its process if there are several.
     pub fn write(
         &mut self,
         operation: Operation,

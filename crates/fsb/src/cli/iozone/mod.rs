@@ -1,8 +1,8 @@
 //! `fsb iozone`: IOzone's own command line, workloads and text, on our engine.
 //!
-//! What the options mean, in which order things are done and what is printed is data and text of `fsb-compat`; the calls
-//! on files are those of the engine. Here both are joined: the whole request is checked before anything is touched,
-//! numbers are printed as they come, and whatever ends the run, the files that it made go.
+//! `fsb-compat` defines the meaning of the options, the order of operations and the printed text; the engine makes the
+//! calls on files. This module joins both: it checks the whole request before anything is changed, prints numbers as
+//! they come, and removes the files that the run made, however the run ends.
 
 mod check;
 mod latency;

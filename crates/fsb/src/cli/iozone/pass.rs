@@ -21,7 +21,7 @@ pub struct Asked {
     together: Option<Means>,
 }
 
-/// What does passes that start together.
+/// The unit of execution of passes that start together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Means {
     Threads,
@@ -33,7 +33,7 @@ impl Work for Passes {
     type Task = Asked;
     type Progress = ();
     type Answer = Result<GroupResult, PhaseError>;
-    // A pass looks at the flag before each record. Its files are removed by whoever asked for it.
+    // A pass checks the flag before each record. The process that requested the pass removes its files.
     const HEEDS_INTERRUPTION: bool = true;
 
     fn perform(task: Asked, desk: &mut Desk<'_, ()>) -> Result<Self::Answer, EngineError> {

@@ -1,4 +1,4 @@
-//! From IOzone's words to the engine's.
+//! Converts IOzone's operations and options to the engine's.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use fsb_compat::iozone::options::{self, Unit};
 use fsb_compat::iozone::sequence::{self, Row};
 use fsb_engine::classic::{Check, IoMethod, Msync, Operation, Phase, PhaseResult, Purge, Rest};
 
-/// The pass that an operation of IOzone's is; none for the mix, which is two of them.
+/// Returns the pass of an operation of IOzone, or `None` for the mix, which consists of two.
 pub fn operation(operation: sequence::Operation) -> Option<Operation> {
     use sequence::Operation as Theirs;
     Some(match operation {
@@ -28,7 +28,7 @@ pub fn operation(operation: sequence::Operation) -> Option<Operation> {
     })
 }
 
-/// Operations of so many processes: in the mix, the first ones read (`-+p`), or every other one does.
+/// Returns the operations of `count` processes: in the mix, the first ones read (`-+p`), or every other one does.
 pub fn operations(options: &Options, operation: sequence::Operation, count: u32) -> Vec<Operation> {
     let readers = options.read_percent.map(|percent| percent * count / 100);
     let of_rank = |rank: u32| match self::operation(operation) {
@@ -44,7 +44,7 @@ pub fn phase(options: &Options, operation: Operation, path: &Path, sizes: Row, r
     Phase {
         operation,
         path: path.to_owned(),
-        // IOzone counts whole records, and leaves the rest of the file alone.
+        // IOzone counts whole records and does not touch the rest of the file.
         file_size: (sizes.file / sizes.record * sizes.record) << 10,
         record_size: sizes.record << 10,
         stride: options.stride,

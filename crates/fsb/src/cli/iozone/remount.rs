@@ -1,7 +1,7 @@
-//! `-U`: the file system under test is unmounted and mounted before each operation, so that nothing is cached.
+//! `-U`: unmounts and mounts the file system under test before each operation, so that nothing is cached.
 //!
-//! `umount` and `mount` are called as IOzone calls them. Where `/etc/fstab` does not know the mount point, what is
-//! mounted there is remembered and mounted again, with the same type and options.
+//! Calls `umount` and `mount` as IOzone does. If `/etc/fstab` does not list the mount point, fsb remembers the mounted
+//! file system and mounts it again with the same type and options.
 
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::stderr::say;
 use crate::{code, exit};
 
-/// How often a busy file system is asked again.
+/// The number of attempts on a busy file system.
 const ATTEMPTS: u32 = 20;
 
 /// File systems that live as long as they are mounted.
@@ -23,15 +23,15 @@ pub struct Remount {
     point: PathBuf,
     arguments: Vec<String>,
     mounted: bool,
-    /// Where it was mounted from, where that is a device.
+    /// The device that was mounted; `None` if the source is not a block device.
     source: Option<Source>,
 }
 
-/// The device that was mounted. Its name may lead to another one when it is mounted again, whose owner would not like
-/// what is written there.
+/// The device that was mounted. By the time of the next mount its name may lead to another device, which must not be
+/// written to.
 struct Source {
     path: PathBuf,
-    /// A loop device may let go of its file when nobody uses it: this keeps it.
+    /// Keeps the device open: a loop device may release its file when it has no user.
     device: File,
 }
 
@@ -42,7 +42,7 @@ impl Source {
         device.metadata().ok()?.file_type().is_block_device().then_some(Source { path, device })
     }
 
-    /// Whether `path` leads to the device that was mounted.
+    /// Returns whether `path` leads to the device that was mounted.
     fn is_at(&self, path: &Path) -> bool {
         let known = self.device.metadata().map(|metadata| metadata.rdev());
         let found = std::fs::metadata(path).map(|metadata| metadata.rdev());
@@ -50,7 +50,7 @@ impl Source {
     }
 }
 
-/// What findmnt says of a mount point.
+/// The answer of findmnt about a mount point.
 struct Mount {
     source: String,
     kind: String,
@@ -58,7 +58,7 @@ struct Mount {
     root: String,
 }
 
-/// Whether the mount point can be unmounted for tests on `file`.
+/// Checks that the mount point can be unmounted for tests on `file`.
 pub fn check(point: &Path, file: &Path) -> anyhow::Result<()> {
     let shown = point.display();
     if !rustix::process::geteuid().is_root() {
@@ -101,14 +101,14 @@ pub fn check(point: &Path, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is mounted at a point, or what fstab would mount there.
+/// Returns the mount at a point, or with `fstab` the mount that fstab would make there.
 fn find(point: &Path, fstab: bool) -> anyhow::Result<Option<Mount>> {
     let mut command = Command::new("findmnt");
     command.args(["--json", "--nofsroot", "--first-only", "--output", "SOURCE,FSTYPE,OPTIONS"]);
     if fstab {
         command.arg("--fstab");
     } else {
-        // Which part of a file system is mounted is known of mounted ones only.
+        // findmnt knows the root within the file system only of mounted ones.
         command.args(["--kernel", "--output", "SOURCE,FSTYPE,OPTIONS,FSROOT"]);
     }
     let output = command.arg("--mountpoint").arg(point).output().map_err(|error| {
@@ -129,7 +129,7 @@ fn find(point: &Path, fstab: bool) -> anyhow::Result<Option<Mount>> {
 }
 
 impl Remount {
-    /// Remembers what is mounted.
+    /// Remembers the mounted file system.
     pub fn new(point: &Path) -> anyhow::Result<Remount> {
         let shown = point.display();
         let mounted = find(point, false)?.ok_or_else(|| {
@@ -170,7 +170,7 @@ impl Remount {
             return Err(another(&source.path));
         }
         again(Command::new("mount").args(&self.arguments), "mount", &self.point)?;
-        // fstab may name it by a link, and what a link leads to may change while it is mounted.
+        // fstab may name the device by a link, and the link may change while the device is mounted.
         if let (Some(source), Some(now)) = (&self.source, find(&self.point, false)?) {
             let now = PathBuf::from(now.source);
             if !source.is_at(&now) {
@@ -183,7 +183,7 @@ impl Remount {
     }
 }
 
-/// Calls a program until it succeeds: whoever looks at new mounts keeps them busy for a moment.
+/// Retries a program until it succeeds: programs that scan new mounts keep them busy for a moment.
 fn again(command: &mut Command, what: &str, point: &Path) -> anyhow::Result<()> {
     let mut said = String::new();
     for attempt in 1..=ATTEMPTS {

@@ -1,4 +1,4 @@
-//! `--repeat-until`: pass after pass until the timed stretches sum to what was asked for.
+//! `--repeat-until`: repeats the pass until the timed samples sum to the requested time.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,14 @@ use fsb_model::units::show_duration;
 
 use crate::stderr::say;
 
-/// Who waits longer than this for a number is told why.
+/// The time without a result after which the program prints the reason.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// The passes of one operation.
 pub struct Repeat {
     operation: Operation,
     sizes: Row,
-    /// Absent where there is one pass.
+    /// `None` for a single pass.
     wanted: Option<Duration>,
     passes: u64,
     began: Instant,
@@ -24,14 +24,14 @@ pub struct Repeat {
 }
 
 impl Repeat {
-    /// Before the first pass.
+    /// Returns the state before the first pass.
     pub fn new(options: &Options, operation: Operation, sizes: Row) -> Repeat {
         let (began, said) = (Instant::now(), Duration::ZERO);
         Repeat { operation, sizes, wanted: options.repeat_until, passes: 0, began, said }
     }
 
-    /// What the next pass has to do about the device, outside the clock: a file that is only read is at rest after the
-    /// first pass, and one that is made anew needs no rest before it goes.
+    /// Returns when the next pass quiesces the device, outside the timed sample. A file that is only read is idle after
+    /// the first pass. A file that each pass makes anew need not be idle before it is removed.
     pub fn rest(&self) -> Rest {
         match self.wanted {
             None => Rest::ALWAYS,
@@ -41,12 +41,12 @@ impl Repeat {
         }
     }
 
-    /// Whether the files of the last pass are still to be brought to rest.
+    /// Returns whether the device still has to be quiesced after the last pass.
     pub fn owes_rest(&self) -> bool {
         self.wanted.is_some() && self.operation.makes_file()
     }
 
-    /// A pass is done, and `nanoseconds` of all were timed: whether that is enough.
+    /// Counts a pass and returns whether `nanoseconds`, the timed total, suffices.
     pub fn enough(&mut self, nanoseconds: u64) -> bool {
         self.passes += 1;
         let (timed, wanted) = (Duration::from_nanos(nanoseconds), self.wanted.unwrap_or_default());
@@ -102,7 +102,7 @@ mod tests {
         assert!(read.enough(1_000_000) && !read.owes_rest());
         let write = Repeat::new(&many, Operation::Write, sizes);
         assert_eq!((write.rest(), write.owes_rest()), (Rest { before: true, after: false }, true));
-        // A page that waits to be written is written over faster than one that does not.
+        // A page that waits for writeback is overwritten faster than a clean one.
         assert_eq!(Repeat::new(&many, Operation::Rewrite, sizes).rest(), Rest::ALWAYS);
     }
 }

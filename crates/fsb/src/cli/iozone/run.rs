@@ -1,4 +1,4 @@
-//! A run, from the banner to the line that says it is complete.
+//! A run, from the banner to the line that reports its completion.
 
 use anyhow::Context;
 use fsb_compat::iozone::Options;
@@ -23,13 +23,13 @@ pub fn run(options: &Options, program: &str, rights: Rights) -> anyhow::Result<u
         true => together::run(&mut session, &mut reports),
         false => table::run(&mut session, &mut reports),
     };
-    // IOzone's text has no place for it.
+    // IOzone's text has no place for the warning.
     warn_of_concurrent(&mut lock);
     match measured {
         Ok(()) => {
             session.made.clear()?;
             if options.throughput() {
-                // Here the report comes before the end, in tables after it.
+                // In throughput mode the report comes before the end, in tables after it.
                 results::print(&reports.text)?;
                 results::print(print::COMPLETE)?;
                 results::print(&reports.beside)?;

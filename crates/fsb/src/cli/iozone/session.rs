@@ -1,4 +1,4 @@
-//! What lasts as long as a run: its files, its worker, its reports, and how it ends before its time.
+//! State of a run: its files, its worker, its reports, and the end of a run that fails.
 
 use std::path::{Path, PathBuf};
 
@@ -16,15 +16,15 @@ use crate::results;
 use crate::signals::{Second, Signals};
 use crate::stderr::say;
 
-/// What a run holds on to.
+/// State of a run.
 pub struct IozoneSession<'o> {
-    /// What was asked for.
+    /// The options of the command line.
     pub options: &'o Options,
-    /// What may end the run.
+    /// Signals that end the run.
     pub signals: Signals,
-    /// What works on the files.
+    /// The worker that makes the passes.
     pub worker: PassWorker,
-    /// The file system to mount anew. It is mounted again before files are removed.
+    /// The file system to remount. It is mounted again before files are removed.
     pub remount: Option<Remount>,
     /// The files that were written.
     pub made: Made,
@@ -34,21 +34,21 @@ pub struct IozoneSession<'o> {
     pub latencies: LatencyFiles,
 }
 
-/// Files that go when this value does, unless `-w` keeps them.
+/// Files that are removed when this value is dropped, unless `-w` keeps them.
 pub struct Made {
     paths: Vec<PathBuf>,
     keep: bool,
 }
 
 impl Made {
-    /// A file is about to be written.
+    /// Notes that a file is about to be written.
     pub fn note(&mut self, path: &Path) {
         if !self.paths.iter().any(|known| known == path) {
             self.paths.push(path.to_owned());
         }
     }
 
-    /// Removes what was written.
+    /// Removes the files that were written.
     pub fn clear(&mut self) -> anyhow::Result<()> {
         for path in std::mem::take(&mut self.paths) {
             if !self.keep {
@@ -67,12 +67,12 @@ impl Drop for Made {
     }
 }
 
-/// What `-R` and `-b` get, once there is something to report.
+/// Output of `-R` and `-b`.
 #[derive(Default)]
 pub struct Reports {
-    /// For the screen.
+    /// Text for the screen.
     pub text: String,
-    /// What IOzone does not print, after everything that it does.
+    /// Text that IOzone does not print; it follows all text that IOzone prints.
     pub beside: String,
     /// The spreadsheet.
     pub sheet: Vec<u8>,
@@ -86,7 +86,7 @@ impl Reports {
 }
 
 impl<'o> IozoneSession<'o> {
-    /// An operation is about to work on these files: those that it writes are this run's from now on, and not before.
+    /// Notes that an operation is about to work on these files. Those that it writes belong to this run from now on.
     pub fn note(&mut self, operation: Operation, paths: &[PathBuf]) {
         for path in paths.iter().filter(|_| operation.writes()) {
             self.made.note(path);
@@ -97,7 +97,8 @@ impl<'o> IozoneSession<'o> {
     }
 
     pub fn open(options: &'o Options, rights: Rights) -> anyhow::Result<IozoneSession<'o>> {
-        // A second signal is no reason to leave the files there: a pass looks at the flag before each record.
+        // A second signal must not end the program before the files are removed: a pass checks the flag before each
+        // record.
         let signals = Signals::catch(Second::Waits)?;
         Ok(IozoneSession {
             options,
@@ -114,11 +115,12 @@ impl<'o> IozoneSession<'o> {
         self.written.iter().any(|known| known == path)
     }
 
-    /// What is said of a run that did not reach its end.
+    /// Ends a run that did not finish: removes its files, prints the reports of an interrupted run, and returns the
+    /// exit code or the error.
     pub fn end(mut self, error: anyhow::Error, reports: &Reports) -> anyhow::Result<u8> {
         // Mounts the file system again if that is missing: the files are on it.
         self.remount = None;
-        // What ended the run is told, and what was left of it beside that.
+        // Report both the error that ended the run and any failure to remove its files.
         let cleared = self.made.clear().inspect_err(|error| say(&format!("warning: {error:#}"))).is_ok();
         let gone = if cleared { ". The files of this run are removed" } else { "" };
         match error.downcast_ref::<PhaseError>() {
@@ -158,7 +160,7 @@ impl<'o> IozoneSession<'o> {
     }
 }
 
-/// Where corruption was found, in IOzone's form.
+/// Formats the place of corrupt data as IOzone does.
 fn placed(corruption: &Corruption) -> String {
     let Corruption { path, offset, expected, found, record_offset, record, bytes } = corruption;
     format!(
@@ -171,7 +173,7 @@ fn placed(corruption: &Corruption) -> String {
     )
 }
 
-/// The processors for a number of processes, where they were to be bound.
+/// Returns the processors that a number of processes are bound to, or `None` for each if they are not bound.
 pub fn processors(options: &Options, count: usize) -> Vec<Option<u32>> {
     let bound = options.first_cpu.and_then(|first| classic::processors(first, count));
     bound.map_or_else(|| vec![None; count], |all| all.into_iter().map(Some).collect())

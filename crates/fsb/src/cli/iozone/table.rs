@@ -1,4 +1,4 @@
-//! One process: a row for each pair of sizes, a number for each operation.
+//! Measurements with one process: a row for each pair of sizes, a number for each operation.
 
 use fsb_compat::iozone::print::{self, Report};
 use fsb_compat::iozone::sequence::{self, Operation, Piece, Row};
@@ -10,7 +10,7 @@ use super::repeat::Repeat;
 use super::session::{IozoneSession, Reports, processors};
 use crate::results;
 
-/// Measures all rows. What `-R` and `-b` get is kept up to date row by row, for a run may be interrupted.
+/// Measures all rows. Updates the output of `-R` and `-b` row by row, because a run may be interrupted.
 pub fn run(session: &mut IozoneSession, reports: &mut Reports) -> anyhow::Result<()> {
     let options = session.options;
     results::print(&print::heading(options))?;
@@ -54,7 +54,7 @@ fn row(session: &mut IozoneSession, sizes: Row, report: &mut Report) -> anyhow::
     Ok(())
 }
 
-/// An operation, once, or as often as `--repeat-until` asks for: its times are summed.
+/// Measures an operation, once, or as often as `--repeat-until` requires; sums its times.
 fn measure(session: &mut IozoneSession, which: Operation, sizes: Row) -> anyhow::Result<PhaseResult> {
     let options = session.options;
     // A table has no mix.
@@ -63,7 +63,7 @@ fn measure(session: &mut IozoneSession, which: Operation, sizes: Row) -> anyhow:
     let cpu = processors(options, 1)[0];
     let mut phase = phase(options, operation, &options.file, sizes, 0, cpu);
     let mut repeat = Repeat::new(options, which, sizes);
-    // Writing anew removes the file first by itself; a stream does so only where there was none.
+    // Writing a new file first removes the old one; a stream creates a file only if there was none.
     let fresh = which == Operation::Fwrite && classic::examine(&options.file) == Ok(Existing::Nothing);
     let mut sum = PhaseResult::default();
     loop {

@@ -1,4 +1,4 @@
-//! Throughput mode: several processes or threads at once, a block of lines for each operation.
+//! Throughput mode: several processes or threads at once, with a block of lines for each operation.
 
 use std::path::PathBuf;
 
@@ -51,7 +51,8 @@ fn report(options: &Options, sizes: Row, runs: &[Vec<ThroughputTest>], reports: 
     Ok(())
 }
 
-/// An operation of all processes, once, or as often as `--repeat-until` asks for: the times of each are summed.
+/// Measures an operation of all processes, once, or as often as `--repeat-until` requires; sums the times of each
+/// process.
 fn measure(
     session: &mut IozoneSession,
     operation: Operation,
@@ -60,7 +61,7 @@ fn measure(
 ) -> anyhow::Result<ThroughputTest> {
     let options = session.options;
     let mut phases = phases(options, operation, sizes, files);
-    // A stream goes over a file that is there.
+    // A stream overwrites an existing file.
     let met_none = || files.iter().all(|file| classic::examine(file) == Ok(Existing::Nothing));
     let fresh = operation.makes_file() && (operation != Operation::Fwrite || met_none());
     let mut repeat = Repeat::new(options, operation, sizes);
@@ -78,7 +79,7 @@ fn measure(
             break;
         }
         if fresh {
-            // The first pass met no files, or removed those of an earlier run; all others shall meet none.
+            // The first pass found no files, or removed those of an earlier run; the others must find none, too.
             files.iter().try_for_each(|file| classic::remove(file).map(|_| ()))?;
         }
     }
@@ -96,7 +97,7 @@ fn phases(options: &Options, operation: Operation, sizes: Row, files: &[PathBuf]
     members.map(|(rank, ((file, operation), cpu))| phase(options, operation, file, sizes, rank as u32, cpu)).collect()
 }
 
-/// Adds a pass of all to the sums of each: the time that it took.
+/// Adds a pass of all processes to the sums of each. Returns the time of the pass.
 fn add(sums: &mut [Option<PhaseResult>], result: GroupResult) -> u64 {
     for (sum, result) in sums.iter_mut().flatten().zip(result.results) {
         sum.nanoseconds += result.nanoseconds;

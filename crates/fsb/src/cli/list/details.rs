@@ -10,10 +10,10 @@ use fsb_testbed::medium;
 
 use crate::columns;
 
-/// The parameters of a workload, and how a plan gives them.
+/// Returns the parameters of a workload, and how a plan sets them.
 pub(super) fn workload(name: &str, columns: usize) -> String {
     let Some(workload) = REGISTRY.iter().find(|known| known.name() == name) else { return String::new() };
-    // Texts, numbers and truths are written alike in TOML and in JSON.
+    // Text, numbers and booleans have the same syntax in TOML and in JSON.
     let example: String = workload.example().iter().map(|(key, value)| format!("  {key} = {value}\n")).collect();
     let expressions = "Sizes and numbers may be expressions of the image's size: size/8, min(10000, size/64K).";
     format!(
@@ -23,7 +23,7 @@ pub(super) fn workload(name: &str, columns: usize) -> String {
     )
 }
 
-/// Parameters under the headings of their groups, each with its help, values and default.
+/// Formats parameters under the headings of their groups, each with its help, values and default.
 fn parameters(mut parameters: Vec<Parameter>, columns: usize) -> String {
     parameters.sort_by_key(|parameter| (parameter.group, parameter.name));
     let width = parameters.iter().map(|parameter| parameter.name.len()).max().unwrap_or(0);
@@ -44,7 +44,7 @@ fn parameters(mut parameters: Vec<Parameter>, columns: usize) -> String {
     text
 }
 
-/// The values of a control.
+/// Returns the values of a control.
 pub(super) fn control(name: &str) -> String {
     let Ok(control) = control::find(name) else { return String::new() };
     let values = control.values().iter().enumerate();
@@ -64,7 +64,7 @@ pub(super) fn control(name: &str) -> String {
     format!("\nValues:\n{}\n{scope}{excludes}\n\nIn a plan:\n  [controls]\n  {name} = \"{example}\"\n", lines(&rows))
 }
 
-/// The mount options of a file system, the options that `fsb choose` tries, and those that weaken durability.
+/// Returns the mount options of a file system, the options that `fsb choose` tries, and those that weaken durability.
 pub(super) fn file_system(name: &str) -> String {
     let Ok(file_system) = fs::find(name) else { return String::new() };
     let choice = |choice: &Choice| {
@@ -99,14 +99,14 @@ pub(super) fn file_system(name: &str) -> String {
         + &section("Options and formats that weaken durability", hazards)
 }
 
-/// The argument of a medium.
+/// Returns the argument of a medium.
 pub(super) fn medium(name: &str) -> String {
     let Some(argument) = medium::find(name).ok().and_then(|medium| medium.argument()) else { return String::new() };
     let rows = [(format!("  {}", argument.form), argument.about.to_owned())];
     format!("\nArgument:\n{}\nIn a target:\n  ext4{}\n", lines(&rows), argument.example)
 }
 
-/// Options under the headings of their groups, each with its help, values and default.
+/// Formats options under the headings of their groups, each with its help, values and default.
 fn options(options: &[DeclaredOption]) -> String {
     let mut options: Vec<&DeclaredOption> = options.iter().collect();
     options.sort_by_key(|option| (option.group, option.name));
@@ -125,7 +125,7 @@ fn options(options: &[DeclaredOption]) -> String {
     text + &lines(&rows)
 }
 
-/// Names and what they are about, in two columns.
+/// Formats names and their descriptions in two columns.
 pub(super) fn lines(rows: &[(String, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let columns = columns::of(std::io::stdout());

@@ -1,4 +1,4 @@
-//! `fsb list`: what the registries hold.
+//! `fsb list`: prints the members of the registries.
 
 mod details;
 mod suites;
@@ -38,7 +38,7 @@ pub struct Arguments {
     member: Option<String>,
 }
 
-/// A family and how its members are told.
+/// A family with its description and its members.
 struct Family {
     name: &'static str,
     about: &'static str,
@@ -227,7 +227,7 @@ fn is_file_system(name: &str) -> bool {
 
 fn unknown_family(name: &str) -> anyhow::Error {
     let families = FAMILIES.iter().map(|family| family.name);
-    // Many a name is looked for as it is written elsewhere: random_read, ext5.
+    // Users search for names as other programs spell them: random_read, ext5.
     let members: Vec<String> = FAMILIES.iter().flat_map(|family| (family.members)()).map(|(name, _)| name).collect();
     let near = match name {
         "fs" => Some(FILE_SYSTEMS),
@@ -243,7 +243,7 @@ fn unknown_family(name: &str) -> anyhow::Error {
     )
 }
 
-/// A member that was named without its family.
+/// Prints a member that was named without its family.
 fn of_any_family(name: &str) -> anyhow::Result<u8> {
     let mut found = Vec::new();
     for family in FAMILIES {
@@ -261,7 +261,7 @@ fn of_any_family(name: &str) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// All that is known of one member: its line, and the table that it declares.
+/// Prints all that is known of one member: its line, and the table that it declares.
 fn describe(family: &Family, name: &str, about: &str) -> anyhow::Result<u8> {
     let columns = columns::of(std::io::stdout());
     let suite = fsb_runner::suite::REGISTRY.iter().find(|suite| suite.name == name && family.name == SUITES);

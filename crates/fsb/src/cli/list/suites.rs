@@ -1,4 +1,4 @@
-//! The suites, each with the time that it takes, and whose work it is.
+//! The suites, each with the time that it takes and the kind of machine that it emulates.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::front;
 /// Two file systems that most machines can make.
 const TARGETS: [&str; 2] = ["ext4", "xfs"];
 
-/// What `fsb list suites` says, in lines of so many columns.
+/// Returns the text of `fsb list suites` in lines of at most `columns` columns.
 pub(super) fn text(columns: usize) -> String {
     let times: Vec<String> = REGISTRY.iter().map(time).collect();
     let name = REGISTRY.iter().map(|suite| suite.name.len()).max().unwrap_or(0);
@@ -57,19 +57,19 @@ pub(super) fn text(columns: usize) -> String {
     text
 }
 
-/// The real program of a kind of machine, and whether it is installed.
+/// Returns the real program of a kind of machine, and whether it is installed.
 fn program_of(machine: &str) -> Option<(Program, bool)> {
     let program = ROLES.iter().find(|role| role.machine == machine)?.program?;
     Some((program, doctor::has_program(program.command)))
 }
 
-/// What is said of one suite, with its time and its machine.
+/// Returns the description of one suite, with its time and its machine.
 pub(super) fn about(suite: &Suite) -> String {
     let machine = suite.machine.map(|machine| format!(" It emulates the work of a {machine}.")).unwrap_or_default();
     format!("{}{machine} Two file systems take {}.", suite.about, time(suite))
 }
 
-/// The suite for a machine that somebody names: `mail`, `a mail server?`.
+/// Returns the suite for a kind of machine as a user names it: `mail`, `a mail server?`.
 pub(super) fn of_machine(name: &str) -> Option<&'static str> {
     let wanted = name.trim_start_matches("a ").trim_end_matches('?').to_lowercase();
     let is_named = |machine: &str| machine == wanted || machine.split(' ').next() == Some(&wanted);
@@ -83,7 +83,7 @@ fn time(suite: &Suite) -> String {
         suite: Some(suite.name.to_owned()),
         ..PlanFile::default()
     };
-    // The suites that are shipped resolve everywhere (a test of theirs); if one did not, its time would be the least of it.
+    // A test checks that all shipped suites resolve; if one did not, the missing time would not matter.
     let Ok(resolved) = plan.resolve(front::cpus(), 1) else { return String::new() };
     match resolved.plan.repetition {
         Repetition::Budget { seconds }

@@ -1,4 +1,4 @@
-//! What may be wrong with a run, asked before anything is touched.
+//! Checks of a run before anything is changed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,23 +14,23 @@ use crate::author::{self, Rights};
 use crate::space::{Need, Room};
 use crate::{code, exit};
 
-/// File systems give out space in blocks, and note each file somewhere.
+/// The units in which file systems allocate space: blocks of data, and metadata of each file.
 const BLOCK: u64 = 4096;
 const NOTE: u64 = 512;
 
-/// Where the files of a run lie.
+/// Returns the directories that the settings name for the files of a run.
 pub fn locations(settings: &Settings) -> Vec<PathBuf> {
     settings.locations.iter().map(|location| PathBuf::from(&location.path)).collect()
 }
 
-/// With whose rights the files are made.
+/// Returns the user whose privileges create the files.
 pub fn rights(settings: &Settings) -> anyhow::Result<Rights> {
     let locations = locations(settings);
     let here = locations.is_empty().then_some(Path::new("."));
     Ok(Rights::over(locations.iter().map(PathBuf::as_path).chain(here))?)
 }
 
-/// Directories that cannot hold the files, names that are taken, and what does not fit.
+/// Checks that the directories can hold the files, that the names are free, and that the files fit.
 pub fn check(settings: &Settings) -> anyhow::Result<()> {
     let directories = directories(settings);
     rights(settings)?;
@@ -40,7 +40,7 @@ pub fn check(settings: &Settings) -> anyhow::Result<()> {
     check_space(settings, &directories)
 }
 
-/// A file that a report shall be added to.
+/// Checks that the report can be appended to the file.
 pub fn report(file: Option<&str>) -> anyhow::Result<()> {
     let Some(path) = file.map(Path::new) else { return Ok(()) };
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -92,7 +92,7 @@ fn check_directory(directory: &Path, settings: &Settings) -> anyhow::Result<()> 
     }
 }
 
-/// Removes what a run made that could not do so itself. Its names were free when it began.
+/// Removes the files of a run whose worker could not remove them. Their names were free when the run began.
 pub fn remove_left(settings: &Settings) -> io::Result<()> {
     for directory in directories(settings) {
         for entry in std::fs::read_dir(directory)?.flatten().filter(|entry| is_ours(&entry.file_name(), settings)) {
@@ -100,7 +100,8 @@ pub fn remove_left(settings: &Settings) -> io::Result<()> {
                 std::fs::remove_file(entry.path())?;
                 continue;
             }
-            // Only numbered files are a run's: a directory that holds anything else stays, and is told.
+            // A run makes only numbered files in it. `remove_dir` reports a directory that holds anything else, which
+            // stays.
             for file in std::fs::read_dir(entry.path())?.flatten() {
                 if file.file_name().to_str().is_some_and(|name| name.parse::<u64>().is_ok()) {
                     std::fs::remove_file(file.path())?;
@@ -112,13 +113,13 @@ pub fn remove_left(settings: &Settings) -> io::Result<()> {
     Ok(())
 }
 
-/// Where files lie, the working directory where no other is named.
+/// Returns the directories of the files: the working directory if the settings name none.
 fn directories(settings: &Settings) -> Vec<PathBuf> {
     let named = locations(settings);
     if named.is_empty() { vec![PathBuf::from(".")] } else { named }
 }
 
-/// Whether a run would make something of that name.
+/// Returns whether a run would create a file or directory of that name.
 fn is_ours(name: &OsStr, settings: &Settings) -> bool {
     let shape = &settings.shape;
     let number = |text: &str| {
@@ -150,7 +151,7 @@ fn check_space(settings: &Settings, directories: &[PathBuf]) -> anyhow::Result<(
     if rooms.values().all(|room| room.holds(most)) {
         return Ok(());
     }
-    // Where not even the first files fit, nobody need go through operations that may be many.
+    // If not even the first files fit, the operations, which may be many, need not be simulated.
     let least = u64::from(shape.number) * taken(shape.size_low);
     if least > rooms.values().map(|room| room.bytes).sum() {
         let need = Need { bytes: least, files: u64::from(shape.number) };
@@ -173,12 +174,12 @@ fn too_much(need: Need, room: &Room) -> anyhow::Error {
     )
 }
 
-/// What a file of that size takes.
+/// Returns the space that a file of that size takes.
 fn taken(size: u32) -> u64 {
     u64::from(size).next_multiple_of(BLOCK) + NOTE
 }
 
-/// The most that lies on each device at once: the operations of a run follow from its settings alone.
+/// Returns the peak need on each device. The operations of a run follow from its settings alone.
 fn peaks(settings: &Settings, devices: &[u64]) -> BTreeMap<u64, Need> {
     let mut pool = pool(settings, source(settings).1);
     let mut now: BTreeMap<u64, Need> = devices.iter().map(|device| (*device, Need::default())).collect();

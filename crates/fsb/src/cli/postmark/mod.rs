@@ -1,8 +1,8 @@
 //! `fsb postmark`: PostMark's command language, operations and text, on our engine.
 //!
-//! What the commands mean, which operations follow from them and what is printed is data and text of `fsb-compat`; the
-//! calls on files are those of the engine. Here both are joined: a file of commands is checked whole before anything is
-//! touched, and each run once more when its turn comes; whatever ends a run, the files that it made go.
+//! `fsb-compat` defines the meaning of the commands, the operations that follow from them, and the printed text; the
+//! engine makes the calls on files. This module joins both. It checks a whole file of commands before anything is
+//! changed, and each run again right before it starts. It removes the files of a run however the run ends.
 
 mod check;
 mod run;
@@ -47,7 +47,7 @@ pub struct Arguments {
     allow_concurrent: bool,
 }
 
-/// Read first where no file is named, as PostMark does.
+/// The file that is read first if the command line names none, as PostMark does.
 const USUAL_FILE: &str = ".pmrc";
 
 /// Runs the subcommand.

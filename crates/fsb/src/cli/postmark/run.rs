@@ -17,13 +17,13 @@ use crate::results;
 use crate::signals::Signals;
 use crate::stderr::say;
 
-/// How it went.
+/// The result of a run.
 pub enum Result {
-    /// To its end: the report.
+    /// The run finished; its report.
     Report(String),
-    /// Not to its end, and why, where that was not printed yet.
+    /// The run failed; the reason, unless it was printed already.
     Failed(Option<String>),
-    /// A signal ended it.
+    /// A signal interrupted the run.
     Interrupted,
 }
 
@@ -37,7 +37,7 @@ pub struct Asked {
     verify: bool,
 }
 
-/// What a run that came to its end took and did.
+/// Times and counts of a run that finished.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Done {
     times: Times,
@@ -95,7 +95,7 @@ pub fn run(settings: &Settings, verify: bool, turn: Turn, signals: &Signals) -> 
         }
         Err(error) => {
             results::print("\n")?;
-            // The worker itself can remove nothing any more.
+            // The worker has ended, so the coordinator removes the files.
             let left = match rights.act(|| check::remove_left(settings)).flatten() {
                 Ok(()) => ". The files of this run are removed".to_owned(),
                 Err(why) => format!("; and its files are not all removed: {why}"),

@@ -9,9 +9,9 @@ use crate::{code, exit};
 /// The lines of a file.
 #[derive(Debug)]
 pub struct Script {
-    /// As it was named.
+    /// The path as the user named it.
     pub path: PathBuf,
-    /// In their order.
+    /// The lines in their order.
     pub lines: Vec<String>,
 }
 
@@ -24,7 +24,7 @@ pub fn read(path: &Path) -> anyhow::Result<Script> {
 }
 
 impl Script {
-    /// Where a line stands, for messages.
+    /// Returns the place of a line for messages: `FILE:LINE`.
     pub fn place(&self, index: usize) -> String {
         format!("{}:{}", self.path.display(), index + 1)
     }

@@ -1,4 +1,4 @@
-//! A conversation: line after line, from files and from standard input.
+//! Executes commands line by line, from files and from standard input.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -18,41 +18,41 @@ use crate::results;
 use crate::signals::{Second, Signals};
 use crate::stderr::{notify, say};
 
-/// Files of commands may name each other; deeper than this they name themselves.
+/// The nesting limit of command files; a deeper one includes itself.
 const DEEPEST: usize = 16;
 
-/// What lasts from line to line.
+/// State that lasts from line to line.
 pub struct Session {
     settings: Settings,
-    /// What is read is compared.
+    /// Whether the data read is compared with the data written.
     verify: bool,
     turn: Turn,
-    /// Some run did not reach its end.
+    /// Whether a run did not finish.
     failed: bool,
 }
 
 impl Session {
-    /// With settings as PostMark starts.
+    /// Returns a session with PostMark's initial settings.
     pub fn new(verify: bool, turn: Turn) -> Session {
         Session { settings: Settings::default(), verify, turn, failed: false }
     }
 
-    /// The first lines.
+    /// Prints the banner.
     pub fn greet(&self) -> anyhow::Result<()> {
         results::print(&print::banner(&format!("fsb {}", env!("CARGO_PKG_VERSION"))))
     }
 
-    /// What the program ends with.
+    /// Returns the exit code of the program.
     pub fn code(&self) -> u8 {
         if self.failed { exit::TRIALS } else { exit::DONE }
     }
 
-    /// Goes through a file of commands without doing anything: what is wrong in it is said before the first run.
+    /// Checks a file of commands without executing it, so that fsb reports its errors before the first run.
     pub fn check(&self, script: &Script) -> anyhow::Result<()> {
         check_script(script, &mut self.settings.clone(), 1).map(drop)
     }
 
-    /// Does what a file says; whether it did not end with `quit`.
+    /// Executes the commands of a file. Returns whether it ended without `quit`.
     pub fn follow(&mut self, script: &Script) -> anyhow::Result<bool> {
         results::print(&format!("Reading configuration from file '{}'\n", script.path.display()))?;
         for (index, line) in script.lines.iter().enumerate() {
@@ -63,7 +63,8 @@ impl Session {
         Ok(true)
     }
 
-    /// Does what standard input says. Who types is told what was wrong and asked again; a pipe is not.
+    /// Executes the commands of standard input. After an error a terminal gets the message and the next prompt; a pipe
+    /// ends the session.
     pub fn converse(&mut self) -> anyhow::Result<()> {
         let (input, typed) = (io::stdin(), io::stdin().is_terminal());
         for number in 1.. {
@@ -85,7 +86,7 @@ impl Session {
         Ok(())
     }
 
-    /// Does what a line says; whether there may be another one.
+    /// Executes a line. Returns whether another one may follow.
     fn perform(&mut self, line: &str, place: &str) -> anyhow::Result<bool> {
         match postmark::parse(line, &mut self.settings).map_err(|error| wrong(place, &error))? {
             Command::Done(remark) => {
@@ -112,10 +113,10 @@ impl Session {
     fn run(&mut self, file: Option<&str>, place: &str) -> anyhow::Result<()> {
         check::check(&self.settings).with_context(|| place.to_owned())?;
         check::report(file).with_context(|| place.to_owned())?;
-        // While files are there they are removed first; between two runs a signal ends the program as it usually does.
+        // A signal during a run removes its files first; between two runs it ends the program.
         let signals = Signals::catch(Second::Waits)?;
         let ended = run::run(&self.settings, self.verify, self.turn, &signals)?;
-        // A signal that came as the run ended does not cost its report.
+        // A signal that arrives as the run ends does not discard its report.
         let late = signals.let_go();
         match ended {
             run::Result::Report(text) => emit(file, &text).and(late),
@@ -140,7 +141,7 @@ fn wrong(place: &str, error: &str) -> anyhow::Error {
     exit::failure(&code::INVALID_POSTMARK, format!("{place}: {error}; {LANGUAGE_NEXT}"))
 }
 
-/// Whether a file of commands did not end with `quit`.
+/// Checks a file of commands. Returns whether it ends without `quit`.
 fn check_script(script: &Script, settings: &mut Settings, depth: usize) -> anyhow::Result<bool> {
     for (index, line) in script.lines.iter().enumerate() {
         let place = script.place(index);
@@ -169,7 +170,7 @@ fn check_script(script: &Script, settings: &mut Settings, depth: usize) -> anyho
     Ok(true)
 }
 
-/// Prints, or adds to a file.
+/// Prints the text, or appends it to a file.
 fn emit(file: Option<&str>, text: &str) -> anyhow::Result<()> {
     let Some(path) = file else { return results::print(text) };
     let mut file = author::append(Path::new(path))?;

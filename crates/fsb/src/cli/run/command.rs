@@ -66,7 +66,7 @@ pub struct CommandArguments {
 }
 
 impl CommandArguments {
-    /// Whether anything of it was given.
+    /// Returns whether no such option was given.
     fn is_empty(&self) -> bool {
         let scripts = [&self.prepare, &self.setup, &self.cleanup, &self.cache, &self.durable];
         let limits = [&self.time_limit, &self.process_limit, &self.file_limit, &self.memory_limit];
@@ -76,13 +76,13 @@ impl CommandArguments {
             && self.ok_exit.is_empty()
     }
 
-    /// Whether a command meets in its directory what its earlier runs left.
+    /// Returns whether a command finds in its directory the files of its earlier runs.
     pub fn repeats(&self) -> bool {
         !self.command.is_empty() && self.prepare.is_none()
     }
 
-    /// The workload that it is, with what `--verify=CMD` says; nothing where there is no command.
-    /// `runs_here` says that the command runs on this machine.
+    /// Returns the command as a workload, with the check of `--verify=CMD`; `None` without a command.
+    /// `runs_here` means that the command runs on this machine.
     pub fn workload(self, verify: Option<String>, runs_here: bool) -> anyhow::Result<Option<WorkloadSpec>> {
         if self.command.is_empty() {
             return match self.is_empty() && verify.is_none() {
@@ -116,7 +116,7 @@ impl CommandArguments {
         let mut params = Params::new();
         let mut add = |key: &str, value: Value| drop(params.insert(key.to_owned(), value));
         match &self.command[..] {
-            // One argument of several words was written for a shell.
+            // One argument with several words was written for a shell.
             [line] if line.contains(char::is_whitespace) => add("command", json!(line)),
             words => add("command", json!(words)),
         }
@@ -168,8 +168,8 @@ pub(in crate::cli) fn note_on_repeats() {
     notify(&notice::REPEATS, [], text);
 }
 
-/// Refuses a program that is named relative to the working directory: a command runs in the directory of each target, which
-/// is empty unless `--setup`, `--prepare` or `--input` puts something there.
+/// Refuses a program that is named relative to the working directory: a command runs in the directory of each target,
+/// which is empty unless `--setup`, `--prepare` or `--input` puts something there.
 fn check_program(command: &[String]) -> anyhow::Result<()> {
     let first = command.first().and_then(|line| line.split_whitespace().next()).unwrap_or_default();
     let is_relative =
@@ -187,8 +187,8 @@ fn check_program(command: &[String]) -> anyhow::Result<()> {
     Err(exit::failure(&code::INVALID_VALUE, message))
 }
 
-/// Returns the arguments that name a file of the working directory, which a command in the directory of a target does not
-/// meet. It may be about to make a file of the same name.
+/// Returns the arguments that name a file of the working directory, which is not in the directory of a target. The
+/// command may be about to make a file of the same name.
 fn files_here(command: &[String]) -> Vec<&str> {
     let words = command.iter().flat_map(|line| line.split_whitespace()).skip(1);
     let is_plain = |word: &&str| word.chars().all(|c| c.is_alphanumeric() || "-_.+/".contains(c));
@@ -213,7 +213,7 @@ fn check_on_path(command: &[String]) -> anyhow::Result<()> {
     ))
 }
 
-/// Whether PATH has a program of that name.
+/// Returns whether PATH has a program of that name.
 pub(in crate::cli) fn is_program(name: &str) -> bool {
     let executable = |path: &Path| {
         std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)

@@ -1,4 +1,4 @@
-//! `fsb run --runs N`: complete runs one after the other, stored as a set.
+//! `fsb run --runs N`: makes complete runs one after the other and stores them as a set.
 
 use std::path::{Path, PathBuf};
 
@@ -19,29 +19,29 @@ use crate::stderr::say;
 use crate::{author, stored};
 
 const SCHEMA: &str = "fsbench/set/1";
-/// More runs than this cannot be asked for.
+/// The largest number of runs of a set.
 pub const MOST_RUNS: u32 = 1000;
 
-/// A set of runs, as it is stored beside them.
+/// The file that describes a set of runs; stored beside them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct RunSet {
     schema: String,
-    /// The number of runs that it is to have.
+    /// The requested number of runs.
     runs: u32,
     /// The seed of the first run, if one was given; each further run adds one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
 }
 
-/// The options that all runs of a set share beside their plan.
+/// The options that all runs of a set share in addition to their plan.
 pub struct Making<'a> {
-    /// The form in which each run is printed.
+    /// The format in which each run is printed.
     pub output: &'a Output,
     /// The amount of progress to print.
     pub verbosity: Verbosity,
-    /// Alone on the machine, or beside others.
+    /// Whether the runs measure alone on the machine or beside others.
     pub turn: Turn,
-    /// Devices whose content the user gave up.
+    /// Devices that the user permits to overwrite.
     pub wipe: &'a [PathBuf],
 }
 
@@ -52,7 +52,7 @@ pub fn start(file: &PlanFile, runs: u32, directory: &Path, making: &Making<'_>) 
     make(&set, Some(file), directory, making)
 }
 
-/// Whether a directory is a set of runs.
+/// Returns whether a directory is a set of runs.
 pub fn is_set(directory: &Path) -> bool {
     directory.join(SET_FILE).is_file() && !directory.join(RUN_FILE).exists()
 }
@@ -123,7 +123,7 @@ fn new_run(
     front::start_in_set(resolved, &path, making.output, making.verbosity, making.turn, begun)
 }
 
-/// The plan of the runs that a set has already.
+/// Returns the plan of the existing runs of a set.
 fn plan_of_set(directory: &Path, making: &Making<'_>) -> anyhow::Result<PlanFile> {
     let runs = runs_of_set(directory);
     let first = runs
@@ -143,7 +143,7 @@ fn write(set: &RunSet, directory: &Path) -> anyhow::Result<()> {
     Ok(author::replace(&path, text.as_bytes())?)
 }
 
-/// The error of a run, with what is finished and how to continue.
+/// Returns the error of a run, with the number of finished runs and the command that continues.
 fn unfinished(error: &anyhow::Error, set: &RunSet, directory: &Path) -> anyhow::Error {
     let mut message = format!("{error:#}");
     if is_set(directory) {
@@ -157,7 +157,7 @@ fn unfinished(error: &anyhow::Error, set: &RunSet, directory: &Path) -> anyhow::
     Failure::wrapping(error, message).into()
 }
 
-/// The means of the runs and how they differ.
+/// Returns a table of the means of the runs and their differences.
 fn table(directory: &Path) -> anyhow::Result<String> {
     let mut summaries = Vec::new();
     for path in runs_of_set(directory).iter().filter(|path| is_finished(path)) {

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::cli::help::heading;
 use crate::{code, exit};
 
-/// What is replayed, and how.
+/// Options of a replay.
 #[derive(Debug, Args)]
 pub struct TraceArguments {
     /// Replay a trace of 'fsb record'
@@ -24,7 +24,7 @@ pub struct TraceArguments {
 }
 
 impl TraceArguments {
-    /// The workload that it is; nothing where there is no trace.
+    /// Returns the replay as a workload; `None` without a trace.
     pub fn workload(&self) -> anyhow::Result<Option<WorkloadSpec>> {
         let Some(trace) = &self.trace else {
             return match self.pace.is_none() && !self.force {

@@ -1,4 +1,4 @@
-//! `--tree`: the shape of a directory, or the one that another run recorded, as workloads.
+//! `--tree`: converts the shape of a directory, or the shape that another run recorded, to workloads.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,12 +15,13 @@ use serde_json::Value;
 use crate::{author, code, exit};
 
 const WORKLOAD: &str = "filetree";
-/// No image is smaller than this, where nobody asked for another size.
+/// The smallest size of the image, unless the user chooses another.
 const USUAL_IMAGE: u64 = 2 << 30;
 
-/// What is measured on the tree, and an image that has room for it twice.
+/// Returns the workloads on the tree, and the size of an image that has room for the tree twice.
 pub(super) fn workloads(tree: &Path) -> anyhow::Result<(Vec<WorkloadSpec>, Bytes)> {
-    // What is told of a tree, and of a file that is no record of a run, is for whoever asked root, and so are the rights.
+    // Messages quote names of the tree, or text of a file that is not a run record: read with the invoking user's
+    // privileges.
     let read = || if tree.is_dir() { recorded(tree) } else { of_run(tree) };
     let (name, shape) = author::author().act(read).map_err(|error| failed(tree, &error))??;
     if shape.files() == 0 {
@@ -39,7 +40,7 @@ pub(super) fn workloads(tree: &Path) -> anyhow::Result<(Vec<WorkloadSpec>, Bytes
         one("copy-within", Some("reflink")),
         one("delete", None),
     ];
-    // Blocks, inodes and what a file system keeps for itself.
+    // Blocks, inodes and the file system's own metadata.
     let needed: u64 = shape.sizes().map(|size| size.next_multiple_of(4096)).sum::<u64>() + shape.entries() * 4096;
     let image = (needed * 3).next_multiple_of(1 << 20).max(USUAL_IMAGE);
     Ok((workloads, Bytes(image)))
@@ -49,7 +50,7 @@ fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
     exit::failure(&code::UNREADABLE, format!("--tree: cannot read {}: {error}{}", path.display(), whose_rights(error)))
 }
 
-/// Root may read everything, so a refusal needs to be explained where it was asked by another user.
+/// Explains a refusal: root could read the file, but the invoking user cannot.
 fn whose_rights(error: &io::Error) -> String {
     match Caller::current().filter(|_| error.kind() == io::ErrorKind::PermissionDenied) {
         Some(caller) => format!(
@@ -60,17 +61,17 @@ fn whose_rights(error: &io::Error) -> String {
     }
 }
 
-/// The shape of a directory, without following links or entering other file systems' names twice.
+/// Returns the name and the shape of a directory; follows no links, and counts a file with several names once.
 fn recorded(root: &Path) -> anyhow::Result<(String, Shape)> {
     use std::os::unix::fs::MetadataExt;
     let mut shape = Shape::default();
     let mut left: Vec<(PathBuf, usize)> = vec![(root.to_owned(), 0)];
-    // A file with several names is copied once by those who know, and counted once here.
+    // Copy programs that detect hard links copy a file with several names once; it is counted once here.
     let mut known: HashMap<(u64, u64), ()> = HashMap::new();
     while let Some((path, number)) = left.pop() {
         let entries = fs::read_dir(&path).map_err(|error| failed(&path, &error))?;
         let mut entries: Vec<_> = entries.collect::<Result<_, _>>().map_err(|error| failed(&path, &error))?;
-        // So that the same directory has the same shape, in whatever order it is listed.
+        // Sort, so that the shape does not depend on the order of the directory entries.
         entries.sort_by_key(fs::DirEntry::file_name);
         let mut inner = Vec::new();
         for entry in entries {
@@ -89,18 +90,18 @@ fn recorded(root: &Path) -> anyhow::Result<(String, Shape)> {
                 return Err(exit::failure(&code::INVALID_INPUT, format!("--tree {}: it {message}", root.display())));
             }
         }
-        // The first one comes next.
+        // Reverse, so that the first one is popped next.
         left.extend(inner.into_iter().rev());
     }
     let whole = fs::canonicalize(root).map_err(|error| failed(root, &error))?;
     let name = whole.file_name().map_or_else(|| "the root".to_owned(), |name| name.to_string_lossy().into_owned());
-    // A name is told in one line.
+    // Messages print the name on one line.
     let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     let name = format!("{name} ({} files, {})", shape.files(), show_bytes(shape.bytes() as f64));
     Ok((name, shape))
 }
 
-/// The shape that a run was made with, from its record.
+/// Returns the shape in the record of a run.
 fn of_run(path: &Path) -> anyhow::Result<(String, Shape)> {
     let failed = |why: String| exit::failure(&code::INVALID_INPUT, format!("--tree {}: {why}", path.display()));
     let read = fsb_input::read(path, LARGEST_RECORD);

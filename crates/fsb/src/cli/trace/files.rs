@@ -14,7 +14,7 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Reader<BufReader<std::fs::File
     Reader::new(BufReader::with_capacity(1 << 20, file)).map_err(|error| unread(path, &error))
 }
 
-/// Opens a file that a trace goes to, and empties it.
+/// Opens the output file of a trace and truncates it.
 pub(crate) fn output(path: &Path) -> anyhow::Result<std::fs::File> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if author::looking(|| path.is_dir() || !directory.is_dir())? {

@@ -1,4 +1,4 @@
-//! `fsb trace`: what a trace says, and traces of other tools.
+//! `fsb trace`: summaries and reductions of traces, and traces of other tools.
 
 mod files;
 mod import;

@@ -1,4 +1,4 @@
-//! `fsb trace reduce`: a flow with a trace's mixes.
+//! `fsb trace reduce`: reduces a trace to a flow with the same mixes.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `fsb trace show`: what a program does, in words and small pictures.
+//! `fsb trace show`: summarizes the calls of a program as text and bars.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
-    // How long it lasted is known at its end only: the course of time is cut into pieces afterwards.
+    // The duration is known only at the end of the trace: the timeline is divided afterwards.
     let mut reader = super::open(&arguments.file)?;
     let (mut ended, mut duration, mut calls) = (None, 0, 0);
     loop {
@@ -42,7 +42,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
             Ok(Some(Part::End(totals))) => ended = Some(*totals),
             Ok(Some(Part::Initial(_))) => {}
             Ok(None) => break,
-            // What came before is as true as ever.
+            // The part before a truncation is valid.
             Err(error @ TraceError::Truncated { .. }) if calls > 0 => {
                 say(&format!("warning: {}: {error}", arguments.file.display()));
                 break;
@@ -134,7 +134,7 @@ fn direction(out: &mut String, what: &str, direction: &Direction) {
     bars(out, sizes, &|size| show_bytes(size as f64));
 }
 
-/// One line a power of two, with a bar.
+/// Prints one line per power of two, with a bar.
 fn bars(out: &mut String, sizes: &Sizes, show: &dyn Fn(u64) -> String) {
     let most = sizes.steps().iter().map(|(_, count)| *count).max().unwrap_or(1).max(1);
     for (size, count) in sizes.steps() {
@@ -187,7 +187,7 @@ fn files(out: &mut String, summary: &Summary, names: &Names) {
     }
 }
 
-/// Calls and bytes over time.
+/// Prints the timeline of calls and bytes.
 fn course(out: &mut String, summary: &Summary, seconds: f64) {
     const STEPS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let slice = seconds / summary.course.len() as f64;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{compare, operation, set, testdata};
 use crate::common::scratch;
 
-/// Operations as Figure 5.3 names them.
+/// Operations with their names in Figure 5.3.
 const PRINTED: [(&str, &str); 14] = [
     ("ALL", "ALL"),
     ("Write", "write"),
@@ -23,13 +23,13 @@ const PRINTED: [(&str, &str); 14] = [
     ("Freread", "freread"),
 ];
 
-/// Rounds to `decimals` as the figure does, and drops zeros at the end.
+/// Rounds to `decimals` as the figure does, and drops trailing zeros.
 fn rounded(value: f64, decimals: i32) -> f64 {
     let scale = 10f64.powi(decimals);
     (value * scale).round() / scale
 }
 
-/// Whether `classic` says what the figure prints.
+/// Returns whether `classic` agrees with the figure.
 fn agrees(classic: &Value, set: &str, statistic: &str, printed: &str) -> bool {
     let number = |text: &str| text.trim().parse::<f64>().expect("a printed number");
     let mib = |value: &Value| rounded(value.as_f64().expect("a value") / (1u64 << 20) as f64, 2) == number(printed);

@@ -1,4 +1,4 @@
-//! `fsb compare`: other tools' results and ours, from files to the contract.
+//! `fsb compare`: results of other tools and of fsb, from files to the JSON document.
 
 mod classic;
 

@@ -1,4 +1,4 @@
-//! Two runs at once: the second refuses, unless it insists; then both say so.
+//! Two runs at once: the second is refused without `--allow-concurrent`; with it, both results are marked.
 
 use std::time::Duration;
 

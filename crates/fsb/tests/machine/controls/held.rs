@@ -1,4 +1,4 @@
-//! What was asked for is so while the run measures, and not afterwards.
+//! Controls hold while a run measures, and are restored afterwards.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
     needs!(disks());
     let (scratch, disk) = (scratch(), Disk::new(320));
-    // Not what the kernel would choose, so that it shows who restores it.
+    // Not a value that the kernel would choose, so that the test sees a restored value.
     fs::write(disk.setting("read_ahead_kb"), "512").unwrap();
     let sysctls = ["dirty_ratio", "dirty_bytes", "dirty_expire_centisecs", "dirty_background_ratio"];
     let queue = ["scheduler", "wbt_lat_usec", "read_ahead_kb", "write_cache"].map(|file| disk.setting(file));
@@ -42,7 +42,7 @@ fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
     assert_eq!(u32::from_str_radix(&read(MASK), 16), Ok(1));
     assert!(read(disk.setting("scheduler")).contains("[mq-deadline]"));
     assert_eq!(read(disk.setting("wbt_lat_usec")), "3000");
-    // btrfs takes no read-ahead from its device.
+    // btrfs does not use the read-ahead of its device.
     wait_until("read-ahead of btrfs", PATIENCE, || btrfs_read_ahead(&disk).as_deref() == Some("1024"));
     let bound = |file: &str, word: &str| of_workers(file).iter().any(|text| text.contains(word));
     wait_until("workers on one processor", PATIENCE, || bound("status", "Cpus_allowed_list:\t0\n"));
@@ -120,7 +120,7 @@ fn what_the_machine_lacks_is_recorded_and_said() {
             warning["kind"] == "control_unavailable" && warning["control"] == control && warning["value"] == value
         };
         assert_eq!(warnings.iter().filter(is_it).count(), 1, "{warnings:?}");
-        // The first screen breaks lines where they are long.
+        // The first screen wraps long lines.
         assert!(stdout(&output).replace("\n ", "").contains(&format!("{control}={value}")), "{}", stdout(&output));
     }
 }

@@ -1,4 +1,5 @@
-//! Killed in the middle of each control: the run's watcher restores the machine, or else the next fsb, which says so.
+//! Runs killed while each control is set: the run's watcher restores the machine, or else the next fsb, which reports
+//! it.
 
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -7,10 +8,10 @@ use std::time::Duration;
 
 use super::*;
 
-/// A control, how it is seen, and what brings it back.
+/// A control, the file that shows it, and the value that it sets.
 struct Case {
     control: &'static str,
-    /// The file that changes, and what it then holds.
+    /// The file that changes.
     file: PathBuf,
     set: &'static str,
 }
@@ -23,12 +24,12 @@ fn name(case: &Case) -> &str {
     case.control.split('=').next().unwrap()
 }
 
-/// Kills a run and its watcher in which the controls are set; what a living run set is left alone, what a dead one set is
-/// undone by the next fsb.
+/// Kills a run and its watcher after the controls are set. The next fsb undoes changes of the dead run, but not those
+/// of a living one.
 fn survive(cases: &[Case], disk: &Disk, restorer: &[&str]) {
     let scratch = scratch();
     let were: Vec<String> = cases.iter().map(|case| read(&case.file)).collect();
-    // An agent that sees the front die may undo it before it dies itself: then nothing is left to see here.
+    // An agent that sees the coordinator die may undo the change before it dies itself; then there is nothing to check.
     let left = (0..5).any(|_| {
         for (case, was) in cases.iter().zip(&were) {
             assert!(!is_set(case), "{}: {was}", case.control);
@@ -36,7 +37,7 @@ fn survive(cases: &[Case], disk: &Disk, restorer: &[&str]) {
         kill_within(cases, disk);
         let all = cases.iter().all(is_set);
         if !all {
-            // It may have come half way.
+            // It may have undone only some of the changes.
             expect_code(&fsb(scratch.path(), &["clean"]), 0);
         }
         all
@@ -46,7 +47,7 @@ fn survive(cases: &[Case], disk: &Disk, restorer: &[&str]) {
     expect_code(&next, 0);
     let said = stdout(&next) + &stderr(&next);
     for (case, was) in cases.iter().zip(were) {
-        // A run has other concerns; who asks is told one by one.
+        // A run prints one summary line; `fsb clean` prints a line per change.
         let undone = match restorer[0] {
             "clean" => format!("undone after a killed run: {}: ", name(case)),
             _ => "undone first: ".to_owned(),
@@ -56,7 +57,7 @@ fn survive(cases: &[Case], disk: &Disk, restorer: &[&str]) {
     }
 }
 
-/// Kills a run as soon as the controls are set.
+/// Kills a run as soon as the controls are set. Before that, `fsb clean` must not undo the changes of the living run.
 fn kill_within(cases: &[Case], disk: &Disk) {
     let scratch = scratch();
     let target = format!("ext4@{}", disk.path.display());
@@ -107,7 +108,7 @@ fn a_killed_run_leaves_no_setting_behind() {
     survive(&bytes[..1], &disk, &["run", "null", "--blocks", "1"]);
 }
 
-/// A run with a setting of the machine and one of its device, in a process group of its own, as a shell would start it.
+/// Starts a run with a setting of the machine and one of its device in its own process group, as a shell would.
 fn start_group(directory: &std::path::Path, disk: &Disk) -> std::process::Child {
     fs::write(directory.join("plan.toml"), PLAN).unwrap();
     let _ = fs::remove_dir_all(directory.join("run"));
@@ -133,7 +134,7 @@ fn what_a_killed_run_set_comes_back_without_another_fsb() {
             true => rustix::process::kill_process_group(pid, rustix::process::Signal::KILL).unwrap(),
             false => rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap(),
         }
-        // Whoever reads what it prints is not kept waiting.
+        // A reader of the run's output is not blocked by the watcher.
         run.wait_with_output().unwrap();
         wait_until("both are as they were", Duration::from_secs(60), || settings() == was);
         expect_no_traces(&before);
@@ -161,7 +162,7 @@ fn a_watcher_holds_nothing_of_its_run_and_ends_with_it() {
         stat.rsplit_once(')').unwrap().1.split_whitespace().nth(3).unwrap().to_owned()
     };
     assert_ne!(session(&watcher), session(&PathBuf::from(format!("/proc/{}", run.id()))));
-    // Neither a terminal nor a service manager ends it before its front.
+    // Neither a terminal nor a service manager ends the watcher before its coordinator.
     let pid = watcher.file_name().unwrap().to_str().unwrap().parse().unwrap();
     for signal in [rustix::process::Signal::INT, rustix::process::Signal::HUP, rustix::process::Signal::TERM] {
         rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal).unwrap();
@@ -205,7 +206,7 @@ fn swap_comes_back_with_its_priority() {
     );
     assert!(line(&own).is_some_and(|line| line.ends_with('7')), "{}", swaps());
 
-    // The watcher of a killed run does so where the user lives: /proc/swaps names the area as before.
+    // The watcher of a killed run switches swap on in the user's mount namespace: /proc/swaps names the area as before.
     std::fs::remove_dir_all(scratch.path().join("run")).unwrap();
     let run = start(scratch.path(), &[&target], &["swap=off"], &disk.path);
     wait_until("swap is off", Duration::from_secs(60), || line(&own).is_none());
@@ -216,7 +217,7 @@ fn swap_comes_back_with_its_priority() {
     is_gone(front);
     assert_eq!(stdout(&fsb(scratch.path(), &["clean"])), "nothing to undo\n");
 
-    // A run that ends by itself brings it back by itself.
+    // A run that ends by itself restores swap by itself.
     let again = ["run", "plan.toml", "tmpfs", "--blocks", "1", "--size", "64M", "--control", "swap=off", "-q"];
     let output = fsb(scratch.path(), &[again.as_slice(), &["--out", "again"]].concat());
     let record = record(&scratch.path().join("again"));

@@ -13,7 +13,7 @@ use crate::common::controls::*;
 use crate::common::*;
 use crate::disk::Disk;
 
-/// What must be there for tests with a device of their own.
+/// Requirements of tests that use a device of their own.
 fn disks() -> Result<(), String> {
     fsb_testkit::root()?;
     fsb_testkit::programs(&["losetup", "mkswap"])
@@ -23,7 +23,7 @@ fn vm(file: &str) -> String {
     read(Path::new("/proc/sys/vm").join(file))
 }
 
-/// Processes of workers, with a file of /proc of each.
+/// Returns a file of /proc of each worker process.
 fn of_workers(file: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").expect("/proc").flatten().map(|entry| entry.path());
     let is_worker = |path: &PathBuf| {

@@ -1,8 +1,8 @@
-//! Partitions have their disk's settings, and their neighbours share them.
+//! Partitions have the settings of their disk and share them with other partitions.
 
 use super::*;
 
-/// A partition that the kernel is told of; it goes with the test, before the disk.
+/// A partition that is added to the kernel's table; dropped before the disk, it is removed with the test.
 struct Partition<'a> {
     disk: &'a Disk,
     number: &'static str,

@@ -1,4 +1,4 @@
-//! Controls that make no sense are refused before anything is touched.
+//! Invalid controls are refused before anything is changed.
 
 use std::fs;
 

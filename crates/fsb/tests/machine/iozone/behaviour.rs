@@ -1,4 +1,4 @@
-//! It removes what it made, however it ends, and touches nothing else.
+//! `fsb iozone` removes the files that it made, however it ends, and changes no others.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{done, iozone, iozone_json, listing};
 use crate::common::{Running, expect_code, expect_error, scratch, stderr, wait_until};
 
-/// A small ext4 on a loop device, unmounted when it goes.
+/// A small ext4 on a loop device; dropping it unmounts it.
 struct Mounted(tempfile::TempDir);
 
 impl Mounted {
@@ -91,13 +91,13 @@ fn a_directory_that_cannot_be_written_is_found_out_before_anything_is_done() {
         assert!(output.stdout.is_empty(), "{line}");
     }
     expect_code(&iozone(&point, "-s 64 -r 4 -i 0 -f there"), 2);
-    // Reading takes no more than a file.
+    // Reading needs only read permission on the file.
     done(&point, "-s 64 -r 4 -i 1 -f there");
     assert_eq!(listing(&point), ["lost+found", "there"]);
 }
 
-/// Somebody else takes the space after the check. A store into a mapping has no error to return: the kernel sends a
-/// signal, which must not end the program with the file in its place.
+/// Another process fills the file system after the check. A store into a mapping has no error to return: the kernel
+/// sends a signal, which must not end the program before it removes the file.
 #[test]
 fn a_disk_that_fills_up_ends_the_test_and_is_emptied() {
     needs!(mounts());
@@ -121,14 +121,14 @@ fn a_disk_that_fills_up_ends_the_test_and_is_emptied() {
             output
         });
         expect_code(&output, 3);
-        // The last record before the end may have gone in half.
+        // The last record before the end may have been written in part.
         let told = ["No space left on device (ENOSPC)", "or the file system is full"];
         assert!(told.iter().any(|told| stderr(&output).contains(told)), "{means}: {}", stderr(&output));
         assert_eq!(listing(&point), ["lost+found", "other"], "{means}");
     }
 }
 
-/// Takes all space of a file system, and what others give back.
+/// Takes all free space of a file system, also space that others release.
 fn fill(path: &Path, ended: &AtomicBool) {
     let mut file = std::fs::File::create(path).unwrap();
     while !ended.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! The system calls are those of real IOzone 3.471: phases, sizes, places, flags, and where fsync and close stand.
+//! The system calls are those of real IOzone 3.471: phases, sizes, offsets, flags, and the places of fsync and close.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,14 +13,14 @@ const TRACED: &str = "trace=open,openat,creat,read,write,pread64,pwrite64,lseek,
 /// The directory in the traces of the real tool.
 const THEIRS: &str = "/mnt/test";
 
-/// The command of a trace and what it recorded.
+/// Returns the command of a trace and the recorded calls.
 fn theirs(name: &str) -> (String, String) {
     let text = std::fs::read_to_string(testdata("iozone-strace").join(name)).unwrap();
     let command = text.lines().next().unwrap().strip_prefix("# iozone ").unwrap().to_owned();
     (command, text)
 }
 
-/// Runs the same command, on files in `directory`, under strace.
+/// Runs the same command on files in `directory` under strace.
 fn ours(directory: &Path, command: &str) -> String {
     let root = directory.to_str().unwrap();
     let log = directory.with_extension("strace");
@@ -79,8 +79,8 @@ same_calls! {
     o_sync "osync.strace"
 }
 
-/// What a process of throughput mode does, however soon it was stopped: how it opened its file, whether the records were
-/// read or written from the start on, how many, and what came after.
+/// The calls of a process of throughput mode, however soon it was stopped: how it opened its file, whether it read or
+/// wrote the records from the start on, their number, and the calls after them.
 #[derive(Debug, PartialEq)]
 struct Member {
     file: String,
@@ -106,17 +106,17 @@ fn member(events: &[Event]) -> Option<Member> {
     })
 }
 
-/// Each phase of each file, and the removals at the end.
+/// Returns each phase of each file, and the removals at the end.
 fn members(text: &str, root: &str) -> (Vec<Member>, Vec<String>) {
     let processes = parse(text, root);
     let mut members: Vec<Member> = processes.iter().filter_map(|events| member(events)).collect();
-    // Stable: phases of one file stay in order, whichever process of a phase was seen first.
+    // Stable: phases of one file stay in order, regardless of which process of a phase was seen first.
     members.sort_by(|a, b| a.file.cmp(&b.file));
     let removed = processes.concat().into_iter().filter(|event| event.call == Call::Unlink).map(|event| event.file);
     (members, removed.collect())
 }
 
-/// What no trace was recorded of is held against the tool itself, where it is installed.
+/// Options without a recorded trace are compared with the tool itself, if it is installed.
 #[test]
 fn options_without_a_trace_agree_with_the_tool_itself() {
     let tool = Path::new("/usr/bin/iozone");
@@ -152,7 +152,7 @@ fn options_without_a_trace_agree_with_the_tool_itself() {
             let mut events = in_time(&text, root);
             sort_random(&mut events);
             if line.starts_with("-t") {
-                // Other processes remove the files, which the order of lists does not show.
+                // Other processes remove the files; the order of the lists does not show that.
                 events.retain(|event| event.call != Call::Unlink);
             }
             (events, text.matches("F_SETLKW").count())
@@ -163,15 +163,15 @@ fn options_without_a_trace_agree_with_the_tool_itself() {
     }
 }
 
-/// The transfers of asynchronous modes, which threads of the C library make in an order of their own: what was moved,
-/// from or to where.
+/// Returns the transfers of asynchronous modes: their direction and offset. Threads of the C library make them in an
+/// order of their own.
 fn transfers(log: &str, record: &str) -> Vec<(bool, u64)> {
     let before = format!(", {record}, ");
     let mut found: Vec<(bool, u64)> = log
         .lines()
         .filter_map(|line| {
             let reads = line.contains("pread64");
-            // Before each reading operation the first record is read once, by the tool with a plain call.
+            // Before each reading operation the tool reads the first record once with a plain call.
             if line.contains(&format!(", {record})")) && line.contains(" read(") {
                 return Some((true, 0));
             }
@@ -209,7 +209,7 @@ fn asynchronous_modes_move_what_the_tool_itself_moves() {
             transfers(&text, "16384")
         };
         let ours = moved(Path::new(FSB), &["iozone"]);
-        // Each of four operations visits each of sixteen records once, and two read the first one before.
+        // Each of four operations transfers each of sixteen records once, and two read the first one before.
         let mut expected: Vec<_> = [false, true]
             .into_iter()
             .flat_map(|reads| (0..16).flat_map(move |record| [(reads, record * 16_384); 2]))
@@ -238,11 +238,12 @@ fn throughput_mode() {
     assert_eq!(ours.len(), theirs.len());
     for (theirs, ours) in theirs.iter().zip(ours) {
         let creates = matches!(&ours.open, Call::Open(flags, _) if flags.contains("O_CREAT"));
-        // The file must be whole for the others; every other phase ends for all when the first one is done.
+        // The phase that creates the file completes it for the other phases. Each of those ends for all processes when
+        // the first one is done.
         if creates {
             assert_eq!((ours.records, theirs.records), (4, 4));
         }
-        // One that was stopped before its first record shows nothing of its direction.
+        // A process that was stopped before its first record does not show its direction.
         let reads = if ours.records == 0 { theirs.reads } else { ours.reads };
         let expected = Member {
             file: theirs.file.clone(),

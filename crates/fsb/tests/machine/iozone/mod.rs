@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common::iozone::*;
 
-/// Real traces and outputs.
+/// Returns the path of real traces and outputs.
 fn testdata(path: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata")).join(path)
 }

@@ -1,9 +1,9 @@
-//! Unsupported requests are refused by name before anything is touched.
+//! Unsupported requests are refused by name before anything is changed.
 
 use super::{iozone_json, listing};
 use crate::common::{expect_error, expect_refusals, scratch};
 
-/// Every file in it would be gone, those of others too.
+/// Unmounting it would delete every file in it, those of other users too.
 #[test]
 fn a_file_system_in_memory_is_never_unmounted() {
     needs!(root);

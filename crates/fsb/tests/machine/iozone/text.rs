@@ -1,17 +1,17 @@
-//! What is printed is what IOzone prints for the same command, but for the numbers and the name.
+//! fsb prints the same text as IOzone for the same command, except for the numbers and the name.
 
 use std::path::Path;
 
 use super::{done, testdata};
 use crate::common::scratch;
 
-/// The words of a command, with its files in the current directory.
+/// Returns the words of a command, with its files in the current directory.
 fn local(command: &str) -> String {
     let words = command.split_whitespace().skip(1);
     words.map(|word| word.trim_start_matches("/mnt/test/").trim_start_matches("m/")).collect::<Vec<_>>().join(" ")
 }
 
-/// The lines that must agree, with numbers that were measured made equal.
+/// Returns the lines that must agree, with measured numbers made equal.
 fn comparable(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -19,7 +19,7 @@ fn comparable(text: &str) -> Vec<String> {
         let names =
             line.contains("Contributors") || line.starts_with("\t             ") || line.contains("is not IOzone");
         let command = line.starts_with("\tCommand line used:") || line.starts_with("\tTime Resolution");
-        // A clock of microseconds is too coarse for some numbers, and IOzone says so.
+        // A clock with microseconds is too coarse for some numbers, and IOzone prints that.
         let coarse = line.starts_with("Timer resolution is poor") || line.starts_with("reported inaccurate");
         if !(own || names || command || coarse || line.contains("Without the stonewall")) {
             lines.push(masked(line));
@@ -43,7 +43,7 @@ fn masked(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_row = words.len() > 2 && words.iter().all(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
     if is_row {
-        // The sizes, where they stand; how many numbers follow; and the blanks behind them.
+        // The sizes with their columns, the count of the numbers after them, and the trailing blanks.
         let blanks = line.len() - line.trim_end().len();
         return format!("{} + {} numbers + {blanks} blanks, {} wide", &line[..24], words.len() - 2, line.len());
     }

@@ -1,7 +1,7 @@
 //! System calls on files under test, from a trace of strace, in a form that real IOzone and fsb can be compared in.
 //!
-//! Seeks are not calls here but places: a read after a seek and a pread are the same. What is left out or made equal
-//! besides is told where it is done; `docs/methods/iozone.md` tells users.
+//! Seeks are offsets here, not calls: a read after a seek and a pread are the same. Comments in the code name the other
+//! differences that are ignored; `docs/methods/iozone.md` describes them for users.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ pub enum Call {
     },
 }
 
-/// A call, the file that it is about, and which of the open descriptors of its process it used (0 for the oldest).
+/// A call, its file, and the index of its descriptor among the open ones of the process (0 for the oldest).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub file: String,
@@ -44,19 +44,20 @@ pub struct Event {
     pub call: Call,
 }
 
-/// The calls of each process, in the order of their first one.
+/// Returns the calls of each process, in the order of their first call.
 pub fn parse(text: &str, root: &str) -> Vec<Vec<Event>> {
     timed(text, root).into_iter().map(|events| events.into_iter().map(|(_, event)| event).collect()).collect()
 }
 
-/// The calls of all processes in the order of time: of fsb, a worker touches the files and its front removes them.
+/// Returns the calls of all processes in the order of time: a worker of fsb uses the files, and its coordinator removes
+/// them.
 pub fn in_time(text: &str, root: &str) -> Vec<Event> {
     let mut events = timed(text, root).concat();
     events.sort_by_key(|(line, _)| *line);
     events.into_iter().map(|(_, event)| event).collect()
 }
 
-/// As [`parse`], each with the line that it stands on.
+/// Like [`parse`], each call with the number of its line.
 fn timed(text: &str, root: &str) -> Vec<Vec<(usize, Event)>> {
     let mut order: Vec<String> = Vec::new();
     let mut processes: BTreeMap<String, Process> = BTreeMap::new();
@@ -78,9 +79,9 @@ fn timed(text: &str, root: &str) -> Vec<Vec<(usize, Event)>> {
 #[derive(Default)]
 struct Process {
     events: Vec<Event>,
-    /// Descriptor: file and place.
+    /// File and offset by descriptor.
     open: BTreeMap<i64, (String, u64)>,
-    /// Lengths of mappings, by address; real traces were given the same address for all.
+    /// Address, length and file of mappings. In real traces all mappings have the same address.
     maps: Vec<(String, u64, String)>,
     unfinished: String,
 }
@@ -97,7 +98,7 @@ impl Process {
         let Some((name, arguments)) = call.trim_end().split_once('(') else { return };
         let arguments: Vec<&str> = arguments.strip_suffix(')').unwrap_or(arguments).split(", ").collect();
         let value = result.split_whitespace().next().unwrap_or_default();
-        // IOzone closes a descriptor twice and seeks before the start of the file: both fail, and change nothing.
+        // IOzone closes a descriptor twice and seeks before the start of the file: both calls fail and change nothing.
         if !value.starts_with('-') {
             self.call(name, &arguments, value, root);
         }
@@ -124,7 +125,7 @@ impl Process {
             "creat" => ("O_WRONLY|O_CREAT|O_TRUNC", arguments.get(1)),
             _ => (arguments[1], arguments.get(2)),
         };
-        // How a process keeps its descriptors from others, and what the C library adds for large files, is no matter.
+        // Ignore close-on-exec flags, and the flag that the C library adds for large files.
         let flags: BTreeSet<String> =
             flags.split('|').filter(|flag| !["O_CLOEXEC", "O_LARGEFILE"].contains(flag)).map(str::to_owned).collect();
         let mode = mode.filter(|_| flags.contains("O_CREAT")).map(|mode| (*mode).to_owned());
@@ -179,7 +180,7 @@ impl Process {
         self.push(descriptor, Call::Map { length, access, sharing });
     }
 
-    /// Memory of the process's own, which is unmapped too, is no file under test.
+    /// Handles msync and munmap; ignores memory that is not mapped from a file under test.
     fn mapped(&mut self, name: &str, arguments: &[&str]) {
         let length: u64 = arguments[1].parse().unwrap();
         let (address, same) = (arguments[0], |known: &str| known == "ADDR" || known == arguments[0]);
@@ -203,16 +204,16 @@ fn hex(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
-/// The name below `root`, if the argument is a path there. The directory itself is none: whether O_DIRECT works there is
-/// tried on a file without a name, before anything is measured.
+/// Returns the name below `root`, if the argument is a path there. The directory itself is not one: the tool tries
+/// O_DIRECT there on a file without a name, before anything is measured.
 fn under(argument: &str, root: &str) -> Option<String> {
     let path = argument.strip_prefix('"')?.strip_suffix('"')?;
     let name = path.strip_prefix(root)?.trim_start_matches('/');
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Puts the transfers of random passes in order: each record is visited once, in an order that is IOzone's or ours. Such
-/// a pass opens the file for both ways, creates it, and does not sync it first.
+/// Sorts the transfers of random passes: each visits every record once, in an order of IOzone or of fsb. Such a pass
+/// opens the file for reading and writing, creates it, and does not sync it first.
 pub fn sort_random(events: &mut [Event]) {
     let mut at = 0;
     while at < events.len() {

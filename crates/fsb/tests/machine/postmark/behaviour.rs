@@ -1,4 +1,4 @@
-//! It removes what it made, however it ends, and touches nothing else.
+//! `fsb postmark` removes the files that it made, however it ends, and changes no others.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
     let run = || {
         let lines = "set size 1000 20000\nset number 300\nset bias read 0\nset transactions 2000000000\nrun\n";
         let running = start(directory.path(), lines);
-        // The rest of the space, so that the next file that grows finds none.
+        // Take the rest of the space, so that the next file that grows finds none.
         let filled = std::fs::write(directory.path().join("other"), vec![7; 16 << 20]);
         assert!(filled.is_err());
         running.wait()

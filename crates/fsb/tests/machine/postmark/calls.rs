@@ -8,7 +8,7 @@ use crate::common::{FSB, scratch};
 
 const TRACED: &str = "trace=open,openat,read,write,lseek,close,unlink,unlinkat,mkdir,mkdirat,rmdir,fsync";
 
-/// The calls of a command on files below `files`, each with what it returned.
+/// Returns the calls of a command on files below `files`, each with its result.
 fn calls(command: &[&str], directory: &Path, files: &Path) -> Vec<String> {
     let log = directory.join("strace");
     let output = Command::new("strace")
@@ -23,15 +23,15 @@ fn calls(command: &[&str], directory: &Path, files: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(&log).unwrap();
     std::fs::remove_file(log).unwrap();
     let root = format!("\"{}/", files.display());
-    // Of fsb a worker makes them, and its front only reads what the worker tells.
+    // The process with the most calls: in fsb the worker makes them, and the coordinator only reads its progress.
     let each = by_process(&text).into_values().map(|lines| of_process(&lines, &root));
     let found = each.max_by_key(Vec::len).unwrap_or_default();
-    // What is looked at before the run: PostMark looks at nothing.
+    // Ignore checks before the run; PostMark makes none.
     let first = found.iter().position(|call| call.starts_with("mkdir(") || call.contains("O_CREAT")).unwrap();
     found[first..].to_vec()
 }
 
-/// The lines of each process, calls that others interrupted put together again.
+/// Returns the lines of each process. Joins the two halves of calls that were interrupted by others.
 fn by_process(text: &str) -> BTreeMap<&str, Vec<String>> {
     let mut processes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut begun: BTreeMap<&str, &str> = BTreeMap::new();
@@ -50,19 +50,19 @@ fn by_process(text: &str) -> BTreeMap<&str, Vec<String>> {
     processes
 }
 
-/// The calls of one process on files whose names begin with `root`.
+/// Returns the calls of one process on files whose names begin with `root`.
 fn of_process(lines: &[String], root: &str) -> Vec<String> {
     let mut open = Vec::new();
     let mut found = Vec::new();
     for line in lines {
         let Some((call, result)) = line.rsplit_once(" = ") else { continue };
         let call = call.trim_end();
-        // A directory that is named as two locations is made twice by PostMark, and the second time refused.
+        // If two locations name one directory, PostMark makes it twice, and the second call fails.
         if result.starts_with('-') {
             continue;
         }
         if call.contains(root) {
-            // Opening is by path, with what the C library adds for large files; removing has two names.
+            // Opening is by path, with a flag that the C library adds for large files; removing has two names.
             let call = call.replace("|O_LARGEFILE", "").replace("mkdirat(AT_FDCWD, ", "mkdir(");
             let call = match call.strip_prefix("unlinkat(AT_FDCWD, ") {
                 Some(rest) if rest.ends_with(", AT_REMOVEDIR)") => {

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use super::{listing, pipe, script, theirs};
 use crate::common::{command, scratch, stdout};
 
-/// Without the banner, and with what time decides taken out.
+/// Returns the lines without the banner and without times.
 fn timeless(text: &str) -> Vec<String> {
     let lines =
         text.lines().filter(|line| !line.starts_with("PostMark v") && !line.starts_with("This is not PostMark"));

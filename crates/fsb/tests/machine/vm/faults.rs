@@ -1,5 +1,5 @@
-//! Disks that fail under a target, in a guest: errors in a stretch, a disk that dies, one whose writes are logged, one that
-//! fills. Each costs its own trials and says why; the others go on.
+//! Disks that fail under a target in a guest: errors in a sample, a disk that dies, one with a log of its writes, one
+//! that fills up. Each fault costs the trials of its target, which report it; the others continue.
 
 use super::*;
 

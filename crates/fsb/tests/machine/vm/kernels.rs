@@ -1,4 +1,4 @@
-//! Kernels as a dimension of a plan, and targets that not every kernel can make.
+//! Kernels as a dimension of a plan, and targets that some kernels cannot make.
 
 use std::process::Command;
 
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::*;
 
-/// Another kernel than `first`, and the image that names it.
+/// Returns the release and the image of a kernel other than `first`.
 fn another(first: &str) -> Result<(String, PathBuf), String> {
     let release = fetched(&other_cache()).map_or_else(|| fetch_another(first), Ok)?;
     Ok((release.clone(), other_cache().join("fsb/kernels").join(release).join("vmlinuz")))
 }
 
-/// Debian's backported kernel, where the archive has it; else any other one that it has.
+/// Fetches Debian's backported kernel if the archive has it, else any other one.
 fn fetch_another(first: &str) -> Result<String, String> {
     let backport = fetch("linux-image-6.12-amd64", &other_cache());
     backport.or_else(|why| {
@@ -36,7 +36,7 @@ fn two_kernels_take_turns_and_each_makes_what_it_can() {
     needs!(program "mkfs.jfs");
     let before = traces();
     let scratch = scratch();
-    // The first kernel as one that was built without jfs.
+    // The first kernel without its module jfs.
     let own = cache().join("fsb/kernels").join(&kernel);
     let modules = modules_without("/jfs.ko", &own, &scratch.path().join("modules"));
     let first = format!("{}:{}", own.join("vmlinuz").display(), modules.display());
@@ -65,7 +65,7 @@ fn two_kernels_take_turns_and_each_makes_what_it_can() {
     for fs in ["ext4", "xfs"] {
         let (one, two) = (target(fs, &kernel), target(fs, &other));
         assert!(!one["features"].as_array().unwrap().is_empty(), "{one:#}");
-        // As the older of the two is told to be made, whatever kernel runs.
+        // mkfs gets the options for the older of the two kernels, on both of them.
         assert_eq!((&one["features"], &one["mkfs_command"]), (&two["features"], &two["mkfs_command"]), "{fs}");
         assert_eq!((&one["kernel"], &two["kernel"]), (&kernel.as_str().into(), &other.as_str().into()));
     }
@@ -93,7 +93,7 @@ fn two_kernels_take_turns_and_each_makes_what_it_can() {
         assert_eq!(text(trial, "outcome"), if there { "ok" } else { "not_applicable" }, "{trial:#}");
     }
     assert_eq!(made.len(), 2 * 2 * 8, "warm-up and a block, two cells");
-    // A guest lasts as long as its kernel is wanted, and what cannot be made wants none.
+    // A guest runs as long as its kernel is needed; a target that cannot be made needs none.
     let mut visits: Vec<_> = made.iter().filter(|trial| trial["outcome"] == "ok").map(|t| text(t, "kernel")).collect();
     visits.dedup();
     let said = messages(&output);

@@ -1,10 +1,10 @@
-//! However a guest ends, the run goes on; however a run ends, nothing is left.
+//! A run continues however its guest ends, and leaves nothing however it ends itself.
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
 
-/// Processes whose command line holds all of `words`.
+/// Returns processes whose command line contains all of `words`.
 fn processes(words: &[&str]) -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
@@ -16,7 +16,7 @@ fn processes(words: &[&str]) -> Vec<i32> {
     pids.filter(fits).collect()
 }
 
-/// A front that does not outlive a test that failed: it would hold the others up.
+/// A coordinator that is killed when a test fails: it would block the others.
 struct Front(std::process::Child);
 
 impl Drop for Front {
@@ -26,7 +26,7 @@ impl Drop for Front {
     }
 }
 
-/// QEMU itself, not who waits to become it.
+/// Returns QEMU itself, not processes that are about to execute it.
 fn qemu() -> Vec<i32> {
     let becoming = processes(&["__vm-machine"]);
     processes(&["qemu-system-", "chardev=protocol,name=fsb"])
@@ -61,7 +61,8 @@ fn where_an_ordinary_user_may_make_no_namespaces_a_guest_runs_and_dies_with_its_
     let before = traces();
     let (home, binary) = (super::runs::home_of_nobody(), public_copy());
     std::fs::write(home.path().join("tiny.toml"), PLAN).unwrap();
-    // The limit is one of a namespace, and so of nobody else; where it is the machine's there is no need to set it.
+    // The limit applies to one user namespace, so it affects no other user. If user namespaces are not allowed on the
+    // machine, the test need not set it.
     let limit = "if [ \"$1\" = limited ]; then echo 0 > /proc/sys/user/max_user_namespaces || exit 9; fi; shift; \
                  unshare --user true 2>/dev/null && exit 9; \
                  exec setpriv --ambient-caps=-all --inh-caps=-all -- \"$@\"";
@@ -92,13 +93,13 @@ fn a_guest_whose_qemu_is_killed_costs_the_rest_of_its_block() {
     lose_qemu(Signal::KILL, "guest stopped: QEMU was killed by signal 9");
 }
 
-/// It says nothing and answers nothing, as a guest does whose processors all wait for each other.
+/// A stopped QEMU prints nothing and answers nothing, like a guest whose processors are deadlocked.
 #[test]
 fn a_guest_that_stands_still_is_ended_and_costs_the_rest_of_its_block() {
     lose_qemu(Signal::STOP, "guest stopped: it hangs: ");
 }
 
-/// Sends QEMU a signal after the first measured trial, and expects the run to go on with another guest.
+/// Sends QEMU a signal after the first measured trial, and expects the run to continue with another guest.
 fn lose_qemu(signal: Signal, expected: &str) {
     let kernel = needs!(kernel());
     let before = traces();
@@ -106,7 +107,7 @@ fn lose_qemu(signal: Signal, expected: &str) {
     let directory = scratch.path().join("run");
     let mut command = run(scratch.path(), &kernel, &["ext4", "ext2", "--blocks", "2", "--out", "run"]);
     let mut front = Front(command.env("FSB_VM_PATIENCE", "10").spawn().unwrap());
-    // Both targets are measured before the next row, which is still to come.
+    // Both targets are measured before the next case, which is still to come.
     let measured = || trials(&directory).iter().filter(|trial| trial["phase"] == "measured").count();
     wait_until("the first measured trial", LONG, || measured() >= 1);
     let victims = qemu();

@@ -13,15 +13,16 @@ use std::time::Duration;
 use crate::common::vm::*;
 use crate::common::*;
 
-/// How long anything in an emulated guest may take on a busy machine.
+/// The time limit of anything in an emulated guest on a busy machine.
 const LONG: Duration = Duration::from_secs(300);
 
-/// Where a kernel lies that only one test asks for: the others are to boot the same one, whether or not it was here first.
+/// Returns the cache of the kernel that only one test uses. Other tests must boot the same kernel whether or not it
+/// exists.
 fn other_cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("vm-cache-other")
 }
 
-/// Runs the program where `hidden` is no program, whether or not it was installed.
+/// Runs the program in an environment where `hidden` is not executable, whether or not it is installed.
 fn without(hidden: &str, directory: &Path, arguments: &[&str]) -> Output {
     let shell =
         "if program=$(command -v \"$1\"); then mount --bind /dev/null \"$program\" || exit 9; fi; shift; exec \"$@\"";
@@ -35,7 +36,7 @@ fn without(hidden: &str, directory: &Path, arguments: &[&str]) -> Output {
         .expect("unshare runs")
 }
 
-/// A fetched kernel's modules, in `place`, with an index that lacks those that lie at `gone`.
+/// Links a fetched kernel's modules into `place`, with an index that lacks the modules at `gone`. Returns `place`.
 fn modules_without(gone: &str, kernel: &Path, place: &Path) -> PathBuf {
     std::fs::create_dir_all(place).unwrap();
     std::os::unix::fs::symlink(kernel.join("modules/kernel"), place.join("kernel")).unwrap();
@@ -49,7 +50,7 @@ fn modules_without(gone: &str, kernel: &Path, place: &Path) -> PathBuf {
     place.to_owned()
 }
 
-/// Trials of a run by target and outcome.
+/// Returns the target and the outcome of the trials of a run.
 fn outcomes(run: &Path) -> Vec<(String, String)> {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     trials(run).iter().map(|trial| (text(&trial["target"]), text(&trial["outcome"]))).collect()

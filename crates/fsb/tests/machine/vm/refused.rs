@@ -1,4 +1,4 @@
-//! What stands in a virtual machine's way is said before anything starts, with the next step.
+//! Requests for a virtual machine that cannot run are refused before anything starts, with the next step.
 
 use super::*;
 use crate::common::vm::*;
@@ -55,7 +55,7 @@ fn a_printed_plan_names_the_kernel_that_was_found() {
         let error = expect_error(&printed(invalid), 2, "kernel/invalid");
         assert!(error["help"].as_str().unwrap().contains(help), "{error}");
     }
-    // The image alone, of another place: its modules are those that were fetched.
+    // The image alone, at another path: fsb uses the fetched modules.
     let image = scratch.path().join("bzImage");
     std::fs::copy(cache().join("fsb/kernels").join(&kernel).join("vmlinuz"), &image).unwrap();
     expect_code(&printed(image.to_str().unwrap()), 0);

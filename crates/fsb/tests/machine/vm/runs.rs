@@ -1,4 +1,4 @@
-//! What comes of runs in guests.
+//! Results of runs in guests.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::*;
 
-/// A directory of nobody's with a cache of its own.
+/// Creates a directory of user `nobody` with its own cache.
 pub fn home_of_nobody() -> tempfile::TempDir {
     let home = tempfile::Builder::new().prefix("fsb-nobody-").tempdir_in("/var/tmp").unwrap();
     std::fs::create_dir_all(home.path().join("cache/fsb")).unwrap();
@@ -67,7 +67,7 @@ fn an_ordinary_user_measures_file_systems_that_this_kernel_lacks_and_goes_on_aft
     let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(left.len(), 4, "cache, plan, run directory and .local with the lock: {left:?}");
 
-    // As if it had been killed within the block.
+    // Cut the journal as if the run had been killed within the block.
     let text = std::fs::read_to_string(run.join("trials.jsonl")).unwrap();
     let cut: String = text.lines().take(11).map(|line| format!("{line}\n")).collect();
     std::fs::write(run.join("trials.jsonl"), cut).unwrap();
@@ -114,7 +114,7 @@ fn file_systems_of_cards_and_flash_are_measured_and_not_only_mounted() {
     }
 }
 
-/// The fetched kernel as a build would leave it: nothing installed, no index of modules.
+/// Creates a build tree of the fetched kernel: nothing installed, no index of modules.
 fn build_tree(kernel: &str) -> tempfile::TempDir {
     let fetched = cache().join("fsb/kernels").join(kernel);
     let tree = scratch();
@@ -156,7 +156,7 @@ fn a_block_device_is_lent_to_the_guest_when_it_was_given_up_and_its_kernel_may_l
     assert!(record["media"][&device]["summary"].as_str().unwrap().starts_with(&device), "{}", record["media"]);
 }
 
-/// A command runs on the guest's kernel, from this machine's files, and can write none of them.
+/// A command runs on the guest's kernel with this machine's files, and can write to none of them.
 #[test]
 fn a_command_runs_in_the_guest_with_the_programs_of_the_host() {
     let release = needs!(kernel());

@@ -1,13 +1,13 @@
-//! Packages whose unpacking ends before its time.
+//! Packages whose unpacking is interrupted or killed.
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
 
-/// So many modules that nobody sees their unpacking end.
+/// A number of modules large enough that a test always interrupts their unpacking.
 const MODULES: usize = 20_000;
 
-/// A package of so many modules and of what tells its release like a PC's kernel.
+/// Builds a package with `count` modules and an image that reports a release, like the kernel of a PC.
 fn package(directory: &Path, count: usize) -> PathBuf {
     let tree = directory.join("tree");
     let modules = tree.join("lib/modules/6.1.0-1-amd64/kernel");
@@ -32,7 +32,7 @@ fn package(directory: &Path, count: usize) -> PathBuf {
     file
 }
 
-/// A run in a virtual machine on a kernel that nobody has.
+/// Writes the record of a run in a virtual machine on a kernel that does not exist.
 fn write_old_run(directory: &Path) {
     let plan = serde_json::json!({
         "name": "old", "targets": [], "workloads": [], "repetition": {"blocks": {"blocks": 1}}, "seed": 1,
@@ -91,7 +91,7 @@ fn once_a_package_is_unpacked_a_signal_ends_a_run_that_has_not_begun() {
     needs!(program "dpkg-deb");
     let scratch = scratch();
     let file = package(scratch.path(), 1);
-    // The checks ask it for its version, and it keeps them waiting.
+    // The checks ask QEMU for its version; this one blocks them.
     let programs = scratch.path().join("bin");
     std::fs::create_dir(&programs).unwrap();
     for name in ["qemu-system-x86_64", "qemu-system-aarch64"] {
@@ -101,7 +101,7 @@ fn once_a_package_is_unpacked_a_signal_ends_a_run_that_has_not_begun() {
     }
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
     let asked = scratch.path().join("asked");
-    // The first time it is unpacked, the second time it is there.
+    // The first time fsb unpacks the package, the second time it is unpacked already.
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let arguments = ["run", "ext4", "--in", "vm", "--memory", "128M", "--out", "run", "--kernel"];
         let mut command = command(scratch.path(), &arguments);

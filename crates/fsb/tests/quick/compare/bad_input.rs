@@ -1,4 +1,4 @@
-//! Files that are not what they should be: refused with what was tried, or read as far as they go, with a warning.
+//! Malformed files: refused with the readers that were tried, or read as far as possible, with a warning.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{compare, operation, refused, set, testdata};
 use crate::common::{assert_messages, fails, scratch};
 
-/// Five runs of IOzone as text.
+/// Returns one of five runs of IOzone as text.
 fn iozone(run: u32) -> String {
     fs::read_to_string(testdata(&format!("iozone-2010/xfs/xfs{run}.iozone"))).unwrap()
 }
@@ -23,7 +23,7 @@ fn values(document: &Value, set: &str, name: &str) -> u64 {
     operation(document, name)["classic"]["sets"][set]["n"].as_u64().unwrap()
 }
 
-/// The number of cells that only the good file has.
+/// Returns the number of cells that only the good file has.
 fn lost(document: &Value) -> u64 {
     document["coverage"]["only"]["good"].as_u64().unwrap()
 }
@@ -73,7 +73,7 @@ fn a_half_overwritten_file_keeps_its_first_half() {
     }
 }
 
-/// Whatever comes behind the table, the memory for it is bounded: a gigabyte would not fit this limit.
+/// Data after the table needs bounded memory, whatever it is: a gigabyte would not fit this limit.
 #[test]
 fn a_huge_tail_needs_no_memory() {
     let scratch = scratch();

@@ -10,15 +10,15 @@ use super::contract::check;
 use super::{compare, set};
 use crate::common::{expect_code, fast_plan, fsb, fsb_json, has_message, message, scratch, stdout, trials};
 
-/// Measures one run that others are copies of.
+/// Measures the run that the others are copies of.
 fn measure(directory: &Path) {
     fast_plan(directory);
     let run = ["run", "fast.toml", "a=null", "b=null", "--out", "base/run", "-q", "--seed", "1", "--blocks", "5"];
     expect_code(&fsb(directory, &run), 0);
 }
 
-/// A copy of the run whose rates are `speed` times those of the first block, with a luck that depends on run and workload.
-/// Nothing of it was disturbed.
+/// Copies the run. The rates of the copy are `speed` times those of the first block, with a random factor that depends
+/// on `luck` and workload. No trial of the copy is affected by interference.
 fn copy(directory: &Path, name: &str, luck: u64, speed: impl Fn(&str) -> f64, record: impl FnOnce(&mut Value)) {
     let (from, to) = (directory.join("base/run"), directory.join(name));
     fs::create_dir_all(&to).unwrap();
@@ -43,7 +43,7 @@ fn copy(directory: &Path, name: &str, luck: u64, speed: impl Fn(&str) -> f64, re
     fs::write(to.join("trials.jsonl"), lines.join("\n") + "\n").unwrap();
 }
 
-/// Runs `old1`, `old2` … and `new1`, `new2` …; the new ones are as fast as `speed` says of each target.
+/// Makes copies `old1`, `old2` … and `new1`, `new2` …; `speed` returns the speed of each target in the new ones.
 fn both_sides(directory: &Path, runs: u64, speed: impl Fn(&str) -> f64, record: impl Fn(&mut Value)) {
     for number in 1..=runs {
         copy(directory, &format!("old{number}"), number, |_| 1.0, |_| ());
@@ -57,19 +57,19 @@ fn gate(directory: &Path, old: &str, new: &str, more: &[&str]) -> Output {
     fsb_json(directory, &[&arguments[..], more].concat())
 }
 
-/// The sets that failed the gate.
+/// Returns the sets that failed the gate.
 fn slower(output: &Output) -> Vec<String> {
     let failed = message(output, "warning/gate-failed");
     let sets = failed["fields"]["slower"].as_array().expect("sets").iter();
     sets.map(|set| format!("{} < {}", set["set"].as_str().unwrap(), set["baseline"].as_str().unwrap())).collect()
 }
 
-/// The reason why the gate could not decide.
+/// Returns the reason why the gate could not decide.
 fn undecided(output: &Output) -> Value {
     message(output, "warning/gate-undecided")["fields"].clone()
 }
 
-/// Lines that were wrapped, each as one.
+/// Returns the output with wrapped lines joined.
 fn unwrapped(output: &Output) -> String {
     stdout(output).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -142,7 +142,7 @@ fn sides_of_different_sessions_need_the_variation_between_sessions() {
     expect_code(&output, 2);
     assert_eq!(undecided(&output)["reason"], "no_shared_session");
     expect_code(&gate(scratch.path(), THREE[0], THREE[1], &["--between", "2%"]), 1);
-    // Three runs in each of three sessions show how sessions vary.
+    // Three runs in each of three sessions show the variation between sessions.
     for number in 1..=3 {
         for side in ["old", "new"] {
             let path = scratch.path().join(format!("{side}{number}/run.json"));
@@ -239,6 +239,6 @@ fn an_unsafe_target_is_marked_in_a_comparison_and_does_not_win() {
     assert_eq!(json["sets"][1]["name"], "null,unsafe (unsafe)");
     let outcomes = json["operations"].as_array().unwrap().iter().map(|found| found["ranking"]["outcome"].to_string());
     assert!(outcomes.clone().all(|outcome| !outcome.contains("winner")), "{:?}", outcomes.collect::<Vec<_>>());
-    // The mark need not be typed.
+    // The mark may be omitted.
     compared(&["--baseline", "null,unsafe"]);
 }

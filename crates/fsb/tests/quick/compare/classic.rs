@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{compare, operation, set, testdata};
 use crate::common::scratch;
 
-/// Walks what SciPy says and looks for the same in what we say.
+/// Walks SciPy's values and compares each with the value of fsb.
 fn differences(path: &str, expected: &Value, found: &Value, checked: &mut usize, wrong: &mut Vec<String>) {
     match expected {
         Value::Object(entries) => {

@@ -1,4 +1,4 @@
-//! `--format json` is what the published schema says, whatever is compared.
+//! `--format json` conforms to the published schema for every comparison.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn validator() -> jsonschema::Validator {
     jsonschema::validator_for(&schema).expect("the schema is a schema")
 }
 
-/// Checks the schema, and what a schema cannot say.
+/// Checks the schema, and properties that a schema cannot express.
 pub(super) fn check(directory: &Path, arguments: &[&str]) -> Value {
     let (document, _) = compare(directory, arguments);
     let errors: Vec<String> =

@@ -1,4 +1,4 @@
-//! `fsb compare`: other tools' results and ours, from files to the contract.
+//! `fsb compare`: results of other tools and of fsb, from files to the JSON document.
 
 mod bad_input;
 mod between;
@@ -19,12 +19,12 @@ fn refused(directory: &Path, arguments: &[&str], code: &str) -> String {
     text_of(&fails(directory, &[&["compare"], arguments].concat(), 2, code))
 }
 
-/// The names of the sets.
+/// Returns the names of the sets.
 fn names(document: &Value) -> Vec<&str> {
     document["sets"].as_array().expect("sets").iter().filter_map(|set| set["name"].as_str()).collect()
 }
 
-/// How many runs a set has: values of its first operation in its first cell.
+/// Returns the number of files of a set.
 fn files(document: &Value, set: usize) -> usize {
     document["sets"][set]["files"].as_array().expect("files").len()
 }

@@ -1,4 +1,4 @@
-//! Forms of the answer, the look at one operation, and the gate.
+//! Output formats, the detail of one operation, and the gate.
 
 use std::fs;
 use std::path::Path;
@@ -96,7 +96,7 @@ fn the_gate_fails_where_a_set_is_slower_and_says_which() {
     let parts = lost["at_some_sizes"].as_array().unwrap();
     assert!(!parts.is_empty() && whole.as_array().unwrap().iter().all(|name| !parts.contains(name)), "{lost}");
     assert!(stdout(&slower).contains("random write"), "the comparison is printed all the same");
-    // As large a difference is none that matters where half as fast is fine.
+    // A difference of this size does not matter if half the speed is acceptable.
     expect_code(&run(scratch.path(), &["--fail-if", "slower", "--theta", "100%"]), 0);
     let aa = set("all", "iozone-aa/ext4");
     expect_code(&fsb(scratch.path(), &["compare", &aa, &aa.replace("all=", "same="), "--fail-if", "slower"]), 0);
@@ -107,7 +107,7 @@ fn the_gate_fails_where_a_set_is_slower_and_says_which() {
     assert_eq!(message(&unjudged, "warning/gate-undecided")["fields"]["reason"], "one_run");
 }
 
-/// What matters between two runs of several targets is what became of each of them.
+/// A comparison of two runs with several targets compares each target with itself.
 #[test]
 fn targets_of_two_runs_meet_themselves() {
     let scratch = scratch();
@@ -134,8 +134,8 @@ fn targets_of_two_runs_meet_themselves() {
     }
 }
 
-/// Parts, and with them files, are larger in one of them. Units with files of their own are the same work; what goes over the
-/// whole file is not, and no latency stands in for its rate.
+/// One of the runs has larger slices, and therefore larger files. Units with files of their own do the same work;
+/// workloads on the whole file do not, and latencies do not replace their rates.
 #[test]
 fn runs_of_other_sizes_are_compared_where_their_units_are_the_same() {
     let scratch = scratch();
@@ -154,7 +154,7 @@ fn runs_of_other_sizes_are_compared_where_their_units_are_the_same() {
     assert!(said.contains(&format!("file sizes differ: {sizes}")), "{text}");
     assert!(!said.contains("latency_p"), "{text}");
 
-    // A run that does not tell its units is compared by whole workloads.
+    // A run that does not record its units is compared by whole workloads.
     let record = scratch.path().join("small/run.json");
     let mut known: serde_json::Value = serde_json::from_str(&fs::read_to_string(&record).unwrap()).unwrap();
     assert!(known.as_object_mut().unwrap().remove("units").is_some());
@@ -166,7 +166,7 @@ fn runs_of_other_sizes_are_compared_where_their_units_are_the_same() {
     assert!(said.contains("file sizes differ: append 4K, durable each; "), "{said}");
 }
 
-/// What a stretch of rounds measures and what a visit does are two quantities, and that is told.
+/// A sample in rounds and a sequential trial measure different quantities, and the comparison warns of that.
 #[test]
 fn rounds_beside_visits_are_told() {
     let scratch = scratch();

@@ -1,4 +1,4 @@
-//! Run directories of ours as sets.
+//! Run directories of fsb as sets.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn each_target_is_a_set_and_blocks_pair_only_within_their_run() {
     assert_eq!(method(&document, "new/a").0, "welch");
     let (document, _) = compare(scratch.path(), &["one", "two"]);
     assert_eq!(names(&document), ["one/a", "one/b", "two/a", "two/b"]);
-    // Two runs behind one name are one set for each target, compared run by run.
+    // Two runs with one name are one set for each target, compared run by run.
     let (document, _) = compare(scratch.path(), &["both=one,two"]);
     let paired = ("paired_runs".to_owned(), 2);
     assert_eq!((names(&document), method(&document, "both/b")), (vec!["both/a", "both/b"], paired));

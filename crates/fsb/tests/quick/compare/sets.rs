@@ -1,4 +1,4 @@
-//! What the arguments name.
+//! Sets that the arguments name.
 
 use std::ffi::OsStr;
 use std::fs;

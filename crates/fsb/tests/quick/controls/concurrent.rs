@@ -1,11 +1,11 @@
-//! Two runs at once: the second refuses, unless it insists; then both say so.
+//! Two runs at once: the second is refused without `--allow-concurrent`; with it, both results are marked.
 
 use std::time::Duration;
 
 use super::*;
 use crate::common::controls::*;
 
-/// A run on the null file system that lasts until it is told to stop.
+/// Starts a run on the null file system that lasts until the test stops it.
 fn long_run(directory: &Path, out: &str, more: &[&str]) -> Running {
     fs::write(directory.join("plan.toml"), PLAN).unwrap();
     let arguments = ["run", "plan.toml", "null", "--blocks", "10000", "--out", out, "-q"];
@@ -14,7 +14,7 @@ fn long_run(directory: &Path, out: &str, more: &[&str]) -> Running {
     run
 }
 
-/// The program warned of the other run.
+/// Expects a warning of the program about the other run.
 fn expect_concurrent(output: &std::process::Output, process: &str) {
     let warning = message(output, "warning/concurrent");
     assert!(warning["fields"]["run"].as_str().is_some_and(|run| run.contains(process)), "{warning}");
@@ -42,7 +42,7 @@ fn the_second_run_refuses_unless_it_insists_and_then_both_are_marked() {
     assert!(said.len() == 1 && said[0].contains("--out second"), "{said:?}");
 }
 
-/// Whatever is refused with the advice to insist can insist.
+/// Every command that refuses and recommends `--allow-concurrent` accepts the option.
 #[test]
 fn every_command_that_measures_may_insist() {
     let scratch = scratch();

@@ -1,4 +1,4 @@
-//! What was asked for is so while the run measures, and not afterwards.
+//! Controls hold while a run measures, and are restored afterwards.
 
 use super::*;
 

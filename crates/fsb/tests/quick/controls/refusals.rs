@@ -1,8 +1,8 @@
-//! Controls that make no sense are refused before anything is touched.
+//! Invalid controls are refused before anything is changed.
 
 use super::*;
 
-/// Values of `--control` that make no sense.
+/// Invalid values of `--control`.
 const VALUES: &[&str] = &[
     "dirty-ratio=101%",
     "dirty-ratio=some",
@@ -32,7 +32,7 @@ fn wrong_values_are_refused() {
     requests.push((both.to_vec(), "control/conflict"));
     let requests: Vec<(&[&str], &str)> = requests.iter().map(|(words, code)| (words.as_slice(), *code)).collect();
     expect_refusals("controls", scratch.path(), &requests);
-    // These messages list what this machine has.
+    // These messages list properties of this machine.
     for value in ["governor=turbo", "cpus=9999"] {
         fails(scratch.path(), &["run", "null", "--out", "run", "--control", value], 2, "control/invalid-value");
     }
@@ -56,7 +56,7 @@ fn barriers_stay_where_others_would_lose_data() {
     let scratch = scratch();
     let directory = scratch.path().to_string_lossy().into_owned();
     let output = fsb_json(scratch.path(), &["run", &directory, "--control", "barriers=off"]);
-    // If the disk under the directory is not known there is nothing to switch off, and the machine lacks the control.
+    // If the disk under the directory is unknown, fsb cannot switch its cache off, and the machine lacks the control.
     let found = match output.status.code() {
         Some(2) => expect_error(&output, 2, "control/risks-data"),
         _ => message(&output, "warning/control-unavailable"),

@@ -1,4 +1,4 @@
-//! Services, with a program that answers like `systemctl`.
+//! Services, with a fake `systemctl`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// Units are files; what they hold is their state.
+/// A fake systemctl: units are files that contain their state.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 units="$FAKE_UNITS"
 case "$1" in
@@ -29,7 +29,7 @@ start) echo active > "$units/$3"; echo "$1 $3" >> "$units/log" ;;
 esac
 "#;
 
-/// A machine with systemd, as far as fsb sees it.
+/// A machine with systemd from the perspective of fsb.
 struct Systemd {
     directory: tempfile::TempDir,
 }
@@ -71,7 +71,7 @@ impl Systemd {
     }
 }
 
-/// Measures a directory, which needs no root.
+/// Returns the arguments that measure a directory, which needs no root.
 fn arguments<'a>(target: &'a str, services: &'a str) -> Vec<&'a str> {
     vec!["run", "plan.toml", target, "--control", services, "--out", "run", "-q"]
 }
@@ -87,7 +87,7 @@ fn services_rest_while_fsb_measures() {
     let services = &record["controls"]["services"];
     let stopped = "cron.service stopped, atd.service did not run, logrotate.service stopped";
     assert_eq!(services["observed"], stopped, "{}", stderr(&output));
-    // The last one stopped is the first one started.
+    // fsb starts the service first that it stopped last.
     let log = "stop cron.service\nstop logrotate.service\nstart logrotate.service\nstart cron.service";
     assert_eq!(systemd.log(), log);
     let warning = serde_json::json!(
@@ -108,7 +108,7 @@ fn units_that_cannot_be_stopped_are_refused_before_any_is() {
         assert!(!scratch.path().join("run").exists());
         assert_eq!(systemd.log(), "");
     }
-    // What only trying tells ends the run, and what was stopped before runs again.
+    // A failure that only the attempt shows ends the run, and services that were stopped before run again.
     let output =
         systemd.command(scratch.path(), &arguments(&target, "services=cron,stubborn")).arg(JSON).output().unwrap();
     let error = expect_error(&output, 3, "control/unit-not-stopped");

@@ -1,4 +1,4 @@
-//! It removes what it made, however it ends, and touches nothing else.
+//! `fsb iozone` removes the files that it made, however it ends, and changes no others.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn stopped_by(signal: Signal, code: i32, line: &str, file: &str) {
     assert_eq!(left, expected, "{line}");
 }
 
-/// Where this test was started by nohup, so is what it starts: hangups end neither.
+/// Returns whether SIGHUP ends processes that this test starts. They ignore it if the test runs under nohup.
 fn hangups_arrive() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
@@ -70,7 +70,7 @@ fn files_that_are_only_read_stay() {
     assert_eq!(listing(directory.path()), Vec::<String>::new());
 }
 
-/// It was not written by this program, so a test that looks at it stops before anything was written.
+/// fsb did not write the file, so a test that checks it stops before it writes anything.
 #[test]
 fn a_foreign_file_stays_when_a_test_stops_before_it_wrote() {
     let directory = scratch();

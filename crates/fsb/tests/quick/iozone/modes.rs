@@ -1,4 +1,4 @@
-//! Every mode runs, and `fsb compare`'s reader finds in its output what was measured.
+//! Every mode runs, and the reader of `fsb compare` finds the measured values in its output.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use fsb_model::set::Run;
 use super::{done, listing};
 use crate::common::{command, expect_code, message, scratch, stdout};
 
-/// Runs a command and reads what it printed.
+/// Runs a command and parses its output.
 fn measured(directory: &Path, line: &str) -> Run {
     let text = done(directory, line);
     let results = tempfile::NamedTempFile::new().unwrap();
@@ -17,7 +17,7 @@ fn measured(directory: &Path, line: &str) -> Run {
     runs.remove(0)
 }
 
-/// Operations, each with how many numbers it has.
+/// Returns the operations with the number of their values.
 fn points(run: &Run, metric: &str) -> Vec<(String, usize)> {
     let series = run.series.iter().filter(|series| series.metric == metric && !series.points.is_empty());
     series.map(|series| (series.operation.clone(), series.points.len())).collect()
@@ -78,7 +78,7 @@ fn tables_have_a_number_for_each_pair_of_sizes() {
     assert_eq!(listing(directory.path()), Vec::<String>::new());
 }
 
-/// IOzone measures whole records of sizes that do not fit, as long as automatic mode chose them.
+/// Automatic mode, like IOzone, measures the whole records of sizes that do not fit.
 #[test]
 fn automatic_mode_goes_over_sizes_that_do_not_fit() {
     let directory = scratch();
@@ -152,7 +152,7 @@ fn without_a_stonewall_everybody_moves_everything() {
     assert_eq!(moved.len(), 8);
     assert!(moved.iter().all(|line| line.contains("xfer count =    1024.00 kB")), "{text}");
     assert!(!text.contains("Without the stonewall"), "{text}");
-    // Writers finish their files for the others, so they have the full figure too.
+    // Writers finish their files for the others, so they have the complete value, too.
     let text = done(directory.path(), "-t 2 -s 1m -r 64k -i 0 -+n -F a b");
     let (before, after) = text.split_once("iozone test complete.\n").unwrap();
     assert!(!before.contains("Without"), "IOzone's own text stays as it is: {text}");
@@ -177,7 +177,7 @@ fn repetition_sums_what_it_measures() {
     assert_eq!(points(&run, "throughput"), named(&ALL, 1));
     let run = measured(directory.path(), "--repeat-until 2ms -t 2 -s 64 -r 4 -i 0 -i 1");
     assert_eq!(points(&run, "throughput"), named(&ALL[..4], 1));
-    // What is repeated starts from the same state: as many new files as passes, each removed before the next.
+    // Each repetition starts from the same state: a new file per pass, removed before the next.
     assert_eq!(listing(directory.path()), Vec::<String>::new());
 }
 

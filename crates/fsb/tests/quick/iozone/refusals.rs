@@ -1,4 +1,4 @@
-//! Unsupported requests are refused by name before anything is touched.
+//! Unsupported requests are refused by name before anything is changed.
 
 use std::os::unix::fs::FileTypeExt;
 
@@ -91,7 +91,7 @@ const TABLE: &[(&str, &str)] = &[
     ("-b missing/out.xlsx", "output/unwritable"),
 ];
 
-/// The same for requests that this machine cannot carry out.
+/// Requests that this machine cannot perform.
 const MACHINE: &[(&str, &str)] = &[
     ("-P 1023", "iozone/invalid-options"),
     ("-s 900000g -r 1m", "machine/no-space"),
@@ -140,14 +140,14 @@ fn a_block_device_is_never_written_not_even_through_a_link() {
     assert!(device.exists());
 }
 
-/// A file system that takes O_DIRECT and caches all the same, or refuses it, measures something else.
+/// A file system that accepts O_DIRECT but uses the cache, or refuses it, does not measure direct I/O.
 #[test]
 fn o_direct_is_refused_where_it_cannot_be() {
     let shm = tempfile::Builder::new().prefix("fsb-test-").tempdir_in("/dev/shm").unwrap();
     let arguments = ["iozone", "-I", "-s", "64", "-r", "4", "-i", "0", "-f", "f"];
     fails(shm.path(), &arguments, 3, "iozone/unable");
     assert_eq!(listing(shm.path()), Vec::<String>::new());
-    // Records below a device's block cannot go past the cache anywhere.
+    // Records smaller than a block of the device cannot bypass the cache anywhere.
     let directory = scratch();
     let output = iozone(directory.path(), "-I -s 63 -r 1 -i 0 -f f");
     if output.status.code() != Some(0) {

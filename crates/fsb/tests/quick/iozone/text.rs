@@ -1,9 +1,9 @@
-//! What is printed is what IOzone prints for the same command, but for the numbers and the name.
+//! fsb prints the same text as IOzone for the same command, except for the numbers and the name.
 
 use super::done;
 use crate::common::scratch;
 
-/// The 2011 comparator looks for the heading and takes what stands below it by blanks.
+/// The 2011 comparator searches for the heading and splits the lines below it at blanks.
 #[test]
 fn a_reader_that_splits_at_blanks_finds_the_thirteen_columns() {
     let text = done(scratch().path(), "-a -n 64 -g 128 -f f");

@@ -1,4 +1,4 @@
-//! Corruption is found, placed and told.
+//! Corrupt data is detected and reported with its place.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -23,7 +23,7 @@ fn corrupt(output: &Output) -> Value {
     expect_error(output, 1, "iozone/corrupt")["fields"].clone()
 }
 
-/// Writes a file, changes a byte, and reads it with the same options.
+/// Writes a file, changes a byte, and reads the file with the same options.
 fn found(options: &str, tests: &str, offset: u64) {
     let directory = scratch();
     let path = directory.path().join("f");
@@ -50,7 +50,7 @@ fn a_changed_byte_is_found_by_every_kind_of_reading() {
         found("-V 7", tests, 100_001);
         found("-+d", tests, 100_002);
     }
-    // Of 16 records a stride of 17 reads the first only.
+    // Of 16 records a stride of 17 reads only the first.
     found("-V 7", "-i 5", 77);
     for means in ["-B", "-H 4", "-k 4"] {
         found(&format!("-V 7 {means}"), "-i 1", 131_071);
@@ -58,7 +58,7 @@ fn a_changed_byte_is_found_by_every_kind_of_reading() {
     }
 }
 
-/// As in IOzone, the start of each page is looked at when nothing else was asked for.
+/// Like IOzone, fsb checks the start of each page without any option.
 #[test]
 fn a_damaged_page_start_is_found_without_verification() {
     found("-W", "-i 1", 4096 * 5 + 3);

@@ -1,4 +1,4 @@
-//! It removes what it made, however it ends, and touches nothing else.
+//! `fsb postmark` removes the files that it made, however it ends, and changes no others.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{listing, script};
 use crate::common::postmark::*;
 use crate::common::{JSON, Running, expect_code, expect_error, message, scratch, stdout, wait_until};
 
-/// Takes minutes.
+/// Commands that take minutes.
 const ENDLESS: &str = "set number 300\nset transactions 2000000000\nset subdirectories 3\nrun\nset number 1\nrun\n";
 
 #[test]

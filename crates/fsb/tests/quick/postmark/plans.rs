@@ -2,12 +2,12 @@
 
 use crate::common::{expect_code, expect_refused_plans, fsb, scratch, stdout, trials};
 
-/// On the null file system everything but the calls is as on real ones, to the last digit.
+/// On the null file system everything except the calls is as on real ones, to the last digit.
 #[test]
 fn the_three_tests_have_the_rows_of_their_tables() {
     let directory = scratch();
     let run = |out: &str| {
-        // One repetition a trial: how many fit is a matter of this machine.
+        // One repetition per trial: the number that fits depends on this machine.
         let plan = "targets = ['ext2=null', 'ext3-journal=null']\nsuite = 'dordevic'\n\
                     [repetition]\nblocks = 2\nstretch = '1ms'\n";
         std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
@@ -16,11 +16,11 @@ fn the_three_tests_have_the_rows_of_their_tables() {
         expect_code(&output, 0);
         stdout(&output)
     };
-    // Without how long it took and more of it would, and where it is; wherever lines are broken.
+    // Removes the times, the paths and the line breaks.
     let lasting = |text: &str, out: &str| {
         let lines = text.lines().filter(|line| !line.contains(" · ")).flat_map(str::split_whitespace);
         let words = lines.collect::<Vec<_>>().join(" ").replace(&format!("{out}/"), "");
-        // A run within one second does not say how long more of it would take.
+        // A run within one second does not print the time of further blocks.
         match words.split_once("(about ") {
             Some((before, time)) => format!("{}{}", before.trim_end(), time.split_once(')').unwrap().1),
             None => words,
@@ -30,7 +30,7 @@ fn the_three_tests_have_the_rows_of_their_tables() {
     assert!(text.contains("test 2: files of 1 to 1,000") && text.contains("Đorđević et al., tables 3 to 8"), "{text}");
     let rows = ["test 1: read", "test 1: write", "test 2: read", "test 2: write", "test 3: read", "test 3: write"];
     for row in rows {
-        // Once with our values, twice with theirs: five columns are more than fit.
+        // Once with the values of fsb, twice with the published ones: five columns do not fit.
         assert_eq!(text.lines().filter(|line| line.starts_with(row)).count(), 3, "{row}\n{text}");
     }
     assert!(text.contains("4.67 MiB/s") && text.contains("reiserfs"), "{text}");

@@ -1,4 +1,4 @@
-//! From commands to flows: what was defined when `run` comes.
+//! Lowers commands to flows: each `run` uses the definitions that precede it.
 
 mod sets;
 mod threads;
@@ -14,7 +14,7 @@ use super::syntax::{At, Attribute, Command, FlowOp, Parsed, Thread as Threads, W
 use super::value::{Given, Scope, Value};
 use super::{Reading, Remark, Run, Script, USUAL_SECONDS};
 
-/// No run lasts longer.
+/// The longest run, in seconds.
 const LONGEST: u64 = 30 * 86_400;
 
 struct Lower<'c> {
@@ -27,7 +27,7 @@ struct Lower<'c> {
     quit: Quit,
     script: Script,
     problems: Vec<Remark>,
-    /// How many flow operations were taken apart so far.
+    /// The number of composite flow operations expanded so far.
     expanded: usize,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn lower(parsed: Parsed, reading: &Reading<'_>, last_line: usize) -> 
         }
     }
     if lower.script.runs.is_empty() && !lower.problems.is_empty() {
-        // What else is wrong with what is defined is told as well.
+        // Reports the problems of the definitions as well.
         if !lower.files.is_empty() && !lower.processes.is_empty() {
             lower.run(None, last_line, USUAL_SECONDS);
         }
@@ -71,7 +71,7 @@ pub(super) fn lower(parsed: Parsed, reading: &Reading<'_>, last_line: usize) -> 
         }
     }
     let Lower { mut script, mut problems, .. } = lower;
-    // Of two runs each may tell of the same place.
+    // Two runs may report the same place.
     for remarks in [&mut problems, &mut script.notes] {
         remarks.sort_by(|one, other| (one.line, &one.message).cmp(&(other.line, &other.message)));
         remarks.dedup();
@@ -94,7 +94,7 @@ impl<'c> Lower<'c> {
                 Ok(value) => drop(self.scope.all.insert(name.clone(), value)),
                 Err(why) => {
                     self.say(line, format!("${name}: {why}"));
-                    // Said once: who uses it shall not be told that it was never set.
+                    // Reported once: later uses of the variable must not be reported as undefined.
                     self.scope.all.insert(name.clone(), Value::Number(1));
                 }
             },
@@ -127,7 +127,7 @@ impl<'c> Lower<'c> {
         }
     }
 
-    /// What a variable is to be instead of what the file says.
+    /// Returns the value that replaces the file's value of a variable.
     fn given(&self, name: &str) -> Option<String> {
         self.reading.values.iter().rev().find(|(known, _)| known == name).map(|(_, text)| text.clone())
     }
@@ -179,12 +179,12 @@ impl<'c> Lower<'c> {
         let mut given = Given::new("eventgen", line, attributes, &self.scope, &mut self.problems);
         let rate = given.number("rate");
         given.finish();
-        // None at all: nothing is waited for.
+        // A rate of 0 means that nothing is waited for.
         rate.filter(|rate| *rate > 0).map(|rate| rate as f64)
     }
 }
 
-/// What a check of ours says, with the attribute's name in these files.
+/// Translates the message of one of our checks to the attribute names of these files.
 fn in_its_words(message: &str) -> String {
     const NAMES: [(&str, &str); 10] = [
         ("set", "filesetname"),
@@ -207,7 +207,7 @@ fn in_its_words(message: &str) -> String {
     message.to_owned()
 }
 
-/// A value as it stands on a command line.
+/// Parses a value that is written as on a command line.
 fn value_of(text: &str) -> Value {
     match (text, text.parse::<Bytes>()) {
         ("true" | "false", _) => Value::Flag(text == "true"),
@@ -216,12 +216,12 @@ fn value_of(text: &str) -> Value {
     }
 }
 
-/// Where everything stands that a check may find fault with.
+/// The lines of the definitions that a check may report.
 #[derive(Debug, Default)]
 struct Places(HashMap<String, usize>);
 
 impl Places {
-    /// The first one of a name holds.
+    /// Adds a line. The first line of a name is kept.
     fn put(&mut self, place: String, line: usize) {
         self.0.entry(place).or_insert(line);
     }

@@ -1,4 +1,4 @@
-//! Files and filesets: what there is to work on, and where.
+//! Files and filesets: the files that flows work on, and their directory.
 
 use std::path::PathBuf;
 
@@ -10,9 +10,9 @@ use crate::filebench::wml::Remark;
 use crate::filebench::wml::syntax::Attribute;
 use crate::filebench::wml::value::{Given, Value};
 
-/// Bytes of a file of which nothing is said: filebench's default.
+/// Bytes of a file without a given size: filebench's default.
 const USUAL_SIZE: u64 = 1024;
-/// A gamma distribution's shape where nothing is said, in thousandths.
+/// The default shape of a gamma distribution, in thousandths.
 const USUAL_GAMMA: u64 = 1500;
 
 impl Lower<'_> {
@@ -35,7 +35,7 @@ impl Lower<'_> {
         let what = if one { "file" } else { "fileset" };
         let mut given = Given::new(what, line, attributes, &self.scope, &mut self.problems);
         let name = given.word("name").unwrap_or_default();
-        // Where all sets lie is asked for elsewhere.
+        // `directory` reads the path of all sets.
         given.word("path");
         let size = given.spread("size").or_else(|| given.spread("filesize"));
         let size = size.unwrap_or(Spread::Exact(Bytes(USUAL_SIZE)));
@@ -73,7 +73,7 @@ impl Lower<'_> {
             if let Some((line, true)) = given.flag("trusttree") {
                 note(line, "trusttree: fsb makes new files and removes them at the end");
             }
-            // 1.4 spreads by these two.
+            // Version 1.4 describes distributions with these two.
             if let Some(gamma) = given.number("filesizegamma").filter(|gamma| *gamma > 0) {
                 set.size = Spread::Gamma { mean: Bytes(set.size.mean()), shape: gamma as f64 / 1000.0 };
             }
@@ -87,13 +87,13 @@ impl Lower<'_> {
         set
     }
 
-    /// The one directory that all sets lie in.
+    /// Returns the one directory of all sets.
     pub(super) fn directory(&mut self, line: usize) -> PathBuf {
         let mut found: Option<(usize, PathBuf)> = None;
         for (line, one, attributes) in self.files.clone() {
             let what = if one { "file" } else { "fileset" };
             let mut ignored = Vec::new();
-            // What is wrong with the others was said already.
+            // `fileset` has reported the other problems already.
             let mut given = Given::new(what, line, attributes, &self.scope, &mut ignored);
             let Some(path) = given.word("path").map(PathBuf::from) else {
                 self.say(line, format!("{what}: a path is missing"));

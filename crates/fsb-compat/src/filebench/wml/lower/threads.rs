@@ -1,4 +1,4 @@
-//! Processes and threads: what is done, with flow operations that are made of others taken apart.
+//! Processes and threads, with composite flow operations expanded.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use crate::filebench::wml::step::{self, KINDS};
 use crate::filebench::wml::syntax::{FlowOp, Thread as Threads};
 use crate::filebench::wml::value::{Given, Scope};
 
-/// Flow operations made of others lie within each other at most so deep.
+/// The deepest nesting of composite flow operations.
 const DEEPEST: usize = 8;
-/// A thread's steps, when all that is made of others is taken apart.
+/// The most steps of a thread after the expansion of composite flow operations.
 const MOST_STEPS: usize = 4096;
 
 impl Lower<'_> {
@@ -57,11 +57,11 @@ impl Lower<'_> {
         Thread { name, process: process.to_owned(), processes, threads, steps }
     }
 
-    /// The steps of a flow operation: one, or those that it is made of.
+    /// Expands a flow operation into its steps: one, or those of a composite.
     fn expand(&mut self, flowop: &FlowOp, scope: &Scope, depth: usize, steps: &mut Vec<(usize, Step)>) {
         let Some((_, parameters, inner)) = self.composites.get(&flowop.kind).copied() else {
             if step::op(&flowop.kind).is_none() {
-                // It may be one that was not understood where it was defined.
+                // It may be a composite whose definition was not understood.
                 if self.scope.incomplete {
                     return;
                 }
@@ -102,7 +102,7 @@ impl Lower<'_> {
             }
             let before = (self.problems.len(), steps.len());
             inner.iter().for_each(|flowop| self.expand(flowop, &own, depth + 1, steps));
-            // What is wrong, or nothing, is so each time.
+            // If one repetition gives a problem or not a single step, so does every other.
             if self.problems.len() > before.0 || steps.len() == before.1 {
                 return;
             }

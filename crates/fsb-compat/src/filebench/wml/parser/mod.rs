@@ -1,4 +1,5 @@
-//! From tokens to commands. What is not known is noted and left out, so that one reading tells of all of it.
+//! Builds commands from tokens. The parser notes an unknown command and continues after it, so that one pass reports
+//! all of them.
 
 mod values;
 
@@ -8,12 +9,12 @@ use super::Remark;
 use super::lexer::{Piece, Token, Tokens};
 use super::syntax::{At, Command, FlowOp, Parsed, Thread, Written};
 
-/// The commands that are known; those that are not done are known too, so as to say so.
+/// The known commands, apart from those of `NOT_DONE`.
 const COMMANDS: [&str; 14] = [
     "set", "define", "eventgen", "run", "psrun", "echo", "usage", "create", "debug", "version", "shutdown", "quit",
     "exit", "enable",
 ];
-/// What filebench can do and a run of ours does not.
+/// Commands of filebench that fsb does not execute, each with the reason or a remedy.
 const NOT_DONE: [(&str, &str); 12] = [
     ("system", "fsb runs no shell commands"),
     ("load", "fsb loads no other files: put everything into one file"),
@@ -32,10 +33,10 @@ const NOT_DONE: [(&str, &str); 12] = [
 pub(super) fn parse(tokens: &Tokens) -> Parsed {
     let mut parser =
         Parser { tokens: &tokens.all, next: 0, last: tokens.last_line, depth: 0, parsed: Parsed::default() };
-    // A command that is not understood leaves its rest behind, of which nothing more is said until the next command.
+    // After a command that it does not understand, the parser skips to the next command without further reports.
     while parser.next < parser.tokens.len() {
         let line = parser.line();
-        // What these say defines nothing.
+        // These commands define nothing.
         let harmless = matches!(parser.peek(), Some(Token::Word(word))
             if !["load", "foreach"].contains(&word.as_str()) && NOT_DONE.iter().any(|(name, _)| name == word));
         match parser.command() {
@@ -55,7 +56,7 @@ struct Parser<'t> {
     tokens: &'t [(usize, Token)],
     next: usize,
     last: usize,
-    /// How many values lie within each other.
+    /// The nesting depth of the current value.
     depth: usize,
     parsed: Parsed,
 }
@@ -80,7 +81,7 @@ impl Parser<'_> {
         Err(Remark { line: self.line(), message: message.into() })
     }
 
-    /// What stands here instead of what was expected.
+    /// Reports the token that the parser found instead of the expected one.
     fn expected<T>(&self, what: &str) -> Read<T> {
         let found = match self.peek() {
             None => "the end of the file".to_owned(),
@@ -117,14 +118,15 @@ impl Parser<'_> {
     }
 
     fn skip_to_command(&mut self) {
-        // The first token may be the command itself that was not understood.
+        // The first token may be the command that was not understood.
         self.next += 1;
         while self.next < self.tokens.len() && !self.begins_command() {
             self.next += 1;
         }
     }
 
-    /// A word that is a command, or stands first in a line where nothing is to go on.
+    /// Returns whether a command begins here: a known command, or the first word of a line that does not continue the
+    /// line before.
     fn begins_command(&self) -> bool {
         const INNER: [&str; 2] = ["thread", "flowop"];
         let Some((line, Token::Word(word))) = self.tokens.get(self.next) else { return false };
@@ -148,7 +150,7 @@ impl Parser<'_> {
             "define" => return self.define(line).map(Some),
             "eventgen" => Command::EventGenerator(self.attributes()?),
             "echo" => Command::Echo(self.text()?),
-            // For people at its prompt.
+            // For users at filebench's prompt.
             "usage" => {
                 self.text()?;
                 Command::Nothing
@@ -204,7 +206,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Of a run that stands on this line.
+    /// Parses the seconds of a `run` on this line. Returns `None` if it has none.
     fn seconds(&mut self, line: usize) -> Read<Option<Written>> {
         let seconds = match self.peek() {
             Some(Token::Number(number)) => Written::Number(*number),
@@ -218,7 +220,7 @@ impl Parser<'_> {
         Ok(Some(seconds))
     }
 
-    /// `-10` or `10`.
+    /// Parses `-10` or `10`.
     fn period(&mut self) -> Option<u64> {
         let period = match self.peek()? {
             Token::Number(number) => *number,
@@ -241,7 +243,7 @@ impl Parser<'_> {
                 self.next += 1;
                 match self.word("'quit'")?.as_str() {
                     "quit" => Ok(Command::Mode(self.word("'timeout', 'alldone' or 'firstdone'")?)),
-                    // Of the processor's use nothing is printed anyway.
+                    // Processor use is not printed anyway.
                     "nousestats" => Ok(Command::Nothing),
                     other => self.wrong(format!("mode {} is not known: known is quit", shortened(other))),
                 }
@@ -304,7 +306,7 @@ impl Parser<'_> {
         Ok(Thread { line, attributes, steps: self.block(line)? })
     }
 
-    /// `{ flowop … flowop … }`.
+    /// Parses `{ flowop … flowop … }`.
     fn block(&mut self, begun: usize) -> Read<Vec<FlowOp>> {
         self.symbol('{')?;
         let mut steps = Vec::new();

@@ -1,11 +1,11 @@
-//! What stands after an `=`, and lists of it.
+//! Parses values after an `=`, and lists of attributes.
 
 use super::{Parser, Read};
 use crate::filebench::wml::Remark;
 use crate::filebench::wml::lexer::Token;
 use crate::filebench::wml::syntax::{Attribute, Written};
 
-/// Values within values, and operators of one value: more make no sense.
+/// The deepest nesting of values, and the most operators in one value.
 const DEEPEST: usize = 16;
 
 impl Parser<'_> {
@@ -57,7 +57,7 @@ impl Parser<'_> {
         Ok(written)
     }
 
-    /// `{{1, 2, 3}, …}`.
+    /// Skips a table such as `{{1, 2, 3}, …}`.
     fn skip_braces(&mut self) -> Read<()> {
         let begun = self.line();
         let mut depth = 0usize;
@@ -74,7 +74,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `name=value, name, $variable=value`.
+    /// Parses `name=value, name, $variable=value`.
     pub(super) fn attributes(&mut self) -> Read<Vec<Attribute>> {
         let mut attributes = Vec::new();
         loop {

@@ -22,7 +22,7 @@ const COLUMNS: [&str; 12] = [
     "value",
 ];
 
-/// What a statistic is about.
+/// The subject of a statistic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     Operation,
@@ -32,7 +32,7 @@ pub(super) enum Scope {
     Run,
 }
 
-/// Everything of a line but its statistic.
+/// A line without its statistic.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
     pub(super) unit: &'static str,
@@ -43,15 +43,15 @@ pub(super) struct Record<'a> {
     pub(super) operation: &'a Operation,
     pub(super) scope: Scope,
     pub(super) set: &'a str,
-    /// The statistic is about the set beside the baseline.
+    /// Whether the statistic compares the set with the baseline.
     pub(super) compares: bool,
 }
 
-/// The table as it grows.
+/// A table under construction.
 pub(super) struct LongTable<'a> {
     writer: ::csv::Writer<Vec<u8>>,
     baseline: &'a str,
-    /// The last column, where nothing is judged: why.
+    /// The reason why nothing is judged, which fills the last column. `None` if results are judged.
     unjudged: Option<&'a str>,
     /// Reused for every number.
     buffer: [Vec<u8>; 4],
@@ -75,12 +75,12 @@ impl<'a> Record<'a> {
         Record { unit, file_size: None, record_size: None, run: None, operation, scope, set: "", compares: false }
     }
 
-    /// The same about one set.
+    /// Returns the line about one set.
     pub(super) fn about(self, set: &'a str) -> Record<'a> {
         Record { set, compares: false, ..self }
     }
 
-    /// The same about one set beside the baseline.
+    /// Returns the line about one set compared with the baseline.
     pub(super) fn against(self, set: &'a str) -> Record<'a> {
         Record { set, compares: true, ..self }
     }
@@ -103,7 +103,7 @@ impl<'a> LongTable<'a> {
         self.write(line, statistic, |buffer| write!(buffer, "{value}"));
     }
 
-    /// In full precision; the shortest text that reads back as the same number.
+    /// Writes a number in full precision, as the shortest text that reads back as the same number.
     pub(super) fn number(&mut self, line: &Record<'_>, statistic: &str, value: f64) {
         if value.is_finite() {
             self.write(line, statistic, |buffer| write!(buffer, "{value:?}"));

@@ -1,8 +1,8 @@
-//! Every statistic in long form, one number a line, for R, pandas and a spreadsheet.
+//! Every statistic in long form, one number per line, for R, pandas and a spreadsheet.
 //!
-//! `scope` says what a statistic is about: the whole operation, one file size, one record size, one cell of the grid,
-//! or one run in one cell. `baseline` is filled in where a number compares. Verdicts are lines too, with a word as
-//! their value. What has no value has no line. Where nothing is judged, a last column `unjudged` says why.
+//! `scope` names the subject of a statistic: the whole operation, one file size, one record size, one cell of the grid,
+//! or one run in one cell. `baseline` is filled in if a number compares. Verdicts are lines too, with a word as their
+//! value. A missing value has no line. If nothing is judged, the last column `unjudged` contains the reason.
 
 mod lines;
 
@@ -12,13 +12,13 @@ use crate::compare::Selection;
 use crate::compare::operation::{colour_word, method_name, t_word};
 use lines::{LongTable, Record, Scope};
 
-/// The whole table.
+/// Returns the whole table.
 pub(in crate::format) fn render(selection: Selection<'_>) -> String {
     let mut lines = LongTable::new(&selection.document.baseline, selection.document.unjudged.as_deref());
     let mut last = None;
     for operation in selection.operations() {
         whole(&mut lines, operation);
-        // Latencies belong to the operation, in whichever metrics it stands here.
+        // Latencies belong to the operation, so they are written once and not for each of its metrics.
         let what = (&operation.workload, &operation.operation);
         if last.replace(what) != Some(what) {
             latencies(&mut lines, operation);
@@ -45,7 +45,7 @@ fn latencies(lines: &mut LongTable<'_>, operation: &Operation) {
     let line = Record::of(operation, Scope::Operation);
     for (set, quantiles) in &operation.latencies {
         for quantile in quantiles {
-            // Seconds, whatever the unit of the operation.
+            // Latencies are in seconds, independent of the operation's unit.
             let line = Record { unit: "seconds", ..line.about(set) };
             lines.number(&line, &format!("latency_q{}", quantile.q), quantile.seconds);
         }

@@ -24,7 +24,7 @@ fn nothing_is_said_of_what_is_not_there() {
     let (record, trials) = sample::run(&["ext4", "xfs"], 5);
     let text = shown(&(record.clone(), Vec::new()));
     assert!(!text.contains("Change against"), "{text}");
-    // A target that no block reached is not told with the list of all workloads.
+    // The line on a target that no block reached does not list all workloads.
     assert!(text.lines().any(|line| line.starts_with("- xfs: ") && !line.contains("write 1M")), "{text}");
     assert!(shown(&(record, trials)).contains("Change against ext4 with 95 % intervals for each row."));
 }
