@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// What `cargo package` writes: `{"git": {"sha1": "…"}, …}`.
+/// The file that `cargo package` writes: `{"git": {"sha1": "…"}, …}`.
 const OF_PACKAGE: &str = ".cargo_vcs_info.json";
 
 fn main() {

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_the_memory_is_refused() {
+    fn buffers_larger_than_memory_are_refused() {
         check_room("the source", 0).unwrap();
         let error = check_room("the source", u64::MAX).unwrap_err();
         assert!(error.message.starts_with("the source needs "), "{error}");

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_visit_is_no_visit() {
+    fn workers_without_entries_visit_nothing() {
         assert_eq!(share(0, 0, 0, 4), Share { first: 0, length: 0, operations: 0 });
         assert_eq!(share(2, 5, 3, 4), Share { first: 2, length: 0, operations: 0 });
     }

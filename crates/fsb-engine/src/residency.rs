@@ -53,7 +53,7 @@ mod tests {
     use std::io::{Read, Seek, Write};
 
     #[test]
-    fn what_was_just_read_is_resident_to_the_last_byte() {
+    fn a_file_just_read_is_resident_to_the_last_byte() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[1; 10_000]).unwrap();
         // FUSE keeps no partly written pages.

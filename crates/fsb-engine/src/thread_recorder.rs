@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_has_no_course() {
+    fn short_samples_have_no_timeline() {
         let mut bins = Bins::new();
         bins.start(0);
         (1..=9).for_each(|at| bins.record(at * BIN_NS - 1, MS));

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_or_a_file_is_no_tree() {
+    fn links_and_files_are_refused_as_trees() {
         let root = tempfile::tempdir().unwrap();
         let (link, kept) = (root.path().join("link"), root.path().join("kept"));
         fs::create_dir(&kept).unwrap();

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_shape_is_told_where() {
+    fn an_invalid_shape_is_reported_with_its_position() {
         for (text, said) in [
             ("", "has no ':'"),
             ("0:1", "begins with '-:'"),

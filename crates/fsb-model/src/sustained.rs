@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_before_the_first_turn_does_not_count() {
+    fn the_time_before_the_first_turn_does_not_count() {
         let line = timeline(&[90, 90, 30, 30, 30, 30, 30, 30]);
         let found = Sustained::of(4.0, &line, &samples(&[0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0])).unwrap();
         assert_eq!((found.turns, found.first_rate, found.rate, found.drift), (Some(4.0), Some(90.0), 30.0, 0.0));

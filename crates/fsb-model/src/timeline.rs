@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_did_is_spread_over_the_bins_and_nothing_is_lost() {
+    fn device_io_is_spread_over_the_bins_without_loss() {
         let mut line = timeline(100, &[Some(1); 4]);
         let sample = |at_ns, kib: u64, flushes| DeviceSample {
             at_ns,

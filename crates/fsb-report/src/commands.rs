@@ -147,7 +147,7 @@ fn fstab(source: &str, kind: &str, options: &[String], pass: u8) -> String {
     format!("{source} {POINT} {kind} {options} 0 {pass}")
 }
 
-/// What makes and mounts a target, without what only the measurement added.
+/// The commands that make and mount a target, without the options that only the measurement adds.
 pub(crate) struct Recipe {
     /// Makes the file system on [`DEVICE`]; absent where nothing is made, or where its program was not recorded.
     make: Option<String>,

@@ -274,7 +274,7 @@ mod tests {
     use fsb_stats::Method;
 
     #[test]
-    fn what_many_rows_share_is_told_once() {
+    fn facts_shared_by_many_rows_are_printed_once() {
         let told = |all: &[(&str, &str)]| {
             told_of_rows(&all.iter().map(|(what, row)| ((*what).to_owned(), (*row).to_owned())).collect::<Vec<_>>())
         };
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_term_stands_beside_it() {
+    fn an_explanation_is_printed_beside_its_term() {
         let text = "read records that were fully written, in 5 s";
         assert_eq!(entry("read  ", text, 34), "read  read records that were fully\n      written, in 5 s");
         assert_eq!(entry("read  ", text, 1000), format!("read  {text}"));

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_hides_is_written_out() {
+    fn invisible_characters_are_written_out() {
         for (text, expected) in [
             ("ext4,data=journal@/dev/sda1 — größer ×2 “漢字” 5\u{a0}% 1\u{202f}000 👍", None),
             ("\u{1b}[31mred\u{7}", Some("\\u{1b}[31mred\\u{7}")),

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_swept_stays_as_it_was_but_for_the_memory() {
+    fn a_sweep_changes_only_its_parameters_and_the_memory() {
         let plain = spec(json!({"file_size": "size/8", "label": "of memory"}));
         assert_eq!(expand(&plain, SCOPE).unwrap(), [plain]);
         let scaled = spec(json!({"file_size": "min(4G, memory*4/3)"}));

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rate_is_an_error() {
+    fn invalid_rates_are_errors() {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(matches!(Estimate::of(&[1.0, bad]), Err(AnalysisError::NotPositive(_))), "{bad}");
         }

@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_recorded_is_read_back(values in prop::collection::vec(1u64..3_600_000_000_000, 0..50)) {
+        fn recorded_values_are_read_back(values in prop::collection::vec(1u64..3_600_000_000_000, 0..50)) {
             let histogram = histogram(&values);
             let mut bytes = Vec::new();
             V2DeflateSerializer::new().serialize(&histogram, &mut bytes).unwrap();

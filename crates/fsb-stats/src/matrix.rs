@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_depends_on_the_rest_stays_out() {
+    fn linearly_dependent_columns_are_left_out() {
         // The third column is the sum of the first two.
         let mut matrix = Matrix::zero(3);
         for row in [[1.0, 0.0, 1.0], [0.5, 2.0, 2.5], [1.0, 1.0, 2.0]] {

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_no_rate_is_an_error() {
+    fn a_value_that_is_not_a_rate_is_an_error() {
         let (good, bad) = (blocks(&[1.0; 5]), blocks(&[1.0, 2.0, 0.0, 1.0, 1.0]));
         assert_eq!(paired(&good, &bad, Better::Higher, 0.03), Err(AnalysisError::NotPositive(0.0)));
         assert_eq!(welch(&[1.0, -3.0], &[1.0], Better::Higher, 0.03), Err(AnalysisError::NotPositive(-3.0)));

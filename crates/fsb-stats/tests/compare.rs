@@ -338,7 +338,7 @@ fn every_pair_is_searched_once() {
 }
 
 #[test]
-fn what_is_withheld_is_no_judgement_and_what_was_measured_stays() {
+fn withheld_cases_keep_their_values_without_a_verdict() {
     let mut document = compare(&published(), &REQUEST).unwrap();
     let before = document.clone();
     assert!(!before.findings.is_empty());
@@ -376,7 +376,7 @@ fn of_what_is_unjudged_there_are_values_and_nothing_beside_them() {
 
 /// An operation that was printed as zero everywhere has no values in any set, so no set measured it alone.
 #[test]
-fn what_nobody_has_a_value_of_is_no_difference() {
+fn cases_without_values_give_no_difference() {
     let set = |name: &str| {
         let mut run = run("iozone", None, |_, _| Some(1e8));
         let empty = Series { operation: "rewrite".to_owned(), points: Vec::new(), ..run.series[0].clone() };

@@ -239,7 +239,7 @@ fn pages_of_equals_seldom_show_a_difference() {
 
 /// Beyond what the rule was made for: the table says what becomes of it.
 #[test]
-fn what_is_not_guarded_against_is_known() {
+fn the_limits_of_the_rule_are_documented() {
     let pages = pages();
     for (targets, blocks) in [(2, 12), (3, 12), (3, 18)] {
         let equal = Setting { targets, blocks, ..INDEPENDENT };

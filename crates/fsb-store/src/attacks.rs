@@ -106,7 +106,7 @@ fn a_lock_of_somebody_else_is_refused() {
 }
 
 #[test]
-fn what_was_measured_survives_its_directory() {
+fn results_survive_the_loss_of_the_directory() {
     let place = place();
     let run = place.path().join("run");
     let mut directory = create(&run).unwrap();

@@ -44,7 +44,7 @@ fn filled(trials: u32) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn what_was_written_is_read_back_with_the_fields_of_newer_versions() {
+fn records_are_read_back_with_fields_of_newer_versions() {
     let (_temporary, path) = filled(3);
     let contents = read(&path).unwrap();
     assert_eq!(contents.record, record());
@@ -113,13 +113,13 @@ fn a_newer_major_is_refused_and_a_newer_minor_is_not() {
 }
 
 #[test]
-fn a_directory_without_a_record_is_no_run() {
+fn a_directory_without_a_record_is_refused() {
     let temporary = tempfile::tempdir().unwrap();
     assert!(matches!(read(temporary.path()), Err(StoreError::NoRun(_))));
 }
 
 #[test]
-fn what_never_ends_is_refused_at_once() {
+fn endless_input_is_refused_at_once() {
     let pipe = |path: &Path| {
         let owner = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, owner, 0).unwrap();

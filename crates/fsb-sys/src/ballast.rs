@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_above_the_limit_is_locked_and_given_back() {
+    fn memory_above_the_limit_is_locked_and_released() {
         // A machine with 96 MiB available, where other processes free 16 MiB before the second reading.
         let asked = std::cell::Cell::new(0);
         let available = || {

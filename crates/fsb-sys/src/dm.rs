@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_no_request() {
+    fn requests_that_do_not_fit_are_not_made() {
         let line = |parameters: String| Line { start: 0, length: 8, target: "linear", parameters };
         assert!(request("x", &[line("7:0 0".to_owned())]).is_some());
         assert!(request("x", &[line("y".repeat(PARAMETERS))]).is_none());

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proc_is_no_place_for_files() {
+    fn proc_is_refused_for_files() {
         assert!(is_pseudo(Path::new("/proc")) && !is_memory(Path::new("/proc")));
         assert!(!is_pseudo(Path::new("/")));
     }

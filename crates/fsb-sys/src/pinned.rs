@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_block_device_is_not_opened() {
+    fn only_block_devices_are_opened() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
         // Opening it would wait for a writer.

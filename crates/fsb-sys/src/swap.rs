@@ -81,8 +81,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_swap_area_any_more_stays_off() {
-        if !fsb_testkit::root_for("what_is_no_swap_area_any_more_stays_off") {
+    fn a_former_swap_area_stays_off() {
+        if !fsb_testkit::root_for("a_former_swap_area_stays_off") {
             return;
         }
         let file = tempfile::NamedTempFile::new().unwrap();

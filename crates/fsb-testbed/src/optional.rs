@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_passes_every_check() {
+    fn the_remaining_targets_pass_every_check() {
         let machine = |why: &str| TestbedError::machine(why);
         let here = available(&setup(&["ext4", "jfs"]), without("jfs", machine("no jfs"))).unwrap();
         let here = here.and(without("xfs", machine("is not asked"))).unwrap();

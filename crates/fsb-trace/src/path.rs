@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_out_is_seen() {
+    fn paths_that_leave_the_root_are_found() {
         for inside in ["", "a", "a/b", "a/..b"] {
             assert!(is_inside(inside.as_bytes()), "{inside}");
         }

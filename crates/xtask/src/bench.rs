@@ -26,7 +26,7 @@ pub struct Options {
     /// Leave the other parts out.
     #[arg(long)]
     pub only: Option<Part>,
-    /// Where the files lie.
+    /// Directory of the files.
     #[arg(long, default_value = ".")]
     pub dir: PathBuf,
     /// Size of the file; it must fit the page cache.

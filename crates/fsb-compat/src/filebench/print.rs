@@ -125,7 +125,7 @@ deletefile1          26727ops     5345ops/s   0.0mb/s    0.134ms/op [0.007ms - 1
     }
 
     #[test]
-    fn nothing_done_is_no_division() {
+    fn zero_operations_print_no_division_by_zero() {
         let text = results(1.0, 0.0, &[line("read1", 0, 0, [0.0; 3], Kind::Read)]);
         assert!(results(1.0, 2.0, &[]).contains("0 ops 0.000 ops/s 0/0 rd/wr"), "no zero is below 0");
         assert!(text.contains("IO Summary:     0 ops 0.000 ops/s 0/0 rd/wr   0.0mb/s 0.000ms/op"), "{text}");

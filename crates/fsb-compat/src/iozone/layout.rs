@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_under_no_heading_is_refused() {
+    fn values_without_a_heading_are_refused() {
         assert!(place(WIDE, "              64       4  123", true).is_err());
         assert!(place(WIDE, &format!("{} 5", print(false, [Some(5); 13])), true).is_err());
         assert!(place(WIDE, "              64       4  99999999999999999999999", true).is_err());

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_name() {
+    fn a_wrong_option_is_reported_by_name() {
         let mut options = Options::default();
         for (name, value, message) in [
             ("fileCont", "1", "did you mean 'fileCount'"),

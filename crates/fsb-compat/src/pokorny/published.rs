@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_in_print_stays_missing() {
+    fn values_missing_in_print_stay_missing() {
         let means = appendix_c();
         assert_eq!(means.len(), 35);
         assert_eq!(means.iter().map(|mean| mean.cycles).sum::<usize>(), 1049);

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_otherwise_is_refused_with_what_would_be_right() {
+    fn other_spellings_are_refused_with_the_right_command() {
         assert_eq!(refused("set numbers 4"), "unknown command 'set numbers': did you mean 'set number'?");
         assert!(refused("ruin").contains("did you mean 'run'"));
         assert!(refused("set bias reed 4").contains("did you mean 'set bias read'"));

@@ -61,7 +61,7 @@ fn bad_rows_are_left_out_with_their_line_and_the_rest_is_read() {
 }
 
 #[test]
-fn a_wrapped_counter_is_no_measurement() {
+fn a_wrapped_counter_is_rejected() {
     let run = parse("iozone", &table().replace(ROW, &ROW.replace("2444640", "18014398509481983")));
     assert_eq!(series(&run, "write", "throughput").points.len(), 80);
     assert_eq!(series(&run, "rewrite", "throughput").points.len(), 81);

@@ -111,7 +111,7 @@ fn a_cut_document_gives_its_whole_jobs() {
 }
 
 #[test]
-fn what_is_no_number_is_left_out_with_its_line() {
+fn a_value_that_is_not_a_number_is_left_out_by_line() {
     let text = fs::read_to_string(shared("tool-output/fio-3.33.json")).unwrap();
     let run = parse("fio", &text.replace("\"iops\" : 223.776224", "\"iops\" : \"many\""));
     assert_eq!(remarks(&run), ["72: '\"many\"' is not a number; left out"]);

@@ -194,7 +194,7 @@ fn a_report_gives_back_what_the_table_lost_and_differences_are_said() {
 }
 
 #[test]
-fn what_stands_after_the_end_is_said() {
+fn text_after_the_end_is_reported() {
     let whole = text("R");
     let said = |run: &Run| remarks(run).into_iter().filter(|remark| remark.contains("left out")).collect::<Vec<_>>();
     assert_eq!(said(&parse("iozone", &whole)), [""; 0]);

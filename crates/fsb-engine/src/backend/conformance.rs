@@ -85,7 +85,7 @@ fn records(backend: &dyn Backend) -> Vec<u64> {
 }
 
 #[test]
-fn what_is_written_is_what_was_asked_for() {
+fn writes_store_the_requested_bytes() {
     for backend in real() {
         let name = backend.name();
         for (record, depth) in records(backend).iter().flat_map(|&record| depths(backend).map(move |d| (record, d))) {
@@ -111,7 +111,7 @@ fn what_is_written_is_what_was_asked_for() {
 }
 
 #[test]
-fn what_is_added_at_the_end_stays_in_order() {
+fn appended_records_stay_in_order() {
     for backend in real() {
         for record in records(backend) {
             let root = scratch(backend);
@@ -205,7 +205,7 @@ impl Fixture {
 }
 
 #[test]
-fn what_is_read_is_what_was_written() {
+fn reads_return_the_written_bytes() {
     for (backend, depth) in real().flat_map(|backend| depths(backend).map(move |depth| (backend, depth))) {
         let mut fixture = fixture(backend, depth);
         let records = (FILE_SIZE / RECORD) as u64;

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_no_multiple_is_refused_with_the_granule() {
+    fn an_unaligned_record_is_refused_with_the_granule() {
         let path = Path::new("/x/y");
         let alignment = Alignment { memory: 512, offset: 4096 };
         let error = check(&place(path, Verb::Read, 512), path, alignment).unwrap_err();

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_mapped_is_refused() {
+    fn files_that_cannot_be_mapped_are_refused() {
         let (reader, _writer) = rustix::pipe::pipe().unwrap();
         assert_eq!(map(reader.as_fd(), 4096, ProtFlags::READ, MapFlags::SHARED), Err(Errno::NODEV));
         assert_eq!(map(reader.as_fd(), 5000, ProtFlags::READ, MapFlags::SHARED), Err(Errno::NODEV));

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_backend_cannot_do_is_refused_with_the_parameter() {
+    fn unsupported_parameters_of_a_backend_are_refused_by_name() {
         let usual = Demands { depth: 1, cache: CacheState::Any, appends: false, record_size: 4096, whole_file: None };
         let psync = find("psync").unwrap();
         assert_eq!(check(psync, usual), Ok(()));

@@ -152,7 +152,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_intact(check in checks(), record in 1usize..40, at in 0u64..1000, rank in 0u32..4) {
+        fn written_content_is_intact(check in checks(), record in 1usize..40, at in 0u64..1000, rank in 0u32..4) {
             let content = RecordContent::new(check, rank);
             let mut bytes = vec![0; record * 1024];
             let offset = at * bytes.len() as u64;

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_share_is_refused() {
+    fn invalid_shares_are_refused() {
         for bad in
             [json!("60%"), json!({"compressible": "101%"}), json!({"duplicate": "-1%"}), json!({"compressible": "x"})]
         {

@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_dropped_is_not() {
+    fn dropped_files_are_not_resident() {
         let directory = tempfile::tempdir().unwrap();
         let layout = Layout { files: 20, file_size: 8192, files_per_directory: 8 };
         let set = directory.path().join("set");

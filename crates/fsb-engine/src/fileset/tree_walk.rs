@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_walked_is_named() {
+    fn entries_that_cannot_be_walked_are_named() {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("file");
         fs::write(&file, []).unwrap();

@@ -320,7 +320,7 @@ fn a_gate_that_stays_shut_ends_the_step() {
 }
 
 #[test]
-fn what_the_kernel_refuses_names_call_path_and_error() {
+fn a_refused_call_is_reported_with_call_path_and_error() {
     let root = tempfile::tempdir().unwrap();
     let spec = example(&read::READ);
     let measure = task(Step::Measure, &spec, root.path(), 16);
@@ -336,7 +336,7 @@ fn what_the_kernel_refuses_names_call_path_and_error() {
 }
 
 #[test]
-fn a_directory_that_hides_files_is_no_result() {
+fn a_directory_that_hides_files_fails_the_trial() {
     let root = tempfile::tempdir().unwrap();
     for workload in [&readdir::READDIR as &dyn Workload, &scan::SCAN] {
         let spec = example(workload);

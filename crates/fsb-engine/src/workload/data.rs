@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn no_share_is_no_other_cell() {
+    fn a_share_of_zero_is_the_same_cell() {
         let spec = |data: serde_json::Value| {
             let params = serde_json::from_value(json!({"file_size": "1M", "data": data})).unwrap();
             parse(&WorkloadSpec::new("write", params), &SIZING)

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_calls_did_is_seen_in_the_files() {
+    fn fallocate_calls_change_the_files() {
         let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let size = |mode: &str| {
             run_once(&small(mode, &[]), root.path(), |_| {}).unwrap();

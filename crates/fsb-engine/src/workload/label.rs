@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_usual_is_not_said() {
+    fn labels_omit_defaults() {
         assert_eq!(ending(Durability::None, false, 1, 1), "");
         assert_eq!(ending(Durability::Each, true, 2, 3), ", durable each, verified, 2 threads, 3 processes");
     }

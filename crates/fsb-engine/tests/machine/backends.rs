@@ -77,7 +77,7 @@ fn files_are_opened_as_the_backend_says() {
 }
 
 #[test]
-fn what_is_asked_of_a_mapping_or_a_stream_is_done() {
+fn mappings_and_streams_make_the_requested_calls() {
     needs!(program "strace");
     let root = scratch();
     let calls = |backend: &str, durability: &str| {

@@ -58,7 +58,7 @@ fn counts_balance_and_every_operation_has_its_latency() {
 
 /// Threads and processes work on the same files. Each worker has its own pool.
 #[test]
-fn what_is_done_depends_on_the_seed_and_the_workers_number_alone() {
+fn operations_depend_only_on_seed_and_worker_number() {
     let of = |more: Value, transactions| whole(scratch().path(), &pool(more), transactions).counts;
     let threads = of(json!({"threads": 2}), 800);
     assert_eq!(threads, of(json!({"threads": 2, "durability": "end", "buffering": false, "write": 4096}), 800));

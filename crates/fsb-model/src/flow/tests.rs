@@ -48,7 +48,7 @@ fn every_operation_has_the_name_that_it_is_written_with() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_name_their_place() {
     for (from, to, said) in [
         (
             "set = \"mails\" }",

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_registers_tell_needs_no_stop() {
+    fn calls_known_from_registers_need_no_stop() {
         let numbers = numbers_without_stop();
         for number in [libc::SYS_read, libc::SYS_pwrite64, libc::SYS_fdatasync, libc::SYS_lseek, libc::SYS_fstat] {
             assert!(numbers.contains(&(number as i32)), "{number}");

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_still_is_found_with_what_the_device_did() {
+    fn stalls_are_found_with_the_device_io_beside_them() {
         let (some, none) = (Some(1000), Some(0));
         let course = Course::joined(
             3,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_recorded_is_left_out() {
+    fn unrecorded_timelines_are_left_out() {
         let good = line(&[Some(10)], &[1]);
         let short = Timeline { longest_us: Vec::new(), ..good.clone() };
         let blind = Timeline { device: Some(DeviceBins::default()), ..good.clone() };

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_geometry_of_a_large_disk_is_no_warning() {
+    fn the_geometry_of_a_large_disk_gives_no_warning() {
         let same = Geometry { block_size: Some(4096), bytes_per_inode: Some(16_391), ..Geometry::default() };
         assert!(warnings(&record(same)).is_empty());
         assert!(warnings(&record(Geometry::default())).is_empty());

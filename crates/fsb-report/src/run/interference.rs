@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_repeated_and_what_stayed_disturbed_is_counted_by_trials() {
+    fn retried_and_affected_trials_are_counted() {
         assert_eq!(with(&[]), None);
         let steal = |share| Interference::CpuSteal { share };
         let three: &[Interference] = &[steal(0.03)];
@@ -170,7 +170,7 @@ mod tests {
 
     /// A block was interrupted, and no resumed run has measured it again yet.
     #[test]
-    fn what_was_not_made_again_is_a_part_of_all() {
+    fn trials_not_retried_are_a_share_of_all() {
         let (_, mut trials) = sample::run(&["ext4", "xfs"], 6);
         trials.retain(|trial| trial.counts() && trial.block == 1);
         for trial in &mut trials {

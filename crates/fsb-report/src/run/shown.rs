@@ -435,7 +435,7 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn what_trials_share_is_kept_once_and_times_are_whole() {
+    fn shared_strings_are_stored_once_and_times_are_whole() {
         let (_, mut trials) = sample::run(&["ext4", "xfs"], 5);
         let long = vec![0, u64::from(u32::MAX), u64::from(u32::MAX) + 1];
         trials[0].stretches.timed_ns = long.clone();

@@ -44,7 +44,7 @@ fn lost_trials_are_left_out_and_named() {
 }
 
 #[test]
-fn what_failed_in_the_warm_up_alone_is_told() {
+fn failures_in_warm_up_alone_are_reported() {
     let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
     let mut lost =
         trials.iter().find(|trial| trial.target == "xfs" && trial.workload == "read 1M, cold").unwrap().clone();
@@ -75,7 +75,7 @@ fn different_media_are_told_once() {
 }
 
 #[test]
-fn what_does_not_apply_is_said_not_faked() {
+fn inapplicable_cells_are_reported_as_such() {
     let summary = summary(&["ext4", "tmpfs"], 5);
     let cold = cell(&summary, "read 1M, cold", 1);
     assert_eq!(cold.state, State::NotApplicable("tmpfs is never cold".to_owned()));

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_shared_by_all_operations() {
+    fn deferred_work_is_divided_by_all_operations() {
         let mut left = Leavings::default();
         left.stretch(100, counters(0, 0), counters(4096, 1));
         left.synced(0.1, counters(4096, 1), counters(8192, 3));

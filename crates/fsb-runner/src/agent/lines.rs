@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_without_end_is_refused_and_what_is_no_message_is_told_in_few_words() {
+    fn endless_lines_are_refused_and_invalid_messages_abbreviated() {
         let (left, right) = UnixStream::pair().unwrap();
         let mut right = Lines { longest: 1 << 20, ..Lines::new(right).unwrap() };
         let endless = std::thread::spawn(move || {

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_target_has_seen_stays_unknown() {
+    fn cells_that_no_target_measured_stay_unknown() {
         let (grid, records) = grid();
         assert!(fill(&grid, &vec![&[][..]; records.len()]).is_empty());
     }

@@ -107,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_fits_keeps_the_extremes_and_more_time_never_means_less(
+        fn a_design_keeps_the_extremes_and_grows_with_time(
             sizes in 2u32..14, time in 1.0f64..1e6, more in 1.0f64..1e6,
         ) {
             let (grid, seconds) = grid(sizes);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_named() {
+    fn left_out_sizes_are_named() {
         let (grid, seconds) = grid(4);
         let design = largest(&grid, &seconds, 0.0);
         let sizes = vec![2, 4];

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn on_this_machine_there_is_no_other_kernel() {
+    fn this_machine_runs_no_other_kernel() {
         for (line, word) in [
             ("kernel = ['6.1']", "line 2"),
             ("memory = '1G'", "memory-limit"),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_kernel_is_a_wrong_request() {
+    fn a_file_that_is_not_a_kernel_is_refused() {
         let error = resolve("in = 'vm'\ntargets = ['ext4']\nkernel = ['/etc/passwd', '/etc/passwd']").unwrap_err();
         assert!(
             matches!(&error, PlanError::Known { message, .. } if message.contains("/etc/passwd is not a kernel")),

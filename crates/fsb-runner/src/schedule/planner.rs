@@ -781,7 +781,7 @@ mod tests {
 
     /// Half a second of making files before rounds of some hundredths is spread over more of them.
     #[test]
-    fn what_is_done_once_is_worth_more_rounds() {
+    fn work_done_once_per_set_makes_more_rounds_worthwhile() {
         let cost = |fixed| UnitCost { timed: 0.03, wall: 0.03, prepare: 0.0, fixed };
         let rows = [row(false, false, false, cost(0.01)), row(false, false, false, cost(0.5))];
         let made = |repetition, left| {

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_2006_is_no_larger_than_it_was_and_fits_its_image() {
+    fn the_file_of_2006_has_its_size_and_fits_the_image() {
         let plan = PlanFile {
             targets: vec![plan_file::typed("null")],
             suite: Some("horvath-2006".to_owned()),

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_task_is_answered_and_the_conversation_goes_on() {
+    fn an_invalid_task_is_answered_and_the_connection_continues() {
         let root = tempfile::tempdir().expect("a directory");
         let errors: Vec<_> =
             answers("{\"work\":\"step\",\"task\":{\"step\":\"fly\"}}\n{\"work\":\"fly\",\"task\":1}\n")

@@ -90,7 +90,7 @@ fn intervals_hold_the_truth_with_parts_and_without() {
 }
 
 #[test]
-fn what_parts_differ_in_widens_nothing() {
+fn differences_between_slices_widen_no_interval() {
     let width = |part_effect: f64| {
         let run = Run { targets: 3, blocks: 9, part_effect, scatter: &[0.01; 3], missing: &[] };
         let model = Model::of(&run.drawn(&mut Pcg64::seed_from_u64(3)), 0).unwrap().unwrap();
@@ -149,7 +149,7 @@ fn equal_values_stay_exact() {
 }
 
 #[test]
-fn without_parts_there_is_no_model() {
+fn without_slices_no_model_is_fitted() {
     let values: Vec<BlockValue> = (1..=6).map(|block| BlockValue::new(block, 1.0)).collect();
     assert!(Model::of(&samples(vec![values.clone(), values]), 0).unwrap().is_none());
 }

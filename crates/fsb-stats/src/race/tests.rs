@@ -270,7 +270,7 @@ fn heats_without_the_reference_or_with_nobody_else_tell_nothing() {
 /// A race may end before all candidates were measured twice. One that is surely slower in its only round is not in the
 /// answer.
 #[test]
-fn who_is_surely_slower_in_its_only_heat_is_no_part_of_the_answer() {
+fn a_candidate_slower_in_its_only_round_is_not_in_the_answer() {
     let mut race = Race::new(6, Settings { theta: THETA, error: ERROR });
     let entry = |candidate: usize, value: f64| Entry { candidate, part: None, value };
     let noise = |at: usize| 0.002 * ((at * 7 % 5) as f64 - 2.0);

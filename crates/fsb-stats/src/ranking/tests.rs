@@ -37,7 +37,7 @@ fn equals_at_the_top_tie() {
 }
 
 #[test]
-fn what_the_intervals_leave_open_is_undecided() {
+fn overlapping_intervals_are_undecided() {
     let ranking = rank(&[around(100.0, 0.2, 0), around(103.0, 0.2, 2), around(50.0, 0.01, 6)]);
     assert_eq!((ranking.outcome.clone(), shown(&ranking)), (Outcome::Undecided(vec![1, 0]), vec!["a", "a", "b"]));
 }

@@ -84,12 +84,12 @@ fn slope(logs: &[f64]) -> f64 {
 
 /// The fewest samples for a test of kinds.
 const FEWEST: usize = 20;
-/// Each kind has at least this share of the samples,
+/// Samples of two kinds: each kind has at least this share of the samples.
 const SHARE: f64 = 0.1;
-/// and differs from the other by more than this ratio,
+/// The kinds differ by more than this ratio.
 const RATIO: f64 = 1.25;
-/// which is this many times the scatter within the kinds. (Of a normal distribution cut in the middle it is 2.7 times, of
-/// a uniform one 3.5 times.)
+/// The difference of the kinds is at least this many times the scatter within them. For a normal distribution cut in the
+/// middle it is 2.7 times, for a uniform one 3.5 times.
 const SCATTERS: f64 = 5.0;
 
 /// Logarithms that come in two kinds.
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stationary_is_seldom_called_otherwise() {
+    fn stationary_samples_are_seldom_called_drifting() {
         type Noise = fn(&mut Pcg64, usize) -> f64;
         let noises: [(&str, Noise); 5] = [
             ("quiet", |random, _| 0.02 * normal(random)),

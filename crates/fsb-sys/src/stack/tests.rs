@@ -114,7 +114,7 @@ fn partitions_are_part_of_their_disk_and_not_of_each_other() {
 }
 
 #[test]
-fn what_stands_on_a_holder_is_found_too() {
+fn mounts_on_a_holder_are_found_too() {
     let tree = Tree::new();
     let (disk, crypt, array) = (tree.device("sdq", 0), tree.device("dm-90", 90), tree.device("md127", 127));
     tree.write("sys/devices/dm-90/dm/uuid", "CRYPT-x");

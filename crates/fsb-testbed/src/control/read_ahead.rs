@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_brings_its_own_is_set_after_the_mount() {
+    fn read_ahead_is_set_after_the_mount_on_file_systems_with_their_own() {
         let bench = Bench::new();
         after_mount(1 << 20, "loop3", &bench.roots).unwrap();
         bench.write("sys/class/block/loop3/dev", "7:3");

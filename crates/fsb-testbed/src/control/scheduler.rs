@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_does_not_know_is_refused() {
+    fn schedulers_unknown_to_the_device_are_refused() {
         let bench = Bench::with_disk();
         bench.write("sys/devices/disk/queue/scheduler", "none [mq-deadline] kyber");
         let refused = Scheduler.check_place("cfq", &bench.place, &bench.roots).unwrap_err();

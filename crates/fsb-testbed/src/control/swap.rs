@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_swap_must_fit_in_memory() {
+    fn swapped_memory_must_fit_into_ram() {
         let bench = swapping("1000000", "900000");
         let refused = Swap.check(OFF, &bench.roots).unwrap_err();
         assert_eq!(refused.kind, crate::Kind::Machine);

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_running_fsb_set_is_said() {
+    fn settings_of_a_running_fsb_are_reported() {
         let action = Action::WriteFile { path: "/sys/x".into(), value: "1".to_owned() };
         let owner = Owner { pid: 7, start_time: 1 };
         let entry = Entry { boot_id: "b".to_owned(), owner, control: Some("dirty-ratio".to_owned()), action };
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_lacks_is_said_with_its_reason() {
+    fn missing_features_are_reported_with_their_reason() {
         let nothing = Roots { proc: "/nonexistent".into(), sys: "/nonexistent".into() };
         let found = look(control::find("governor").unwrap(), &TargetDevice::default(), &[], &nothing);
         assert!(found.text.starts_with("no cpufreq"), "{found:?}");
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_driver_is_no_missing_program() {
+    fn a_missing_driver_is_not_reported_as_a_missing_program() {
         let roots = Roots { proc: "/nonexistent".into(), sys: "/nonexistent".into() };
         let found = support(fs::find("tmpfs").unwrap(), &roots).unwrap();
         assert!(!found.driver && found.programs.is_none() && !found.is_here());

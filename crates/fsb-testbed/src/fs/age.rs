@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_says_stays_and_options_are_not_repeated() {
+    fn the_users_options_stay_and_are_not_repeated() {
         assert_eq!(arguments("-m other=1", "4.19", "v1.0"), "-m other=1");
         assert_eq!(arguments("-O quota -L x", "6.1", "v2.6"), "-O ^newer,quota -L x");
         assert_eq!(arguments("-Oquota", "6.1", "v2.6"), "-O^newer,quota");

@@ -428,7 +428,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_journal_logged_is_read_of_its_statistics() {
+    fn journal_activity_is_read_from_its_statistics() {
         let info = "64 transactions (60 requested), each up to 1365 blocks\naverage: \n  0ms waiting for transaction\n  \
             114 handles per transaction\n  9 blocks per transaction\n  10 logged blocks per transaction\n";
         assert_eq!((logged_blocks(info), logged_blocks("")), (640, 0));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_decides_is_the_same_on_the_slice_and_on_the_large_disk() {
+    fn the_users_geometry_is_kept_on_slice_and_large_disk() {
         for text in [
             "ext4,mkfs=\"-b 1024\"",
             "ext4,mkfs=\"-T largefile -J size=8\"",

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_on_a_device_has_tools_a_driver_and_a_least_size() {
+    fn device_file_systems_declare_tools_driver_and_least_size() {
         for member in members().filter(|member| member.home() == Home::Device) {
             let tools = member.tools().unwrap_or_else(|| panic!("{} has no tools", member.name()));
             assert!(!tools.package.is_empty() && !tools.mkfs.is_empty(), "{}", member.name());
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_files_of_others_can_be_found_out() {
+    fn members_with_nocow_or_volumes_declare_a_magic_number() {
         for member in members().filter(|member| member.takes_nocow() || member.numbers_volumes()) {
             assert!(member.magic().is_some(), "{} is known by its magic number alone", member.name());
         }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_is_no_version() {
+    fn an_error_message_is_not_read_as_a_version() {
         assert_eq!(version_in("mkfs.udf: unrecognized option '--version'\n"), None);
         assert_eq!(version_in("mkudffs from udftools 2.3\nUsage:\n\tmkudffs\n"), Some("mkudffs from udftools 2.3"));
         assert_eq!(version_in("\nmke2fs 1.47.0 (5-Feb-2023)\n"), Some("mke2fs 1.47.0 (5-Feb-2023)"));

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_asks_for_comes_after_what_is_usual() {
+    fn the_users_options_follow_the_defaults() {
         let recipe = of("xfs,noatime,mkfs=\"-m crc=0\"", true).unwrap();
         assert_eq!(recipe.mkfs, ["mkfs.xfs", "-f", "-q", "-K", "-m", "crc=0"]);
         assert_eq!(recipe.mount, ["mount", "-t", "xfs", "-o", "noatime"]);

@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_program_here_makes_is_a_member_and_says_that_it_is_not_known() {
+    fn an_mkfs_program_without_a_table_is_an_unknown_member() {
         // mkfs.bfs and mkfs.minix come with util-linux.
         let Some(name) = ["bfs", "cramfs"].into_iter().find(|name| program::find(&format!("mkfs.{name}")).is_some())
         else {

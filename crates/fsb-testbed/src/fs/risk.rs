@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_shows_is_recognised_once() {
+    fn each_risk_shown_by_the_kernel_is_recognised_once() {
         let target: fsb_model::Target = "ext4,barrier=0".parse().unwrap();
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let spec = target.file_system().unwrap();

@@ -42,7 +42,7 @@ pub enum Action {
         index: u32,
         /// Create a new one in its place, because it existed before.
         again: bool,
-        /// What fsb attached to it: where something else is attached, another process has it.
+        /// The file that fsb attached to it. If another file is attached, another process uses the device.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         image: Option<PathBuf>,
     },
@@ -269,12 +269,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_inside_is_killed() {
+    fn processes_left_in_a_cgroup_are_killed() {
         let hierarchies = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map(Path::new);
         let root = hierarchies.into_iter().find(|path| path.join("cgroup.procs").exists()).unwrap_or(hierarchies[1]);
         let path = root.join(format!("fsb-test-{}", std::process::id()));
         if std::fs::create_dir(&path).is_err() {
-            fsb_testkit::left_out("what_is_left_inside_is_killed", "needs root, and cgroups that can be made");
+            fsb_testkit::left_out("processes_left_in_a_cgroup_are_killed", "needs root, and cgroups that can be made");
             return;
         }
         let below = path.join("below");

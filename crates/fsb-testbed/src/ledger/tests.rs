@@ -116,7 +116,7 @@ fn our_directories_go_in_any_boot_and_nothing_else_does() {
 }
 
 #[test]
-fn what_cannot_be_read_stays_and_is_said() {
+fn unreadable_entries_stay_and_are_reported() {
     let tree = tempfile::tempdir().unwrap();
     let undo = tree.path().join("undo");
     let _ = ledger(tree.path(), Owner::current());

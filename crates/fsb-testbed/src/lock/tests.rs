@@ -96,7 +96,7 @@ fn disguised(directory: &Path, disguise: impl FnOnce(&Path)) -> String {
 }
 
 #[test]
-fn what_is_no_lock_of_ours_is_named_and_not_waited_for() {
+fn foreign_lock_files_are_named_and_not_waited_for() {
     let tree = tempfile::tempdir().unwrap();
     let (directory, victim) = (tree.path().join("fsb"), tree.path().join("victim"));
     std::fs::write(&victim, "precious").unwrap();

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_blkid_names_is_repeated() {
+    fn the_signature_that_blkid_finds_is_reported() {
         assert_eq!(blkid_type("ID_FS_UUID=1\nID_FS_TYPE=swap\n"), "swap");
         assert_eq!(blkid_type("ID_PART_TABLE_TYPE=gpt\n"), "gpt");
         assert!(blkid_type("").contains("blkid"));

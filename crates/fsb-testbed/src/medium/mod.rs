@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_said() {
+    fn missing_devices_are_reported() {
         assert!(find("tape").err().unwrap().to_string().contains("@raid0:loop+loop"));
         let medium =
             |name: &str, argument: Option<&str>| Medium { name: name.into(), argument: argument.map(str::to_owned) };

@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_array_is_refused() {
+    fn invalid_arrays_are_refused() {
         for (argument, says) in [
             ("loop", "at least two members"),
             ("", "at least two members"),

@@ -118,7 +118,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_this_machine_can_know_is_refused_before_a_boot() {
+    fn errors_known_on_the_host_are_reported_before_a_boot() {
         let refusal = |targets: &[&str]| check(&setup(targets)).unwrap_err().to_string();
         assert!(refusal(&["/srv"]).contains("does not see the directories"));
         assert!(refusal(&["btfrs"]).contains("did you mean 'btrfs'"));

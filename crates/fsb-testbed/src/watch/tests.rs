@@ -86,7 +86,7 @@ fn every_source_says_what_happened_between_two_looks() {
 }
 
 #[test]
-fn what_neighbours_do_is_ours() {
+fn io_of_our_neighbours_is_ours() {
     let tree = tempfile::tempdir().unwrap();
     let disk = |name: &str| format!("sys/devices/pci/block/{name}");
     let moved = |name: &str, sectors: u64| write(tree.path(), &disk(name), &format!("1 0 {sectors} 0 1 0 0 0 0 0 0"));

@@ -20,7 +20,7 @@ tests! {
     a_disk_with_a_mounted_partition_is_refused_even_with_consent,
     a_device_in_use_is_refused_even_with_consent,
     a_read_only_device_is_refused,
-    what_is_no_block_device_is_refused,
+    only_block_devices_are_accepted,
     two_names_of_one_device_are_refused,
     a_name_that_leads_elsewhere_since_it_was_resolved_is_refused,
     consent_to_wipe_is_for_the_device_that_was_named,
@@ -177,7 +177,7 @@ fn a_read_only_device_is_refused() {
     assert!(check(&wiping).unwrap_err().to_string().contains("read-only"));
 }
 
-fn what_is_no_block_device_is_refused() {
+fn only_block_devices_are_accepted() {
     let dir = directory();
     std::fs::write(dir.path().join("file"), "precious").unwrap();
     for (path, words) in [("/dev/null", "not a block device"), ("/nonexistent", "does not exist")] {

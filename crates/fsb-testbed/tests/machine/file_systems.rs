@@ -17,7 +17,7 @@ tests! {
     images_in_memory,
     images_on_other_file_systems,
     targets_take_turns_on_one_medium,
-    what_mkfs_and_mount_refuse_is_told_in_their_words,
+    refusals_of_mkfs_and_mount_are_quoted,
     discard_stays_possible_after_a_run,
 }
 
@@ -175,7 +175,7 @@ fn targets_take_turns_on_one_medium() {
     nothing_is_left(dir.path());
 }
 
-fn what_mkfs_and_mount_refuse_is_told_in_their_words() {
+fn refusals_of_mkfs_and_mount_are_quoted() {
     needs!(root);
     let dir = directory();
     for (target, words) in [

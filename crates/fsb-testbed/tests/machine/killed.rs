@@ -20,7 +20,7 @@ tests! {
     parts_of_a_disk_are_mounted_when_one_is_killed,
     without_namespaces_death_signals_do,
     a_directory_is_cleaned_by_the_next_run,
-    what_a_killed_process_changed_is_restored,
+    settings_of_a_killed_process_are_restored,
 }
 
 /// Returns the processes below `ancestor` and `ancestor` itself, from /proc.
@@ -197,7 +197,7 @@ fn own_files(data: &Path) -> usize {
     own.filter_map(|entry| std::fs::read_dir(entry.path()).ok()).flatten().count()
 }
 
-fn what_a_killed_process_changed_is_restored() {
+fn settings_of_a_killed_process_are_restored() {
     let dir = directory();
     let (data, undo) = (dir.path().join("data"), dir.path().join("undo"));
     std::fs::create_dir(&data).unwrap();

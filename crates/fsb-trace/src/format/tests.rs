@@ -135,7 +135,7 @@ fn a_usual_call_takes_few_bytes() {
 }
 
 #[test]
-fn what_is_no_whole_trace_is_refused() {
+fn incomplete_trace_files_are_refused() {
     let calls = vec![Call { result: -2, ..Call::new(Kind::StatName) }; 1000];
     let bytes = written(&calls, &[], &[]);
     assert!(matches!(read(b""), Err(TraceError::NotATrace)));

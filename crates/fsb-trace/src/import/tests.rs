@@ -125,7 +125,7 @@ CPU0 (8,0):
 }
 
 #[test]
-fn what_is_nobodys_is_refused() {
+fn text_of_no_known_tracer_is_refused() {
     assert!(find(b"hello world\n").unwrap_err().to_string().contains("strace (-f -ttt -T), fio ("));
     assert!(find(b"").is_err());
 }

@@ -42,7 +42,7 @@ fn a_read_waits_for_the_write_before_it_and_not_for_other_reads() {
 }
 
 #[test]
-fn what_overlapped_has_no_order() {
+fn overlapping_calls_have_no_order() {
     let names = names(&["a"]);
     let calls =
         [at(0, 0, 1, open(1, 1, flags::WRITE)), at(0, 2, 9, on(Kind::WriteAt, 1)), at(1, 3, 10, on(Kind::WriteAt, 1))];
@@ -87,7 +87,7 @@ fn threads_begin_after_the_call_that_made_them_and_parents_go_on_after_children(
 }
 
 #[test]
-fn what_a_thread_waited_for_is_not_thought() {
+fn waiting_for_another_thread_is_not_think_time() {
     let names = names(&["f"]);
     let mut order = Order::new(2, 0);
     let calls = [

@@ -110,7 +110,7 @@ fn reads_go_on_where_the_last_one_ended() {
 }
 
 #[test]
-fn what_was_duplicated_or_inherited_shares_its_place_and_is_closed_by_its_last_holder() {
+fn duplicated_descriptors_share_an_offset_until_the_last_close() {
     let mut case = Case::new();
     case.open(1, "f", 3);
     case.on(1, Kind::Duplicate, 3, 7);
@@ -159,7 +159,7 @@ fn paths_begin_in_the_working_directory_or_in_an_open_one() {
 }
 
 #[test]
-fn what_lies_outside_is_counted_and_left_out() {
+fn calls_outside_the_root_are_counted_and_left_out() {
     let mut case = Case::new();
     case.open(1, "/etc/passwd", 3);
     case.on(1, Kind::Read, 3, 100);
@@ -205,7 +205,7 @@ fn a_directory_that_is_listed_is_known_with_all_that_is_in_it() {
 }
 
 #[test]
-fn what_no_tracer_sees_makes_a_trace_incomplete() {
+fn untraced_io_makes_a_trace_incomplete() {
     let mut case = Case::new();
     case.open(1, "f", 3);
     case.call(1, &RawCall { fd: 3, flags: flags::SHARED_WRITABLE, ..RawCall::new(Kind::Map) }, 0x7f00);

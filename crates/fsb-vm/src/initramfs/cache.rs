@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_says_what_helps() {
+    fn an_unwritable_cache_is_reported_with_a_remedy() {
         let said = |number: i32| cache_advice(&io::Error::from_raw_os_error(number));
         // ENOSPC, EACCES, EROFS
         assert!(said(28).starts_with("free some space") && !said(13).contains("space") && !said(30).contains("space"));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_holds_is_kept() {
+    fn an_initramfs_in_use_is_kept() {
         let cache = tempfile::tempdir().unwrap();
         let held = keep(&archive("held"), cache.path()).unwrap();
         let found = keep(&archive("held"), cache.path()).unwrap();

@@ -249,7 +249,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn garbage_is_no_program(bytes: Vec<u8>, text: String, magic: bool) {
+        fn garbage_is_refused_as_a_program(bytes: Vec<u8>, text: String, magic: bool) {
             let mut all = if magic { b"\x7fELF\x02\x01\x01".to_vec() } else { Vec::new() };
             all.extend(bytes);
             let _ = (interpreter(&all), script_interpreter(&all), libraries(&text));

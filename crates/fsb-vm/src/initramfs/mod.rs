@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_programs_are_named() {
         let directory = tempfile::tempdir().unwrap();
         let (kernel, contents) = (kernel(directory.path()), contents(directory.path()));
         let refusal =

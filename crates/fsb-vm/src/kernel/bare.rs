@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_started_stays_inside() {
+    fn images_that_cannot_be_started_are_not_unpacked() {
         assert_eq!(inside(&image(&gzip(&elf(17)))), None);
         assert_eq!(inside(&image(&gzip(b"no ELF file"))), None);
         assert_eq!(inside(&image(b"packed otherwise")), None);

@@ -218,7 +218,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_no_package_says_so() {
+    fn a_file_that_is_not_a_package_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.deb");
         for garbage in [

@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_dead_left_is_removed() {
+    fn leftovers_of_dead_downloads_are_removed() {
         let directory = tempfile::tempdir().unwrap();
         let own = directory.path().join(".new-own");
         let dead = directory.path().join(".new-dead");

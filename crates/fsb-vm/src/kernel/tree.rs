@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_built_is_found_in_place() {
+    fn a_built_kernel_is_found_in_its_tree() {
         let scratch = tempfile::tempdir().unwrap();
         let tree = scratch.path();
         assert!(!is_one(tree));

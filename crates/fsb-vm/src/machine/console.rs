@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_mentions_trouble_is_none() {
+    fn console_lines_that_only_mention_trouble_are_ignored() {
         for line in
             ["[    0.1] Command line: oops=panic softlockup_panic=1", "[    0.2] EXT4-fs: INFO: recovery", "fine"]
         {

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_gone_is_no_verdict() {
+    fn a_closed_connection_gives_no_verdict() {
         let mut play = Play::new();
         drop(std::mem::replace(&mut play.guest, UnixStream::pair().unwrap().0));
         assert!((0..20).all(|_| play.look_after(1).is_none()));

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_found_holds_until_the_next_boot() {
+    fn a_probe_result_holds_until_the_next_boot() {
         let cache = tempfile::tempdir().unwrap();
         let path = cache.path().join("deep/acceleration.json");
         let kvm =

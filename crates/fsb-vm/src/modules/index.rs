@@ -230,7 +230,7 @@ mod tests {
         "# Aliases\nalias fs-ext4 ext4\nalias crc32c crc32c_generic\nalias pci:v00001AF4d* virtio_pci\n";
 
     #[test]
-    fn what_depmod_writes_is_read_and_written() {
+    fn the_files_of_depmod_are_read_and_written() {
         let index = Index::parse(DEP, SOFT, ALIAS);
         assert_eq!(index.modules["ext4"].depends, ["jbd2", "crc16"]);
         assert_eq!(index.modules["ext4"].before, ["crc32c"]);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_absent() {
+    fn an_unreadable_index_is_not_an_absent_one() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("x.ko");
         std::fs::write(&path, "no module").unwrap();
@@ -291,7 +291,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn garbage_is_no_module(bytes: Vec<u8>) {
+        fn garbage_is_refused_as_a_module(bytes: Vec<u8>) {
             parse(&bytes);
             prop_assert_eq!(read(bytes.as_slice()), None);
         }

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_module_needs_comes_before_it() {
+    fn dependencies_of_a_module_come_before_it() {
         let order = index().order(&owned(&["virtio-pci", "ext4", "xfs"]), &[]).unwrap();
         let expected = ["-crc32c_generic", "-crc32c_intel", "crc16", "mbcache", "jbd2", "ext4", "libcrc32c", "xfs"];
         assert_eq!(names(&order), expected);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_a_wish_first_may_be_needed_later() {
+    fn a_soft_dependency_may_become_a_hard_one() {
         let order = index().order(&owned(&["ext4", "crc32c_generic"]), &[]).unwrap();
         assert!(names(&order).contains(&"crc32c_generic".to_owned()), "{order:?}");
     }

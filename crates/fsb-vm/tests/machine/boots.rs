@@ -12,7 +12,7 @@ tests! {
     a_guest_answers,
     every_driver_loads,
     a_panic_and_its_reason_reach_the_host,
-    what_dies_is_told_apart,
+    deaths_of_qemu_and_of_the_kernel_are_distinguished,
     a_guest_that_cannot_begin_says_why,
     acceleration_is_found_by_a_boot,
     an_accelerated_guest_that_hangs_is_given_up,
@@ -177,7 +177,7 @@ fn a_panic_and_its_reason_reach_the_host() {
     assert_eq!(guest.answers.read_line(&mut line).unwrap_or(0), 0, "the protocol has ended: {line}");
 }
 
-fn what_dies_is_told_apart() {
+fn deaths_of_qemu_and_of_the_kernel_are_distinguished() {
     let kernel = needs!(kernel());
     let cache = tempfile::tempdir().unwrap();
     let initramfs = initramfs::build(&kernel, &contents(), cache.path()).unwrap();

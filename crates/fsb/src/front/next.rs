@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_advised() {
+    fn absent_programs_are_not_advised() {
         let commands = of("fsb run xfs", "/usr/bin/fsb", None, false);
         assert_eq!(commands, ["fsb run xfs", "fsb run ."]);
     }

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exists_as_a_whole_is_not_taken_apart() {
+    fn an_existing_path_is_not_split() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| format!("{}/{name}", directory.path().display());
         for name in ["ext4,noatime", "plain"] {

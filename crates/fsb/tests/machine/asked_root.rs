@@ -52,7 +52,7 @@ fn a_tree_is_read_with_the_rights_of_whoever_asked_root() {
 
 /// Messages quote text that fsb cannot parse, and warnings name neighbouring files: neither may come from root's files.
 #[test]
-fn what_is_given_to_read_is_read_with_the_rights_of_whoever_asked_root() {
+fn user_supplied_files_are_read_with_the_rights_of_the_invoking_user() {
     needs!(root);
     let scratch = scratch();
     let home = home(scratch.path());

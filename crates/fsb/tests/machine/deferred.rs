@@ -12,7 +12,7 @@ fn metric(trial: &Value, name: &str) -> f64 {
 
 /// In samples and in sequential trials: unflushed data is written later, flushed data was written before.
 #[test]
-fn what_the_clock_did_not_see_is_counted_until_the_target_is_at_rest() {
+fn deferred_work_is_counted_until_the_target_is_idle() {
     needs!(root);
     for program in ["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"] {
         needs!(program program);

@@ -119,7 +119,7 @@ fn the_directory_of_a_killed_run_goes_for_root_and_for_others() {
 
 /// If the watcher is killed, too, the ledger lists the sub-directory, and `fsb clean` removes it.
 #[test]
-fn what_a_killed_run_left_in_a_directory_is_cleaned() {
+fn files_of_a_killed_run_in_a_directory_are_cleaned() {
     needs!(root);
     let before = traces();
     let scratch = scratch();

@@ -58,7 +58,7 @@ fn with_the_defaults_of_mkfs_a_small_ext4_is_reported() {
 }
 
 #[test]
-fn what_weakens_durability_is_recorded_of_each_target() {
+fn weakened_durability_is_recorded_for_each_target() {
     needs!(root);
     let scratch = scratch();
     let targets = ["ext4", "ext4,barrier=0", "ext4,mkfs=\"-O ^has_journal\"", "ext4,data=writeback", "xfs"];

@@ -101,7 +101,7 @@ fn out_of_cache_is_held_seen_from_outside_and_proved() {
 }
 
 #[test]
-fn what_is_in_cache_is_there_before_and_after() {
+fn in_cache_files_are_resident_before_and_after() {
     needs!(root);
     let scratch = scratch();
     let plan =

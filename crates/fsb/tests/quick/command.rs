@@ -7,7 +7,7 @@ use crate::common::command::*;
 use crate::common::*;
 
 #[test]
-fn what_is_said_of_a_command_without_one_is_refused() {
+fn options_of_a_command_are_refused_without_a_command() {
     let scratch = scratch();
     let requests: &[(&[&str], &str)] = &[
         (&["run", "null", "--prepare", "true"], "arguments/conflict"),

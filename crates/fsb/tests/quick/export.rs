@@ -41,7 +41,7 @@ fn without_a_target_the_script_works_where_it_is_called() {
 }
 
 #[test]
-fn what_cannot_be_exported_is_refused_with_what_to_do() {
+fn targets_that_cannot_be_exported_are_refused_with_a_remedy() {
     let directory = scratch();
     let requests: &[(&[&str], &str)] = &[
         (&["export", "foi", "--suite", "quick"], "arguments/invalid-value"),

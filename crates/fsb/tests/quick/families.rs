@@ -72,7 +72,7 @@ fn a_suite_named_after_a_real_program_leads_to_its_plan() {
 
 /// Many terminals have 80 columns. Text to be copied from a message is not wrapped.
 #[test]
-fn what_people_read_fits_eighty_columns() {
+fn screens_fit_eighty_columns() {
     let scratch = scratch();
     for arguments in [
         &["list"][..],

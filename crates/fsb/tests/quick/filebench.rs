@@ -82,7 +82,7 @@ fn other_files_of_filebenchs_run_to_their_end() {
 }
 
 #[test]
-fn what_cannot_be_run_is_said_by_line_before_anything_is_touched() {
+fn unsupported_flowops_are_reported_by_line_beforehand() {
     let directory = scratch();
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
     write(

@@ -97,7 +97,7 @@ const READ: &[(&[&str], &str)] = &[
 ];
 
 #[test]
-fn what_is_no_regular_file_is_refused_wherever_files_are_read() {
+fn only_regular_files_are_read_anywhere() {
     let mut codes = String::new();
     let kinds = [("pipe", pipe as fn(&Path)), ("device", device), ("socket", socket), ("sparse file", sparse)];
     for (arguments, name) in READ {

@@ -7,7 +7,7 @@ use crate::common::macro_faults::*;
 use crate::common::{JSON, Running, expect_code, expect_error, fails, fsb, in_memory, scratch, stdout};
 
 #[test]
-fn what_needs_more_than_there_is_is_refused_beforehand_and_says_how_much() {
+fn workloads_larger_than_the_target_are_refused_beforehand() {
     let directory = scratch();
     let large = "[[workload]]\nname = 'fileserver'\nfiles = 40000\n";
     let plan =

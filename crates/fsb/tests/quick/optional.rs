@@ -40,7 +40,7 @@ fn a_target_that_this_machine_cannot_make_is_said_and_no_failure() {
 }
 
 #[test]
-fn what_is_wrong_of_it_and_a_run_of_nothing_else_are_refused() {
+fn invalid_optional_targets_and_runs_of_them_alone_are_refused() {
     let directory = scratch();
     let write = |text: &str| std::fs::write(directory.path().join("plan.toml"), text).unwrap();
     write(&PLAN.replace("optional = true", "optional = false"));

@@ -123,7 +123,7 @@ fn colour_follows_the_option_and_the_environment() {
 }
 
 #[test]
-fn a_path_that_is_no_run_is_told_what_it_is() {
+fn a_path_that_is_not_a_run_is_explained() {
     let scratch = scratch();
     let run = scratch.path().join("set/run-1");
     fs::create_dir_all(&run).unwrap();

@@ -6,7 +6,7 @@ use crate::common::side_by_side::*;
 use crate::common::{expect_code, fsb, record, scratch, stderr, trials};
 
 #[test]
-fn what_cannot_be_made_leaves_the_others_to_go_on() {
+fn a_target_that_cannot_be_made_leaves_the_others() {
     let scratch = scratch();
     let output = run(scratch.path(), &["a=null", "b=null,fail=mount", "c=null"], &["--blocks", "2"]);
     let code = output.status.code();

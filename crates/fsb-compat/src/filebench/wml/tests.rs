@@ -106,7 +106,7 @@ fn other_files_keep_what_makes_them_themselves() {
 }
 
 #[test]
-fn what_is_not_supported_is_said_by_line() {
+fn unsupported_syntax_is_reported_by_line() {
     let refused = directory("refused");
     let of = |name: &str| problems(&refused[name]);
     let netsfs = of("netsfs");
@@ -281,7 +281,7 @@ proptest! {
 }
 
 #[test]
-fn what_lies_deep_is_refused_and_ends() {
+fn deep_nesting_is_refused() {
     judged(&format!("set $x={}", "cvar(type=".repeat(100_000)));
     judged(&format!("set $x={}", "1*".repeat(100_000)));
     judged(&format!("set $x={}", "{".repeat(100_000)));

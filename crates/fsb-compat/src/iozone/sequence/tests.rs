@@ -52,7 +52,7 @@ fn automatic_mode_leaves_small_records_of_large_files_out_unless_told_otherwise(
 }
 
 #[test]
-fn what_is_not_chosen_is_blank_and_what_is_not_repeated_is_zero() {
+fn unselected_tests_are_blank_and_unrepeated_ones_zero() {
     use Operation::*;
     let blank = [Test::Random, Test::Backward, Test::RecordRewrite, Test::Stride, Test::Fwrite, Test::Fread];
     let mut expected = vec![Piece::Do(Write, 0), Piece::Zero(1), Piece::Do(Read, 2), Piece::Zero(3)];

@@ -1,6 +1,6 @@
 //! The workload `command`: runs any command in the target's directory, with other commands before and after it.
 //!
-//! `setup` runs once for each trial, `prepare` before each run, `cleanup` after the trial, `verify` after each run. The
+//! `setup` runs once for each trial, `prepare` before each run, `cleanup` after the trial, `verify` after each sample. The
 //! clock covers the command and the syncfs that makes its work durable. Programs run like the worker: as its user, with
 //! write access only to the target, a private /dev/shm (TMPDIR), and the paths in `writable`.
 

@@ -123,7 +123,7 @@ pub(super) fn parameters() -> Vec<Parameter> {
                 Absent,
                 "numbers to read from the output; targets are compared by the first",
             ),
-            Parameter::new("verify", Command, Absent, "command to run after each run, which must succeed"),
+            Parameter::new("verify", Command, Absent, "command to run after each sample, which must succeed"),
             parameter::label(),
         ],
     ));

@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_told() {
+    fn printed_metrics_that_cannot_be_compared_are_reported() {
         let metric = |better| PrintedMetric {
             name: "tps".to_owned(),
             pattern: Pattern::expression("tps = ([-0-9.]+)").unwrap(),

@@ -30,7 +30,7 @@ fn working_in(directory: &Path) -> usize {
 }
 
 #[test]
-fn what_surrounds_a_command_runs_in_its_turn_and_in_the_target() {
+fn setup_prepare_verify_and_cleanup_run_in_order_in_the_target() {
     let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::create_dir(outside.path().join("data")).unwrap();
     fs::write(outside.path().join("data/one"), "1").unwrap();
@@ -130,7 +130,7 @@ fn a_service_that_ignores_its_stop_signal_is_killed_and_fails_the_run() {
 
 /// As under nohup, or in the background of a script.
 #[test]
-fn what_ignores_a_signal_starts_services_that_do_not() {
+fn services_do_not_inherit_ignored_signals() {
     // SAFETY: no test waits for this signal.
     unsafe { libc::signal(libc::SIGQUIT, libc::SIG_IGN) };
     let root = tempfile::tempdir().unwrap();
@@ -155,7 +155,7 @@ fn shared_memory_that_a_command_leaves_is_removed() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn invalid_parameters_of_a_command_are_refused() {
     assert!(refusal(&[]).contains("command: it is missing: give one, such as command = "));
     assert!(refusal(&[("command", " ".into())]).contains("is not a command"));
     assert!(refusal(&[("command", json!(["ls", 3]))]).contains("is not a list of words"));

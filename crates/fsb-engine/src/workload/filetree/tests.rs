@@ -66,7 +66,7 @@ fn copies_hold_what_the_source_held_however_they_were_made() {
 }
 
 #[test]
-fn what_is_deleted_is_gone_and_counted() {
+fn deleted_trees_are_gone_and_counted() {
     for threads in [1, 3] {
         let root = tempfile::tempdir().unwrap();
         let workload = spec(&[("shape", SHAPE.into()), ("operation", "delete".into()), ("threads", threads.into())]);
@@ -106,7 +106,7 @@ fn a_source_that_was_damaged_a_file_that_vanished_and_one_in_the_way_end_the_tri
 }
 
 #[test]
-fn what_the_file_system_cannot_share_is_not_applicable() {
+fn reflinks_are_not_applicable_where_the_file_system_has_none() {
     // A file system in memory shares no blocks.
     let root = tempfile::tempdir_in("/dev/shm").unwrap();
     let workload = spec(&[("shape", SHAPE.into()), ("operation", "copy-within".into()), ("copy", "reflink".into())]);

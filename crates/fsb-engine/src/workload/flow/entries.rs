@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_is_told_from_what_is_not_there() {
+    fn entries_in_use_and_missing_entries_are_distinguished() {
         let entries = Entries::new(2, |_| Some(0));
         assert_eq!(entries.take(Want::Make, None), Err(Nothing::There));
         assert!((0..2).all(|_| entries.take(Want::Use, None).is_ok()));

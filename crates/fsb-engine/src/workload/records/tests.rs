@@ -326,7 +326,7 @@ fn out_of_cache_is_whole_remounted_and_durable() {
 }
 
 #[test]
-fn what_was_written_anew_lies_in_memory_and_its_size_is_known() {
+fn rewritten_files_are_in_memory_and_their_size_is_known() {
     let root = tempfile::tempdir().unwrap();
     let written = json!({"name": "fwrite", "file_size": "64K", "block_size": "4K", "cache": "warm"});
     let measured = run(&written, root.path(), 2).unwrap();

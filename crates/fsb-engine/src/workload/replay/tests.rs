@@ -49,7 +49,7 @@ fn replay(trace: &Path, pairs: Pairs<'_>) -> Result<Measurement, String> {
 }
 
 #[test]
-fn what_the_program_found_is_made_with_its_holes_and_links() {
+fn initial_files_are_made_with_holes_and_links() {
     let root = tempfile::tempdir().unwrap();
     let holes = State::File { size: 1 << 40, data: Some(vec![(4096, 4096)]) };
     let files = [
@@ -128,7 +128,7 @@ fn thought_takes_its_time_and_can_be_left_out() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_refused() {
+fn traces_that_cannot_be_replayed_are_refused() {
     let root = tempfile::tempdir().unwrap();
     let refusal = |path: &Path, pairs: Pairs<'_>| label(&spec(path, pairs)).unwrap_err().to_string();
     assert!(refusal(&root.path().join("none"), &[]).contains("No such file"), "no trace");

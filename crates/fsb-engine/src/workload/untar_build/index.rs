@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_unpacked_is_named() {
+    fn entries_that_cannot_be_unpacked_are_named() {
         use tar::EntryType as E;
         for (bytes, said) in [
             (archive(&[("../up", E::Regular, b"", "")]), "leads out"),

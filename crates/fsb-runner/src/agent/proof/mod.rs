@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_past_all_caches_is_seen_on_the_device() {
+    fn io_past_all_caches_is_seen_on_the_device() {
         let measured = Measured { bytes: 1 << 20, ..Measured::default() };
         let of = |cold, device| {
             let (why_not_cold, why_not_durable) = (String::new(), String::new());
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_memory_is_charged_to_the_limit() {
+    fn files_in_memory_are_charged_to_the_limit() {
         let read = || json!({"name": "read", "file_size": "64M", "block_size": "1M", "cache": "out"});
         let before = Seen { resident_before: Some(8 * MIB), ..seen((64, 0), 31) };
         assert!(trial(read(), before).unwrap_err().contains("8.00 MiB of 64.0 MiB were in memory before"));

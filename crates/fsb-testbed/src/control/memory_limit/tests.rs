@@ -25,7 +25,7 @@ fn machine(membership: &str) -> (tempfile::TempDir, Roots) {
 }
 
 #[test]
-fn without_a_memory_controller_there_is_no_place() {
+fn without_a_memory_controller_no_cgroup_is_offered() {
     let (_tree, roots) = machine("0::/\n");
     assert!(Hierarchy::find(&roots, MEMORY).unwrap_err().to_string().contains("neither"));
     // A unified hierarchy that has only other controllers does not work either.
@@ -73,7 +73,7 @@ fn of_version_1_our_own_cgroup_is_the_place_where_we_see_it() {
 }
 
 #[test]
-fn what_a_cgroup_of_version_2_says_is_read() {
+fn the_files_of_cgroup_version_2_are_read() {
     let (_tree, roots) = machine("0::/\n");
     let path = roots.sys.join("fs/cgroup/fsb-1");
     for (file, text) in [
@@ -140,7 +140,7 @@ fn a_real_cgroup_holds_what_is_in_it_and_is_emptied() {
 }
 
 #[test]
-fn what_the_kernel_refuses_leaves_nothing() {
+fn a_refused_limit_leaves_nothing() {
     let Some(place) = real() else { return };
     let path = place.parent.join(format!("fsb-none-{}/below", std::process::id()));
     assert!(Cgroup::make(Version::V1, path.clone(), 32 << 20).is_err());

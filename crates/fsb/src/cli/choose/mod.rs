@@ -79,7 +79,7 @@ pub struct Arguments {
     /// Overwrite the contents of this block device; repeatable
     #[arg(long, value_name = "DEVICE", hide_short_help = true, help_heading = heading::MEDIUM)]
     wipe: Vec<PathBuf>,
-    /// User that workers run as [default: the invoking user, or nobody]
+    /// User that workers run as [default: the invoking user, or user nobody]
     #[arg(long, value_name = "ID", hide_short_help = true, help_heading = heading::MACHINE)]
     uid: Option<u32>,
     /// Group that workers run as [default: that of the invoking user, or nogroup]

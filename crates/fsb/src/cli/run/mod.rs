@@ -64,7 +64,7 @@ pub struct Arguments {
     tree: Option<PathBuf>,
     #[command(flatten)]
     trace: TraceArguments,
-    /// Compare the data read with the data written; with =CMD, run CMD after each run of a command
+    /// Compare the data read with the data written; with =CMD, run CMD after each sample of a command
     #[arg(long, hide_short_help = true, value_name = "CMD", num_args = 0..=1, require_equals = true, default_missing_value = "",
         help_heading = heading::WORKLOAD)]
     verify: Option<String>,
@@ -122,7 +122,7 @@ pub struct Arguments {
     /// Set a control, NAME or NAME=VALUE; see 'fsb list controls'; repeatable
     #[arg(long, value_name = "CONTROL", hide_short_help = true, help_heading = heading::MACHINE)]
     control: Vec<String>,
-    /// User that workers run as [default: the invoking user, or nobody]
+    /// User that workers run as [default: the invoking user, or user nobody]
     #[arg(long, value_name = "ID", hide_short_help = true, help_heading = heading::MACHINE)]
     uid: Option<u32>,
     /// Group that workers run as [default: that of the invoking user, or nogroup]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 
 #[test]
-fn what_one_run_set_the_other_leaves_alone() {
+fn a_run_leaves_the_settings_of_another_run_alone() {
     needs!(root);
     let (scratch, before) = (scratch(), vm("dirty_expire_centisecs"));
     let directory = scratch.path();

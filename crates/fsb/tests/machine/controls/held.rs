@@ -98,7 +98,7 @@ fn one_target_without_barriers_differs_from_the_other_in_that_alone() {
 }
 
 #[test]
-fn what_the_machine_lacks_is_recorded_and_said() {
+fn missing_controls_are_recorded_and_reported() {
     needs!(root);
     if Path::new("/sys/devices/system/cpu/cpufreq/policy0").exists() {
         skip!("the processors have a frequency governor");

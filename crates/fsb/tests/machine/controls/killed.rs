@@ -120,7 +120,7 @@ fn start_group(directory: &std::path::Path, disk: &Disk) -> std::process::Child 
 }
 
 #[test]
-fn what_a_killed_run_set_comes_back_without_another_fsb() {
+fn settings_of_a_killed_run_are_restored_without_another_fsb() {
     needs!(disks());
     let (scratch, disk) = (scratch(), Disk::new(320));
     let before = traces();

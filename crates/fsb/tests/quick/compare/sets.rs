@@ -123,7 +123,7 @@ fn a_directory_with_results_of_several_tools_is_refused_with_the_list() {
 }
 
 #[test]
-fn what_no_reader_knows_is_left_out_of_a_directory_with_a_word() {
+fn unknown_files_in_a_directory_are_left_out_with_a_note() {
     let scratch = scratch();
     copies(scratch.path(), &["d/run.iozone", "d/.hidden.iozone", "d/sub/run.iozone"]);
     for (name, content) in [("notes.txt", "five runs on Monday"), ("empty", "")] {

@@ -47,7 +47,7 @@ fn signals_end_it_and_it_cleans_up() {
 }
 
 #[test]
-fn what_was_measured_before_an_interruption_is_reported() {
+fn results_before_an_interruption_are_reported() {
     let directory = scratch();
     let line = "iozone -R -s 64 -s 256m -r 4 -i 0 -o -f f";
     let running = Running::start(directory.path(), &line.split_whitespace().collect::<Vec<_>>());

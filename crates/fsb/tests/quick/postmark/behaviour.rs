@@ -67,7 +67,7 @@ fn names_that_are_taken_are_refused_and_others_left_alone() {
 }
 
 #[test]
-fn what_would_not_fit_is_refused_before_anything_is_made() {
+fn a_pool_that_would_not_fit_is_refused_beforehand() {
     let directory = scratch();
     let output = script(directory.path(), "set size 1000000000\nset number 60000\nrun\n");
     expect_error(&output, 3, "machine/no-space");

@@ -32,7 +32,7 @@ fn a_usual_file_is_read_and_files_load_each_other() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line_before_anything_is_done() {
+fn errors_are_reported_by_line_before_anything_is_done() {
     let directory = scratch();
     let mut all = String::new();
     for (lines, code) in [

@@ -80,7 +80,7 @@ fn compares(statistic: &str) -> bool {
 }
 
 #[test]
-fn what_has_no_value_has_no_line() {
+fn rows_without_a_value_are_omitted() {
     let lines = parsed(&compared(&iozone(&["xfs", "ext4"], 1, 1, 1 << 16)), None);
     assert!(lines.iter().all(|line| !line["value"].is_empty() && line["statistic"] != "estimate_ci95_lo"));
     assert!(lines.iter().any(|line| line["value"] == "not_judged"));

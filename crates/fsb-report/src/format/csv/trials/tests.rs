@@ -67,7 +67,7 @@ fn odd_names_and_texts_survive() {
 }
 
 #[test]
-fn what_is_not_judged_says_so_in_every_line() {
+fn each_line_of_an_unjudged_run_says_so() {
     let (mut record, trials) = sample::run(&["ext4", "xfs"], 1);
     record.emulated = true;
     let text = table(&record, &trials);

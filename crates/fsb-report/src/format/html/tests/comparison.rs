@@ -166,7 +166,7 @@ fn a_large_page_stays_small() {
 }
 
 #[test]
-fn what_draws_surfaces_comes_with_surfaces_only() {
+fn the_surface_script_is_included_only_with_surfaces() {
     let bundles = |document: &Document| {
         let html = render(&Report::of_comparison(document, None));
         ["plotly.js (cartesian", "plotly.js (gl3d"].map(|bundle| html.matches(bundle).count())
