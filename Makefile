@@ -5,7 +5,7 @@ FSB := target/release/fsb
 # Built with the workspace's features, which the tests have, too: those of this crate alone would build some thirty crates again.
 XTASK = $(CARGO) build --quiet --locked --workspace --bin xtask && "$${CARGO_TARGET_DIR:-target}"/debug/xtask
 
-.PHONY: calibrate run test test-quick test-machine recipes dist test-dist pictures check bench fuzz build clean
+.PHONY: calibrate run test test-quick test-machine recipes dist test-dist book pictures check bench fuzz build clean
 
 run: build  ## compare ext4, xfs and btrfs
 	@scripts/install run
@@ -32,11 +32,15 @@ dist:  ## a .deb and a tarball with a static binary, in target/dist-files
 test-dist: dist  ## both, installed into empty roots
 	@scripts/as-root scripts/test-dist
 
+book:  ## the documentation as a book, in target/book
+	$(XTASK) book
+
 pictures: build  ## the README's picture, from a real run
 	@scripts/as-root scripts/pictures
 
-check:  ## format, lints, licences, documentation, generated files, dependencies between files
+check:  ## format, lints, licences, documentation, wording, generated files, dependencies between files
 	$(XTASK) cycles
+	$(XTASK) prose
 	$(XTASK) generate --check
 	@scripts/component fmt --all --check
 	@scripts/component clippy --workspace --all-targets --locked -- -D warnings

@@ -7,6 +7,7 @@
 mod agree;
 mod backends;
 mod bench;
+mod book;
 mod compare;
 mod cycles;
 mod filebench;
@@ -16,6 +17,7 @@ mod iozone;
 mod licences;
 mod peers;
 mod postmark;
+mod prose;
 mod quiet;
 mod summary;
 
@@ -35,10 +37,14 @@ enum Task {
     /// of the suite 'quick' beside the same rows of fio; `fsb iozone` beside IOzone, `fsb postmark` beside PostMark and
     /// `fsb filebench` beside filebench; `fsb compare` beside a script; then reads after a heavy write beside reads alone.
     Bench(bench::Options),
+    /// Builds the documentation as a book, with mdBook, in target/book.
+    Book,
     /// Checks that no source files of a crate depend on each other, directly or through others.
     Cycles,
     /// Checks licences and sources of all packages against deny.toml.
     Licences,
+    /// Checks that comments, pages and test names have plain wording.
+    Prose,
     /// Writes the pages and JSON Schemas in docs that are generated from the source.
     Generate(generate::Options),
     /// One step of the engine's side of a pair; the task is JSON.
@@ -49,8 +55,10 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Step { task } => backends::step(&task),
+        Task::Book => book::run(),
         Task::Cycles => cycles::run(),
         Task::Licences => licences::run(),
+        Task::Prose => prose::run(),
         Task::Generate(options) => generate::run(&options),
         Task::Bench(options) => {
             let wanted = |part| options.only.is_none_or(|only| only == part);
