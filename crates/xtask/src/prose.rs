@@ -2,7 +2,7 @@
 //!
 //! It looks for doc comments that open with a question word instead of a subject or a verb, for words that hide which
 //! component acts, and for test names that state no behaviour. Text in backticks, in double quotes and in code blocks is
-//! somebody else's and is left out.
+//! quoted and is left out.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -135,9 +135,19 @@ mod tests {
 
     #[test]
     fn openings_words_and_names_are_found_by_line() {
-        let text = "//! Reads plans.\n\n/// What a plan holds.\n/// Which is fine here.\nstruct Plan;\n// The user is told.\n\
-                    fn what_is_read() {}\nfn a_tree_is_no_plan() {}\nfn whatever() {}\n// It stands.\n";
-        let lines: Vec<usize> = source(text).into_iter().map(|(line, _)| line).collect();
+        let text = [
+            "//! Reads plans.",
+            "",
+            "/// What a plan holds.",
+            "/// Which is fine here.",
+            "struct Plan;",
+            "// The user is told.",
+            "fn what_is_read() {}",
+            "fn a_tree_is_no_plan() {}",
+            "fn whatever() {}",
+            "// It stands.",
+        ];
+        let lines: Vec<usize> = source(&text.join("\n")).into_iter().map(|(line, _)| line).collect();
         assert_eq!(lines, [3, 6, 7, 8, 10]);
     }
 
