@@ -11,7 +11,6 @@ use fsb_model::run::TargetRecord;
 use fsb_model::{FileSystemSpec, RunRecord, Target, TargetKind, shell};
 use fsb_stats::Outcome;
 
-use crate::choice::Choice;
 use crate::mark;
 use crate::run::{Summary, risks};
 use crate::show::counted;
@@ -43,16 +42,6 @@ pub fn by_wins(summary: &Summary) -> Vec<Ranked> {
     let mut targets: Vec<(usize, Ranked)> = summary.targets.iter().enumerate().map(ranked).collect();
     targets.sort_by_key(|(wins, _)| std::cmp::Reverse(*wins));
     targets.into_iter().map(|(_, ranked)| ranked).collect()
-}
-
-/// Returns the candidates of a race, the fastest first.
-pub fn by_choice(choice: &Choice) -> Vec<Ranked> {
-    let result = |name: &String| match choice.answer.iter().position(|answer| answer == name) {
-        Some(0) => Some("fastest of the race".to_owned()),
-        Some(_) => Some("not significantly different from the fastest of the race".to_owned()),
-        None => None,
-    };
-    choice.candidates.iter().map(|found| Ranked { name: found.name.clone(), result: result(&found.name) }).collect()
 }
 
 /// Returns the commands of these targets, a paragraph each.
@@ -238,13 +227,13 @@ fn only_measured(spec: &FileSystemSpec, made: &TargetRecord) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::ShownTrial;
+    use crate::run::ReportTrial;
     use crate::sample;
 
     /// A run of several kinds of targets, as fsb records them.
     fn run() -> (RunRecord, Vec<Ranked>) {
         let (mut record, trials) = sample::run(&["ext4", "xfs", "tmpfs"], 6);
-        let trials = ShownTrial::all(&trials);
+        let trials = ReportTrial::all(&trials);
         let mut ranked = by_wins(&Summary::of_shown(&record, &trials));
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let targets = ["ext4,noatime,data=ordered,mkfs=\"-O ^has_journal\"", "xfs", "tmpfs", "dir=/srv/with space"];

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::compare::{self, Selection};
 use crate::page::block::{Opening, Section};
 use crate::releases::Releases;
-use crate::run::{self, ShownTrial, Summary};
+use crate::run::{self, ReportTrial, Summary};
 use crate::view::View;
 use fsb_model::Trial;
 use fsb_stats::compare::Document;
@@ -19,7 +19,7 @@ pub enum Report<'a> {
         /// The results of the run.
         summary: Cow<'a, Summary>,
         /// The trials that the results rest on.
-        trials: Cow<'a, [ShownTrial]>,
+        trials: Cow<'a, [ReportTrial]>,
     },
     /// A comparison of sets.
     Comparison {
@@ -33,11 +33,11 @@ pub enum Report<'a> {
 impl<'a> Report<'a> {
     /// Returns the report of a run.
     pub fn of_run(summary: &'a Summary, trials: &'a [Trial]) -> Report<'a> {
-        Report::Run { summary: Cow::Borrowed(summary), trials: Cow::Owned(ShownTrial::all(trials)) }
+        Report::Run { summary: Cow::Borrowed(summary), trials: Cow::Owned(ReportTrial::all(trials)) }
     }
 
     /// Returns the report of a run whose trials were read for a report alone.
-    pub fn of_shown(summary: &'a Summary, trials: &'a [ShownTrial]) -> Report<'a> {
+    pub fn of_shown(summary: &'a Summary, trials: &'a [ReportTrial]) -> Report<'a> {
         Report::Run { summary: Cow::Borrowed(summary), trials: Cow::Borrowed(trials) }
     }
 
@@ -98,7 +98,7 @@ impl Readable<'_> {
     }
 
     /// Returns the trials that a page holds for programs. Returns `None` for a comparison.
-    pub(crate) fn trials(&self) -> Option<&[ShownTrial]> {
+    pub(crate) fn trials(&self) -> Option<&[ReportTrial]> {
         match &self.report {
             Report::Run { trials, .. } => Some(trials),
             Report::Comparison { .. } => None,

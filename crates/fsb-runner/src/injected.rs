@@ -10,23 +10,23 @@ const VARIABLE: &str = "FSB_INJECT";
 
 /// Returns the clock of the target in that slot.
 #[cfg(feature = "injected-slowdown")]
-pub(crate) fn clock(seat: u32) -> ClockSpec {
+pub(crate) fn clock(slot: u32) -> ClockSpec {
     match asked() {
-        Some((slowed, share)) if slowed == seat => ClockSpec::Slowed { share },
+        Some((slowed, share)) if slowed == slot => ClockSpec::Slowed { share },
         _ => ClockSpec::Monotonic,
     }
 }
 
 /// Returns the clock of the target in that slot.
 #[cfg(not(feature = "injected-slowdown"))]
-pub(crate) fn clock(_seat: u32) -> ClockSpec {
+pub(crate) fn clock(_slot: u32) -> ClockSpec {
     ClockSpec::Monotonic
 }
 
 /// Returns the warning of a run in which a target is slowed down.
 #[cfg(feature = "injected-slowdown")]
 pub(crate) fn warning() -> Option<Warning> {
-    asked().map(|(seat, share)| Warning::InjectedSlowdown { target: seat + 1, share })
+    asked().map(|(slot, share)| Warning::InjectedSlowdown { target: slot + 1, share })
 }
 
 /// Returns the warning of a run in which a target is slowed down.
@@ -39,6 +39,6 @@ pub(crate) fn warning() -> Option<Warning> {
 #[cfg(feature = "injected-slowdown")]
 fn asked() -> Option<(u32, f64)> {
     let text = std::env::var(VARIABLE).ok()?;
-    let (seat, share) = text.split_once('=')?;
-    Some((seat.parse().ok()?, share.parse().ok()?))
+    let (slot, share) = text.split_once('=')?;
+    Some((slot.parse().ok()?, share.parse().ok()?))
 }

@@ -31,11 +31,11 @@ fn shuffle<T>(list: &mut [T], generator: &mut Pcg64) {
     }
 }
 
-/// Returns the turns of `seats` targets in the rounds of a cell. Every second round reverses the order of the round
+/// Returns the turns of `slots` targets in the rounds of a cell. Every second round reverses the order of the round
 /// before it, so that no target is first, or after a certain other one, more often than the rest.
-pub fn rounds(seed: u64, block: u32, seats: u32, rounds: u32) -> Vec<Vec<u32>> {
+pub fn rounds(seed: u64, block: u32, slots: u32, rounds: u32) -> Vec<Vec<u32>> {
     let mut generator = generator(seed, block);
-    let mut turns: Vec<u32> = (0..seats).collect();
+    let mut turns: Vec<u32> = (0..slots).collect();
     let next = |round: u32| {
         if round.is_multiple_of(2) {
             shuffle(&mut turns, &mut generator);
@@ -61,14 +61,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn two_rounds_are_an_order_and_the_same_backwards(seed: u64, block in 0u32..30, seats in 1u32..7) {
-            let rounds = rounds(seed, block, seats, 6);
+        fn two_rounds_are_an_order_and_the_same_backwards(seed: u64, block in 0u32..30, slots in 1u32..7) {
+            let rounds = rounds(seed, block, slots, 6);
             for pair in rounds.chunks(2) {
                 let backwards: Vec<u32> = pair[0].iter().rev().copied().collect();
                 prop_assert_eq!(&pair[1], &backwards);
                 let mut sorted = backwards;
                 sorted.sort_unstable();
-                prop_assert_eq!(sorted, (0..seats).collect::<Vec<_>>());
+                prop_assert_eq!(sorted, (0..slots).collect::<Vec<_>>());
             }
         }
 

@@ -22,7 +22,7 @@ impl Author {
     }
 
     /// Returns the user on whose behalf root works. `act` runs a closure with that user's privileges.
-    pub fn caller(uid: u32, act: Act) -> Author {
+    pub fn invoking_user(uid: u32, act: Act) -> Author {
         Author { uid, act: Some(act) }
     }
 
@@ -32,7 +32,7 @@ impl Author {
     }
 
     /// Returns whether the store acts with another user's privileges than those of this process.
-    pub(crate) fn is_caller(&self) -> bool {
+    pub(crate) fn is_invoking_user(&self) -> bool {
         self.act.is_some()
     }
 
@@ -46,7 +46,7 @@ impl Author {
         let Some(act) = self.act else { return Ok(work()) };
         let (mut work, mut answer) = (Some(work), None);
         act(&mut || answer = work.take().map(|work| work()))?;
-        answer.ok_or_else(|| io::Error::other("nothing was done with the caller's rights"))
+        answer.ok_or_else(|| io::Error::other("nothing was done with the invoking_user's rights"))
     }
 
     /// Runs fallible work as [`Author::act`] does.

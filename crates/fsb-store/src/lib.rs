@@ -80,7 +80,7 @@ impl RunDirectory {
 
     /// Reads the contents, which this process wrote: the claim excludes other runs.
     pub fn read(&self) -> Result<Contents, StoreError> {
-        match self.claim.place.author().is_caller() {
+        match self.claim.place.author().is_invoking_user() {
             true => self.claim.read(),
             false => fsb_input::with_own_rights(|| self.claim.read()),
         }

@@ -103,7 +103,7 @@ fn find(path: &Path, author: &Author) -> Result<Found, StoreError> {
         match stat {
             Some(stat) if kind(&stat) == FileType::Symlink => {
                 is_trusted(&place, &name, &stat)?;
-                if place.author().is_caller() {
+                if place.author().is_invoking_user() {
                     open = HeldDirectory::open_as;
                 }
                 let target = place.link(&name).map_err(fail)?;

@@ -43,7 +43,7 @@ impl HeldDirectory {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         match HeldDirectory::open_as(path, author, how) {
             Err(StoreError::Io { source, .. })
-                if author.is_caller() && source.kind() == io::ErrorKind::PermissionDenied =>
+                if author.is_invoking_user() && source.kind() == io::ErrorKind::PermissionDenied =>
             {
                 HeldDirectory::open_as(path, Author::this_user(), how)
             }
@@ -65,7 +65,7 @@ impl HeldDirectory {
         let opened = author.attempt(|| {
             let fd = rustix::fs::open(path, flags, Mode::empty())?;
             // Checks the user's permission now. Otherwise the first write, perhaps an hour later, would fail.
-            if author.is_caller() {
+            if author.is_invoking_user() {
                 writable(&fd)?;
             }
             Ok(fd)

@@ -5,14 +5,13 @@
 #![expect(unsafe_code, reason = "namespaces, mounts, ptrace and ioctls have no safe interface")]
 
 pub mod ballast;
-pub mod beside;
 pub mod blkpg;
 pub mod block;
-pub mod caller;
 pub mod cgroup;
 pub mod dm;
 pub mod error;
 pub mod fill;
+pub mod invoking_user;
 pub mod ioctl;
 pub mod loopdev;
 pub mod magic;
@@ -20,6 +19,7 @@ pub mod mapping;
 pub mod md;
 pub mod memory;
 pub mod mount;
+pub mod mount_isolation;
 pub mod mountinfo;
 pub mod node;
 pub mod pinned;
@@ -34,7 +34,7 @@ pub mod trace;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-pub use caller::{Caller, prepare_process};
+pub use invoking_user::{InvokingUser, prepare_process};
 
 /// The locations of /proc and /sys. Tests use their own trees.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use super::beside;
+use super::mount_isolation;
 use crate::error::{TestbedError, attempt};
 
 /// Directories of mkfs programs that are not on the PATH of ordinary users, and of some sudo set-ups.
@@ -40,7 +40,7 @@ pub fn run(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Output, Te
 /// Runs a program as [`run`] does for a device of fsb. The program sees no other mounted target.
 pub fn run_alone(program: &Path, arguments: &[impl AsRef<OsStr>], device: &Path) -> Result<Output, TestbedError> {
     let mut command = command(program, arguments);
-    beside::hide_from(&mut command, device);
+    mount_isolation::hide_from(&mut command, device);
     finish(program, command)
 }
 

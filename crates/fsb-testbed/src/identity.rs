@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use fsb_model::Identity;
-use fsb_sys::caller::{Caller, own};
 use fsb_sys::error::TestbedError;
+use fsb_sys::invoking_user::{InvokingUser, own};
 
 use crate::privilege;
 
@@ -14,9 +14,15 @@ const NOBODY: u32 = 65534;
 /// Returns the user and group that workers run as: `--uid/--gid`, else the user who called sudo, pkexec or doas, else
 /// `nobody`. If this process does not run as root, they are its own. Returns root only with `--force-root-user`.
 pub fn worker_identity(identity: &Identity) -> Result<(u32, u32), TestbedError> {
-    let caller = Caller::current();
+    let invoking_user = InvokingUser::current();
     let users = std::fs::read_to_string(Path::new("/etc/passwd")).unwrap_or_default();
-    choose(identity, own(), caller.map(|caller| caller.uid), caller.map(|caller| caller.gid), &users)
+    choose(
+        identity,
+        own(),
+        invoking_user.map(|invoking_user| invoking_user.uid),
+        invoking_user.map(|invoking_user| invoking_user.gid),
+        &users,
+    )
 }
 
 fn choose(

@@ -31,6 +31,6 @@ pub use local::{LocalTestbed, part_size, side_by_side};
 pub use medium::part_bytes;
 pub use progress::Progress;
 pub use testbed::{
-    Abilities, ColdMethod, ColdReach, Counters, Opened, OpenedPart, Provisioned, Quiet, Seat, Setup, Testbed,
+    Abilities, ColdMethod, ColdReach, Counters, Opened, OpenedPart, Provisioned, Quiet, Setup, Slot, Testbed,
 };
-pub use watcher::{WATCHER_ARGUMENT, Watcher, watch_front};
+pub use watcher::{WATCHER_ARGUMENT, Watcher, watch_coordinator};

@@ -15,11 +15,11 @@ use crate::control::Held;
 use crate::fs::Fake;
 use crate::medium::Part;
 use crate::progress::Progress;
-use crate::watch::{DeviceCourse, Watch};
+use crate::watch::{DeviceTimeline, Watch};
 
 /// The number of the slot of a ready target. The caller of [`Testbed::provision`] chooses it; several targets can be
 /// ready at once.
-pub type Seat = u32;
+pub type Slot = u32;
 
 /// The part of a plan that a testbed needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -219,36 +219,36 @@ pub trait Testbed {
     /// Sets the controls of the target, formats and mounts it on that slice of its medium, and assigns it to the slot.
     /// First releases the previous target of the slot; other slots stay unchanged. A target without a medium ignores
     /// the slice. An error of kind [`Kind::Trial`](crate::Kind::Trial) concerns this target only.
-    fn provision(&mut self, seat: Seat, part: u32, target: &Target) -> Result<Provisioned, TestbedError>;
+    fn provision(&mut self, slot: Slot, part: u32, target: &Target) -> Result<Provisioned, TestbedError>;
     /// Empties the caches of the target, and others according to `reach`. Its root path stays valid, but open files do
     /// not.
-    fn make_cold(&mut self, seat: Seat, reach: ColdReach) -> Result<(), TestbedError>;
+    fn make_cold(&mut self, slot: Slot, reach: ColdReach) -> Result<(), TestbedError>;
     /// Empties the caches of the kernel for all targets, without a remount. Dirty pages stay.
     fn drop_caches(&mut self) -> Result<(), TestbedError>;
     /// Writes everything out and waits until the target's device is idle, at most ten seconds and no longer than
     /// `left`. Does nothing if `left` is zero.
-    fn quiesce(&mut self, seat: Seat, left: Duration) -> Result<Quiet, TestbedError>;
+    fn quiesce(&mut self, slot: Slot, left: Duration) -> Result<Quiet, TestbedError>;
     /// Writes out the target's dirty data and does nothing else. It is cheap enough to be called after each sample.
-    fn sync(&mut self, seat: Seat) -> Result<(), TestbedError>;
+    fn sync(&mut self, slot: Slot) -> Result<(), TestbedError>;
     /// Returns the present counters of the target's own device. Returns `None` if they are unknown. The kernel counts
     /// the flushes of a partition only for its whole disk.
-    fn counters(&self, seat: Seat) -> Option<Counters>;
+    fn counters(&self, slot: Slot) -> Option<Counters>;
     /// Returns the bytes that the worker's user can still fill, if the file system is the target's own.
-    fn free_bytes(&self, seat: Seat) -> Option<u64>;
+    fn free_bytes(&self, slot: Slot) -> Option<u64>;
     /// Starts to watch for interference with a measurement on the target. Returns `None` for a simulated target. I/O on
     /// the devices of all slots counts as the run's own.
-    fn watch(&self, seat: Seat) -> Option<Watch>;
+    fn watch(&self, slot: Slot) -> Option<Watch>;
     /// Starts to read the counters of the target's device repeatedly. Returns `None` if it has no device.
-    fn course(&self, seat: Seat) -> Option<DeviceCourse>;
+    fn device_timeline(&self, slot: Slot) -> Option<DeviceTimeline>;
     /// Returns the file to which a worker of the target writes itself to be counted. It belongs to a cgroup that limits
     /// all workers of the target together to `most` processes. Returns `None` if no cgroup is available; each worker
     /// then has a limit of its own.
-    fn count_processes(&mut self, _seat: Seat, _most: u64) -> Option<PathBuf> {
+    fn count_processes(&mut self, _slot: Slot, _most: u64) -> Option<PathBuf> {
         None
     }
     /// Tears down the target of that slot, and undoes the changes of its controls that no other slot still needs. Does
     /// nothing for an empty slot.
-    fn release(&mut self, seat: Seat) -> Result<(), TestbedError>;
+    fn release(&mut self, slot: Slot) -> Result<(), TestbedError>;
     /// Releases every slot, even if one of them fails. Returns the first error.
     fn release_all(&mut self) -> Result<(), TestbedError>;
     /// Tears down everything. Idempotent.

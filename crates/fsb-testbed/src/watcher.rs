@@ -85,7 +85,7 @@ impl Drop for Watcher {
 
 /// Runs the watcher: waits for the end of the coordinator, `owner`, and undoes the remaining changes of its run. The
 /// exit code is 1 if the replay leaves an entry that it could not undo or refused, else 0.
-pub fn watch_front(owner: Owner) -> i32 {
+pub fn watch_coordinator(owner: Owner) -> i32 {
     process::close_inherited();
     // The name that process listings show. It would be `exe` otherwise.
     let _ = rustix::thread::set_name(c"fsb-watcher");

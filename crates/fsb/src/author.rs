@@ -5,21 +5,21 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fsb_store::{Author, StoreError};
-use fsb_sys::Caller;
+use fsb_sys::InvokingUser;
 
 use crate::{code, exit};
 
 /// Returns the owner of results.
 pub fn author() -> Author {
-    match Caller::current() {
-        Some(caller) => Author::caller(caller.uid, act),
+    match InvokingUser::current() {
+        Some(invoking_user) => Author::invoking_user(invoking_user.uid, act),
         None => Author::this_user(),
     }
 }
 
 fn act(work: &mut dyn FnMut()) -> io::Result<()> {
-    match Caller::current() {
-        Some(caller) => caller.act(work),
+    match InvokingUser::current() {
+        Some(invoking_user) => invoking_user.act(work),
         None => {
             work();
             Ok(())
@@ -29,10 +29,10 @@ fn act(work: &mut dyn FnMut()) -> io::Result<()> {
 
 /// Makes every later read of a user-supplied file use the invoking user's privileges, so that no message quotes a file
 /// that the invoking user cannot read.
-pub fn read_as_caller() {
+pub fn read_as_invoking_user() {
     fsb_input::open_by(|work| {
         act(work)?;
-        Ok(Caller::current().map(|caller| caller.uid))
+        Ok(InvokingUser::current().map(|invoking_user| invoking_user.uid))
     });
 }
 
@@ -89,7 +89,7 @@ pub fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
 
 /// Checks that an existing file can be written with these rights.
 pub fn check_existing(path: &Path, rights: Rights) -> Result<(), StoreError> {
-    let author = if rights == Rights::Caller { author() } else { Author::this_user() };
+    let author = if rights == Rights::InvokingUser { author() } else { Author::this_user() };
     fsb_store::check_existing(path, &author)
 }
 
@@ -99,7 +99,7 @@ pub enum Rights {
     /// The privileges of this process.
     Own,
     /// The privileges of the invoking user.
-    Caller,
+    InvokingUser,
 }
 
 impl Rights {
@@ -123,7 +123,9 @@ impl Rights {
         }
         for directory in directories {
             match check(directory) {
-                Err(StoreError::Untrusted { .. }) if Caller::current().is_some() => return Ok(Rights::Caller),
+                Err(StoreError::Untrusted { .. }) if InvokingUser::current().is_some() => {
+                    return Ok(Rights::InvokingUser);
+                }
                 // The code that uses the directory reports a missing path or a path that is not a directory.
                 Err(StoreError::Io { .. }) | Ok(()) => {}
                 Err(error) => return Err(error),
@@ -133,26 +135,26 @@ impl Rights {
     }
 
     /// Returns the user whose privileges these are, or `None` if they are those of this process.
-    fn caller(self) -> Option<&'static Caller> {
-        Caller::current().filter(|_| self == Rights::Caller)
+    fn invoking_user(self) -> Option<&'static InvokingUser> {
+        InvokingUser::current().filter(|_| self == Rights::InvokingUser)
     }
 
     /// Returns the owner of files that are created with these rights.
     pub fn uid(self) -> u32 {
-        self.caller().map_or_else(|| rustix::process::geteuid().as_raw(), |caller| caller.uid)
+        self.invoking_user().map_or_else(|| rustix::process::geteuid().as_raw(), |invoking_user| invoking_user.uid)
     }
 
     /// Runs `work` with these rights.
     pub fn act<T>(self, work: impl FnOnce() -> T) -> io::Result<T> {
-        match self.caller() {
-            Some(caller) => caller.act(work),
+        match self.invoking_user() {
+            Some(invoking_user) => invoking_user.act(work),
             None => Ok(work()),
         }
     }
 
     /// Gives these rights to this thread, and to the threads and workers that it starts from now on.
     pub fn adopt(self) -> io::Result<()> {
-        self.caller().map_or(Ok(()), Caller::adopt)
+        self.invoking_user().map_or(Ok(()), InvokingUser::adopt)
     }
 }
 

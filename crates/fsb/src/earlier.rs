@@ -169,12 +169,12 @@ mod tests {
     use fsb_runner::plan_file;
 
     use super::*;
-    use crate::front;
+    use crate::coordinator;
 
     fn record(started: &str, change: impl FnOnce(&mut RunRecord)) -> RunRecord {
         let plan = "targets = ['null', 'null']\n[[workload]]\nname = 'rename'\nfiles = 10\n";
         let resolved = plan_file::parse(plan, "p").unwrap().resolve(2, 7).unwrap();
-        let mut record = front::new_record(resolved).unwrap().0;
+        let mut record = coordinator::new_record(resolved).unwrap().0;
         record.segments[0].started = started.to_owned();
         record.stop_reason = Some(fsb_model::StopReason::Requested { blocks: 5 });
         change(&mut record);

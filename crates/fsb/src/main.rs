@@ -16,9 +16,9 @@ mod author;
 mod cli;
 mod color;
 mod columns;
+mod coordinator;
 mod earlier;
 mod exit;
-mod front;
 mod gate;
 mod journal;
 mod message;
@@ -38,7 +38,7 @@ use fsb_codes::code;
 
 fn main() -> ExitCode {
     fsb_sys::prepare_process();
-    author::read_as_caller();
+    author::read_as_invoking_user();
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Some(code) = roles::play(&arguments) {
         return code;

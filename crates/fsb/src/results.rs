@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::{Outcome, RunRecord, Trial, WidestInterval, nearest};
 use fsb_report::choice::{self, Choice};
-use fsb_report::run::{RowNow, ShownTrial, Summary, row_states};
+use fsb_report::run::{ReportTrial, RowNow, Summary, row_states};
 use fsb_report::{FORMATS, Format, Report, WIDTH, find_by_file_name, text, visible};
 use fsb_stats::FEWEST_JUDGED;
 use fsb_stats::compare::all_pairs;
@@ -40,11 +40,11 @@ pub fn default_directory(name: &str) -> PathBuf {
 
 /// Returns the summary of a run, with published results for the same workloads.
 pub fn summary(record: &RunRecord, trials: &[Trial]) -> Summary {
-    summary_of_shown(record, &ShownTrial::all(trials))
+    summary_of_shown(record, &ReportTrial::all(trials))
 }
 
 /// Returns the same summary from trials that hold only the data of reports.
-pub fn summary_of_shown(record: &RunRecord, trials: &[ShownTrial]) -> Summary {
+pub fn summary_of_shown(record: &RunRecord, trials: &[ReportTrial]) -> Summary {
     let summary = with_findings(Summary::of_shown(record, trials), record, trials);
     match published::beside(record) {
         Some(table) => summary.with_published(&table),
@@ -53,7 +53,7 @@ pub fn summary_of_shown(record: &RunRecord, trials: &[ShownTrial]) -> Summary {
 }
 
 /// Adds to the summary of a matrix which target is faster for which operation and sizes, as `fsb compare` finds it.
-fn with_findings(summary: Summary, record: &RunRecord, trials: &[ShownTrial]) -> Summary {
+fn with_findings(summary: Summary, record: &RunRecord, trials: &[ReportTrial]) -> Summary {
     if !summary.compares() || (summary.blocks as usize) < FEWEST_JUDGED {
         return summary;
     }

@@ -10,7 +10,7 @@ use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT};
 #[cfg(feature = "vm")]
 use fsb_runner::vm::{self, VM_AGENT_ARGUMENT};
 use fsb_runner::worker::{AS_CALLER, Kind, Steps, WORKER_ARGUMENT, worker_main};
-use fsb_sys::{Caller, sandbox};
+use fsb_sys::{InvokingUser, sandbox};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::{LocalTestbed, TestbedError, WATCHER_ARGUMENT};
 #[cfg(feature = "vm")]
@@ -52,7 +52,7 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         #[cfg(feature = "emulations")]
         CHILD_ARGUMENT => Ok(iozone_child(&arguments[2..])),
         // The supervisor's arguments are those of the agent that it starts.
-        WATCHER_ARGUMENT => owner(&arguments[2..]).map(fsb_testbed::watch_front),
+        WATCHER_ARGUMENT => owner(&arguments[2..]).map(fsb_testbed::watch_coordinator),
         SUPERVISOR_ARGUMENT => sandbox::supervise(&arguments[2..]),
         _ => return None,
     };
@@ -70,7 +70,9 @@ fn bind(parent: Option<&OsString>) {
     if rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
         std::process::exit(1);
     }
-    if std::env::var_os(AS_CALLER).is_some() && Caller::current().is_some_and(|caller| caller.adopt().is_err()) {
+    if std::env::var_os(AS_CALLER).is_some()
+        && InvokingUser::current().is_some_and(|invoking_user| invoking_user.adopt().is_err())
+    {
         std::process::exit(i32::from(exit::MACHINE));
     }
 }
@@ -136,7 +138,7 @@ fn refused(error: &fsb_vm::VmError) -> ExitCode {
 fn iozone_child(arguments: &[OsString]) -> i32 {
     let text = |index: usize| arguments.get(index).and_then(|argument| argument.to_str()).unwrap_or_default();
     // Use the invoking user's privileges for files if the parent does.
-    if let Err(error) = text(0).parse().map_or(Ok(()), Caller::adopt_as_in) {
+    if let Err(error) = text(0).parse().map_or(Ok(()), InvokingUser::adopt_as_in) {
         crate::stderr::say(&format!("error: {error}"));
         return i32::from(exit::MACHINE);
     }

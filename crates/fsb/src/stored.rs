@@ -8,7 +8,7 @@ use std::mem;
 use std::path::Path;
 
 use fsb_model::{Outcome, RunRecord};
-use fsb_report::run::{ShownTrial, ShownTrials, TrialFields};
+use fsb_report::run::{ReportTrial, ShownTrials, TrialFields};
 use fsb_stats::histogram::Decoder;
 use fsb_store::{Line, Reader, StoreError};
 use serde::Deserialize;
@@ -22,7 +22,7 @@ pub struct Stored {
     pub record: RunRecord,
     /// The trials in the order in which they ended. The first trial with latencies of a cell holds those of all its
     /// trials.
-    pub trials: Vec<ShownTrial>,
+    pub trials: Vec<ReportTrial>,
     /// Warnings about skipped data.
     pub warnings: Vec<String>,
 }
@@ -88,7 +88,7 @@ pub fn read(path: &Path) -> Result<Stored, StoreError> {
 
 /// Returns the indices of two kinds of trials: the first trial with values of each cell, and trials with values that a
 /// later attempt in the same block replaces.
-fn last_attempts(trials: &[ShownTrial]) -> (Vec<usize>, HashSet<usize>) {
+fn last_attempts(trials: &[ReportTrial]) -> (Vec<usize>, HashSet<usize>) {
     let mut cells: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
     for (place, trial) in trials.iter().enumerate().filter(|(_, trial)| trial.counts()) {
         cells.entry((&trial.what.target, &trial.what.workload)).or_default().push(place);

@@ -107,9 +107,8 @@ fn discouraged(line: &str) -> impl Iterator<Item = String> {
         plain.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).collect();
     let plain = format!(" {} ", words.join(" "));
     let line = line.trim().to_owned();
-    WORDS.iter().filter_map(move |(word, better)| {
-        plain.contains(&format!(" {word} ")).then(|| format!("'{word}' ({better}): {line}"))
-    })
+    let found = WORDS.iter().filter(move |(word, _)| plain.contains(&format!(" {word} ")));
+    found.map(move |(word, better)| format!("'{word}' ({better}): {line}"))
 }
 
 /// Returns a line without the text between backticks or double quotes. An opening one without its pair hides nothing.

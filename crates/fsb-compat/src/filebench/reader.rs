@@ -46,7 +46,7 @@ struct Summary {
     /// The name of the personality: `varmail`.
     workload: Option<String>,
     draft: Draft,
-    /// Whether the breakdown is being read: its lines have no time in front.
+    /// Whether the breakdown is being read: its lines have no time in coordinator.
     breakdown: bool,
 }
 

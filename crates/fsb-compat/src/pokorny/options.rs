@@ -144,7 +144,7 @@ const MANY: u64 = 100_000_000;
 /// Every option, in the order of the user guide.
 #[rustfmt::skip] // a table reads as one
 pub static KEYS: &[Key] = &[
-    key!("output", "DIR", "Directory to measure [default: that of temporary files]", text => output = Some(path(text)?)),
+    key!("output", "DIR", "Directory to measure [default: /tmp]", text => output = Some(path(text)?)),
     key!("benchmark", "NAME", "Operation: create, read or write [default: read]", text => benchmark = benchmark(text)?),
     key!("fileCount", "N", "Files per iteration [create: 1000, else: 1]", text => file_count = Some(number(text, 1..=MANY)?)),
     key!("blockSize", "KIB", "Block size in KiB [default: 512]", text => block_size = number(text, 1..=1 << 20)?),

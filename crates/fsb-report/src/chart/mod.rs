@@ -6,7 +6,6 @@
 
 pub(crate) mod axis;
 mod boxes;
-mod course;
 mod heat;
 mod latency;
 pub(crate) mod look;
@@ -17,6 +16,7 @@ mod runs;
 mod scaling;
 mod scatter;
 mod surface;
+mod timeline;
 mod trials;
 
 use look::{Chart, ChartKind, Draw};
@@ -31,7 +31,7 @@ static CHARTS: &[ChartKind] = &[
     boxes::KIND,
     trials::KIND,
     latency::KIND,
-    course::KIND,
+    timeline::KIND,
     runs::KIND,
     medians::BY_FILE_SIZE,
     medians::BY_RECORD_SIZE,

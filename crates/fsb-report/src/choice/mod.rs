@@ -9,10 +9,10 @@ use fsb_stats::Interval;
 use fsb_stats::race::Out;
 use serde::Serialize;
 
-use crate::commands::Recipe;
+use crate::commands::{Ranked, Recipe};
 use crate::mark;
 use crate::record_text::stop_reason_text;
-use crate::run::{ShownTrial, interference, risks};
+use crate::run::{ReportTrial, interference, risks};
 use crate::warning::warning_text;
 
 pub use replay::Replay;
@@ -119,8 +119,18 @@ impl Candidate {
 }
 
 impl Choice {
+    /// Returns the candidates with their results, the fastest first.
+    pub fn ranked(&self) -> Vec<Ranked> {
+        let result = |name: &String| match self.answer.iter().position(|answer| answer == name) {
+            Some(0) => Some("fastest of the race".to_owned()),
+            Some(_) => Some("not significantly different from the fastest of the race".to_owned()),
+            None => None,
+        };
+        self.candidates.iter().map(|found| Ranked { name: found.name.clone(), result: result(&found.name) }).collect()
+    }
+
     /// Returns the result of a run whose plan is a race. Returns `None` for another run.
-    pub fn of(record: &RunRecord, trials: &[ShownTrial]) -> Option<Choice> {
+    pub fn of(record: &RunRecord, trials: &[ReportTrial]) -> Option<Choice> {
         let plan = &record.plan;
         let race = plan.race.as_ref()?;
         let mut replay = Replay::of(record, trials);
@@ -199,7 +209,7 @@ impl Choice {
 
 /// Returns the effects of options, from the race rounds of the first stage alone. Later rounds favour fast candidates,
 /// so options are not balanced in them.
-fn effects(record: &RunRecord, trials: &[ShownTrial], replay: &Replay) -> Vec<Effect> {
+fn effects(record: &RunRecord, trials: &[ReportTrial], replay: &Replay) -> Vec<Effect> {
     let Some(race) = &record.plan.race else { return Vec::new() };
     let last = race.first_stage.len().checked_sub(1).and_then(|last| replay.blocks.get(last));
     let Some(last) = last.filter(|_| !race.factors.is_empty()) else { return Vec::new() };
@@ -250,7 +260,7 @@ mod tests {
     }
 
     fn shown((record, trials): &(RunRecord, Vec<Trial>)) -> (Choice, String) {
-        let choice = Choice::of(record, &ShownTrial::all(trials)).unwrap();
+        let choice = Choice::of(record, &ReportTrial::all(trials)).unwrap();
         let text = screen(&choice, 200);
         (choice, text)
     }

@@ -8,7 +8,7 @@ use fsb_model::{Better, Outcome, RunRecord};
 use fsb_stats::race::{Drawn, Entry, Race, Settings};
 
 use crate::mark;
-use crate::run::{ShownTrial, risks};
+use crate::run::{ReportTrial, risks};
 
 /// A candidate without a value in this number of race rounds is not measured any more.
 const MOST_FAILURES: usize = 2;
@@ -38,12 +38,12 @@ struct Given<'a> {
 
 impl Replay {
     /// Replays a run whose plan is a race, with all of its rounds.
-    pub fn of(record: &RunRecord, trials: &[ShownTrial]) -> Replay {
+    pub fn of(record: &RunRecord, trials: &[ReportTrial]) -> Replay {
         Replay::until(record, trials, u32::MAX)
     }
 
     /// Replays the rounds up to the block `last`.
-    pub(super) fn until(record: &RunRecord, trials: &[ShownTrial], last: u32) -> Replay {
+    pub(super) fn until(record: &RunRecord, trials: &[ReportTrial], last: u32) -> Replay {
         let plan = &record.plan;
         let error = plan.race.as_ref().map_or(0.05, |race| race.error);
         let race = Race::new(plan.targets.len(), Settings { theta: plan.theta, error });
@@ -145,10 +145,10 @@ fn same_as<'a>(record: &'a RunRecord, candidate: usize, made: &TargetRecord) -> 
 }
 
 /// Collects the results of each candidate up to the block `last`, by block and by its place in the plan.
-fn given<'a>(record: &RunRecord, trials: &'a [ShownTrial], last: u32) -> BTreeMap<u32, BTreeMap<usize, Given<'a>>> {
+fn given<'a>(record: &RunRecord, trials: &'a [ReportTrial], last: u32) -> BTreeMap<u32, BTreeMap<usize, Given<'a>>> {
     let place = |name: &str| record.plan.targets.iter().position(|target| target.name == name);
     let mut blocks: BTreeMap<u32, BTreeMap<usize, Given<'_>>> = BTreeMap::new();
-    let counts = |trial: &&ShownTrial| trial.phase == Phase::Measured && !trial.superseded && trial.block <= last;
+    let counts = |trial: &&ReportTrial| trial.phase == Phase::Measured && !trial.superseded && trial.block <= last;
     for trial in trials.iter().filter(counts) {
         let Some(candidate) = place(&trial.what.target) else { continue };
         let given = blocks.entry(trial.block).or_default().entry(candidate).or_default();

@@ -4,7 +4,7 @@ use fsb_model::{RunRecord, Trial, Warning};
 use fsb_stats::compare::Finding;
 
 use super::published::PublishedTable;
-use super::shown::ShownTrial;
+use super::report_trial::ReportTrial;
 use super::summary::{Summary, TrustLevel, Workload};
 use super::{
     beside, compare_earlier, environment, facts, headline, interference, method, rows, scaling, trust, unjudged,
@@ -29,11 +29,11 @@ fn left_out(record: &RunRecord, rows: &[Workload]) -> Vec<String> {
 impl Summary {
     /// Assembles the summary of a run. The first target of the plan is the one that others are compared with.
     pub fn of_run(record: &RunRecord, trials: &[Trial]) -> Summary {
-        Summary::of_shown(record, &ShownTrial::all(trials))
+        Summary::of_shown(record, &ReportTrial::all(trials))
     }
 
     /// Assembles the summary from trials that hold only the fields that reports show.
-    pub fn of_shown(record: &RunRecord, trials: &[ShownTrial]) -> Summary {
+    pub fn of_shown(record: &RunRecord, trials: &[ReportTrial]) -> Summary {
         let targets = facts::targets(record);
         let (rows, correlation) = rows::rows(record, trials);
         let overall = rows::overall(&rows, &targets, correlation, record.plan.theta);

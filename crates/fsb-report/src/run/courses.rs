@@ -2,7 +2,7 @@
 
 use fsb_model::units::{show_count, show_seconds};
 
-use super::course::FEWEST;
+use super::joined_timeline::FEWEST;
 use super::summary::{Summary, Workload};
 use crate::page::table::{Table, TableCell, TableRow};
 use crate::show::counted;

@@ -8,7 +8,7 @@ use fsb_model::units::{show_bytes, show_duration};
 use fsb_model::{Repetition, RunRecord, TargetKind};
 use fsb_stats::{Comparison, FEWEST_JUDGED, Outcome, blocks_to_scale};
 
-use super::shown::{self, ShownTrial};
+use super::report_trial::{self, ReportTrial};
 use super::summary::{Summary, TargetSummary, Workload};
 use super::{device, risks, unjudged};
 use crate::record_text::{placement_reason_text, stop_reason_text};
@@ -39,13 +39,13 @@ fn what(target: &fsb_model::Target) -> String {
 }
 
 /// Returns the number of measured blocks that have trials.
-pub(super) fn blocks(trials: &[ShownTrial]) -> u32 {
+pub(super) fn blocks(trials: &[ReportTrial]) -> u32 {
     let blocks: BTreeSet<u32> = trials.iter().filter(|trial| trial.counts()).map(|trial| trial.block).collect();
     blocks.len() as u32
 }
 
 /// Returns the facts of a run: medium, device, placement, kernel, blocks, scale, seed, controls, time.
-pub(super) fn facts(record: &RunRecord, trials: &[ShownTrial], blocks: u32) -> Vec<String> {
+pub(super) fn facts(record: &RunRecord, trials: &[ReportTrial], blocks: u32) -> Vec<String> {
     let mut facts = Vec::new();
     let media: BTreeSet<&str> =
         record.media.values().map(|medium| medium.summary.as_str()).filter(|text| !text.is_empty()).collect();
@@ -99,17 +99,20 @@ fn asked(record: &RunRecord) -> Option<u32> {
 
 /// Returns the duration of the run in seconds: the sum of its segments, killed ones up to their last trial. Returns
 /// `None` if it is unknown.
-pub(super) fn seconds(record: &RunRecord, trials: &[ShownTrial]) -> Option<f64> {
+pub(super) fn seconds(record: &RunRecord, trials: &[ReportTrial]) -> Option<f64> {
     let mut total = 0.0;
     for (index, segment) in record.segments.iter().enumerate() {
-        let started = shown::seconds(&segment.started)?;
-        let next =
-            record.segments.get(index + 1).and_then(|next| shown::seconds(&next.started)).unwrap_or(f64::INFINITY);
+        let started = report_trial::seconds(&segment.started)?;
+        let next = record
+            .segments
+            .get(index + 1)
+            .and_then(|next| report_trial::seconds(&next.started))
+            .unwrap_or(f64::INFINITY);
         let last_trial = || {
             let within = |stamp: &f64| (started..next).contains(stamp);
             trials.iter().filter_map(|trial| trial.started).filter(within).fold(started, f64::max)
         };
-        let ended = segment.ended.as_deref().and_then(shown::seconds).unwrap_or_else(last_trial);
+        let ended = segment.ended.as_deref().and_then(report_trial::seconds).unwrap_or_else(last_trial);
         total += (ended - started).max(0.0);
     }
     (total > 0.0).then_some(total)

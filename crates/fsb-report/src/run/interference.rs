@@ -5,14 +5,14 @@ use std::mem::discriminant;
 
 use fsb_model::{Interference, Phase};
 
-use super::shown::ShownTrial;
+use super::report_trial::ReportTrial;
 use crate::record_text::{interference_text, largest_interference_text};
 use crate::show::{counted, listed};
 
 /// `CPU steal 3 %: 4 of 180 trials affected and retried`; `None` if interference affected no trial.
-pub(super) fn warning(trials: &[ShownTrial]) -> Option<String> {
+pub(super) fn warning(trials: &[ReportTrial]) -> Option<String> {
     let measured = || trials.iter().filter(|trial| trial.phase == Phase::Measured);
-    let disturbed: Vec<&ShownTrial> = measured().filter(|trial| !trial.extras().interference.is_empty()).collect();
+    let disturbed: Vec<&ReportTrial> = measured().filter(|trial| !trial.extras().interference.is_empty()).collect();
     if disturbed.is_empty() {
         return None;
     }
@@ -22,8 +22,8 @@ pub(super) fn warning(trials: &[ShownTrial]) -> Option<String> {
         cells.entry((&trial.what.target, &trial.what.workload)).or_insert(next);
     }
     // Attempts of one trial count as one trial. So do trials of a block that a resumed run measured again.
-    let place = |trial: &ShownTrial| (trial.block, cells[&(&*trial.what.target, &*trial.what.workload)]);
-    let places = |wanted: &dyn Fn(&ShownTrial) -> bool| -> BTreeSet<_> {
+    let place = |trial: &ReportTrial| (trial.block, cells[&(&*trial.what.target, &*trial.what.workload)]);
+    let places = |wanted: &dyn Fn(&ReportTrial) -> bool| -> BTreeSet<_> {
         disturbed.iter().filter(|trial| wanted(trial)).map(|trial| place(trial)).collect()
     };
     let repeated = places(&|trial| trial.superseded);
@@ -70,29 +70,29 @@ impl Share {
 }
 
 /// Returns the share of the analysed trials that interference affected. Empty if it affected none.
-pub(super) fn share(trials: &[ShownTrial]) -> impl Iterator<Item = Share> {
-    let analysed: Vec<&ShownTrial> = trials.iter().filter(|trial| trial.counts()).collect();
-    let disturbed: Vec<&ShownTrial> =
+pub(super) fn share(trials: &[ReportTrial]) -> impl Iterator<Item = Share> {
+    let analysed: Vec<&ReportTrial> = trials.iter().filter(|trial| trial.counts()).collect();
+    let disturbed: Vec<&ReportTrial> =
         analysed.iter().copied().filter(|trial| !trial.extras().interference.is_empty()).collect();
     let share = Share { disturbed: disturbed.len(), all: analysed.len(), causes: causes(&disturbed) };
     (share.disturbed > 0).then_some(share).into_iter()
 }
 
 /// Returns the share of the trials that interference affected, in words, if it is more than a tenth.
-pub(crate) fn warning_of_some(trials: &[ShownTrial]) -> Option<String> {
+pub(crate) fn warning_of_some(trials: &[ReportTrial]) -> Option<String> {
     share(trials).find(|share| share.of_all() > SOME).map(|share| share.words())
 }
 
 /// Returns the beginning of a headline if interference affected more than half of the analysed trials: `With
 /// interference in 9 of 12 trials (CPU steal 58 %): `.
-pub(super) fn preface(trials: &[ShownTrial]) -> Option<String> {
+pub(super) fn preface(trials: &[ReportTrial]) -> Option<String> {
     let share = share(trials).find(Share::most)?;
     let (some, all) = (share.disturbed, counted(share.all, "trial"));
     Some(format!("With interference in {some} of {all} ({}): ", listed(&share.causes)))
 }
 
 /// Returns each kind of interference once, with the largest of its sizes, after "up to" if they differ.
-fn causes(affected: &[&ShownTrial]) -> Vec<String> {
+fn causes(affected: &[&ReportTrial]) -> Vec<String> {
     let mut largest: Vec<(&Interference, bool)> = Vec::new();
     for found in affected.iter().flat_map(|trial| &trial.extras().interference) {
         let is_text = matches!(found, Interference::Text(_) | Interference::Unknown(_));
@@ -136,7 +136,7 @@ mod tests {
                 trial.interference = causes.to_vec();
             }
         }
-        warning(&ShownTrial::all(&trials))
+        warning(&ReportTrial::all(&trials))
     }
 
     #[test]
@@ -161,10 +161,10 @@ mod tests {
     #[test]
     fn a_headline_says_first_that_most_was_disturbed() {
         let (_, mut trials) = sample::run(&["ext4", "xfs"], 6);
-        assert_eq!(preface(&ShownTrial::all(&trials)), None);
+        assert_eq!(preface(&ReportTrial::all(&trials)), None);
         let n = trials.iter().filter(|trial| trial.counts()).count();
         trials.iter_mut().for_each(|trial| trial.interference = vec![Interference::CpuSteal { share: 0.58 }]);
-        let said = preface(&ShownTrial::all(&trials)).unwrap();
+        let said = preface(&ReportTrial::all(&trials)).unwrap();
         assert_eq!(said, format!("With interference in {n} of {n} trials (CPU steal 58 %): "));
     }
 
@@ -177,9 +177,9 @@ mod tests {
             (trial.superseded, trial.interference) = (true, vec![Interference::CpuSteal { share: 0.03 }]);
         }
         let n = trials.len();
-        let said = warning(&ShownTrial::all(&trials)).unwrap();
+        let said = warning(&ReportTrial::all(&trials)).unwrap();
         assert!(said.starts_with(&format!("CPU steal 3 %: {n} of {n} trials affected")), "{said}");
         trials.iter_mut().for_each(|trial| trial.phase = Phase::Warmup);
-        assert_eq!(warning(&ShownTrial::all(&trials)), None, "warm-up alone is not told");
+        assert_eq!(warning(&ReportTrial::all(&trials)), None, "warm-up alone is not told");
     }
 }

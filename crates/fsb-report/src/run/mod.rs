@@ -4,7 +4,6 @@ mod assemble;
 mod beside;
 mod compare_earlier;
 mod costs;
-pub(crate) mod course;
 mod courses;
 pub(crate) mod curve;
 mod device;
@@ -15,15 +14,16 @@ mod geometry;
 pub(crate) mod groups;
 pub(crate) mod headline;
 pub(crate) mod interference;
+pub(crate) mod joined_timeline;
 pub(crate) mod latency;
 mod method;
 pub(crate) mod published;
+mod report_trial;
 pub(crate) mod risks;
 mod roles;
 mod rows;
 mod scaling;
 pub(crate) mod sections;
-mod shown;
 mod stretches;
 pub(crate) mod summary;
 mod tables;
@@ -38,9 +38,11 @@ pub use earlier::{CellChange, CellValue, EarlierRun};
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
+pub use report_trial::{
+    MetricKind, ReportTrial, ShownCell, ShownExtras, ShownMetric, ShownTrials, Times, TrialFields, writes,
+};
 pub use roles::{Program, ROLES, Role};
 pub use rows::{RowNow, row_states};
-pub use shown::{MetricKind, ShownCell, ShownExtras, ShownMetric, ShownTrial, ShownTrials, Times, TrialFields, writes};
 pub use summary::{
     Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Trust, TrustLevel, Workload,
 };

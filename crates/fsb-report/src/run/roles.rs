@@ -3,8 +3,8 @@
 use fsb_model::{Params, shell};
 use fsb_stats::Outcome;
 
+use super::report_trial::is_durable;
 use super::risks;
-use super::shown::is_durable;
 use super::summary::{Summary, Workload};
 use crate::tally::resolution_text;
 

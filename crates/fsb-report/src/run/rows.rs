@@ -10,15 +10,15 @@ use fsb_stats::{
     RoundLogs, RowState, Weighted, describe, hold_over_page, scatter, t_interval,
 };
 
-use super::course::Course;
-use super::shown::{MetricKind, ShownTrial, last_attempts, value};
+use super::joined_timeline::JoinedTimeline;
+use super::report_trial::{MetricKind, ReportTrial, last_attempts, value};
 use super::summary::{Lost, Measured, Overall, Secondary, State, TargetSummary, TrialPoint, Workload};
 use super::{costs, latency, risks, roles, stretches, withheld};
 use crate::mark;
 
 /// Returns one row per cell of the plan, then one for every label that only the trials have, and the correlation of
 /// neighbouring blocks.
-pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> (Vec<Workload>, Option<Correlation>) {
+pub(super) fn rows(record: &RunRecord, trials: &[ReportTrial]) -> (Vec<Workload>, Option<Correlation>) {
     let cases = cases(record, trials);
     let mut rows: Vec<Workload> = cases.iter().map(|case| row(record, case)).collect();
     let barred = risks::barred(record);
@@ -49,12 +49,12 @@ pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> (Vec<Workload>,
 /// One case with its trials that count.
 struct Case<'a> {
     label: &'a str,
-    trials: Vec<&'a ShownTrial>,
+    trials: Vec<&'a ReportTrial>,
 }
 
 /// Sorts the trials that count into cases: those of the plan in its order, then those that only the trials know. Each
 /// trial is visited once, for a run may have hundreds of thousands.
-fn cases<'a>(record: &'a RunRecord, trials: &'a [ShownTrial]) -> Vec<Case<'a>> {
+fn cases<'a>(record: &'a RunRecord, trials: &'a [ReportTrial]) -> Vec<Case<'a>> {
     let case = |label| Case { label, trials: Vec::new() };
     let mut places: HashMap<&str, usize> = HashMap::new();
     let mut cases: Vec<Case<'_>> = Vec::new();
@@ -83,7 +83,7 @@ pub struct RowNow {
 
 /// Returns the state of every row after the trials so far. A run calls this at each interim analysis.
 pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
-    let trials = &*ShownTrial::all(trials);
+    let trials = &*ReportTrial::all(trials);
     let precision = match record.plan.repetition {
         Repetition::Precision { half_width, .. } => Some(half_width),
         _ => None,
@@ -110,7 +110,7 @@ pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
 /// Returns the metric that a row is compared by, and its cells with their rounds, one per target.
 fn cells(record: &RunRecord, case: &Case<'_>) -> (Metric, Vec<(Measured, Vec<RoundLogs>)>) {
     let primary = case.trials.iter().find_map(|trial| trial.primary()).map_or_else(nothing_measured, Metric::from);
-    let mut by_target: HashMap<&str, Vec<&ShownTrial>> = HashMap::new();
+    let mut by_target: HashMap<&str, Vec<&ReportTrial>> = HashMap::new();
     for trial in &case.trials {
         by_target.entry(&trial.what.target).or_default().push(trial);
     }
@@ -192,11 +192,11 @@ pub(super) fn overall(
 
 /// Assembles a cell from its measured trials. `primary` names the row's metric; `target` says why the target as a
 /// whole could not be measured.
-pub(super) fn cell(trials: &[&ShownTrial], primary: &Metric, target: Option<&TargetRecord>) -> Measured {
+pub(super) fn cell(trials: &[&ReportTrial], primary: &Metric, target: Option<&TargetRecord>) -> Measured {
     let trials = last_attempts(trials);
     let mut points = Vec::new();
     let mut lost = Vec::new();
-    let mut valued: Vec<(&ShownTrial, f64)> = Vec::new();
+    let mut valued: Vec<(&ReportTrial, f64)> = Vec::new();
     for trial in &trials {
         match value(trial, primary) {
             Ok(value) => {
@@ -220,7 +220,7 @@ pub(super) fn cell(trials: &[&ShownTrial], primary: &Metric, target: Option<&Tar
     for index in estimate.iter().flat_map(|estimate| &estimate.outliers) {
         points[*index].outlier = true;
     }
-    let good: Vec<&ShownTrial> = trials.iter().copied().filter(|trial| trial.outcome == Outcome::Ok).collect();
+    let good: Vec<&ReportTrial> = trials.iter().copied().filter(|trial| trial.outcome == Outcome::Ok).collect();
     Measured {
         state: if points.is_empty() { state_of(&trials, &lost, target) } else { State::Measured },
         estimate,
@@ -232,11 +232,11 @@ pub(super) fn cell(trials: &[&ShownTrial], primary: &Metric, target: Option<&Tar
         lost,
         secondary: other_metrics(&good, primary),
         latency: latency::merged(&good),
-        course: Course::of(&valued),
+        course: JoinedTimeline::of(&valued),
     }
 }
 
-fn state_of(trials: &[&ShownTrial], lost: &[Lost], target: Option<&TargetRecord>) -> State {
+fn state_of(trials: &[&ReportTrial], lost: &[Lost], target: Option<&TargetRecord>) -> State {
     if let Some(why) = target.and_then(|target| target.unavailable.as_ref()) {
         return State::Unavailable(why.clone());
     }
@@ -255,7 +255,7 @@ fn state_of(trials: &[&ShownTrial], lost: &[Lost], target: Option<&TargetRecord>
 }
 
 /// Returns every other metric of the good trials, in the order in which they record them.
-fn other_metrics(good: &[&ShownTrial], primary: &Metric) -> Vec<Secondary> {
+fn other_metrics(good: &[&ReportTrial], primary: &Metric) -> Vec<Secondary> {
     let mut names: Vec<&MetricKind> = Vec::new();
     for metric in good.iter().flat_map(|trial| trial.metrics()) {
         if metric.kind.name != primary.name && !names.iter().any(|known| known.name == metric.kind.name) {
@@ -265,8 +265,8 @@ fn other_metrics(good: &[&ShownTrial], primary: &Metric) -> Vec<Secondary> {
     names.into_iter().filter_map(|metric| describe_metric(good, metric)).collect()
 }
 
-fn describe_metric(good: &[&ShownTrial], metric: &MetricKind) -> Option<Secondary> {
-    let point = |trial: &&ShownTrial| {
+fn describe_metric(good: &[&ReportTrial], metric: &MetricKind) -> Option<Secondary> {
+    let point = |trial: &&ReportTrial| {
         let value = trial.metric(&metric.name)?;
         Some(BlockValue { part: trial.part, ..BlockValue::new(trial.block, value) })
     };

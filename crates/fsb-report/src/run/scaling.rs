@@ -8,7 +8,7 @@ use fsb_model::{Better, Params};
 use fsb_stats::{Estimate, Knee, knee};
 
 use super::curve::{By, Scaling};
-use super::shown::ShownTrial;
+use super::report_trial::ReportTrial;
 use super::summary::{Measured, Summary, TargetSummary, Workload};
 use crate::show::listed;
 
@@ -16,7 +16,7 @@ use crate::show::listed;
 const FEWEST: usize = 3;
 
 /// Returns all curves of a page.
-pub(super) fn curves(rows: &[Workload], targets: &[TargetSummary], trials: &[ShownTrial], theta: f64) -> Vec<Scaling> {
+pub(super) fn curves(rows: &[Workload], targets: &[TargetSummary], trials: &[ReportTrial], theta: f64) -> Vec<Scaling> {
     let mut known: HashMap<&str, &Params> = HashMap::new();
     for trial in trials.iter().filter(|trial| trial.counts()) {
         known.entry(&trial.what.workload).or_insert(&trial.what.params);

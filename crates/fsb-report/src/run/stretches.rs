@@ -6,20 +6,20 @@ use fsb_model::metric::{BEFORE_STEADY, JOURNAL_TURNS, STEADY_DRIFT};
 use fsb_model::{Better, Metric, Unit};
 use fsb_stats::{NotStationary, RoundLogs, Verdict, stationarity};
 
-use super::shown;
-use super::shown::ShownTrial;
+use super::report_trial;
+use super::report_trial::ReportTrial;
 use super::summary::{Measured, Summary, Workload};
 use crate::show::{Change, listed, percent, some_of, some_rows, told_of_rows};
 
 /// Returns the logarithms of the rates of all rounds, by block, on the scale of the trials' own values. Every sample
 /// does the same work, so its time determines its rate.
-pub(super) fn rounds(trials: &[&ShownTrial], primary: &Metric) -> Vec<RoundLogs> {
-    shown::last_attempts(trials).into_iter().filter_map(|trial| of_trial(trial, primary)).collect()
+pub(super) fn rounds(trials: &[&ReportTrial], primary: &Metric) -> Vec<RoundLogs> {
+    report_trial::last_attempts(trials).into_iter().filter_map(|trial| of_trial(trial, primary)).collect()
 }
 
-fn of_trial(trial: &ShownTrial, primary: &Metric) -> Option<RoundLogs> {
+fn of_trial(trial: &ReportTrial, primary: &Metric) -> Option<RoundLogs> {
     let times = trial.timed_ns.to_vec();
-    let value = shown::value(trial, primary).ok()?;
+    let value = report_trial::value(trial, primary).ok()?;
     if times.is_empty() || times.contains(&0) {
         return None;
     }

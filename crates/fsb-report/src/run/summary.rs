@@ -10,10 +10,10 @@ use fsb_stats::{
 };
 use serde::Serialize;
 
-use super::course::Course;
 use super::curve::Scaling;
 use super::earlier::EarlierRun;
 use super::environment::EnvironmentTable;
+use super::joined_timeline::JoinedTimeline;
 use super::latency::Latency;
 use super::published::Published;
 use super::withheld::Withheld;
@@ -235,7 +235,7 @@ pub struct Measured {
     pub latency: Vec<Latency>,
     /// The timeline of one trial; absent if none lasted. The record contains it in full.
     #[serde(skip)]
-    pub course: Option<Course>,
+    pub course: Option<JoinedTimeline>,
 }
 
 /// Whether a cell has values.

@@ -3,7 +3,7 @@
 use fsb_model::{Outcome, Phase, RunRecord, Warning};
 use fsb_stats::{FEWEST_JUDGED, Noise};
 
-use super::shown::ShownTrial;
+use super::report_trial::ReportTrial;
 use super::summary::{Summary, Trust, TrustLevel};
 use super::withheld::{self, Withheld};
 use super::{device, interference};
@@ -11,7 +11,7 @@ use crate::show::counted;
 use crate::warning::{unbacked_memory_help, unbacked_memory_text};
 
 /// Returns the trust in the numbers. Returns `None` if the run measured nothing.
-pub(super) fn of(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Option<Trust> {
+pub(super) fn of(summary: &Summary, record: &RunRecord, trials: &[ReportTrial]) -> Option<Trust> {
     if summary.blocks == 0 || !summary.has_values() {
         return None;
     }
@@ -52,7 +52,7 @@ pub(super) fn reports(warning: &Warning) -> bool {
 }
 
 /// Returns the reasons why no case is judged, or why the numbers of a target alone are not reliable.
-fn low(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<Reason> {
+fn low(summary: &Summary, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Reason> {
     let mut found: Vec<Reason> = reasons(summary.unjudged.clone(), None).collect();
     found.extend(withheld::of_run(record, trials).map(|why| Reason { text: why.to_text(), help: why.help() }));
     if judges_nothing(summary) {
@@ -82,7 +82,7 @@ fn spoilt(summary: &Summary) -> Option<String> {
     (spoilt > 0).then(|| format!("most trials were affected by interference or invalid at {spoilt} of {all}"))
 }
 
-fn fair(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<Reason> {
+fn fair(summary: &Summary, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Reason> {
     let mut found: Vec<Reason> = Vec::new();
     let memory = summary.rows.iter().filter(|row| matches!(row.withheld, Some(Withheld::Memory { .. }))).count();
     if memory > 0 {
@@ -112,7 +112,7 @@ fn fair(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<Rea
 }
 
 /// Returns the number of trials without a value, and of all that should have one. Empty if none lacks a value.
-fn lost(trials: &[ShownTrial]) -> impl Iterator<Item = (usize, usize)> {
+fn lost(trials: &[ReportTrial]) -> impl Iterator<Item = (usize, usize)> {
     let counted = || trials.iter().filter(|trial| trial.counts() && trial.outcome != Outcome::NotApplicable);
     let lost = counted().filter(|trial| matches!(trial.outcome, Outcome::Failed | Outcome::Invalid)).count();
     (lost > 0).then(|| (lost, counted().count())).into_iter()
@@ -124,7 +124,7 @@ fn words_of_lost((lost, all): (usize, usize)) -> String {
 }
 
 /// Returns the reason for high trust.
-fn quiet(trials: &[ShownTrial]) -> String {
+fn quiet(trials: &[ReportTrial]) -> String {
     let measured = trials.iter().filter(|trial| trial.phase == Phase::Measured && trial.counts()).count();
     let affected = interference::share(trials).next().map_or(0, |share| share.disturbed);
     let affected = if affected == 0 { "none".to_owned() } else { format!("only {affected}") };

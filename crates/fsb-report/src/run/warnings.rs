@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fsb_model::{Outcome, Phase, RunRecord, StopReason, Warning};
 use fsb_stats::Noise;
 
-use super::shown::ShownTrial;
+use super::report_trial::ReportTrial;
 use super::summary::{Measured, State, Summary, Workload};
 use super::{device, geometry, interference, risks, stretches, trust};
 use crate::record_text::stop_reason_text;
@@ -16,7 +16,7 @@ use crate::warning::warning_text;
 const NAMED: usize = 3;
 
 /// Returns the warnings that may change the meaning of the answer, and those that the trust covers.
-pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> (Vec<String>, Vec<String>) {
+pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ReportTrial]) -> (Vec<String>, Vec<String>) {
     let (reported, others): (Vec<&Warning>, Vec<&Warning>) =
         record.warnings.iter().partition(|warning| trust::reports(warning));
     // The most severe warning comes first, because a screen has room for one.
@@ -162,14 +162,14 @@ fn lost(summary: &Summary) -> Option<String> {
 }
 
 /// Returns a warning on failed trials of the warm-up in cells with values. No other message names them.
-fn warm_up(trials: &[ShownTrial]) -> Option<String> {
-    let has_values = |failed: &ShownTrial| {
+fn warm_up(trials: &[ReportTrial]) -> Option<String> {
+    let has_values = |failed: &ReportTrial| {
         let place = (&failed.what.target, &failed.what.workload);
         trials.iter().any(|trial| {
             (&trial.what.target, &trial.what.workload) == place && trial.counts() && trial.primary().is_some()
         })
     };
-    let failed = |trial: &&ShownTrial| {
+    let failed = |trial: &&ReportTrial| {
         let ended_badly = matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);
         trial.phase == Phase::Warmup && !trial.superseded && ended_badly && has_values(trial)
     };
@@ -188,7 +188,7 @@ fn warm_up(trials: &[ShownTrial]) -> Option<String> {
 }
 
 /// Returns a warning on trials whose targets were still busy with something else.
-fn restless(trials: &[ShownTrial]) -> Option<String> {
+fn restless(trials: &[ReportTrial]) -> Option<String> {
     let named: Vec<String> = trials
         .iter()
         .filter(|trial| trial.counts() && !trial.at_rest)

@@ -7,7 +7,7 @@ use fsb_model::units::show_bytes;
 use fsb_model::{Outcome, RunRecord, UnbackedMemory, Warning};
 use serde::Serialize;
 
-use super::shown::ShownTrial;
+use super::report_trial::ReportTrial;
 use crate::show::{counted, listed};
 use crate::warning::{MORE_MEMORY, unbacked_memory_help, unbacked_memory_text};
 
@@ -107,7 +107,7 @@ impl Withheld {
 }
 
 /// Returns the reason why no case of a run is judged.
-pub(super) fn of_run(record: &RunRecord, trials: &[ShownTrial]) -> Option<Withheld> {
+pub(super) fn of_run(record: &RunRecord, trials: &[ReportTrial]) -> Option<Withheld> {
     if record.warnings.iter().any(is_concurrent) {
         return Some(Withheld::Concurrent);
     }
@@ -116,7 +116,7 @@ pub(super) fn of_run(record: &RunRecord, trials: &[ShownTrial]) -> Option<Withhe
 }
 
 /// Returns the reason why this case is not judged.
-pub(super) fn of_case(record: &RunRecord, label: &str, own: &[&ShownTrial]) -> Option<Withheld> {
+pub(super) fn of_case(record: &RunRecord, label: &str, own: &[&ReportTrial]) -> Option<Withheld> {
     let cause = match record.memory {
         Some(_) => record.memory_lacking(label).map(lacking),
         // Older records, and memory that could not be touched at all.
@@ -151,7 +151,7 @@ fn is_concurrent(warning: &Warning) -> bool {
 }
 
 /// Returns whether interference or failed validity checks affect most trials of a case, so that more blocks may help.
-pub(super) fn is_spoilt(record: &RunRecord, label: &str, own: &[&ShownTrial]) -> bool {
+pub(super) fn is_spoilt(record: &RunRecord, label: &str, own: &[&ReportTrial]) -> bool {
     spoilt(record, label, own).is_some()
 }
 
@@ -172,19 +172,20 @@ pub fn by_record(record: &RunRecord, writes: impl Fn(&str) -> bool) -> Vec<Strin
     labels.filter(|label| concurrent || lacks_memory(label)).cloned().collect()
 }
 
-fn spoilt(record: &RunRecord, label: &str, own: &[&ShownTrial]) -> Option<Withheld> {
+fn spoilt(record: &RunRecord, label: &str, own: &[&ReportTrial]) -> Option<Withheld> {
     if in_rounds(record, label) {
         return None;
     }
     let disturbed = own.iter().filter(|trial| !trial.extras().interference.is_empty()).count();
-    let is_invalid = |trial: &&&ShownTrial| trial.outcome == Outcome::Invalid && trial.extras().interference.is_empty();
+    let is_invalid =
+        |trial: &&&ReportTrial| trial.outcome == Outcome::Invalid && trial.extras().interference.is_empty();
     let invalid = own.iter().filter(is_invalid).count();
     let found = Withheld::Spoilt { trials: own.len(), disturbed, invalid };
     (2 * (disturbed + invalid) > own.len()).then_some(found)
 }
 
 /// Counts trials without a value and all trials, of cells that have values: the others do not compete.
-fn lost(trials: &[ShownTrial]) -> (usize, usize) {
+fn lost(trials: &[ReportTrial]) -> (usize, usize) {
     /// Trials of one cell.
     #[derive(Default)]
     struct Counted {

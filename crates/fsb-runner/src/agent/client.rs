@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fsb_model::Target;
 use fsb_testbed::host;
-use fsb_testbed::{Opened, Progress, Provisioned, Seat, Setup, TestbedError};
+use fsb_testbed::{Opened, Progress, Provisioned, Setup, Slot, TestbedError};
 
 use super::lines::{LineError, Lines};
 use super::protocol::{MeasureRequest, Reply, Request, TrialReply, VERSION};
@@ -80,11 +80,11 @@ impl Agent {
     /// Makes a target ready, in a slot and on a slice of its medium.
     pub fn provision(
         &mut self,
-        (seat, part): (u32, u32),
+        (slot, part): (u32, u32),
         target: &Target,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Provisioned, AgentError> {
-        let request = Request::Provision { seat, part, target: Box::new(target.clone()) };
+        let request = Request::Provision { slot, part, target: Box::new(target.clone()) };
         match self.ask(&request, PROVISION, progress)? {
             Reply::Provisioned(provisioned) => Ok(*provisioned),
             other => Err(unexpected(&other)),
@@ -97,25 +97,25 @@ impl Agent {
         &mut self,
         request: MeasureRequest,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Vec<(Seat, TrialReply)>, AgentError> {
+    ) -> Result<Vec<(Slot, TrialReply)>, AgentError> {
         let silence = request.silence() + RELEASE;
-        let seats: Vec<Seat> = request.seats.iter().map(|trial| trial.seat).collect();
+        let slots: Vec<Slot> = request.slots.iter().map(|trial| trial.slot).collect();
         match self.ask(&Request::Measure(Box::new(request)), silence, progress)? {
             Reply::Measured(mut replies) => {
-                let mut reply_of = |seat| {
-                    let at = replies.iter().position(|(answered, _)| *answered == seat);
+                let mut reply_of = |slot| {
+                    let at = replies.iter().position(|(answered, _)| *answered == slot);
                     let lacks = || failed("the agent gave no answer for it");
-                    (seat, at.map_or_else(lacks, |at| possible(replies.swap_remove(at).1)))
+                    (slot, at.map_or_else(lacks, |at| possible(replies.swap_remove(at).1)))
                 };
-                Ok(seats.into_iter().map(&mut reply_of).collect())
+                Ok(slots.into_iter().map(&mut reply_of).collect())
             }
             other => Err(unexpected(&other)),
         }
     }
 
     /// Tears down the target of a slot.
-    pub fn release(&mut self, seat: u32) -> Result<(), AgentError> {
-        self.ask(&Request::Release(seat), RELEASE, &mut |_| {}).map(|_| ())
+    pub fn release(&mut self, slot: u32) -> Result<(), AgentError> {
+        self.ask(&Request::Release(slot), RELEASE, &mut |_| {}).map(|_| ())
     }
 
     /// Undoes everything and ends the agent.

@@ -54,7 +54,7 @@ impl Leavings {
     pub(super) fn rest(
         mut self,
         testbed: &mut dyn Testbed,
-        seat: u32,
+        slot: u32,
         left: Duration,
     ) -> Result<Option<Deferred>, TestbedError> {
         let started = Instant::now();
@@ -62,19 +62,19 @@ impl Leavings {
         if left.is_zero() || self.sum.operations == 0 || in_rounds && !self.wrote() {
             return Ok(None);
         }
-        let before = testbed.counters(seat);
-        let first = testbed.quiesce(seat, left)?;
-        count(&mut self.sum, before, testbed.counters(seat));
+        let before = testbed.counters(slot);
+        let first = testbed.quiesce(slot, left)?;
+        count(&mut self.sum, before, testbed.counters(slot));
         // A second call, on an idle target, measures the time of the calls themselves.
         let left = left.saturating_sub(started.elapsed());
         if left.is_zero() {
             return Ok(None);
         }
-        let idle = testbed.quiesce(seat, left)?;
+        let idle = testbed.quiesce(slot, left)?;
         self.sum.seconds += (first.waited_seconds - idle.waited_seconds).max(0.0);
         if in_rounds {
             let started = Instant::now();
-            testbed.sync(seat)?;
+            testbed.sync(slot)?;
             let idle = started.elapsed().as_secs_f64();
             self.sum.seconds += self.syncs.iter().map(|sync| (sync - idle).max(0.0)).sum::<f64>();
         }

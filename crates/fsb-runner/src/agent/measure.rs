@@ -15,12 +15,12 @@ use fsb_engine::{ClockSpec, Live, Profile, Renewal, Step, StepReport, Task, Unit
 use fsb_model::Interference;
 use fsb_model::sustained::Sustained;
 use fsb_testbed::control::memory_limit::MemoryHold;
-use fsb_testbed::watch::{self, DeviceCourse, Watch};
-use fsb_testbed::{ColdMethod, ColdReach, Counters, Fake, Progress, Provisioned, Seat, Testbed, TestbedError};
+use fsb_testbed::watch::{self, DeviceTimeline, Watch};
+use fsb_testbed::{ColdMethod, ColdReach, Counters, Fake, Progress, Provisioned, Slot, Testbed, TestbedError};
 
 use super::deferred::AT_REST;
 use super::failure::{Failure, applicable, refused};
-use super::protocol::{MeasureRequest, Method, SeatTrial, TimeLimit, TrialReply};
+use super::protocol::{MeasureRequest, Method, SlotTrial, TimeLimit, TrialReply};
 use super::tally::Tally;
 use crate::injected;
 use crate::worker::{Post, Steps, Worker, WorkerError};
@@ -33,8 +33,8 @@ pub const OPERATIONS: &str = "operations";
 pub(crate) const REMOVING: &str = "removing files";
 
 /// A target that is ready, and the post of its workers.
-pub(super) struct SeatPost<'a> {
-    pub(super) seat: Seat,
+pub(super) struct SlotPost<'a> {
+    pub(super) slot: Slot,
     pub(super) target: &'a Provisioned,
     pub(super) post: Post,
 }
@@ -43,16 +43,16 @@ pub(super) struct SeatPost<'a> {
 /// reply.
 pub(super) fn measure_case(
     testbed: &mut dyn Testbed,
-    posts: &[SeatPost<'_>],
+    posts: &[SlotPost<'_>],
     request: &MeasureRequest,
     tell: &mut dyn FnMut(Progress),
-) -> Vec<(Seat, TrialReply)> {
+) -> Vec<(Slot, TrialReply)> {
     let time = TimeLeft::new(request.limit);
     let job = match workload::parse(&request.workload, &request.sizing) {
         Ok(job) => job,
         Err(error) => {
             let reply = refused(Failure::Failed(error.to_string()));
-            return request.seats.iter().map(|trial| (trial.seat, reply.clone())).collect();
+            return request.slots.iter().map(|trial| (trial.slot, reply.clone())).collect();
         }
     };
     let profile = job.profile();
@@ -61,8 +61,8 @@ pub(super) fn measure_case(
         _ => 1,
     };
     let needed = (profile.space.saturating_mul(units), profile.inodes.saturating_mul(units));
-    let places = request.seats.iter().filter_map(|trial| {
-        let post = posts.iter().find(|post| post.seat == trial.seat)?;
+    let places = request.slots.iter().filter_map(|trial| {
+        let post = posts.iter().find(|post| post.slot == trial.slot)?;
         let applicable = applicable(job.as_ref(), post.target).and_then(|()| match request.method {
             Method::Whole { .. } => Ok(()),
             Method::Rounds { .. } => fits(needed, post.target),
@@ -78,7 +78,7 @@ pub(super) fn measure_case(
     });
     let places: Vec<Place<'_, '_>> = places.collect();
     if places.iter().all(|place| place.failed.is_some()) {
-        let reply = |place: Place<'_, '_>| Some((place.trial.seat, refused(place.failed?)));
+        let reply = |place: Place<'_, '_>| Some((place.trial.slot, refused(place.failed?)));
         return places.into_iter().filter_map(reply).collect();
     }
     let mut case = Case { testbed, request, profile: &profile, places, tell, time };
@@ -146,8 +146,8 @@ struct Case<'a, 'p> {
 
 /// One target of the case.
 struct Place<'a, 'p> {
-    post: &'a SeatPost<'p>,
-    trial: SeatTrial,
+    post: &'a SlotPost<'p>,
+    trial: SlotTrial,
     tally: Tally,
     worker: Option<Worker>,
     /// Samples that count.
@@ -195,8 +195,8 @@ impl Case<'_, '_> {
             self.each(|case, at| case.settle(at));
             let until = self.time.until();
             self.each(|case, at| case.places[at].open(until));
-            let first = self.places.iter().find(|place| place.failed.is_none()).map(|place| place.trial.seat);
-            watch = first.and_then(|seat| self.testbed.watch(seat));
+            let first = self.places.iter().find(|place| place.failed.is_none()).map(|place| place.trial.slot);
+            watch = first.and_then(|slot| self.testbed.watch(slot));
         }
         self.rounds();
         let watched = watch.map(Watch::end);
@@ -308,7 +308,7 @@ impl Case<'_, '_> {
         }
         for Place { trial, tally, .. } in &mut self.places {
             let started = Instant::now();
-            let quiet = self.testbed.quiesce(trial.seat, self.time.after_work());
+            let quiet = self.testbed.quiesce(trial.slot, self.time.after_work());
             tally.settled &= quiet.as_ref().is_ok_and(|quiet| quiet.settled);
             tally.settle_seconds += quiet.map_or(0.0, |quiet| quiet.waited_seconds);
             tally.spent.cleanup += started.elapsed().as_secs_f64();
@@ -321,16 +321,16 @@ impl Case<'_, '_> {
         if !self.profile.cache.begins_cold() || self.evicts(at) {
             return Ok(());
         }
-        let seat = self.places[at].trial.seat;
+        let slot = self.places[at].trial.slot;
         if self.is_whole() {
-            self.places[at].tally.before_cold = self.testbed.counters(seat);
+            self.places[at].tally.before_cold = self.testbed.counters(slot);
         }
         // The files of a command itself are elsewhere. Whether they are cached is not a property of the target.
         let reach = match self.profile.program {
             Some(_) if self.is_whole() => ColdReach::Target,
             _ => ColdReach::Machine,
         };
-        self.testbed.make_cold(seat, reach).map_err(lost)?;
+        self.testbed.make_cold(slot, reach).map_err(lost)?;
         self.places[at].tally.spent.settle += started.elapsed().as_secs_f64();
         Ok(())
     }
@@ -352,8 +352,8 @@ impl Case<'_, '_> {
     fn settle(&mut self, at: usize) -> Result<(), Failure> {
         let started = Instant::now();
         let Place { trial, tally, .. } = &mut self.places[at];
-        let quiet = self.testbed.quiesce(trial.seat, self.time.before_work()).map_err(lost)?;
-        tally.fill(self.testbed, trial.seat);
+        let quiet = self.testbed.quiesce(trial.slot, self.time.before_work()).map_err(lost)?;
+        tally.fill(self.testbed, trial.slot);
         tally.settled &= quiet.settled;
         tally.settle_seconds += quiet.waited_seconds;
         tally.spent.settle += started.elapsed().as_secs_f64();
@@ -365,7 +365,7 @@ impl Case<'_, '_> {
     fn rest(&mut self, at: usize) -> Result<(), Failure> {
         let started = Instant::now();
         let Place { trial, tally, .. } = &mut self.places[at];
-        tally.rest(self.testbed, trial.seat, self.time.after_work()).map_err(lost)?;
+        tally.rest(self.testbed, trial.slot, self.time.after_work()).map_err(lost)?;
         tally.spent.settle += started.elapsed().as_secs_f64();
         Ok(())
     }
@@ -373,7 +373,7 @@ impl Case<'_, '_> {
     /// Makes all rounds. A round that leads in has one unit and does not count. A round in which a neighbour was not
     /// idle is retried as long as there are spare rounds.
     fn rounds(&mut self) {
-        let seats: Vec<Seat> = self.request.seats.iter().map(|trial| trial.seat).collect();
+        let slots: Vec<Slot> = self.request.slots.iter().map(|trial| trial.slot).collect();
         let (rounds, units, lead_in, until, mut spares) = match &self.request.method {
             Method::Whole { amount, .. } => (amount.repetitions.max(1) as usize, 1, false, None, 0),
             Method::Rounds { orders, units, lead_in, until_seconds, spares, .. } => {
@@ -382,7 +382,7 @@ impl Case<'_, '_> {
         };
         let request = self.request;
         let order = |index: usize| match &request.method {
-            Method::Whole { .. } => &seats,
+            Method::Whole { .. } => &slots,
             Method::Rounds { orders, .. } => &orders[index],
         };
         let started = Instant::now();
@@ -449,7 +449,7 @@ impl Case<'_, '_> {
 
     /// Takes one sample of each target that still takes part. Also returns the target that moved data during a sample
     /// of another one, if any.
-    fn round(&mut self, order: &[Seat], round: Round) -> (Vec<Option<Sample>>, Option<usize>) {
+    fn round(&mut self, order: &[Slot], round: Round) -> (Vec<Option<Sample>>, Option<usize>) {
         let mut samples: Vec<Option<Sample>> = self.places.iter().map(|_| None).collect();
         let mut restless = None;
         if self.is_whole() {
@@ -457,8 +457,8 @@ impl Case<'_, '_> {
         } else if let Err(failure) = self.make_cold_again() {
             self.each(|_, _| Err(failure.clone()));
         }
-        for seat in order {
-            let Some(at) = self.places.iter().position(|place| place.trial.seat == *seat) else { continue };
+        for slot in order {
+            let Some(at) = self.places.iter().position(|place| place.trial.slot == *slot) else { continue };
             if !self.takes_part(at) {
                 continue;
             }
@@ -510,7 +510,7 @@ impl Case<'_, '_> {
     fn take_sample(&mut self, at: usize, round: Round) -> Result<(Sample, Option<usize>), Failure> {
         let started = Instant::now();
         let task = self.task(at, Step::Measure, round.first, round.units);
-        let (whole, seat) = (self.is_whole(), self.places[at].trial.seat);
+        let (whole, slot) = (self.is_whole(), self.places[at].trial.slot);
         if whole {
             self.places[at].open(self.time.until())?;
         }
@@ -525,9 +525,9 @@ impl Case<'_, '_> {
         }
         // Reading all processes takes some milliseconds, so it happens before the first counters and after the last
         // ones.
-        let watch = if whole { self.testbed.watch(seat) } else { None };
+        let watch = if whole { self.testbed.watch(slot) } else { None };
         let before: Vec<_> = self.counters();
-        let course = if whole { self.testbed.course(seat) } else { None };
+        let device_timeline = if whole { self.testbed.device_timeline(slot) } else { None };
         let go = Instant::now();
         let worker = self.places[at].worker()?;
         worker.go()?;
@@ -538,7 +538,7 @@ impl Case<'_, '_> {
         } else {
             (worker.result::<Steps>(&mut |_| {})?, go.elapsed())
         };
-        let course = course.map(DeviceCourse::end).unwrap_or_default();
+        let device_samples = device_timeline.map(DeviceTimeline::end).unwrap_or_default();
         let after: Vec<_> = self.counters();
         if whole {
             // The worker's exit is not timed, but belongs to the measurement.
@@ -551,7 +551,7 @@ impl Case<'_, '_> {
         let operations = found.iter().map(|one| one.operations).sum();
         let later = match whole {
             true => None,
-            false => Some(self.sync(seat)?),
+            false => Some(self.sync(slot)?),
         };
         let Place { post, tally, .. } = &mut self.places[at];
         tally.memory = post.target.held.memory.as_ref().map(MemoryHold::usage);
@@ -577,8 +577,9 @@ impl Case<'_, '_> {
                 if let Method::Whole { sustain, .. } = self.request.method
                     && let Some(timeline) = &mut measurement.timeline
                 {
-                    timeline.observe(&course);
-                    tally.measured.sustained = sustain.and_then(|asked| Sustained::of(asked, timeline, &course));
+                    timeline.observe(&device_samples);
+                    tally.measured.sustained =
+                        sustain.and_then(|asked| Sustained::of(asked, timeline, &device_samples));
                 } else {
                     // The samples themselves are the timeline of a case in rounds.
                     measurement.timeline = None;
@@ -597,14 +598,14 @@ impl Case<'_, '_> {
 
     /// Syncs a target, so that it is idle while its neighbours are measured. Returns the seconds that it took and the
     /// counters after it.
-    fn sync(&mut self, seat: Seat) -> Result<(f64, Option<Counters>), Failure> {
+    fn sync(&mut self, slot: Slot) -> Result<(f64, Option<Counters>), Failure> {
         let started = Instant::now();
-        self.testbed.sync(seat).map_err(lost)?;
-        Ok((started.elapsed().as_secs_f64(), self.testbed.counters(seat)))
+        self.testbed.sync(slot).map_err(lost)?;
+        Ok((started.elapsed().as_secs_f64(), self.testbed.counters(slot)))
     }
 
     fn counters(&self) -> Vec<Option<Counters>> {
-        self.places.iter().map(|place| self.testbed.counters(place.trial.seat)).collect()
+        self.places.iter().map(|place| self.testbed.counters(place.trial.slot)).collect()
     }
 
     /// Returns a step on the units from `first` on, or as a whole in the repetition `first`. If units share their
@@ -638,7 +639,7 @@ impl Case<'_, '_> {
             until_seconds,
             evict: self.profile.cache.begins_cold() && self.evicts(at),
             backend: fake.map(|_| "null".to_owned()),
-            clock: clock(fake, self.pretends(at), clock_seed, trial.seat),
+            clock: clock(fake, self.pretends(at), clock_seed, trial.slot),
             units,
         }
     }
@@ -654,7 +655,7 @@ impl Case<'_, '_> {
         *attempt > 0 && ((drawn >> 11) as f64 / (1u64 << 53) as f64) < fake.disturbed
     }
 
-    fn replies(mut self, watched: Option<watch::Seen>) -> Vec<(Seat, TrialReply)> {
+    fn replies(mut self, watched: Option<watch::Seen>) -> Vec<(Slot, TrialReply)> {
         let pretends: Vec<bool> = (0..self.places.len()).map(|at| self.pretends(at)).collect();
         let profile = self.profile;
         let reply = |(mut place, pretends): (Place<'_, '_>, bool)| {
@@ -664,7 +665,7 @@ impl Case<'_, '_> {
             }
             let affected = interference(post.target.abilities.fake, pretends, &place.tally.watched);
             let ended = place.failed.map_or(Ok(()), Err);
-            (trial.seat, place.tally.reply(ended, profile, post.target, affected))
+            (trial.slot, place.tally.reply(ended, profile, post.target, affected))
         };
         std::mem::take(&mut self.places).into_iter().zip(pretends).map(reply).collect()
     }
@@ -695,10 +696,10 @@ fn interference(fake: Option<Fake>, pretends: bool, watched: &watch::Seen) -> Ve
 
 /// Returns the clock of a sample. That of the null file system makes its times up, from a seed and the number of the
 /// sample.
-fn clock(fake: Option<Fake>, pretends: bool, (seed, stretch): (u64, u64), seat: Seat) -> ClockSpec {
+fn clock(fake: Option<Fake>, pretends: bool, (seed, stretch): (u64, u64), slot: Slot) -> ClockSpec {
     /// The factor by which pretended interference makes times longer. An analysis that uses such a trial is noticed.
     const DISTURBED_SLOWDOWN: f64 = 1.5;
-    let Some(fake) = fake else { return injected::clock(seat) };
+    let Some(fake) = fake else { return injected::clock(slot) };
     let disturbed = if pretends { DISTURBED_SLOWDOWN } else { 1.0 };
     ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * disturbed, noise: fake.noise, stretch }
 }

@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 use fsb_engine::{ProgramNeeds, Sizing, workload};
 use fsb_model::WorkloadSpec;
 use fsb_sys::sandbox::{Confinement, OWN_PROCESSES, Programs};
-use fsb_testbed::{Progress, Provisioned, Seat, Setup, Testbed, TestbedError, worker_identity};
+use fsb_testbed::{Progress, Provisioned, Setup, Slot, Testbed, TestbedError, worker_identity};
 
 pub use client::{Agent, AgentError};
 use lines::{LineError, Lines};
 pub use measure::{OPERATIONS, deadline};
-use measure::{SeatPost, measure_case};
-pub use protocol::{MeasureRequest, Measured, Method, SeatTrial, TimeLimit, TrialReply, VERSION};
+use measure::{SlotPost, measure_case};
+pub use protocol::{MeasureRequest, Measured, Method, SlotTrial, TimeLimit, TrialReply, VERSION};
 use protocol::{Reply, Request};
 
 use crate::worker::Post;
@@ -77,16 +77,16 @@ impl Server<'_> {
                 &format!("the runner speaks version {version} of the protocol, the agent {VERSION}"),
             )),
             Request::Open(setup) => self.open(*setup, lines),
-            Request::Provision { seat, part, target } => {
-                self.targets.remove(&seat);
-                let provisioned = self.testbed.provision(seat, part, &target)?;
-                self.targets.insert(seat, provisioned.clone());
+            Request::Provision { slot, part, target } => {
+                self.targets.remove(&slot);
+                let provisioned = self.testbed.provision(slot, part, &target)?;
+                self.targets.insert(slot, provisioned.clone());
                 Ok(Reply::Provisioned(Box::new(provisioned)))
             }
             Request::Measure(request) => self.measure(&request, lines),
-            Request::Release(seat) => {
-                self.targets.remove(&seat);
-                self.testbed.release(seat).map(|()| Reply::Done)
+            Request::Release(slot) => {
+                self.targets.remove(&slot);
+                self.testbed.release(slot).map(|()| Reply::Done)
             }
             Request::Close => {
                 self.testbed.close();
@@ -111,11 +111,11 @@ impl Server<'_> {
 
     fn measure(&mut self, request: &MeasureRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
         let programs = programs(&request.workload, &request.sizing, self.targets.len());
-        let posts = request.seats.iter().map(|trial| {
-            let target = self.targets.get(&trial.seat).ok_or_else(not_ready)?;
+        let posts = request.slots.iter().map(|trial| {
+            let target = self.targets.get(&trial.slot).ok_or_else(not_ready)?;
             let mut post = post(self.setup.as_ref(), target, programs.clone(), request.deadline)?;
-            post.processes = counted(self.testbed, trial.seat, &post);
-            Ok(SeatPost { seat: trial.seat, target, post })
+            post.processes = counted(self.testbed, trial.slot, &post);
+            Ok(SlotPost { slot: trial.slot, target, post })
         });
         let posts = posts.collect::<Result<Vec<_>, TestbedError>>()?;
         // The answer shows whether the runner is gone; an unsent progress report stops no work.
@@ -163,9 +163,9 @@ fn post(
 
 /// Returns the cgroup file that counts the processes of a worker that runs programs. The worker, its monitor and its
 /// helper count as well.
-fn counted(testbed: &mut dyn Testbed, seat: Seat, post: &Post) -> Option<PathBuf> {
+fn counted(testbed: &mut dyn Testbed, slot: Slot, post: &Post) -> Option<PathBuf> {
     let programs = post.confinement.as_ref()?.programs.as_ref()?;
-    testbed.count_processes(seat, programs.limits.processes + OWN_PROCESSES)
+    testbed.count_processes(slot, programs.limits.processes + OWN_PROCESSES)
 }
 
 fn not_ready() -> TestbedError {

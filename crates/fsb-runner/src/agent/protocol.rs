@@ -35,7 +35,7 @@ pub enum Request {
     /// Make a target ready.
     Provision {
         /// The slot that it gets.
-        seat: u32,
+        slot: u32,
         /// The slice of the medium that it gets.
         part: u32,
         /// The target.
@@ -64,7 +64,7 @@ pub struct TimeLimit {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MeasureRequest {
     /// The targets, by their slots. A whole has one.
-    pub seats: Vec<SeatTrial>,
+    pub slots: Vec<SlotTrial>,
     /// The workload, resolved; in rounds, that of a unit.
     pub workload: WorkloadSpec,
     /// The base of its relative sizes.
@@ -135,15 +135,15 @@ impl MeasureRequest {
             Method::Whole { amount, .. } => 3 * amount.repetitions.max(1) + 2,
             Method::Rounds { orders, spares, .. } => orders.len() as u32 + spares + 3,
         };
-        self.deadline * steps * self.seats.len().max(1) as u32
+        self.deadline * steps * self.slots.len().max(1) as u32
     }
 }
 
 /// One target's trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeatTrial {
+pub struct SlotTrial {
     /// The slot of the target.
-    pub seat: u32,
+    pub slot: u32,
     /// A seed that differs between all trials, for the fake clock of the null file system.
     pub trial_seed: u64,
 }

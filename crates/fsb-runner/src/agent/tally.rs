@@ -80,19 +80,19 @@ impl Tally {
     }
 
     /// Quiesces the target and records its deferred work.
-    pub(super) fn rest(&mut self, testbed: &mut dyn Testbed, seat: u32, left: Duration) -> Result<(), TestbedError> {
+    pub(super) fn rest(&mut self, testbed: &mut dyn Testbed, slot: u32, left: Duration) -> Result<(), TestbedError> {
         if let Some(leavings) = self.leavings.take() {
-            self.measured.deferred = leavings.rest(testbed, seat, left)?;
-            self.fill(testbed, seat);
+            self.measured.deferred = leavings.rest(testbed, slot, left)?;
+            self.fill(testbed, slot);
         }
         Ok(())
     }
 
     /// Records the space that the workload's files occupy. At this time everything is written out and the files exist.
-    pub(super) fn fill(&mut self, testbed: &dyn Testbed, seat: u32) {
+    pub(super) fn fill(&mut self, testbed: &dyn Testbed, slot: u32) {
         /// The least space that counts. A file system may keep less after its files are removed.
         const FEWEST: u64 = 1 << 20;
-        let Some(free) = testbed.free_bytes(seat) else { return };
+        let Some(free) = testbed.free_bytes(slot) else { return };
         let taken = self.free_when_empty.saturating_sub(free);
         self.measured.space = Some(taken).filter(|taken| *taken >= FEWEST).max(self.measured.space);
     }

@@ -13,7 +13,7 @@ use super::judge::Judgment;
 use super::model::CellState;
 use super::planner::{COMMAND_WARM_UP, WARM_UP, WARM_UP_OF_COMMAND, spares, warmup_seconds};
 use super::state::{Run, Schedule};
-use crate::agent::{AgentError, MeasureRequest, Method, SeatTrial, TrialReply, deadline, failed};
+use crate::agent::{AgentError, MeasureRequest, Method, SlotTrial, TrialReply, deadline, failed};
 use crate::event::Event;
 use crate::{order, placement, wall_clock};
 
@@ -26,7 +26,7 @@ const TOLD: usize = 6;
 
 /// A target that is ready in a block.
 struct Ready {
-    seat: u32,
+    slot: u32,
     /// Index in the plan.
     target: usize,
     provisioned: Provisioned,
@@ -233,7 +233,7 @@ impl Schedule<'_> {
                 self.room.bytes = self.room.bytes.min(provisioned.free_bytes);
                 self.room.inodes = self.room.inodes.min(provisioned.free_inodes);
                 self.room.kernel_caches_only &= provisioned.abilities.kernel_caches_only;
-                ready.push(Ready { seat: place.0, target: *target, provisioned, lost: None });
+                ready.push(Ready { slot: place.0, target: *target, provisioned, lost: None });
             }
         }
         let mut making = began.elapsed();
@@ -249,8 +249,8 @@ impl Schedule<'_> {
             }
         }
         let began = Instant::now();
-        for Ready { seat, target, .. } in &ready {
-            self.release(*seat, *target)?;
+        for Ready { slot, target, .. } in &ready {
+            self.release(*slot, *target)?;
         }
         making += began.elapsed();
         self.releasing = self.releasing.max(began.elapsed().as_secs_f64());
@@ -378,13 +378,13 @@ impl Schedule<'_> {
         };
         let seed = mix_all(&[self.run.record.plan.seed, text_seed(cell.label())]);
         let orders = order::rounds(seed, order.block, there.len() as u32, rounds.rounds + u32::from(rounds.lead_in));
-        let seat_of = |at: u32| there[at as usize].seat;
+        let slot_of = |at: u32| there[at as usize].slot;
         let method = Method::Rounds {
             own_files: unit.own_files,
             revisit: cell.revisits(self.room),
             operations: unit.operations,
             units: rounds.units,
-            orders: orders.into_iter().map(|turns| turns.into_iter().map(seat_of).collect()).collect(),
+            orders: orders.into_iter().map(|turns| turns.into_iter().map(slot_of).collect()).collect(),
             lead_in: rounds.lead_in,
             // A run of a command may take minutes.
             until_seconds: (warmup && cell.is_command()).then_some(WARM_UP_OF_COMMAND),
@@ -395,7 +395,7 @@ impl Schedule<'_> {
         self.run.observer.event(&Event::Row { block: order.block, workload: cell.label(), rounds: rounds.rounds });
         match self.ask(request) {
             Err(RunError::Agent(AgentError::Refused(error))) => {
-                Ok(there.iter().map(|ready| (ready.seat, failed(&error.to_string()))).collect())
+                Ok(there.iter().map(|ready| (ready.slot, failed(&error.to_string()))).collect())
             }
             replies => replies,
         }
@@ -410,9 +410,9 @@ impl Schedule<'_> {
         attempt: u32,
         expected: Option<f64>,
     ) -> MeasureRequest {
-        let seat = |ready: &&Ready| SeatTrial { seat: ready.seat, trial_seed: self.trial_seed(measure, ready.target) };
+        let slot = |ready: &&Ready| SlotTrial { slot: ready.slot, trial_seed: self.trial_seed(measure, ready.target) };
         MeasureRequest {
-            seats: ready.iter().map(seat).collect(),
+            slots: ready.iter().map(slot).collect(),
             workload: workload.clone(),
             sizing: self.sizing,
             method,
@@ -471,10 +471,10 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    fn provision(&mut self, target: usize, seat: u32, part: u32) -> Result<Provisioned, AgentError> {
+    fn provision(&mut self, target: usize, slot: u32, part: u32) -> Result<Provisioned, AgentError> {
         let Run { agent, observer, record, .. } = &mut self.run;
         let tell = &mut |progress| observer.event(&Event::Opening(&progress));
-        agent.provision((seat, part), &record.plan.targets[target], tell)
+        agent.provision((slot, part), &record.plan.targets[target], tell)
     }
 
     /// Formats and mounts the target in a slot and on a slice. If it cannot be made, all its trials of the block report
@@ -483,10 +483,10 @@ impl Schedule<'_> {
         &mut self,
         (block, group): (&Block, usize),
         target: usize,
-        (seat, part): (u32, u32),
+        (slot, part): (u32, u32),
     ) -> Result<Option<Provisioned>, RunError> {
         let Target { name, optional, .. } = self.run.record.plan.targets[target].clone();
-        let error = match self.provision(target, seat, part) {
+        let error = match self.provision(target, slot, part) {
             Ok(provisioned) => {
                 self.run.record.targets.insert(name.clone(), provisioned.record.clone());
                 if let Some(rates) = provisioned.device {
@@ -514,8 +514,8 @@ impl Schedule<'_> {
     }
 
     /// Tears down the target of a slot.
-    fn release(&mut self, seat: u32, target: usize) -> Result<(), RunError> {
-        match self.run.agent.release(seat) {
+    fn release(&mut self, slot: u32, target: usize) -> Result<(), RunError> {
+        match self.run.agent.release(slot) {
             Ok(()) => {}
             Err(AgentError::Refused(error)) => {
                 let name = self.run.record.plan.targets[target].name.clone();

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use fsb_model::{Target, Warning};
 use fsb_testbed::ledger::Owner;
-use fsb_testbed::watch::{DeviceCourse, Watch};
+use fsb_testbed::watch::{DeviceTimeline, Watch};
 use fsb_testbed::{
-    ColdReach, Counters, LocalTestbed, Opened, Progress, Provisioned, Quiet, Seat, Setup, Testbed, TestbedError,
+    ColdReach, Counters, LocalTestbed, Opened, Progress, Provisioned, Quiet, Setup, Slot, Testbed, TestbedError,
 };
 
 use super::fault::Fault;
@@ -40,45 +40,45 @@ impl Testbed for GuestTestbed {
         Ok(opened)
     }
 
-    fn provision(&mut self, seat: Seat, part: u32, target: &Target) -> Result<Provisioned, TestbedError> {
-        self.inner.provision(seat, part, target)
+    fn provision(&mut self, slot: Slot, part: u32, target: &Target) -> Result<Provisioned, TestbedError> {
+        self.inner.provision(slot, part, target)
     }
 
-    fn make_cold(&mut self, seat: Seat, reach: ColdReach) -> Result<(), TestbedError> {
-        self.inner.make_cold(seat, reach)
+    fn make_cold(&mut self, slot: Slot, reach: ColdReach) -> Result<(), TestbedError> {
+        self.inner.make_cold(slot, reach)
     }
 
     fn drop_caches(&mut self) -> Result<(), TestbedError> {
         self.inner.drop_caches()
     }
 
-    fn quiesce(&mut self, seat: Seat, left: Duration) -> Result<Quiet, TestbedError> {
+    fn quiesce(&mut self, slot: Slot, left: Duration) -> Result<Quiet, TestbedError> {
         self.fault.strike_when_due();
-        self.inner.quiesce(seat, left)
+        self.inner.quiesce(slot, left)
     }
 
-    fn sync(&mut self, seat: Seat) -> Result<(), TestbedError> {
-        self.inner.sync(seat)
+    fn sync(&mut self, slot: Slot) -> Result<(), TestbedError> {
+        self.inner.sync(slot)
     }
 
-    fn counters(&self, seat: Seat) -> Option<Counters> {
-        self.inner.counters(seat)
+    fn counters(&self, slot: Slot) -> Option<Counters> {
+        self.inner.counters(slot)
     }
 
-    fn free_bytes(&self, seat: Seat) -> Option<u64> {
-        self.inner.free_bytes(seat)
+    fn free_bytes(&self, slot: Slot) -> Option<u64> {
+        self.inner.free_bytes(slot)
     }
 
-    fn watch(&self, seat: Seat) -> Option<Watch> {
-        self.inner.watch(seat)
+    fn watch(&self, slot: Slot) -> Option<Watch> {
+        self.inner.watch(slot)
     }
 
-    fn course(&self, seat: Seat) -> Option<DeviceCourse> {
-        self.inner.course(seat)
+    fn device_timeline(&self, slot: Slot) -> Option<DeviceTimeline> {
+        self.inner.device_timeline(slot)
     }
 
-    fn release(&mut self, seat: Seat) -> Result<(), TestbedError> {
-        self.inner.release(seat)
+    fn release(&mut self, slot: Slot) -> Result<(), TestbedError> {
+        self.inner.release(slot)
     }
 
     fn release_all(&mut self) -> Result<(), TestbedError> {

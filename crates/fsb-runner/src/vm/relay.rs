@@ -76,37 +76,37 @@ impl<'a> Relay<'a> {
     }
 
     pub fn serve(&mut self, stream: UnixStream) -> Result<(), String> {
-        let mut front = Lines::new(stream).map_err(|error| error.to_string())?;
+        let mut coordinator = Lines::new(stream).map_err(|error| error.to_string())?;
         loop {
-            let request = match front.receive(None, &|| false) {
+            let request = match coordinator.receive(None, &|| false) {
                 Ok(request) => request,
                 Err(LineError::Closed) => return Ok(()),
                 Err(error) => return Err(error.to_string()),
             };
             let last = matches!(request, Request::Close);
-            let reply = short_enough(self.answer(request, &mut front).unwrap_or_else(Reply::Failed));
-            front.send(&reply).map_err(|error| error.to_string())?;
+            let reply = short_enough(self.answer(request, &mut coordinator).unwrap_or_else(Reply::Failed));
+            coordinator.send(&reply).map_err(|error| error.to_string())?;
             if last {
                 return Ok(());
             }
         }
     }
 
-    fn answer(&mut self, request: Request, front: &mut Lines) -> Result<Reply, TestbedError> {
+    fn answer(&mut self, request: Request, coordinator: &mut Lines) -> Result<Reply, TestbedError> {
         match request {
             Request::Hello { version } if version == VERSION => Ok(Reply::Hello { version }),
             Request::Hello { version } => Err(machine(
                 "the runner and its agent are different programs",
                 &format!("the runner speaks version {version} of the protocol, the agent {VERSION}"),
             )),
-            Request::Open(setup) => self.open(&setup, front).map(|opened| Reply::Opened(Box::new(opened))),
-            Request::Provision { seat, part, target } => self.provision((seat, part), &target, front),
-            Request::Measure(request) => Ok(Reply::Measured(self.measure(*request, front))),
-            Request::Release(seat) => self.release(seat, front),
+            Request::Open(setup) => self.open(&setup, coordinator).map(|opened| Reply::Opened(Box::new(opened))),
+            Request::Provision { slot, part, target } => self.provision((slot, part), &target, coordinator),
+            Request::Measure(request) => Ok(Reply::Measured(self.measure(*request, coordinator))),
+            Request::Release(slot) => self.release(slot, coordinator),
             Request::Close => {
                 if let Some(mut running) = self.running.take() {
                     // Everything that it would undo ends with it.
-                    let _ = running.ask(&Request::Close, GOODBYE, front);
+                    let _ = running.ask(&Request::Close, GOODBYE, coordinator);
                 }
                 self.disks = Disks::default();
                 Ok(Reply::Done)
@@ -114,8 +114,8 @@ impl<'a> Relay<'a> {
         }
     }
 
-    fn open(&mut self, setup: &Setup, front: &mut Lines) -> Result<Opened, TestbedError> {
-        let tell = &mut |progress| drop(front.send(&Reply::Progress(progress)));
+    fn open(&mut self, setup: &Setup, coordinator: &mut Lines) -> Result<Opened, TestbedError> {
+        let tell = &mut |progress| drop(coordinator.send(&Reply::Progress(progress)));
         let prepared = self.guests.prepare(setup, tell)?;
         let Available { setup, unavailable } = prepared.available;
         self.unavailable = unavailable;
@@ -136,7 +136,7 @@ impl<'a> Relay<'a> {
             ..setup.clone()
         });
         let first = setup.targets.first().and_then(|target| target.kernel.clone());
-        let running = self.boot(first.as_deref(), front)?;
+        let running = self.boot(first.as_deref(), coordinator)?;
         let mut opened = running.opened.clone();
         self.running = Some(running);
         self.disks.opened(&mut opened);
@@ -147,14 +147,14 @@ impl<'a> Relay<'a> {
     }
 
     /// Boots a guest on that kernel and opens its media.
-    fn boot(&mut self, release: Option<&str>, front: &mut Lines) -> Result<Running, TestbedError> {
+    fn boot(&mut self, release: Option<&str>, coordinator: &mut Lines) -> Result<Running, TestbedError> {
         let Some(mut setup) = self.setup.clone() else {
             return Err(machine("a guest was asked for before its disks", "nothing was opened"));
         };
         let release = self.guests.release(release);
         setup.targets.retain(|target| target.runs_on(&release));
         let what = format!("booting Linux {release}");
-        let _ = front.send(&Reply::Progress(step(&what)));
+        let _ = coordinator.send(&Reply::Progress(step(&what)));
         let Booted { stream, guest } = self.guests.boot(Some(&release), self.disks.lend()?)?;
         let failed = |why: String| {
             TestbedError::machine(format!("the guest with Linux {release} does not start"))
@@ -165,13 +165,13 @@ impl<'a> Relay<'a> {
         let opened = Opened::default();
         let mut running = Running { release: release.clone(), lines, guest: RefCell::new(guest), opened, up: false };
         let hello = Request::Hello { version: VERSION };
-        match running.ask(&hello, BOOT, front).map_err(failed)? {
+        match running.ask(&hello, BOOT, coordinator).map_err(failed)? {
             Reply::Hello { version: VERSION } => running.up = true,
             Reply::Failed(error) => return Err(error),
             other => return Err(failed(format!("it answered {}", said(&other)))),
         }
         let open = Request::Open(Box::new(setup));
-        match running.ask(&open, OPEN, front).map_err(failed)? {
+        match running.ask(&open, OPEN, coordinator).map_err(failed)? {
             Reply::Opened(opened) => running.opened = *opened,
             Reply::Failed(error) => return Err(error),
             other => return Err(failed(format!("it answered {}", said(&other)))),
@@ -181,9 +181,9 @@ impl<'a> Relay<'a> {
 
     fn provision(
         &mut self,
-        (seat, part): (u32, u32),
+        (slot, part): (u32, u32),
         target: &Target,
-        front: &mut Lines,
+        coordinator: &mut Lines,
     ) -> Result<Reply, TestbedError> {
         if let Some(why) = self.unavailable.get(&target.name) {
             return Err(why.clone());
@@ -195,10 +195,10 @@ impl<'a> Relay<'a> {
             // A guest that does not boot says nothing about the targets that it could make, so optional targets fail as
             // well.
             let failed = |error| TestbedError { kind: Kind::Trial, ..error };
-            self.running = Some(self.boot(Some(&release), front).map_err(failed)?);
+            self.running = Some(self.boot(Some(&release), coordinator).map_err(failed)?);
         }
-        let request = Request::Provision { seat, part, target: Box::new(self.disks.for_guest(target)) };
-        match self.ask(&request, PROVISION, front) {
+        let request = Request::Provision { slot, part, target: Box::new(self.disks.for_guest(target)) };
+        match self.ask(&request, PROVISION, coordinator) {
             Ok(Reply::Provisioned(mut provisioned)) => {
                 self.disks.provisioned(&mut provisioned);
                 provisioned.record.kernel = Some(release);
@@ -217,14 +217,14 @@ impl<'a> Relay<'a> {
         }
     }
 
-    fn measure(&mut self, request: MeasureRequest, front: &mut Lines) -> Vec<(u32, TrialReply)> {
-        let seats: Vec<u32> = request.seats.iter().map(|trial| trial.seat).collect();
+    fn measure(&mut self, request: MeasureRequest, coordinator: &mut Lines) -> Vec<(u32, TrialReply)> {
+        let slots: Vec<u32> = request.slots.iter().map(|trial| trial.slot).collect();
         let deadline = request.silence() + self.patience;
-        let why = match self.ask(&Request::Measure(Box::new(request)), deadline, front) {
+        let why = match self.ask(&Request::Measure(Box::new(request)), deadline, coordinator) {
             Ok(Reply::Measured(mut replies)) => {
-                let mut open = seats;
-                replies.retain(|(seat, _)| {
-                    open.iter().position(|asked| asked == seat).map(|at| open.remove(at)).is_some()
+                let mut open = slots;
+                replies.retain(|(slot, _)| {
+                    open.iter().position(|asked| asked == slot).map(|at| open.remove(at)).is_some()
                 });
                 return replies;
             }
@@ -232,23 +232,23 @@ impl<'a> Relay<'a> {
             Ok(other) => format!("the guest answered {}", said(&other)),
             Err(why) => why,
         };
-        seats.into_iter().map(|seat| (seat, refused_lost(why.clone()))).collect()
+        slots.into_iter().map(|slot| (slot, refused_lost(why.clone()))).collect()
     }
 
-    fn release(&mut self, seat: u32, front: &mut Lines) -> Result<Reply, TestbedError> {
+    fn release(&mut self, slot: u32, coordinator: &mut Lines) -> Result<Reply, TestbedError> {
         if self.running.is_none() {
             // The guest took the target with it, and the trial reported that.
             return Ok(Reply::Done);
         }
-        self.ask(&Request::Release(seat), RELEASE, front).map_err(TestbedError::trial)
+        self.ask(&Request::Release(slot), RELEASE, coordinator).map_err(TestbedError::trial)
     }
 
     /// Sends a request to the running guest. Ends the guest if it gives no answer.
-    fn ask(&mut self, request: &Request, deadline: Duration, front: &mut Lines) -> Result<Reply, String> {
+    fn ask(&mut self, request: &Request, deadline: Duration, coordinator: &mut Lines) -> Result<Reply, String> {
         let Some(running) = &mut self.running else {
             return Err("guest stopped: it ended before".to_owned());
         };
-        let answer = running.ask(request, deadline, front);
+        let answer = running.ask(request, deadline, coordinator);
         if answer.is_err() {
             self.running = None;
         }
@@ -263,7 +263,7 @@ impl Running {
 
     /// Returns the answer, or the reason why there is none: `guest stopped: …` with the last lines of its console.
     /// Forwards progress.
-    fn ask(&mut self, request: &Request, deadline: Duration, front: &mut Lines) -> Result<Reply, String> {
+    fn ask(&mut self, request: &Request, deadline: Duration, coordinator: &mut Lines) -> Result<Reply, String> {
         let guest = &self.guest;
         let stopped = || {
             let mut guest = guest.borrow_mut();
@@ -283,7 +283,7 @@ impl Running {
                 // A runner that is gone is noticed at the answer.
                 Ok(Reply::Progress(progress)) => {
                     let what = excerpt(&progress.what);
-                    drop(front.send(&Reply::Progress(Progress { what, ..progress })));
+                    drop(coordinator.send(&Reply::Progress(Progress { what, ..progress })));
                 }
                 Ok(reply) => return Ok(reply),
                 Err(error) => return Err(obituary(guest, &error)),
@@ -302,7 +302,7 @@ fn short_enough(reply: Reply) -> Reply {
     let why = LineError::TooLong(LONGEST_REPLY).to_string();
     match reply {
         Reply::Measured(replies) => {
-            Reply::Measured(replies.into_iter().map(|(seat, _)| (seat, refused_lost(why.clone()))).collect())
+            Reply::Measured(replies.into_iter().map(|(slot, _)| (slot, refused_lost(why.clone()))).collect())
         }
         _ => Reply::Failed(TestbedError::trial(why)),
     }

@@ -21,7 +21,7 @@ use super::relay::Relay;
 use crate::agent::client::CHATTER;
 use crate::agent::lines::{Lines, SLICE};
 use crate::agent::protocol::{Reply, Request};
-use crate::agent::{Agent, AgentError, MeasureRequest, Measured, Method, SeatTrial, TrialReply};
+use crate::agent::{Agent, AgentError, MeasureRequest, Measured, Method, SlotTrial, TrialReply};
 
 /// The behaviour of a guest at a trial.
 #[derive(Clone, Copy, PartialEq)]
@@ -182,7 +182,7 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
                 Fate::IsOlder | Fate::DiesBooting | Fate::IsNotBooted => unreachable!("it never was up"),
             },
             Request::Measure(_) if fate == Fate::AnswersOtherwise => {
-                let of = |seat| (seat, crate::agent::refused_lost(format!("of seat {seat}")));
+                let of = |slot| (slot, crate::agent::refused_lost(format!("of slot {slot}")));
                 Reply::Measured((0..10_000).map(of).chain([of(1), of(1), of(u32::MAX)]).collect())
             }
             Request::Measure(_) if fate == Fate::HasOtherClocks => Reply::Measured(vec![(1, impossible())]),
@@ -240,7 +240,7 @@ fn setup() -> Setup {
 
 fn request() -> MeasureRequest {
     MeasureRequest {
-        seats: vec![SeatTrial { seat: 0, trial_seed: 1 }],
+        slots: vec![SlotTrial { slot: 0, trial_seed: 1 }],
         workload: WorkloadSpec::new("read", Default::default()),
         sizing: Sizing { size: 1, cpus: 1 },
         method: Method::Whole { amount: Amount::of(1, 1), until_seconds: None, sustain: None },
@@ -265,7 +265,7 @@ fn play(fates: &[Fate], act: impl FnOnce(&mut Agent)) -> Vec<String> {
 
 /// Does the same as [`play`]. Also returns the number of times that guests were looked after.
 fn play_and_count(fates: &[Fate], act: impl FnOnce(&mut Agent)) -> (Vec<String>, usize) {
-    let (front, back) = UnixStream::pair().unwrap();
+    let (coordinator, back) = UnixStream::pair().unwrap();
     let booted = Arc::new(Mutex::new(Vec::new()));
     let looked = Arc::new(AtomicUsize::new(0));
     let mut script = Script { fates: fates.to_vec(), booted: Arc::clone(&booted), looked: Arc::clone(&looked) };
@@ -274,7 +274,7 @@ fn play_and_count(fates: &[Fate], act: impl FnOnce(&mut Agent)) -> (Vec<String>,
         relay.patience = Duration::from_millis(50);
         relay.serve(back).unwrap();
     });
-    let mut agent = Agent::connect(front, Arc::new(AtomicBool::new(false))).unwrap();
+    let mut agent = Agent::connect(coordinator, Arc::new(AtomicBool::new(false))).unwrap();
     let mut steps = Vec::new();
     let opened = agent.open(&setup(), &mut |progress| steps.push(progress.what)).unwrap();
     assert_eq!(steps, ["looking", "booting Linux 6.1", "opening"]);
@@ -378,9 +378,9 @@ fn memory_that_runs_short_makes_no_optional_target_unavailable() {
 
 #[test]
 fn without_a_virtual_machine_nothing_is_booted() {
-    let (front, back) = UnixStream::pair().unwrap();
+    let (coordinator, back) = UnixStream::pair().unwrap();
     std::thread::spawn(move || super::serve(back));
-    let mut agent = Agent::connect(front, Arc::new(AtomicBool::new(false))).unwrap();
+    let mut agent = Agent::connect(coordinator, Arc::new(AtomicBool::new(false))).unwrap();
     let refusal = agent.open(&Setup { vm: None, ..setup() }, &mut |_| {}).unwrap_err();
     assert!(matches!(refusal, AgentError::Refused(error) if error.kind == fsb_testbed::Kind::Request));
 }
@@ -465,7 +465,7 @@ fn a_guest_with_another_protocol_version_does_not_start() {
 }
 
 #[test]
-fn replies_for_seats_that_were_not_asked_for_are_dropped() {
+fn replies_for_slots_that_were_not_asked_for_are_dropped() {
     let method = Method::Rounds {
         own_files: false,
         revisit: false,
@@ -476,15 +476,15 @@ fn replies_for_seats_that_were_not_asked_for_are_dropped() {
         until_seconds: None,
         spares: 0,
     };
-    let seats = vec![SeatTrial { seat: 1, trial_seed: 1 }];
-    let rounds = MeasureRequest { seats, method, deadline: Duration::from_secs(60), ..request() };
+    let slots = vec![SlotTrial { slot: 1, trial_seed: 1 }];
+    let rounds = MeasureRequest { slots, method, deadline: Duration::from_secs(60), ..request() };
     for (fate, expected) in
-        [(Fate::AnswersOtherwise, "of seat 1"), (Fate::HasOtherClocks, "the agent reported impossible times")]
+        [(Fate::AnswersOtherwise, "of slot 1"), (Fate::HasOtherClocks, "the agent reported impossible times")]
     {
         play(&[fate], |agent| {
             agent.provision((1, 0), &target(None), &mut |_| {}).unwrap();
             let replies = agent.measure(rounds.clone(), &mut |_| {}).unwrap();
-            let found: Vec<_> = replies.iter().map(|(seat, reply)| (*seat, reply.error.as_deref())).collect();
+            let found: Vec<_> = replies.iter().map(|(slot, reply)| (*slot, reply.error.as_deref())).collect();
             assert_eq!(found, [(1, Some(expected))]);
         });
     }

@@ -34,7 +34,7 @@ pub struct Post {
     /// The paths that it may write, and its user; absent if it works as the user, anywhere.
     pub confinement: Option<Confinement>,
     /// Whether it accesses files with the rights of the invoking user, if it is not confined.
-    pub as_caller: bool,
+    pub as_invoking_user: bool,
     /// The resources that the controls of its target assign to it.
     pub held: Held,
     /// The file to which a worker that runs programs writes itself, so that a cgroup counts their processes.
@@ -99,7 +99,7 @@ impl Worker {
         let mut command = Command::new("/proc/self/exe");
         command.arg(WORKER_ARGUMENT).stdin(Stdio::from(OwnedFd::from(theirs)));
         command.stdout(Stdio::null()).stderr(Stdio::piped());
-        if post.as_caller {
+        if post.as_invoking_user {
             command.env(AS_CALLER, "1");
         }
         if post.interrupted.is_some() {

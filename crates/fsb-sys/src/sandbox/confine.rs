@@ -20,8 +20,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
 use super::namespaces;
-use crate::beside;
 use crate::error::{Refusal, TestbedError, describe};
+use crate::mount_isolation;
 
 /// The rights that a worker keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,7 +191,7 @@ fn arrange_mounts(confinement: &Confinement, root: bool) -> Result<Vec<String>, 
     let private = unsafe { libc::mount(null, c"/".as_ptr(), null, libc::MS_REC | libc::MS_PRIVATE, null.cast()) };
     step("making mounts private", private)?;
     if let Some(path) = &confinement.writable {
-        beside::detach(&beside::others(path));
+        mount_isolation::detach(&mount_isolation::others(path));
     }
     let writable: Vec<Kept> = confinement
         .writable

@@ -47,7 +47,7 @@ const HOST_PROC: RawFd = 5;
 /// passed on. Can be taken once. Children that start afterwards do not inherit it.
 pub fn protocol() -> Result<UnixStream, TestbedError> {
     let missing = |why: String| {
-        TestbedError::machine("no connection to the front process")
+        TestbedError::machine("no connection to the coordinator process")
             .tried(why)
             .advice("this entry point is only for fsb itself: use 'fsb run'")
     };

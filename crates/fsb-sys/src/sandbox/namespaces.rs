@@ -11,8 +11,8 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
 };
 
-use crate::beside;
 use crate::error::{Refusal, attempt};
+use crate::mount_isolation;
 use crate::mountinfo::{self, Mount};
 
 /// Gives this process its own mount namespace. Without root, it also gets a user namespace, in which it may change
@@ -202,7 +202,7 @@ fn root_without_sockets() -> Result<Vec<String>, Refusal> {
         let mounts = mountinfo::read();
         let known = crate::read_text("/proc/filesystems").unwrap_or_default();
         // Targets are mounted below a directory that only root can use.
-        let targets = mounts.iter().find(|mount| beside::is_root(mount)).map(|mount| mount.point.clone());
+        let targets = mounts.iter().find(|mount| mount_isolation::is_root(mount)).map(|mount| mount.point.clone());
         for (at, mount) in mounts.iter().enumerate() {
             let point = &mount.point;
             let covered = mounts[at + 1..].iter().any(|other| other.point == *point);

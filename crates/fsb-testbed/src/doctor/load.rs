@@ -24,14 +24,14 @@ pub fn listen(dir: &Path, time: Duration) -> Vec<Finding> {
 }
 
 fn listen_at(roots: &Roots, dir: &Path, wait: &dyn Fn(), time: Duration) -> Vec<Finding> {
-    let place = Watched { roots, front: std::process::id(), device: None, neighbours: &[] };
+    let place = Watched { roots, coordinator: std::process::id(), device: None, neighbours: &[] };
     let disk = disk_under(roots, dir);
     let moved =
         || disk.as_ref().ok().and_then(|disk| block::activity(disk)).map(|now| now.read_bytes + now.write_bytes);
     let (bytes, before, watch) = (moved(), processes::read(roots), Watch::begin(&place));
     wait();
     let seen = watch.end();
-    let busiest = processes::used_by_others(&before, &processes::read(roots), place.front);
+    let busiest = processes::used_by_others(&before, &processes::read(roots), place.coordinator);
     let since = bytes.zip(moved()).map(|(before, after)| after.saturating_sub(before));
     let mut findings = vec![processors(&seen, &busiest, time)];
     findings.extend(stolen(&seen));

@@ -1,9 +1,9 @@
 //! Checks of this machine: what it can measure, which file systems it can make and mount, the current value of each
 //! control, and sources of interference. The checks change nothing.
 
-mod due;
 mod finding;
 mod load;
+mod scheduled_jobs;
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub fn examine(dir: &Path) -> Vec<Finding> {
     findings.extend(controls(dir, &roots));
     findings.extend(surroundings(&roots));
     findings.extend(battery(&roots));
-    findings.extend(due::soon(&roots));
+    findings.extend(scheduled_jobs::soon(&roots));
     findings.push(lock_holder());
     findings.push(undo_entries());
     findings

@@ -7,8 +7,8 @@ use fsb_model::Geometry;
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, mount};
 
-use super::age::{self, Feature, Version};
 use super::file_system::{self, Choice, FileSystem, Hazard, Idle, Inspection, Journal, Tools, ask_about};
+use super::kernel_compatibility::{self, Feature, Version};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -150,7 +150,7 @@ impl FileSystem for Btrfs {
     }
 
     fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
-        age::joined(user, age::switched_off(NEW, user, oldest, program))
+        kernel_compatibility::joined(user, kernel_compatibility::switched_off(NEW, user, oldest, program))
     }
 
     /// Versions of mkfs.btrfs choose profiles by the device and, below 1 GiB, mixed block groups.

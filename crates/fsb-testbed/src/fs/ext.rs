@@ -7,10 +7,10 @@ use fsb_model::{Bytes, Geometry};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block, ioctl};
 
-use super::age::{self, Feature, Version};
 use super::file_system::{
     self, Cause, Choice, FileSystem, Hazard, Idle, Inspection, Journal, Tools, ask_about, journal_for,
 };
+use super::kernel_compatibility::{self, Feature, Version};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
 
@@ -163,7 +163,7 @@ impl FileSystem for Ext {
 
 /// Returns the user's arguments and those that switch off features for `oldest`.
 fn mkfs_for(user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
-    age::joined(user, age::switched_off(NEW, user, oldest, program))
+    kernel_compatibility::joined(user, kernel_compatibility::switched_off(NEW, user, oldest, program))
 }
 
 /// Offsets in the superblock, which begins at byte 1024: the logarithm of the block size over 1024, and the two halves

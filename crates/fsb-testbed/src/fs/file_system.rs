@@ -15,8 +15,8 @@ use fsb_model::{FileSystemSpec, Geometry, Medium};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, mount as kernel, program};
 
-use super::age::Version;
 use super::fuse_server::FuseServer;
+use super::kernel_compatibility::Version;
 use crate::declared::OptionGroup::Access;
 use crate::declared::{DeclaredOption, OptionKind};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fsb_sys::error::{TestbedError, attempt, describe};
 use fsb_sys::mount::unmount_patiently;
-use fsb_sys::{beside, mountinfo, poll_until, program};
+use fsb_sys::{mount_isolation, mountinfo, poll_until, program};
 
 /// A FUSE server that lives as long as its mount.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl FuseServer {
         command.args(["-o", options]).args([device, point]).env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let root = point.parent().unwrap_or(Path::new("/"));
-        let child = beside::start_apart(&mut command, root)
+        let child = mount_isolation::start_apart(&mut command, root)
             .and_then(|()| command.spawn())
             .map_err(|error| TestbedError::machine(attempt("cannot execute", &path, &error)))?;
         let mut server = FuseServer { child, complaints };
@@ -44,7 +44,7 @@ impl FuseServer {
             ended.is_some() || mountinfo::at(point).is_some()
         });
         if ended.is_none() && mountinfo::at(point).is_some() {
-            return match beside::let_go(server.child.id(), root, point) {
+            return match mount_isolation::let_go(server.child.id(), root, point) {
                 Ok(()) => Ok(server),
                 Err(error) => {
                     let _ = unmount_patiently(point, PATIENCE);

@@ -3,7 +3,6 @@
 //! A file system declares the program that makes it, the arguments with which that program leaves no deferred work for
 //! a measurement, how it is mounted, and how its geometry is read. `skeleton.rs` is a commented template to copy.
 
-mod age;
 mod btrfs;
 mod ext;
 mod ext2;
@@ -13,6 +12,7 @@ mod f2fs;
 mod file_system;
 mod fuse_server;
 mod jfs;
+mod kernel_compatibility;
 mod large_disk;
 mod nilfs2;
 mod ntfs;
@@ -31,7 +31,6 @@ use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-pub use age::Version;
 pub(crate) use file_system::UNFLUSHED;
 pub use file_system::{
     Cause, Choice, FileSystem, Hazard, Home, Idle, Inspection, Journal, MountRequest, Mounted, Tools,
@@ -39,6 +38,7 @@ pub use file_system::{
 use fsb_sys::error::TestbedError;
 use fsb_sys::mountinfo::Mount;
 use fsb_sys::{Roots, magic, program};
+pub use kernel_compatibility::Version;
 pub(crate) use large_disk::fit;
 pub use large_disk::large_disk;
 pub use null::Fake;

@@ -6,8 +6,8 @@ use fsb_model::Geometry;
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, ioctl, mount, mountinfo};
 
-use super::age::{self, Feature, Version};
 use super::file_system::{self, Choice, FileSystem, Hazard, Idle, Inspection, Journal, Tools, ask_about};
+use super::kernel_compatibility::{self, Feature, Version};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
 
@@ -111,7 +111,7 @@ impl FileSystem for Xfs {
     }
 
     fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
-        let off = age::switched_off(NEW, user, oldest, program);
+        let off = kernel_compatibility::switched_off(NEW, user, oldest, program);
         // A repeated option adds to the first one, but mkfs.xfs refuses the same word twice. None of these words is the
         // user's.
         off.into_iter().flat_map(|(option, words)| [option.to_owned(), words]).chain(user.iter().cloned()).collect()

@@ -7,7 +7,7 @@ mod foreign;
 mod mounts;
 mod place;
 mod quiet;
-mod seat;
+mod slot;
 mod visit_controls;
 
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ use self::file_system::FileSystemVisit;
 pub(crate) use self::foreign::check as check_foreign;
 use self::mounts::MountRoot;
 pub(crate) use self::place::of_directory as place_of_directory;
-use self::seat::ProcessCount;
-use self::seat::{Media, Seated, Visit};
+use self::slot::ProcessCount;
+use self::slot::{Media, OccupiedSlot, Visit};
 use self::visit_controls::DeviceControls;
 use crate::control::memory_limit::MemoryHold;
 use crate::control::{self, ActiveControls, PAGE_CACHE, Scope, TargetDevice};
@@ -39,8 +39,8 @@ use crate::ledger::{self, Ledger, Owner};
 use crate::medium::{self, Divided, OpenMedium};
 use crate::optional::{self, Available};
 use crate::progress::Progress;
-use crate::testbed::{ColdReach, Counters, Opened, OpenedPart, Provisioned, Quiet, Seat, Setup, Testbed};
-use crate::watch::{self, DeviceCourse, Watch};
+use crate::testbed::{ColdReach, Counters, Opened, OpenedPart, Provisioned, Quiet, Setup, Slot, Testbed};
+use crate::watch::{self, DeviceTimeline, Watch};
 
 /// Makes targets ready on this machine.
 ///
@@ -54,7 +54,7 @@ pub struct LocalTestbed {
     media: Media,
     controls: ActiveControls,
     mounts: Option<MountRoot>,
-    seats: BTreeMap<Seat, Seated>,
+    slots: BTreeMap<Slot, OccupiedSlot>,
     device_controls: DeviceControls,
     /// Optional targets that this machine cannot make, with the reason.
     unavailable: BTreeMap<String, TestbedError>,
@@ -86,7 +86,7 @@ impl LocalTestbed {
             media: BTreeMap::new(),
             controls: ActiveControls::default(),
             mounts: None,
-            seats: BTreeMap::new(),
+            slots: BTreeMap::new(),
             device_controls: DeviceControls::default(),
             unavailable: BTreeMap::new(),
             outside: Roots::default(),
@@ -139,11 +139,16 @@ impl LocalTestbed {
 
     /// Sets the controls of the target, and those of the run that it inherits, on the target's device and for its
     /// processes.
-    fn set_visit_controls(&mut self, seat: Seat, seated: &mut Seated, target: &Target) -> Result<(), TestbedError> {
+    fn set_visit_controls(
+        &mut self,
+        slot: Slot,
+        occupied: &mut OccupiedSlot,
+        target: &Target,
+    ) -> Result<(), TestbedError> {
         let requested = target.controls_over(&self.session()?.controls);
-        let place = self.place_of(target, seated.part);
+        let place = self.place_of(target, occupied.part);
         let Some(ledger) = &self.ledger else { return Ok(()) };
-        self.device_controls.set(seat, &mut seated.controls, &requested, &place, ledger)
+        self.device_controls.set(slot, &mut occupied.controls, &requested, &place, ledger)
     }
 
     /// Returns the target's device: that of its slice of the medium, which is open by now.
@@ -159,40 +164,40 @@ impl LocalTestbed {
     }
 
     /// Tears the target down and restores its controls. Changes that cannot be restored stay in the ledger.
-    fn vacate(&mut self, seat: Seat, mut seated: Seated) -> Result<(), TestbedError> {
-        let taken_down = seated.take_down(&mut self.media, self.ledger.as_ref());
+    fn vacate(&mut self, slot: Slot, mut occupied: OccupiedSlot) -> Result<(), TestbedError> {
+        let taken_down = occupied.take_down(&mut self.media, self.ledger.as_ref());
         let Some(ledger) = &self.ledger else { return taken_down };
-        let mut failures = seated.controls.restore(ledger);
+        let mut failures = occupied.controls.restore(ledger);
         failures.extend(
-            seated.processes.take().and_then(|count| count.remove(ledger).err()).map(|error| error.to_string()),
+            occupied.processes.take().and_then(|count| count.remove(ledger).err()).map(|error| error.to_string()),
         );
-        failures.extend(self.device_controls.restore(seat, ledger));
+        failures.extend(self.device_controls.restore(slot, ledger));
         taken_down.and(match failures[..] {
             [] => Ok(()),
             ref failures => Err(TestbedError::trial("a control was not restored").tried(failures.join("; "))),
         })
     }
 
-    fn seated(&self, seat: Seat) -> Result<&Seated, TestbedError> {
-        self.seats.get(&seat).ok_or_else(|| nothing_on(seat))
+    fn occupied(&self, slot: Slot) -> Result<&OccupiedSlot, TestbedError> {
+        self.slots.get(&slot).ok_or_else(|| nothing_on(slot))
     }
 
     fn session(&self) -> Result<&Session, TestbedError> {
         self.session.as_ref().ok_or_else(|| TestbedError::machine("the testbed is not open"))
     }
 
-    fn provision_directory(&mut self, seated: &mut Seated, path: &Path) -> Result<Provisioned, TestbedError> {
+    fn provision_directory(&mut self, occupied: &mut OccupiedSlot, path: &Path) -> Result<Provisioned, TestbedError> {
         let session = self.session()?;
         let (user, page_cache) = (session.user, session.page_cache.clone());
         let ledger = self.ledger.as_ref().ok_or_else(|| TestbedError::machine("the testbed is not open"))?;
         let (visit, provisioned) = DirectoryVisit::begin(path, user, &page_cache, ledger, self.mounts.as_mut())?;
-        seated.visit = Visit::Directory(Box::new(visit));
+        occupied.visit = Visit::Directory(Box::new(visit));
         Ok(provisioned)
     }
 
     fn provision_file_system(
         &mut self,
-        seated: &mut Seated,
+        occupied: &mut OccupiedSlot,
         spec: &fsb_model::FileSystemSpec,
         name: &str,
     ) -> Result<Provisioned, TestbedError> {
@@ -203,29 +208,29 @@ impl LocalTestbed {
         let point = self.mounts.as_mut().ok_or_else(closed)?.point()?;
         let member = fs::find(&spec.fs)?;
         let medium = match member.home() {
-            Home::Device => Some(self.free_part(&spec.medium.to_string(), seated.part)?),
+            Home::Device => Some(self.free_part(&spec.medium.to_string(), occupied.part)?),
             Home::Memory | Home::Nowhere => None,
         };
-        let (page_cache, held) = (page_cache.as_str(), &seated.controls.held);
+        let (page_cache, held) = (page_cache.as_str(), &occupied.controls.held);
         let request = file_system::VisitRequest { member, spec, point, size, user, page_cache, held, oldest, large };
         let (visit, provisioned) = FileSystemVisit::begin(&request, medium)?;
-        seated.visit = Visit::FileSystem(Box::new(visit));
+        occupied.visit = Visit::FileSystem(Box::new(visit));
         Ok(provisioned)
     }
 
     /// Returns that slice of the medium. Fails if another slot uses it.
     fn free_part(&mut self, text: &str, part: u32) -> Result<&mut dyn OpenMedium, TestbedError> {
-        let taken = |(_, other): &(&Seat, &Seated)| other.medium() == Some(text) && other.part == part;
-        if let Some((seat, _)) = self.seats.iter().find(taken) {
-            return Err(TestbedError::machine(format!("slice {part} of {text} belongs to the target of slot {seat}")));
+        let taken = |(_, other): &(&Slot, &OccupiedSlot)| other.medium() == Some(text) && other.part == part;
+        if let Some((slot, _)) = self.slots.iter().find(taken) {
+            return Err(TestbedError::machine(format!("slice {part} of {text} belongs to the target of slot {slot}")));
         }
-        seat::part_of(&mut self.media, text, part)
+        slot::part_of(&mut self.media, text, part)
             .ok_or_else(|| TestbedError::machine(format!("no slice {part} of {text}")))
     }
 }
 
-fn nothing_on(seat: Seat) -> TestbedError {
-    TestbedError::machine(format!("no target is provisioned in slot {seat}"))
+fn nothing_on(slot: Slot) -> TestbedError {
+    TestbedError::machine(format!("no target is provisioned in slot {slot}"))
 }
 
 /// Returns the setup without optional targets that this machine cannot make.
@@ -269,7 +274,7 @@ impl Testbed for LocalTestbed {
         if !check::touches_something(setup) {
             return Ok(Opened {
                 host: host::manifest(),
-                controls: seat::not_set(&setup.controls),
+                controls: slot::not_set(&setup.controls),
                 ..Opened::default()
             });
         }
@@ -297,66 +302,66 @@ impl Testbed for LocalTestbed {
         }
     }
 
-    fn provision(&mut self, seat: Seat, part: u32, target: &Target) -> Result<Provisioned, TestbedError> {
-        self.release(seat)?;
+    fn provision(&mut self, slot: Slot, part: u32, target: &Target) -> Result<Provisioned, TestbedError> {
+        self.release(slot)?;
         if let Some(why) = self.unavailable.get(&target.name) {
             return Err(why.clone());
         }
-        let mut seated = Seated::new(part);
+        let mut occupied = OccupiedSlot::new(part);
         let provisioned = match &target.kind {
             TargetKind::FileSystem(spec) if fs::find(&spec.fs)?.home() == Home::Nowhere => {
-                let mut provisioned = seat::provision(target, spec)?;
-                provisioned.record.controls = seat::not_set(&target.controls);
-                seated.visit = Visit::Null;
-                self.seats.insert(seat, seated);
+                let mut provisioned = slot::provision(target, spec)?;
+                provisioned.record.controls = slot::not_set(&target.controls);
+                occupied.visit = Visit::Null;
+                self.slots.insert(slot, occupied);
                 return Ok(provisioned);
             }
             TargetKind::FileSystem(spec) => self
-                .set_visit_controls(seat, &mut seated, target)
-                .and_then(|()| self.provision_file_system(&mut seated, spec, &target.name)),
+                .set_visit_controls(slot, &mut occupied, target)
+                .and_then(|()| self.provision_file_system(&mut occupied, spec, &target.name)),
             TargetKind::Directory(path) => self
-                .set_visit_controls(seat, &mut seated, target)
-                .and_then(|()| self.provision_directory(&mut seated, path)),
+                .set_visit_controls(slot, &mut occupied, target)
+                .and_then(|()| self.provision_directory(&mut occupied, path)),
         };
         match provisioned {
             Ok(mut provisioned) => {
-                provisioned.record.controls = seated.controls.records.clone();
-                provisioned.held = seated.controls.held.clone();
-                provisioned.warnings.extend(seated.controls.warnings.iter().cloned());
-                let device = seated.place().and_then(|(_, device)| device);
+                provisioned.record.controls = occupied.controls.records.clone();
+                provisioned.held = occupied.controls.held.clone();
+                provisioned.warnings.extend(occupied.controls.warnings.iter().cloned());
+                let device = occupied.place().and_then(|(_, device)| device);
                 if let Some(why) = device.and_then(|device| watch::blind_to_others(&self.outside, device)) {
                     provisioned.record.notes.push(format!("fsb cannot watch other load on its disk: {why}"));
                 }
-                self.seats.insert(seat, seated);
+                self.slots.insert(slot, occupied);
                 Ok(provisioned)
             }
             Err(error) => {
                 // The first error is the one that explains.
-                let _ = self.vacate(seat, seated);
+                let _ = self.vacate(slot, occupied);
                 Err(error)
             }
         }
     }
 
-    fn make_cold(&mut self, seat: Seat, reach: ColdReach) -> Result<(), TestbedError> {
-        let seated = self.seats.get_mut(&seat).ok_or_else(|| nothing_on(seat))?;
-        seated.make_cold(&mut self.media, reach)
+    fn make_cold(&mut self, slot: Slot, reach: ColdReach) -> Result<(), TestbedError> {
+        let occupied = self.slots.get_mut(&slot).ok_or_else(|| nothing_on(slot))?;
+        occupied.make_cold(&mut self.media, reach)
     }
 
     fn drop_caches(&mut self) -> Result<(), TestbedError> {
         quiet::drop_caches(&Roots::default())
     }
 
-    fn quiesce(&mut self, seat: Seat, left: Duration) -> Result<Quiet, TestbedError> {
-        self.seated(seat)?.quiesce(left)
+    fn quiesce(&mut self, slot: Slot, left: Duration) -> Result<Quiet, TestbedError> {
+        self.occupied(slot)?.quiesce(left)
     }
 
-    fn sync(&mut self, seat: Seat) -> Result<(), TestbedError> {
-        self.seated(seat)?.sync()
+    fn sync(&mut self, slot: Slot) -> Result<(), TestbedError> {
+        self.occupied(slot)?.sync()
     }
 
-    fn counters(&self, seat: Seat) -> Option<Counters> {
-        let device = self.seats.get(&seat)?.place()?.1?;
+    fn counters(&self, slot: Slot) -> Option<Counters> {
+        let device = self.slots.get(&slot)?.place()?.1?;
         let activity = block::activity(device)?;
         let disk = block::whole_disk(device);
         Some(Counters {
@@ -368,46 +373,46 @@ impl Testbed for LocalTestbed {
         })
     }
 
-    fn free_bytes(&self, seat: Seat) -> Option<u64> {
-        self.seats.get(&seat)?.free_bytes()
+    fn free_bytes(&self, slot: Slot) -> Option<u64> {
+        self.slots.get(&slot)?.free_bytes()
     }
 
-    fn watch(&self, seat: Seat) -> Option<Watch> {
-        let (_, device) = self.seats.get(&seat)?.place()?;
-        let others = self.seats.iter().filter(|(other, _)| **other != seat);
+    fn watch(&self, slot: Slot) -> Option<Watch> {
+        let (_, device) = self.slots.get(&slot)?.place()?;
+        let others = self.slots.iter().filter(|(other, _)| **other != slot);
         let neighbours: Vec<PathBuf> = others.filter_map(|(_, other)| Some(other.place()?.1?.to_owned())).collect();
-        let front = self.owner.pid;
-        Some(Watch::begin(&watch::Watched { roots: &self.outside, front, device, neighbours: &neighbours }))
+        let coordinator = self.owner.pid;
+        Some(Watch::begin(&watch::Watched { roots: &self.outside, coordinator, device, neighbours: &neighbours }))
     }
 
-    fn course(&self, seat: Seat) -> Option<DeviceCourse> {
-        let seated = self.seats.get(&seat)?;
-        DeviceCourse::begin(seated.place()?.1?, seated.journal())
+    fn device_timeline(&self, slot: Slot) -> Option<DeviceTimeline> {
+        let occupied = self.slots.get(&slot)?;
+        DeviceTimeline::begin(occupied.place()?.1?, occupied.journal())
     }
 
-    fn count_processes(&mut self, seat: Seat, most: u64) -> Option<PathBuf> {
-        let (seated, ledger) = (self.seats.get_mut(&seat)?, self.ledger.as_ref()?);
-        if let Some(MemoryHold::Cgroup(memory)) = &seated.controls.held.memory
+    fn count_processes(&mut self, slot: Slot, most: u64) -> Option<PathBuf> {
+        let (occupied, ledger) = (self.slots.get_mut(&slot)?, self.ledger.as_ref()?);
+        if let Some(MemoryHold::Cgroup(memory)) = &occupied.controls.held.memory
             && memory.version == cgroup::Version::V2
         {
             // A process has one cgroup of version 2, which for workers is that of the memory limit.
-            let _ = cgroup::write(&memory.path.join(seat::LIMIT), &most.to_string());
+            let _ = cgroup::write(&memory.path.join(slot::LIMIT), &most.to_string());
             return None;
         }
-        if seated.processes.is_none() {
-            seated.processes = ProcessCount::make(ledger);
+        if occupied.processes.is_none() {
+            occupied.processes = ProcessCount::make(ledger);
         }
-        seated.processes.as_ref()?.limit(most)
+        occupied.processes.as_ref()?.limit(most)
     }
 
-    fn release(&mut self, seat: Seat) -> Result<(), TestbedError> {
-        self.seats.remove(&seat).map_or(Ok(()), |seated| self.vacate(seat, seated))
+    fn release(&mut self, slot: Slot) -> Result<(), TestbedError> {
+        self.slots.remove(&slot).map_or(Ok(()), |occupied| self.vacate(slot, occupied))
     }
 
     fn release_all(&mut self) -> Result<(), TestbedError> {
         let mut answer = Ok(());
-        while let Some((seat, seated)) = self.seats.pop_first() {
-            answer = answer.and(self.vacate(seat, seated));
+        while let Some((slot, occupied)) = self.slots.pop_first() {
+            answer = answer.and(self.vacate(slot, occupied));
         }
         answer
     }

@@ -4,7 +4,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use fsb_sys::error::{Refusal, TestbedError, attempt};
-use fsb_sys::{beside, mount as kernel};
+use fsb_sys::{mount as kernel, mount_isolation};
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::check;
@@ -109,7 +109,8 @@ fn make_directory(place: &Path) -> Result<(), Refusal> {
 /// Mounts the tmpfs without `nodev`, because the device nodes on it are opened. Returns the directory for them.
 fn mount_tmpfs(place: &Path) -> Result<PathBuf, Refusal> {
     let options = ["mode=0755".to_owned(), "size=1m".to_owned(), "nosuid".to_owned(), "noexec".to_owned()];
-    kernel::mount("tmpfs", Path::new(beside::MOUNT_ROOT), place, &options).map_err(|error| error.to_string())?;
+    kernel::mount("tmpfs", Path::new(mount_isolation::MOUNT_ROOT), place, &options)
+        .map_err(|error| error.to_string())?;
     let nodes = place.join("dev");
     let made = std::fs::DirBuilder::new().mode(0o700).create(&nodes);
     made.map_err(|error| {

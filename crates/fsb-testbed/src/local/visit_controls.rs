@@ -8,7 +8,7 @@ use fsb_sys::error::TestbedError;
 
 use crate::control::{ActiveControls, Control, REGISTRY, Scope, TargetDevice, value_of};
 use crate::ledger::Ledger;
-use crate::testbed::Seat;
+use crate::testbed::Slot;
 
 /// The controls that are set on the devices of the ready targets, by the device's directory below /sys.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub(super) struct DeviceControls {
 #[derive(Default)]
 struct Shared {
     controls: ActiveControls,
-    seats: BTreeSet<Seat>,
+    slots: BTreeSet<Slot>,
 }
 
 fn of_visits(device: bool) -> impl Iterator<Item = &'static dyn Control> {
@@ -31,7 +31,7 @@ impl DeviceControls {
     /// end `own` has the records and warnings of both, and the restrictions on the target's processes.
     pub fn set(
         &mut self,
-        seat: Seat,
+        slot: Slot,
         own: &mut ActiveControls,
         requested: &BTreeMap<String, String>,
         place: &TargetDevice,
@@ -41,11 +41,11 @@ impl DeviceControls {
             None => own.set_each(of_visits(true), requested, place, ledger, &mut |_| {})?,
             Some(device) => {
                 let shared = self.devices.entry(device.clone()).or_default();
-                let is_first = shared.seats.is_empty();
+                let is_first = shared.slots.is_empty();
                 if !is_first {
                     refuse_another(&shared.controls, requested)?;
                 }
-                shared.seats.insert(seat);
+                shared.slots.insert(slot);
                 if is_first {
                     shared.controls.set_each(of_visits(true), requested, place, ledger, &mut |_| {})?;
                 }
@@ -59,14 +59,14 @@ impl DeviceControls {
 
     /// Undoes the changes that no other slot needs. Returns the errors of changes that could not be undone; they stay
     /// in the ledger.
-    pub fn restore(&mut self, seat: Seat, ledger: &Ledger) -> Vec<String> {
+    pub fn restore(&mut self, slot: Slot, ledger: &Ledger) -> Vec<String> {
         let mut failures = Vec::new();
         self.devices.retain(|_, shared| {
-            let was_its = shared.seats.remove(&seat);
-            if was_its && shared.seats.is_empty() {
+            let was_its = shared.slots.remove(&slot);
+            if was_its && shared.slots.is_empty() {
                 failures.extend(shared.controls.restore(ledger));
             }
-            !shared.seats.is_empty()
+            !shared.slots.is_empty()
         });
         failures
     }
@@ -96,8 +96,8 @@ mod tests {
         bench.write(file, "none [mq-deadline] kyber");
         let requested = BTreeMap::from([("scheduler".to_owned(), "none".to_owned())]);
         let (mut controls, mut own) = (DeviceControls::default(), [(); 2].map(|()| ActiveControls::default()));
-        for (seat, own) in (0..).zip(&mut own) {
-            controls.set(seat, own, &requested, &disk, &bench.ledger).unwrap();
+        for (slot, own) in (0..).zip(&mut own) {
+            controls.set(slot, own, &requested, &disk, &bench.ledger).unwrap();
             assert_eq!(own.records["scheduler"].requested, "none");
             assert!(own.records.contains_key("cpus"));
         }

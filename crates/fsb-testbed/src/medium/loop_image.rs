@@ -5,8 +5,8 @@ use std::path::Path;
 
 use fsb_model::units::show_bytes;
 use fsb_sys::block::DeviceNumber;
-use fsb_sys::caller::Caller;
 use fsb_sys::error::{Refusal, TestbedError, attempt};
+use fsb_sys::invoking_user::InvokingUser;
 use fsb_sys::loopdev::Mode;
 use fsb_sys::magic;
 use fsb_sys::{fill, mountinfo};
@@ -68,7 +68,7 @@ impl MediumKind for LoopImage {
         // user.
         let access = Access::WRITE_OK | Access::EXEC_OK;
         match rustix::fs::accessat(rustix::fs::CWD, dir, access, AtFlags::EACCESS) {
-            Err(errno) if Caller::current().is_none() => {
+            Err(errno) if InvokingUser::current().is_none() => {
                 return Err(TestbedError::machine(format!("images cannot be made in {}", dir.display()))
                     .tried(attempt("access", dir, &errno.into()))
                     .advice("name a writable directory with --dir"));
@@ -191,9 +191,9 @@ fn make_image(held: &OwnedFd, dir: &Path, size: u64) -> Result<OwnedFd, TestbedE
             .advice("name another directory with --dir")
     };
     // If root may not write (a home on a server that maps root to another user), the invoking user may.
-    let image = match (open_nameless(held), Caller::current()) {
-        (Err(Errno::ACCESS | Errno::PERM), Some(caller)) => {
-            caller.act(|| open_nameless(held)).unwrap_or(Err(Errno::ACCESS))
+    let image = match (open_nameless(held), InvokingUser::current()) {
+        (Err(Errno::ACCESS | Errno::PERM), Some(invoking_user)) => {
+            invoking_user.act(|| open_nameless(held)).unwrap_or(Err(Errno::ACCESS))
         }
         (image, _) => image,
     };

@@ -3,8 +3,8 @@
 //! The agent reads a source twice: before it starts the worker and after it has the worker's result. It reads nothing
 //! in between, so that watching does not affect the measurement.
 
-mod course;
 pub(crate) mod device;
+mod device_timeline;
 mod frequency;
 pub(crate) mod others;
 mod pressure;
@@ -18,7 +18,7 @@ pub(crate) mod throttle;
 use std::path::Path;
 use std::time::Instant;
 
-pub use course::DeviceCourse;
+pub use device_timeline::DeviceTimeline;
 pub(crate) use source::seconds;
 pub(crate) use source::{AVAILABLE_CPU_SECONDS, WATCHED_SECONDS};
 pub use source::{Finish, LEAST, Seen, Source, Watched};

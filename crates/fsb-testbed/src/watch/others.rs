@@ -20,7 +20,7 @@ impl Source for Others {
 
     fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal> {
         let here = processes::read(place.roots);
-        match here.iter().any(|process| process.id == place.front) {
+        match here.iter().any(|process| process.id == place.coordinator) {
             true => Ok(()),
             false => Err("the processes of this machine cannot be seen".into()),
         }
@@ -28,11 +28,11 @@ impl Source for Others {
 
     fn begin(&self, place: &Watched<'_>) -> Option<Finish> {
         self.probe(place).ok()?;
-        let (roots, front) = (place.roots.clone(), place.front);
+        let (roots, coordinator) = (place.roots.clone(), place.coordinator);
         let before = processes::read(&roots);
         Some(Box::new(move || {
             let after = processes::read(&roots);
-            let others = processes::used_by_others(&before, &after, front);
+            let others = processes::used_by_others(&before, &after, coordinator);
             one(SECONDS, seconds(others.iter().map(|(_, ticks)| ticks).sum()))
         }))
     }

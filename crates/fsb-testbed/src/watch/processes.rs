@@ -46,19 +46,19 @@ fn parse(id: u32, stat: &str) -> Option<Process> {
 }
 
 /// Returns the ticks that other processes used between two readings, by their names, the busiest first. Excludes
-/// `front`, its descendants and the kernel's threads.
+/// `coordinator`, its descendants and the kernel's threads.
 ///
 /// The time of a process that ended meanwhile is counted with the process that reaped it: its parent, or an ancestor
 /// that adopted it. That time includes its whole life, so its time at the first reading is subtracted.
-pub(crate) fn used_by_others(before: &[Process], after: &[Process], front: u32) -> Vec<(String, u64)> {
+pub(crate) fn used_by_others(before: &[Process], after: &[Process], coordinator: u32) -> Vec<(String, u64)> {
     let (known, alive) = (index(before), index(after));
     let same = |process: &Process| known.get(&process.id).copied().filter(|old| old.start == process.start);
     let mut used: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    for process in foreign(after, &alive, front) {
+    for process in foreign(after, &alive, coordinator) {
         let (own, buried) = same(process).map_or((0, 0), |old| (old.own, old.buried));
         used.insert(process.id, (process.own.saturating_sub(own), process.buried.saturating_sub(buried)));
     }
-    for gone in foreign(before, &known, front) {
+    for gone in foreign(before, &known, coordinator) {
         if alive.get(&gone.id).is_some_and(|process| process.start == gone.start) {
             continue;
         }
@@ -85,10 +85,10 @@ fn index(processes: &[Process]) -> Index<'_> {
     processes.iter().map(|process| (process.id, process)).collect()
 }
 
-fn foreign<'a>(processes: &'a [Process], all: &'a Index<'a>, front: u32) -> impl Iterator<Item = &'a Process> {
-    processes
-        .iter()
-        .filter(move |process| !process.kernel && process.id != front && !ancestors(process, all).contains(&front))
+fn foreign<'a>(processes: &'a [Process], all: &'a Index<'a>, coordinator: u32) -> impl Iterator<Item = &'a Process> {
+    processes.iter().filter(move |process| {
+        !process.kernel && process.id != coordinator && !ancestors(process, all).contains(&coordinator)
+    })
 }
 
 /// Returns the parents of a process, the nearest first.

@@ -24,7 +24,7 @@ pub struct Watched<'a> {
     /// The host's /proc and /sys: the agent's own /proc shows only its own processes.
     pub roots: &'a Roots,
     /// The coordinator, by its number in that /proc. Its descendants belong to the run.
-    pub front: u32,
+    pub coordinator: u32,
     /// The directory of the target's device below /sys; `None` if it has no device.
     pub device: Option<&'a Path>,
     /// The directories of the other targets that are ready. Their I/O belongs to the run.

@@ -31,7 +31,7 @@ mod tests {
         let roots = Roots { proc: nowhere.path().to_owned(), sys: nowhere.path().to_owned() };
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let pid = Pid::from_child(&child);
-        let watch = Watch::begin(&Watched { roots: &roots, front: 1, device: None, neighbours: &[] });
+        let watch = Watch::begin(&Watched { roots: &roots, coordinator: 1, device: None, neighbours: &[] });
         kill_process(pid, Signal::STOP).unwrap();
         // The kernel notes a continued process only if it had stopped before.
         while !std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap().contains(") T ") {

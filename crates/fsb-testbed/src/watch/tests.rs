@@ -55,7 +55,7 @@ fn every_source_says_what_happened_between_two_looks() {
         write(tree.path(), "sys/devices/pci/block/sda/sda1/partition", "1\n");
     };
     moved(1000, 500);
-    let place = Watched { roots: &roots, front: 50, device: Some(&device), neighbours: &[] };
+    let place = Watched { roots: &roots, coordinator: 50, device: Some(&device), neighbours: &[] };
     for source in REGISTRY {
         assert_eq!(source.probe(&place), Ok(()), "{}", source.name());
     }
@@ -101,7 +101,7 @@ fn io_of_our_neighbours_is_ours() {
     // The target itself and devices on another disk are not counted again.
     let neighbours = [path("sda/sda2"), path("sda/sda1"), path("sda/sda2"), path("sdb")];
     let device = path("sda/sda1");
-    let place = Watched { roots: &roots, front: 1, device: Some(&device), neighbours: &neighbours };
+    let place = Watched { roots: &roots, coordinator: 1, device: Some(&device), neighbours: &neighbours };
     let finish = device::OtherDeviceUse.begin(&place).unwrap();
     for (name, sectors) in [("sda/sda1/stat", 110), ("sda/sda2/stat", 300), ("sdb/stat", 9000), ("sda/stat", 1217)] {
         moved(name, sectors);
@@ -114,7 +114,7 @@ fn io_of_our_neighbours_is_ours() {
 fn a_machine_that_tells_nothing_is_said_and_not_guessed() {
     let tree = tempfile::tempdir().unwrap();
     let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
-    let place = Watched { roots: &roots, front: 1, device: None, neighbours: &[] };
+    let place = Watched { roots: &roots, coordinator: 1, device: None, neighbours: &[] };
     for source in REGISTRY {
         let why = source.probe(&place).expect_err(source.name());
         assert!(!why.to_string().is_empty(), "{}", source.name());

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
     let words: Vec<String> = arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
     let result = match words.get(1)?.strip_prefix(ROLE)? {
-        "front" => front(&arguments[2..]),
+        "coordinator" => coordinator(&arguments[2..]),
         "supervisor" => sandbox::supervise(&arguments[2..]),
         "agent" => agent(&words[2..]),
         "confined" => confined(&words[2]),
@@ -46,7 +46,7 @@ pub fn actor(role: &str) -> Command {
 const ROLE: &str = "__";
 
 /// Starts a supervisor and an agent with the same arguments, and prints the lines of the agent.
-fn front(arguments: &[OsString]) -> Result<i32, TestbedError> {
+fn coordinator(arguments: &[OsString]) -> Result<i32, TestbedError> {
     let owner = serde_json::to_string(&Owner::current()).expect("an owner is JSON");
     let mut command = vec![OsString::from("__supervisor"), "__agent".into(), owner.into()];
     command.extend_from_slice(arguments);
@@ -63,7 +63,7 @@ fn front(arguments: &[OsString]) -> Result<i32, TestbedError> {
 /// and `hold` stops in the middle of the first. `side` and `side-hold` have all targets ready at once.
 fn agent(arguments: &[String]) -> Result<i32, TestbedError> {
     let mut stream = sandbox::protocol()?;
-    let mut say = |value: Value| writeln!(stream, "{value}").expect("the front listens");
+    let mut say = |value: Value| writeln!(stream, "{value}").expect("the coordinator listens");
     let owner: Owner = serde_json::from_str(&arguments[0]).expect("an owner");
     let setup: Setup = serde_json::from_str(&arguments[1]).expect("a setup");
     let mut testbed = LocalTestbed::new(owner);

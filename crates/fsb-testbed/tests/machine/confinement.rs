@@ -17,12 +17,12 @@ tests! {
 
 const NOBODY: u32 = 65534;
 
-fn confined(target: &Path, uid: u32, caller: u32) -> Value {
+fn confined(target: &Path, uid: u32, invoking_user: u32) -> Value {
     let order = json!({
         "confinement": { "writable": target, "uid": uid, "gid": uid, "die_with_parent": true },
         "outside": ["/tmp", "/var/tmp", "/dev/shm", "/root", "/run", "/", target.parent().unwrap(), env!("CARGO_MANIFEST_DIR")],
     });
-    let output = actor("confined").arg(order.to_string()).uid(caller).gid(caller).output().unwrap();
+    let output = actor("confined").arg(order.to_string()).uid(invoking_user).gid(invoking_user).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }

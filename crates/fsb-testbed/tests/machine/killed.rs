@@ -8,11 +8,11 @@ use fsb_testbed::{Setup, control, host, ledger};
 
 use crate::actor::actor;
 use crate::side_by_side::divided;
-use crate::stage::{Front, TestDevice, backing_files, directory, eventually, nothing_is_left, setup};
+use crate::stage::{Coordinator, TestDevice, backing_files, directory, eventually, nothing_is_left, setup};
 
 tests! {
-    the_front_is_killed,
-    the_front_is_killed_while_fuse_serves,
+    the_coordinator_is_killed,
+    the_coordinator_is_killed_while_fuse_serves,
     the_supervisor_is_killed,
     the_agent_is_killed,
     targets_are_side_by_side_when_one_is_killed,
@@ -55,7 +55,7 @@ fn kill(pid: i32) {
 
 /// Starts a run, waits until its target is in use, kills the process that `choose` selects from (coordinator,
 /// supervisor, agent), and checks that nothing is left.
-fn killed(target: &str, size: u64, choose: fn(front: i32, supervisor: i32, agent: i32) -> i32) {
+fn killed(target: &str, size: u64, choose: fn(coordinator: i32, supervisor: i32, agent: i32) -> i32) {
     needs!(root);
     let dir = directory();
     killed_in((&setup(&[target], size, dir.path()), "hold", "provisioned"), 1, choose);
@@ -65,23 +65,23 @@ fn killed(target: &str, size: u64, choose: fn(front: i32, supervisor: i32, agent
 fn killed_in(
     (setup, scenario, key): (&Setup, &str, &str),
     images: usize,
-    choose: fn(front: i32, supervisor: i32, agent: i32) -> i32,
+    choose: fn(coordinator: i32, supervisor: i32, agent: i32) -> i32,
 ) {
-    let mut front = Front::start(setup, scenario, |_| {});
-    let supervisor = front.wait_for("supervisor")["supervisor"].as_i64().unwrap() as i32;
-    let parts = front.wait_for("opened")["opened"]["parts"].clone();
-    front.wait_for(key);
+    let mut coordinator = Coordinator::start(setup, scenario, |_| {});
+    let supervisor = coordinator.wait_for("supervisor")["supervisor"].as_i64().unwrap() as i32;
+    let parts = coordinator.wait_for("opened")["opened"]["parts"].clone();
+    coordinator.wait_for(key);
     let shown = setup.dir.to_string_lossy().into_owned();
     let attached = backing_files().iter().filter(|file| file.contains(&shown)).count();
     assert_eq!(attached, images, "the image is attached");
     let family = family(supervisor);
     let served = setup.targets.iter().filter(|target| target.name == "ntfs").count();
     assert!(family.len() >= 2 + served, "{family:?}");
-    let victim = choose(front.child.id() as i32, supervisor, family[1]);
+    let victim = choose(coordinator.child.id() as i32, supervisor, family[1]);
     kill(victim);
     eventually("every process is gone", || family.iter().all(|pid| !is_running(*pid)));
     // The coordinator ends, too, because its connection is closed, and with it the owner of the ledger's entries.
-    front.child.wait().unwrap();
+    coordinator.child.wait().unwrap();
     nothing_is_left(&setup.dir);
     for part in parts.as_object().into_iter().flatten().flat_map(|(_, parts)| parts.as_array().into_iter().flatten()) {
         let device = Path::new(part["device"].as_str().unwrap()).file_name().unwrap();
@@ -97,7 +97,7 @@ fn killed_in(
 fn targets_are_side_by_side_when_one_is_killed() {
     needs!(root);
     let choices: [fn(i32, i32, i32) -> i32; 3] =
-        [|front, _, _| front, |_, supervisor, _| supervisor, |_, _, agent| agent];
+        [|coordinator, _, _| coordinator, |_, supervisor, _| supervisor, |_, _, agent| agent];
     for choose in choices {
         let dir = directory();
         let setup = divided(&["ext4", "btrfs", "ntfs"], 512 << 20, dir.path());
@@ -115,7 +115,7 @@ fn parts_of_memory_are_mounted_when_the_agent_is_killed() {
 fn parts_of_a_disk_are_mounted_when_one_is_killed() {
     needs!(root);
     let choices: [fn(i32, i32, i32) -> i32; 3] =
-        [|front, _, _| front, |_, supervisor, _| supervisor, |_, _, agent| agent];
+        [|coordinator, _, _| coordinator, |_, supervisor, _| supervisor, |_, _, agent| agent];
     let (dir, elsewhere) = (directory(), directory());
     let disk = TestDevice::new(elsewhere.path(), 256 << 20, &[]);
     for choose in choices {
@@ -128,12 +128,12 @@ fn parts_of_a_disk_are_mounted_when_one_is_killed() {
     }
 }
 
-fn the_front_is_killed() {
-    killed("ext4", 32 << 20, |front, _, _| front);
+fn the_coordinator_is_killed() {
+    killed("ext4", 32 << 20, |coordinator, _, _| coordinator);
 }
 
-fn the_front_is_killed_while_fuse_serves() {
-    killed("ntfs", 32 << 20, |front, _, _| front);
+fn the_coordinator_is_killed_while_fuse_serves() {
+    killed("ntfs", 32 << 20, |coordinator, _, _| coordinator);
 }
 
 fn the_supervisor_is_killed() {
@@ -147,28 +147,30 @@ fn the_agent_is_killed() {
 /// Runs in a user namespace that may create no further ones, as in some containers.
 fn without_namespaces_death_signals_do() {
     needs!(root);
-    for choose in
-        [(|front, _, _| front) as fn(i32, i32, i32) -> i32, |_, supervisor, _| supervisor, |_, _, agent| agent]
-    {
+    for choose in [
+        (|coordinator, _, _| coordinator) as fn(i32, i32, i32) -> i32,
+        |_, supervisor, _| supervisor,
+        |_, _, agent| agent,
+    ] {
         let dir = directory();
         let mut plan = setup(&[dir.path().to_str().unwrap()], 0, dir.path());
         plan.identity = fsb_model::Identity { uid: None, gid: None, force_root: true };
-        let mut front = Front::start(&plan, "hold", |command| {
+        let mut coordinator = Coordinator::start(&plan, "hold", |command| {
             let limit = "for kind in pid mnt; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; exec \"$@\"";
             let mut limited = Command::new("unshare");
             limited.args(["--user", "--map-root-user", "sh", "-c", limit, "sh"]);
             limited.arg(command.get_program()).args(command.get_args()).stdout(Stdio::piped());
             *command = limited;
         });
-        let line = front.wait_for("supervisor");
+        let line = coordinator.wait_for("supervisor");
         assert_eq!(line["isolation"], "none");
         let supervisor = line["supervisor"].as_i64().unwrap() as i32;
-        let agent = front.wait_for("provisioned")["pid"].as_i64().unwrap() as i32;
+        let agent = coordinator.wait_for("provisioned")["pid"].as_i64().unwrap() as i32;
         let family = family(supervisor);
         assert_eq!(family, [supervisor, agent]);
-        kill(choose(front.child.id() as i32, supervisor, agent));
+        kill(choose(coordinator.child.id() as i32, supervisor, agent));
         eventually("every process is gone", || family.iter().all(|pid| !is_running(*pid)));
-        front.child.wait().unwrap();
+        coordinator.child.wait().unwrap();
         ledger::replay(&ledger::default_directory().unwrap(), &host::boot_id(), control::RULES);
         nothing_is_left(dir.path());
     }
@@ -180,10 +182,10 @@ fn a_directory_is_cleaned_by_the_next_run() {
     let data = dir.path().join("data");
     std::fs::create_dir(&data).unwrap();
     std::fs::write(data.join("precious"), "untouched").unwrap();
-    let mut front = Front::start(&setup(&[data.to_str().unwrap()], 0, dir.path()), "hold", |_| {});
-    front.wait_for("provisioned");
+    let mut coordinator = Coordinator::start(&setup(&[data.to_str().unwrap()], 0, dir.path()), "hold", |_| {});
+    coordinator.wait_for("provisioned");
     eventually("the file is there", || own_files(&data) == 1);
-    drop(front);
+    drop(coordinator);
     let replayed = ledger::replay(&ledger::default_directory().unwrap(), &host::boot_id(), control::RULES);
     assert!(replayed.iter().any(|entry| entry.to_string().contains(data.to_str().unwrap())), "{replayed:?}");
     assert_eq!(own_files(&data), 0);

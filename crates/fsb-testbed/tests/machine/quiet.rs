@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::stage::{Front, directory, find, nothing_is_left, setup};
+use crate::stage::{Coordinator, directory, find, nothing_is_left, setup};
 
 tests! {
     ext3_and_ext4_empty_their_journals,
@@ -13,10 +13,10 @@ tests! {
 /// Returns the deferred work after a syncfs, and after quiescing.
 fn kept(target: &str) -> Vec<Value> {
     let dir = directory();
-    let mut front = Front::start(&setup(&[target], 320 << 20, dir.path()), "background", |_| {});
+    let mut coordinator = Coordinator::start(&setup(&[target], 320 << 20, dir.path()), "background", |_| {});
     let lines: Vec<Value> =
-        front.lines.by_ref().map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON")).collect();
-    front.child.wait().expect("the front ends");
+        coordinator.lines.by_ref().map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON")).collect();
+    coordinator.child.wait().expect("the front ends");
     assert_eq!(find(&lines, "quiet")["settled"], true, "{lines:#?}");
     assert_eq!(find(&lines, "writable"), true, "it is as writable as before: {lines:#?}");
     // They complete their deferred work by a short remount to read-only, which a file open for writing prevents.

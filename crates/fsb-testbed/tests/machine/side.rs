@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use fsb_sys::sandbox::{self, Confinement};
-use fsb_testbed::{ColdReach, Counters, LocalTestbed, Seat, Setup, Testbed, TestbedError};
+use fsb_testbed::{ColdReach, Counters, LocalTestbed, Setup, Slot, Testbed, TestbedError};
 use serde_json::{Value, json};
 
 use crate::actor::{actor, write_file};
@@ -19,11 +19,11 @@ pub fn by_side(
     scenario: &str,
     say: &mut dyn FnMut(Value),
 ) -> Result<(), TestbedError> {
-    let seats: Vec<Seat> = (0..).take(setup.targets.len()).collect();
+    let slots: Vec<Slot> = (0..).take(setup.targets.len()).collect();
     let mut roots = Vec::new();
-    for (seat, target) in (0..).zip(&setup.targets) {
-        let part = if setup.parts > 1 { seat } else { 0 };
-        let provisioned = testbed.provision(seat, part, target)?;
+    for (slot, target) in (0..).zip(&setup.targets) {
+        let part = if setup.parts > 1 { slot } else { 0 };
+        let provisioned = testbed.provision(slot, part, target)?;
         say(json!({ "provisioned": provisioned, "pid": std::process::id() }));
         roots.push(provisioned.root);
     }
@@ -32,43 +32,43 @@ pub fn by_side(
         say(json!({ "held": roots }));
         std::thread::sleep(Duration::from_secs(600));
     }
-    let all = |testbed: &LocalTestbed| seats.iter().map(|seat| testbed.counters(*seat)).collect::<Vec<_>>();
-    for seat in &seats {
-        testbed.quiesce(*seat, Duration::MAX)?;
+    let all = |testbed: &LocalTestbed| slots.iter().map(|slot| testbed.counters(*slot)).collect::<Vec<_>>();
+    for slot in &slots {
+        testbed.quiesce(*slot, Duration::MAX)?;
     }
-    for (seat, root) in (0..).zip(&roots).filter(|(_, root)| root.exists()) {
-        let (before, watch) = (all(testbed), testbed.watch(seat));
+    for (slot, root) in (0..).zip(&roots).filter(|(_, root)| root.exists()) {
+        let (before, watch) = (all(testbed), testbed.watch(slot));
         // A different size for each target.
-        write_file(&root.join("file"), SIZE * (seat as usize + 1));
-        testbed.sync(seat)?;
+        write_file(&root.join("file"), SIZE * (slot as usize + 1));
+        testbed.sync(slot)?;
         let seen = watch.map(fsb_testbed::watch::Watch::end);
-        say(json!({ "seat": seat, "wrote": difference(&before, &all(testbed)), "seen": seen }));
+        say(json!({ "slot": slot, "wrote": difference(&before, &all(testbed)), "seen": seen }));
     }
-    for (seat, root) in (0..).zip(&roots).filter(|(_, root)| root.exists()) {
+    for (slot, root) in (0..).zip(&roots).filter(|(_, root)| root.exists()) {
         let others = roots.iter().filter(|other| *other != root && other.exists());
         let workers: Vec<Child> = others.map(|other| start_worker(other)).collect();
-        testbed.make_cold(seat, ColdReach::Machine)?;
+        testbed.make_cold(slot, ColdReach::Machine)?;
         workers.into_iter().for_each(end_worker);
         let before = all(testbed);
         let content = std::fs::read(root.join("file")).expect("the file is still there");
-        assert!(content == vec![7u8; SIZE * (seat as usize + 1)], "the file kept its content");
-        say(json!({ "seat": seat, "read": difference(&before, &all(testbed)) }));
+        assert!(content == vec![7u8; SIZE * (slot as usize + 1)], "the file kept its content");
+        say(json!({ "slot": slot, "read": difference(&before, &all(testbed)) }));
     }
     let there = || roots.iter().map(|root| root.join("file").exists()).collect::<Vec<_>>();
-    for seat in &seats {
-        testbed.release(*seat)?;
-        say(json!({ "released": seat, "there": there() }));
-        testbed.release(*seat)?;
+    for slot in &slots {
+        testbed.release(*slot)?;
+        say(json!({ "released": slot, "there": there() }));
+        testbed.release(*slot)?;
     }
     // A target in a slot that is in use replaces the previous one, and other slots stay.
     if scenario == "side-again" {
-        for (seat, part, target) in [(0, 0, 0), (7, 1, 1), (0, 0, 1)] {
-            let provisioned = testbed.provision(seat, part, &setup.targets[target])?;
+        for (slot, part, target) in [(0, 0, 0), (7, 1, 1), (0, 0, 1)] {
+            let provisioned = testbed.provision(slot, part, &setup.targets[target])?;
             write_file(&provisioned.root.join("file"), SIZE);
             say(json!({ "again": provisioned.record }));
             roots.push(provisioned.root);
         }
-        let taken = testbed.provision(1, 1, &setup.targets[0]).expect_err("seat 7 has part 1");
+        let taken = testbed.provision(1, 1, &setup.targets[0]).expect_err("slot 7 has part 1");
         say(json!({ "taken": taken.to_string() }));
         say(json!({ "left": roots.iter().map(|root| root.join("file").exists()).collect::<Vec<_>>() }));
         testbed.release_all()?;

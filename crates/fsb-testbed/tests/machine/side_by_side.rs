@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::stage::{TestDevice, directory, find, must, nothing_is_left, play, setup};
 
 tests! {
-    nothing_real_has_two_seats,
+    nothing_real_has_two_slots,
     two_media_are_mounted_at_once,
     three_file_systems_share_an_image,
     parts_of_memory,
@@ -42,13 +42,13 @@ fn stand_side_by_side(lines: &[Value], targets: usize) {
             assert!(others.sum::<u64>() < 1 << 20, "{key} by {own}: {moved:?}");
         }
     }
-    for (seat, there) in values(lines, "there").into_iter().enumerate() {
-        let expected: Vec<bool> = (0..targets).map(|other| other > seat).collect();
-        assert_eq!(*there, serde_json::json!(expected), "after the release of {seat}");
+    for (slot, there) in values(lines, "there").into_iter().enumerate() {
+        let expected: Vec<bool> = (0..targets).map(|other| other > slot).collect();
+        assert_eq!(*there, serde_json::json!(expected), "after the release of {slot}");
     }
 }
 
-fn nothing_real_has_two_seats() {
+fn nothing_real_has_two_slots() {
     let dir = directory();
     let lines = play(&setup(&["null", "null"], 32 << 20, dir.path()), "side", |_| {});
     assert!(values(&lines, "error").is_empty(), "{lines:#?}");
@@ -102,9 +102,9 @@ fn three_file_systems_share_an_image() {
         assert!(provisioned["free_bytes"].as_u64().unwrap() < fsb_testbed::part_bytes(SIZE, 3), "{provisioned:#}");
     }
     // Other processes may use the disk under the image meanwhile, but I/O of targets belongs to the run.
-    for (seat, seen) in (1..).zip(values(&lines, "seen")) {
+    for (slot, seen) in (1..).zip(values(&lines, "seen")) {
         let ours = seen["target_device_bytes"].as_f64().unwrap_or_else(|| panic!("{seen}"));
-        assert!((4e6 * f64::from(seat)..4e7).contains(&ours), "{seen}");
+        assert!((4e6 * f64::from(slot)..4e7).contains(&ours), "{seen}");
     }
     nothing_is_left(dir.path());
 }

@@ -42,19 +42,19 @@ pub fn directory() -> tempfile::TempDir {
 }
 
 /// A running coordinator process. Dropping it kills the process.
-pub struct Front {
+pub struct Coordinator {
     pub child: Child,
     pub lines: std::io::Lines<BufReader<ChildStdout>>,
 }
 
-impl Front {
-    pub fn start(setup: &Setup, scenario: &str, prepare: impl FnOnce(&mut Command)) -> Front {
-        let mut command = actor("front");
+impl Coordinator {
+    pub fn start(setup: &Setup, scenario: &str, prepare: impl FnOnce(&mut Command)) -> Coordinator {
+        let mut command = actor("coordinator");
         command.arg(serde_json::to_string(setup).expect("JSON")).arg(scenario).stdout(Stdio::piped());
         prepare(&mut command);
         let mut child = command.spawn().expect("the actor is built with the tests");
         let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        Front { child, lines }
+        Coordinator { child, lines }
     }
 
     /// Returns the next line that has this key. An `error` line fails the test.
@@ -66,11 +66,11 @@ impl Front {
                 return value;
             }
         }
-        panic!("the front ended before it said '{key}'");
+        panic!("the coordinator ended before it said '{key}'");
     }
 }
 
-impl Drop for Front {
+impl Drop for Coordinator {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -84,9 +84,10 @@ pub fn run(setup: &Setup, prepare: impl FnOnce(&mut Command)) -> Vec<Value> {
 
 /// Like [`run`], in another scenario.
 pub fn play(setup: &Setup, scenario: &str, prepare: impl FnOnce(&mut Command)) -> Vec<Value> {
-    let mut front = Front::start(setup, scenario, prepare);
-    let lines = front.lines.by_ref().map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON")).collect();
-    front.child.wait().expect("the front ends");
+    let mut coordinator = Coordinator::start(setup, scenario, prepare);
+    let lines =
+        coordinator.lines.by_ref().map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON")).collect();
+    coordinator.child.wait().expect("the front ends");
     lines
 }
 

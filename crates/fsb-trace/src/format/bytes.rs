@@ -22,7 +22,7 @@ pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Takes numbers from the front.
+/// Takes numbers from the coordinator.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cut<'b>(pub(super) &'b [u8]);
 

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
+use crate::coordinator;
 use crate::exit;
-use crate::front;
 use crate::results::print;
 
 const EXAMPLES: &str = "\
@@ -29,7 +29,7 @@ pub struct Arguments {
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     // Without a ledger directory, fail instead of printing that there is nothing to undo.
     fsb_testbed::ledger::default_directory()?;
-    let (lines, complete) = if arguments.list { front::leftovers() } else { front::replay() };
+    let (lines, complete) = if arguments.list { coordinator::leftovers() } else { coordinator::replay() };
     if lines.is_empty() {
         print("nothing to undo\n")?;
     }

@@ -18,7 +18,7 @@ use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
 use fsb_stats::{describe, t_interval};
 
 use super::help::heading;
-use crate::front::{self, Turn};
+use crate::coordinator::{self, Turn};
 use crate::journal::Nowhere;
 use crate::progress::{Progress, Verbosity};
 use crate::stderr::{notify, say};
@@ -150,7 +150,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let turn = Turn::of(arguments.allow_concurrent);
     let verbosity = Verbosity { quiet: options.min_log_level > Level::Info, verbose: false };
     let mut progress = Progress::new(&resolved.plan.targets, false, verbosity);
-    let trials = front::perform_unsaved(resolved, &mut Nowhere, &mut progress, turn);
+    let trials = coordinator::perform_unsaved(resolved, &mut Nowhere, &mut progress, turn);
     progress.finish();
     finish(&trials?, &options, &mut log)
 }
@@ -185,7 +185,7 @@ fn plan(options: &Options) -> anyhow::Result<Resolved> {
         controls: [("guest-memory".to_owned(), "off".to_owned())].into(),
         ..PlanFile::default()
     };
-    Ok(typed.resolve(front::cpus(), front::fresh_seed())?)
+    Ok(typed.resolve(coordinator::cpus(), coordinator::fresh_seed())?)
 }
 
 fn finish(trials: &[Trial], options: &Options, log: &mut Log) -> anyhow::Result<u8> {

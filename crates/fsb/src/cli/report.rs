@@ -98,7 +98,7 @@ fn of_no_run(path: &Path, error: StoreError) -> anyhow::Error {
 /// Prints the commands of all targets, the winner first, or of one.
 fn print_commands(run: &Stored, only: Option<&str>) -> anyhow::Result<()> {
     let mut targets = match Choice::of(&run.record, &run.trials) {
-        Some(choice) => commands::by_choice(&choice),
+        Some(choice) => choice.ranked(),
         None => commands::by_wins(&results::summary_of_shown(&run.record, &run.trials)),
     };
     if let Some(name) = only {

@@ -8,7 +8,7 @@ use fsb_model::set::{Gap, GapReason, Histogram, Point, Run, Series, Set};
 use fsb_model::workload::Params;
 use fsb_model::{Outcome, RunRecord, Target};
 use fsb_report::mark;
-use fsb_report::run::{ShownTrial, in_rounds, withheld_by_record};
+use fsb_report::run::{ReportTrial, in_rounds, withheld_by_record};
 use fsb_report::warning_text;
 use fsb_stats::compare::OURS;
 use fsb_stats::histogram;
@@ -196,9 +196,9 @@ impl OwnRun {
 }
 
 /// Returns the targets of a run that is in memory, each as a set of its matrices alone, without latencies.
-pub fn of_matrices(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Set> {
+pub fn of_matrices(record: &RunRecord, trials: &[ReportTrial]) -> Vec<Set> {
     let mut parts = Trials::default();
-    let is_part = |trial: &&ShownTrial| trial.counts() && trial.what.params.get("matrix") == Some(&Value::Bool(true));
+    let is_part = |trial: &&ReportTrial| trial.counts() && trial.what.params.get("matrix") == Some(&Value::Bool(true));
     trials.iter().filter(is_part).for_each(|trial| parts.push(trial));
     let workloads = Workloads::of(parts.cells.iter());
     let set = |target: &Target| {

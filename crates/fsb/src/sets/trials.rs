@@ -6,7 +6,7 @@ use fsb_model::metric::{self, Role};
 use fsb_model::trial::{Phase, squared_error_of_mean};
 use fsb_model::workload::Params;
 use fsb_model::{Better, Metric, Outcome, Unit};
-use fsb_report::run::{ShownTrial, writes};
+use fsb_report::run::{ReportTrial, writes};
 use fsb_store::Line;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -201,12 +201,12 @@ impl Trials {
     }
 
     /// Adds a trial that is not in a file.
-    pub(super) fn push(&mut self, trial: &ShownTrial) {
+    pub(super) fn push(&mut self, trial: &ReportTrial) {
         let what = &*trial.what;
         let cell = self.cell(&what.workload, &what.operation, &what.params);
         let metrics: Vec<Metric> = trial.metrics().map(Metric::from).collect();
         let (target, values) = (self.target(&what.target), self.values(&metrics));
-        let ShownTrial { block, order, attempt, outcome, part, .. } = *trial;
+        let ReportTrial { block, order, attempt, outcome, part, .. } = *trial;
         let line = u32::try_from(self.list.len() + 1).unwrap_or(u32::MAX);
         let within = squared_error_of_mean(&trial.timed_ns.to_vec());
         self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, part, values, within });

@@ -40,8 +40,8 @@ pub fn start(directory: &Path, targets: &[&str], controls: &[&str], wipe: &Path)
 }
 
 /// Waits until all processes of the run with this coordinator have ended; other runs may continue.
-pub fn is_gone(front: u32) {
-    let owner = format!("\"pid\":{front},");
+pub fn is_gone(coordinator: u32) {
+    let owner = format!("\"pid\":{coordinator},");
     wait_until("the run is gone", std::time::Duration::from_secs(20), || {
         let processes = fs::read_dir("/proc").expect("/proc").flatten();
         processes.into_iter().all(|entry| {

@@ -331,15 +331,15 @@ pub fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
 }
 
 /// Returns the process id of the watcher of the run with this coordinator.
-pub fn watcher_of(front: u32) -> Option<i32> {
-    let owner = format!("\"pid\":{front},");
+pub fn watcher_of(coordinator: u32) -> Option<i32> {
+    let owner = format!("\"pid\":{coordinator},");
     let watcher = processes().into_iter().find(|line| line.contains("__watcher") && line.contains(&owner));
     watcher.and_then(|line| line.split(' ').next()?.parse().ok())
 }
 
 /// Kills the watcher of the run with this coordinator, so that only the ledger knows the changes of that run.
-pub fn kill_watcher(front: u32) {
-    let pid = watcher_of(front).expect("the run has a watcher");
+pub fn kill_watcher(coordinator: u32) {
+    let pid = watcher_of(coordinator).expect("the run has a watcher");
     rustix::process::kill_process(
         rustix::process::Pid::from_raw(pid).expect("a process id"),
         rustix::process::Signal::KILL,

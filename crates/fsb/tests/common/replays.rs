@@ -353,9 +353,9 @@ impl Bench {
         let started = Instant::now();
         let child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).spawn().expect("the program starts");
-        let mut front = Running::of(child);
+        let mut coordinator = Running::of(child);
         let code = loop {
-            if let Some(status) = front.ended() {
+            if let Some(status) = coordinator.ended() {
                 break status.code();
             }
             assert!(started.elapsed() < HANGS, "the run does not end");

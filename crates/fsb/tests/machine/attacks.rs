@@ -117,9 +117,9 @@ fn state(pid: i32) -> Option<char> {
 }
 
 /// Stops all processes of a run, waits until they are stopped, and continues them `pause` later.
-fn stop_and_continue(front: u32, children_first: bool, pause: Duration) {
+fn stop_and_continue(coordinator: u32, children_first: bool, pause: Duration) {
     let members = || {
-        let mut all: Vec<i32> = family(front).into_iter().map(|(pid, _)| pid).collect();
+        let mut all: Vec<i32> = family(coordinator).into_iter().map(|(pid, _)| pid).collect();
         if children_first {
             all.reverse();
         }
@@ -140,7 +140,7 @@ fn stop_and_continue(front: u32, children_first: bool, pause: Duration) {
     let stopped = Instant::now();
     wait_until("the stop has a length", pause * 10, || stopped.elapsed() >= pause);
     // Parents first, each after the one before waits again: the monitor continues while its worker is still stopped.
-    for (pid, _) in family(front) {
+    for (pid, _) in family(coordinator) {
         send(pid, Signal::CONT);
         wait_until("the process waits", Duration::from_secs(60), || !matches!(state(pid), Some('T' | 'R')));
     }
@@ -156,9 +156,9 @@ fn a_run_that_is_stopped_and_continued_ends_and_its_samples_name_the_stop() {
     let command = handshake.command();
     let options = ["--size", "400M", "--writable", handshake.path(), "--time-limit", "1h"];
     let mut run = Running::start(directory.path(), &arguments(&["ext4"], &options, &[&command]));
-    let front = run.id();
+    let coordinator = run.id();
     // Longer than a worker may be stopped while its monitor runs.
-    handshake.serve(&mut run, |execution| stop_and_continue(front, execution % 2 == 1, Duration::from_secs(7)));
+    handshake.serve(&mut run, |execution| stop_and_continue(coordinator, execution % 2 == 1, Duration::from_secs(7)));
     let output = run.wait();
     expect_code(&output, 0);
     for trial in all_trials(directory.path(), &stderr(&output)) {
@@ -179,13 +179,13 @@ fn a_run_of_the_engine_that_is_stopped_and_continued_ends_with_all_trials() {
                 access = 'random'\ndurability = 'each'\n";
     fs::write(directory.path().join("plan.toml"), plan).unwrap();
     let mut run = Running::start(directory.path(), &["run", "plan.toml", "--out", "run", "-q"]);
-    let front = run.id();
+    let coordinator = run.id();
     let warmed_up = || !trials(&directory.path().join("run")).is_empty();
     wait_until("warm-up is over", HANGS, warmed_up);
     let is_worker = |(_, words): &(i32, Vec<String>)| words.get(1).is_some_and(|word| word == "__worker");
-    wait_until("a worker", HANGS, || !run.is_running() || family(front).iter().any(is_worker));
+    wait_until("a worker", HANGS, || !run.is_running() || family(coordinator).iter().any(is_worker));
     if run.is_running() {
-        stop_and_continue(front, false, Duration::from_secs(3));
+        stop_and_continue(coordinator, false, Duration::from_secs(3));
     }
     let output = run.wait();
     expect_code(&output, 0);

@@ -362,15 +362,15 @@ fn a_worker_cannot_be_stopped_from_inside_and_is_killed_if_stopped_from_outside(
 
     fs::remove_dir_all(directory.path().join("run")).unwrap();
     let words = arguments(&["tmpfs"], &["--time-limit", "1h"], &["sleep", "3600"]);
-    let mut front = Running::start(directory.path(), &words);
-    while front.is_running() {
+    let mut coordinator = Running::start(directory.path(), &words);
+    while coordinator.is_running() {
         for worker in monitored_workers() {
             // A worker that has ended by now needs no signal.
             let _ = kill_process(Pid::from_raw(worker).unwrap(), Signal::STOP);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    let said = stderr(&front.wait());
+    let said = stderr(&coordinator.wait());
     let trials = trials(&directory.path().join("run"));
     assert!(!trials.is_empty(), "{said}");
     for trial in trials {

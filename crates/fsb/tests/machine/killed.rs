@@ -56,10 +56,10 @@ fn survives(role: &str) {
     let before = traces();
     let scratch = scratch();
     let child = start(scratch.path());
-    let victim = if role == "front" { child.id() as i32 } else { find_soon(role) };
+    let victim = if role == "coordinator" { child.id() as i32 } else { find_soon(role) };
     kill(victim, rustix::process::Signal::KILL);
     let output = child.wait();
-    if role != "front" {
+    if role != "coordinator" {
         expect_code(&output, 3);
         assert!(stderr(&output).contains("--resume"), "{}", stderr(&output));
     }
@@ -94,8 +94,8 @@ fn resumes(directory: &Path) {
 }
 
 #[test]
-fn a_killed_front_leaves_nothing_and_the_run_goes_on() {
-    survives("front");
+fn a_killed_coordinator_leaves_nothing_and_the_run_goes_on() {
+    survives("coordinator");
 }
 
 #[test]

@@ -25,15 +25,16 @@ const MANY: u64 = 20;
 
 /// Roles to kill, by their hidden argument or by a part of the program's name. The watcher is busy only if a setting
 /// was changed.
-const ROLES: [&str; 6] = ["front", "__supervisor", "__agent", "__worker", "__watcher", "mkfs"];
+const ROLES: [&str; 6] = ["coordinator", "__supervisor", "__agent", "__worker", "__watcher", "mkfs"];
 /// Roles if a process serves the file system; it is killed as often as all others together.
-const SERVED: [&str; 6] = ["front", "__supervisor", "__agent", "ntfs-3g", "ntfs-3g", "ntfs-3g"];
+const SERVED: [&str; 6] = ["coordinator", "__supervisor", "__agent", "ntfs-3g", "ntfs-3g", "ntfs-3g"];
 /// Roles of a run in a virtual machine.
-const OF_GUESTS: [&str; 4] = ["front", "__supervisor", "__vm-agent", "qemu-system-"];
+const OF_GUESTS: [&str; 4] = ["coordinator", "__supervisor", "__vm-agent", "qemu-system-"];
 
 /// Roles while a command is measured: a worker is below its monitor, which has the same arguments, and the command is
 /// below both.
-const OF_COMMANDS: [&str; 7] = ["front", "__supervisor", "__agent", "__worker", BELOW_MONITOR, "sleep", "__watcher"];
+const OF_COMMANDS: [&str; 7] =
+    ["coordinator", "__supervisor", "__agent", "__worker", BELOW_MONITOR, "sleep", "__watcher"];
 const BELOW_MONITOR: &str = "the worker below its monitor";
 
 /// A command that leaves a daemon, shared memory and files.
@@ -107,7 +108,7 @@ fn case(seed: u64, guests: bool) -> Case {
 }
 
 /// Returns the process and all its descendants with their arguments.
-pub(crate) fn family(front: u32) -> Vec<(i32, Vec<String>)> {
+pub(crate) fn family(coordinator: u32) -> Vec<(i32, Vec<String>)> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     let parent = |pid: i32| -> Option<i32> {
@@ -115,7 +116,7 @@ pub(crate) fn family(front: u32) -> Vec<(i32, Vec<String>)> {
         stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
     };
     let parents: Vec<(i32, i32)> = pids.into_iter().filter_map(|pid| Some((pid, parent(pid)?))).collect();
-    let mut found = vec![front as i32];
+    let mut found = vec![coordinator as i32];
     let mut next = 0;
     while let Some(one) = found.get(next).copied() {
         found.extend(parents.iter().filter(|(_, parent)| *parent == one).map(|(pid, _)| *pid));
@@ -129,18 +130,18 @@ pub(crate) fn family(front: u32) -> Vec<(i32, Vec<String>)> {
 }
 
 /// Returns the process that runs the role; `None` if there is none yet or any more.
-fn victim(front: u32, role: &str) -> Option<i32> {
+fn victim(coordinator: u32, role: &str) -> Option<i32> {
     let plays = |words: &[String]| match role {
         "mkfs" => words.first().is_some_and(|program| program.contains("mkfs") || program.contains("mke2fs")),
         "sleep" => words.first().is_some_and(|program| program == role),
         "ntfs-3g" | "qemu-system-" => words.first().is_some_and(|program| program.contains(role)),
         _ => words.get(1).is_some_and(|word| word == role),
     };
-    if role == "front" {
-        return Some(front as i32);
+    if role == "coordinator" {
+        return Some(coordinator as i32);
     }
     // Parents come first.
-    let mut family = family(front).into_iter();
+    let mut family = family(coordinator).into_iter();
     let found = match role {
         BELOW_MONITOR => family.rfind(|(_, words)| words.get(1).is_some_and(|word| word == "__worker")),
         _ => family.find(|(_, words)| plays(words)),
@@ -154,9 +155,9 @@ fn send(pid: i32, signal: Signal) {
 }
 
 /// A coordinator in its own process group, which is killed when a test fails.
-struct Front(Child);
+struct Coordinator(Child);
 
-impl Drop for Front {
+impl Drop for Coordinator {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -202,7 +203,7 @@ impl Bench {
         command
     }
 
-    fn start(&self, case: &Case) -> Front {
+    fn start(&self, case: &Case) -> Coordinator {
         let device = self.disk.as_ref().map(|disk| format!("ext4@{}", disk.path.display()));
         let target = if case.target == GUEST { "ext4" } else { device.as_deref().unwrap_or(case.target) };
         // The minimum that xfs needs.
@@ -220,7 +221,7 @@ impl Bench {
             command.args(["--in", "vm", "--memory", "512M", "--kernel", kernel]);
         }
         let command = command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Front(command.spawn().expect("the program starts"))
+        Coordinator(command.spawn().expect("the program starts"))
     }
 
     /// Checks that the saved files are complete and that the run can be resumed; a run that had not begun is started.
@@ -268,10 +269,10 @@ pub(crate) fn shared() -> (Vec<String>, Vec<String>) {
     (cgroups, segments.lines().filter(of_workers).map(str::to_owned).collect())
 }
 
-fn wait_for_end(front: &mut Front, limit: Duration) -> bool {
+fn wait_for_end(coordinator: &mut Coordinator, limit: Duration) -> bool {
     let start = Instant::now();
     loop {
-        if front.0.try_wait().unwrap().is_some() {
+        if coordinator.0.try_wait().unwrap().is_some() {
             return true;
         }
         if start.elapsed() > limit {
@@ -288,32 +289,32 @@ fn make(case: &Case, kernel: Option<&String>) -> (bool, String) {
     let bench = Bench::new(case, kernel);
     // The test's own device does not count as a trace.
     let before = if bench.disk.is_some() { traces() } else { before };
-    let mut front = bench.start(case);
-    let pid = front.0.id();
+    let mut coordinator = bench.start(case);
+    let pid = coordinator.0.id();
     std::thread::sleep(case.delay);
     let patience = if case.target == GUEST { Duration::from_secs(120) } else { Duration::from_secs(5) };
     let start = Instant::now();
     let found = loop {
         match victim(pid, case.role) {
-            None if start.elapsed() < patience && front.0.try_wait().unwrap().is_none() => {
+            None if start.elapsed() < patience && coordinator.0.try_wait().unwrap().is_none() => {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            found => break found.filter(|_| front.0.try_wait().unwrap().is_none()),
+            found => break found.filter(|_| coordinator.0.try_wait().unwrap().is_none()),
         }
     };
     let saved = trials(&bench.run()).len();
     let set = fs::read_to_string(SETTING).unwrap() != was;
     // The process id of a coordinator that was waited for may belong to another process by now.
-    if found.is_some() || front.0.try_wait().unwrap().is_none() {
+    if found.is_some() || coordinator.0.try_wait().unwrap().is_none() {
         send(found.unwrap_or(pid as i32), Signal::KILL);
     }
     // Without its watcher, a killed coordinator leaves its changes to the next fsb.
     let unwatched = case.role == "__watcher" && found.is_some();
-    let mut killed = case.role == "front" || found.is_none();
-    if !wait_for_end(&mut front, Duration::from_secs(1)) {
+    let mut killed = case.role == "coordinator" || found.is_none();
+    if !wait_for_end(&mut coordinator, Duration::from_secs(1)) {
         killed |= case.then_kill;
         send(pid as i32, if case.then_kill { Signal::KILL } else { Signal::INT });
-        assert!(wait_for_end(&mut front, Duration::from_secs(60)), "the front does not end");
+        assert!(wait_for_end(&mut coordinator, Duration::from_secs(60)), "the coordinator does not end");
     }
     expect_no_traces(&before);
     if unwatched && killed {
@@ -339,7 +340,7 @@ fn make(case: &Case, kernel: Option<&String>) -> (bool, String) {
     expect_no_traces(&before);
     assert!(restored(), "a run that was resumed left a setting");
     let took = restored_in.elapsed().as_millis();
-    let whom = if found.is_some() { case.role } else { "the front, for nobody was that role" };
+    let whom = if found.is_some() { case.role } else { "the coordinator, for nobody was that role" };
     let set = if set { "" } else { "not " };
     let said = format!("killed {whom}: {saved} trials saved, setting {set}changed, all as before in {took} ms");
     (found.is_some(), said)

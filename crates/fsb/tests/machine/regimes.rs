@@ -30,8 +30,8 @@ fn cgroups() -> Vec<PathBuf> {
 }
 
 /// Returns the cgroup of one run, by the process id of its coordinator.
-fn cgroup_of(front: u32) -> Option<PathBuf> {
-    cgroups().into_iter().find(|path| path.file_name().is_some_and(|name| *name == *format!("fsb-{front}")))
+fn cgroup_of(coordinator: u32) -> Option<PathBuf> {
+    cgroups().into_iter().find(|path| path.file_name().is_some_and(|name| *name == *format!("fsb-{coordinator}")))
 }
 
 fn number(path: &Path) -> Option<u64> {
@@ -55,12 +55,12 @@ fn out_of_cache_is_held_seen_from_outside_and_proved() {
         let scratch = scratch();
         fs::write(scratch.path().join("out.toml"), OUT).unwrap();
         let running = Running::start(scratch.path(), &["run", "out.toml", target, "--out", "run", "-q"]);
-        let front = running.id();
+        let coordinator = running.id();
         // Observed from outside: the charged memory never exceeds the limit, and page cache is charged.
         let (mut most, mut cached, mut served) = (0, 0, false);
         let run = scratch.path().join("run");
         wait_until("the run is over", Duration::from_secs(120), || {
-            if let Some(cgroup) = cgroup_of(front) {
+            if let Some(cgroup) = cgroup_of(coordinator) {
                 let usage = number(&cgroup.join("memory.usage_in_bytes")).or(number(&cgroup.join("memory.current")));
                 most = most.max(usage.unwrap_or(0));
                 let inside = fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
@@ -77,7 +77,7 @@ fn out_of_cache_is_held_seen_from_outside_and_proved() {
         assert!(most > 24 << 20 && most <= 32 << 20, "{target}: {most}");
         assert!(cached > 16 << 20, "{target}: {cached}");
         assert_eq!(served, target == "ntfs", "a FUSE server is held like those whom it serves");
-        assert_eq!(cgroup_of(front), None, "the cgroup goes with the run");
+        assert_eq!(cgroup_of(coordinator), None, "the cgroup goes with the run");
         let measured: Vec<_> = counting(&run).into_iter().filter(|trial| trial["phase"] == "measured").collect();
         assert_eq!(measured.len(), 6);
         for trial in &measured {
@@ -126,16 +126,16 @@ fn a_killed_run_leaves_its_cgroup_to_the_next_one() {
     let scratch = scratch();
     fs::write(scratch.path().join("out.toml"), OUT.replace("blocks = 1", "blocks = 50")).unwrap();
     let running = Running::start(scratch.path(), &["run", "out.toml", "ext4", "--out", "run", "-q"]);
-    let front = running.id();
+    let coordinator = running.id();
     wait_until("a trial in the cgroup", Duration::from_secs(60), || !trials(&scratch.path().join("run")).is_empty());
-    assert!(cgroup_of(front).is_some());
-    kill_watcher(front);
+    assert!(cgroup_of(coordinator).is_some());
+    kill_watcher(coordinator);
     running.signal(rustix::process::Signal::KILL);
     running.wait();
     expect_no_traces(&before);
-    assert!(cgroup_of(front).is_some(), "the kernel does not take it away");
+    assert!(cgroup_of(coordinator).is_some(), "the kernel does not take it away");
     let cleaned = fsb(scratch.path(), &["clean"]);
     expect_code(&cleaned, 0);
     assert!(stdout(&cleaned).contains("removed the cgroup"), "{}", stdout(&cleaned));
-    assert_eq!(cgroup_of(front), None);
+    assert_eq!(cgroup_of(coordinator), None);
 }

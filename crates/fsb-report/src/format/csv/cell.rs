@@ -6,7 +6,7 @@ use std::borrow::Cow;
 pub(super) const UNJUDGED: &str = "unjudged";
 
 /// Returns a text as a cell of a table that a spreadsheet may open. A text that would begin a formula there gets an
-/// apostrophe in front, which spreadsheets take as the sign of text. Numbers are written without this function.
+/// apostrophe in coordinator, which spreadsheets take as the sign of text. Numbers are written without this function.
 pub(in crate::format) fn text(text: &str) -> Cow<'_, str> {
     const FORMULAS: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
     // A text that begins with apostrophes before a formula gets one more, so that it differs from a quoted one.

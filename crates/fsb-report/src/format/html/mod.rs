@@ -18,7 +18,7 @@ use crate::page::escape::ScriptSafe;
 use crate::page::table::{Table, TableCell, TableRow};
 use crate::page::{PLOTLY, PLOTLY_3D};
 use crate::report::Report;
-use crate::run::{ShownTrial, groups};
+use crate::run::{ReportTrial, groups};
 use crate::show::{bound, capital, counted, grouped};
 use crate::view::{Row, View, legend_of_marks};
 
@@ -171,7 +171,7 @@ fn line(view: &View<'_>, row: &Row<'_>, place: usize) -> TableRow {
 }
 
 /// The numbers of the page for programs: the primary metric of every measured trial with a value.
-struct Data<'a>(&'a [ShownTrial]);
+struct Data<'a>(&'a [ReportTrial]);
 
 impl Serialize for Data<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -191,7 +191,7 @@ struct DataLine<'a> {
 }
 
 impl DataLine<'_> {
-    fn of(trial: &ShownTrial) -> Option<DataLine<'_>> {
+    fn of(trial: &ReportTrial) -> Option<DataLine<'_>> {
         let primary = trial.primary()?;
         Some(DataLine {
             target: &trial.what.target,

@@ -15,7 +15,7 @@ use super::member::Format;
 use crate::compare::Selection;
 use crate::compare::between::condition_text;
 use crate::report::Report;
-use crate::run::{ShownTrial, Summary};
+use crate::run::{ReportTrial, Summary};
 use crate::summary_line::{self, COLUMNS};
 use crate::view::View;
 use sheet::{Cell, Sheet, harmless};
@@ -77,7 +77,7 @@ fn summary(book: &mut Workbook, report: &Report<'_>) -> Result<(), XlsxError> {
 }
 
 /// Returns the number of lines that have no room.
-fn of_trials(book: &mut Workbook, trials: &[ShownTrial], summary: &Summary) -> Result<usize, XlsxError> {
+fn of_trials(book: &mut Workbook, trials: &[ReportTrial], summary: &Summary) -> Result<usize, XlsxError> {
     /// Columns of numbers.
     const NUMBERS: [&str; 7] = ["file_size", "record_size", "threads", "block", "order", "value", "part"];
     let mut sheet = Sheet::new(book, "Trials", trials::COLUMNS)?;

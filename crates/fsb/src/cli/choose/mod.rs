@@ -16,7 +16,7 @@ use self::candidates::Raced;
 use super::help::heading;
 use super::plan_text::workloads;
 use super::run::{CommandArguments, check_units, check_words, note_on_repeats};
-use crate::front::{self, Turn};
+use crate::coordinator::{self, Turn};
 use crate::progress::Verbosity;
 use crate::results::{self, Output, print};
 use crate::stderr::{notify, say};
@@ -174,9 +174,15 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         mkfs_defaults: arguments.mkfs_defaults,
         ..PlanFile::default()
     };
-    let resolved: Resolved = plan.resolve(front::cpus(), front::fresh_seed())?;
+    let resolved: Resolved = plan.resolve(coordinator::cpus(), coordinator::fresh_seed())?;
     let out = arguments.out.unwrap_or_else(|| results::default_directory("choose"));
-    front::choose::choose(resolved, &out, &arguments.output, arguments.verbosity, Turn::of(arguments.allow_concurrent))
+    coordinator::choose::choose(
+        resolved,
+        &out,
+        &arguments.output,
+        arguments.verbosity,
+        Turn::of(arguments.allow_concurrent),
+    )
 }
 
 /// The number of candidates and how to change it, before anything is made.

@@ -14,7 +14,7 @@ use fsb_runner::plan_file::{PlanFile, typed};
 use super::plan_text::{is_plan, read_plan};
 use crate::author::{self, author};
 use crate::columns;
-use crate::front;
+use crate::coordinator;
 use crate::results::print;
 use crate::{code, exit};
 
@@ -68,8 +68,8 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     }
     let (units, output) = (arguments.units, arguments.output.clone());
     let plan = plan(arguments)?;
-    let cpus = front::cpus_for(&plan.controls);
-    let request = request::of(plan.resolve(cpus, front::fresh_seed())?, units)?;
+    let cpus = coordinator::cpus_for(&plan.controls);
+    let request = request::of(plan.resolve(cpus, coordinator::fresh_seed())?, units)?;
     let export = (exporter.export)(&request);
     if export.rows == 0 {
         let (label, why) = &export.left_out[0];

@@ -15,7 +15,7 @@ use fsb_testbed::ledger::{self, EntryHandle, Ledger, Owner};
 
 use super::table;
 use crate::author::Rights;
-use crate::front;
+use crate::coordinator;
 use crate::results;
 use crate::signals::{Second, Signals};
 use crate::stderr::{notify, say};
@@ -33,7 +33,7 @@ pub struct Choices {
     /// Whether progress is hidden.
     pub quiet: bool,
     /// Whether the run refuses to start while another fsb measures.
-    pub turn: front::Turn,
+    pub turn: coordinator::Turn,
 }
 
 impl Choices {
@@ -84,8 +84,8 @@ impl From<WorkerError> for Failed {
 /// Makes all runs; the exit code.
 pub fn all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
     let mut lock = request.turn.take("fsb filebench")?;
-    front::tidy_up();
-    let _watcher = front::watcher();
+    coordinator::tidy_up();
+    let _watcher = coordinator::watcher();
     let now = Instant::now();
     // A second signal must not end the program before the files are removed.
     let mut session = Session { request, started: now, signals: Signals::catch(Second::Waits)?, told: now };
@@ -113,7 +113,7 @@ pub fn all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
             }
         }
     }
-    front::warn_of_concurrent(&mut lock);
+    coordinator::warn_of_concurrent(&mut lock);
     Ok(code)
 }
 
@@ -184,7 +184,8 @@ impl Session<'_> {
         printed: &mut anyhow::Result<()>,
     ) -> Result<Option<Measurement>, WorkerError> {
         let interrupted = Some(Arc::clone(self.signals.flag()));
-        let mut worker = Worker::open(&Post { interrupted, as_caller: rights == Rights::Caller, ..Post::default() })?;
+        let mut worker =
+            Worker::open(&Post { interrupted, as_invoking_user: rights == Rights::InvokingUser, ..Post::default() })?;
         worker.ask::<Steps>(task)?;
         if task.step == Step::Measure {
             worker.ready::<Steps>()?;

@@ -14,7 +14,7 @@ use clap::Args;
 use fsb_compat::filebench::wml::{self, Reading, Script};
 use fsb_input::LARGEST_SCRIPT;
 
-use crate::front::Turn;
+use crate::coordinator::Turn;
 use crate::stderr::say;
 use crate::{code, exit};
 

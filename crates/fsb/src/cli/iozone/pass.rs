@@ -56,7 +56,8 @@ impl PassWorker {
     /// Starts it.
     pub fn open(signals: &Signals, rights: Rights) -> Result<PassWorker, WorkerError> {
         let interrupted = Some(Arc::clone(signals.flag()));
-        Worker::open(&Post { interrupted, as_caller: rights == Rights::Caller, ..Post::default() }).map(PassWorker)
+        Worker::open(&Post { interrupted, as_invoking_user: rights == Rights::InvokingUser, ..Post::default() })
+            .map(PassWorker)
     }
 
     /// Makes one pass.

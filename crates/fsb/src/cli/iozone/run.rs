@@ -8,8 +8,8 @@ use fsb_engine::classic;
 use super::session::{IozoneSession, Reports};
 use super::{table, together};
 use crate::author::Rights;
+use crate::coordinator::{Turn, warn_of_concurrent};
 use crate::exit;
-use crate::front::{Turn, warn_of_concurrent};
 use crate::results;
 
 /// Measures and prints.

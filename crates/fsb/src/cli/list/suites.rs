@@ -11,7 +11,7 @@ use fsb_runner::schedule::{self, Expected};
 use fsb_runner::suite::{REGISTRY, Suite};
 use fsb_testbed::doctor;
 
-use crate::front;
+use crate::coordinator;
 
 /// Two file systems that most machines can make.
 const TARGETS: [&str; 2] = ["ext4", "xfs"];
@@ -84,14 +84,14 @@ fn time(suite: &Suite) -> String {
         ..PlanFile::default()
     };
     // A test checks that all shipped suites resolve; if one did not, the missing time would not matter.
-    let Ok(resolved) = plan.resolve(front::cpus(), 1) else { return String::new() };
+    let Ok(resolved) = plan.resolve(coordinator::cpus(), 1) else { return String::new() };
     match resolved.plan.repetition {
         Repetition::Budget { seconds }
         | Repetition::Precision { seconds, .. }
         | Repetition::Blocks { seconds: Some(seconds), .. } => {
             format!("up to {}", rough(Duration::from_secs_f64(seconds)))
         }
-        Repetition::Blocks { .. } => match front::new_record(resolved) {
+        Repetition::Blocks { .. } => match coordinator::new_record(resolved) {
             Ok((record, work)) => {
                 let Expected { time, .. } = schedule::expected(&record, &work);
                 format!("about {}", rough(time))

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::front::Turn;
+use crate::coordinator::Turn;
 pub use run::Runs;
 use session::Session;
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check;
 use crate::author::Rights;
-use crate::front::{Turn, warn_of_concurrent};
+use crate::coordinator::{Turn, warn_of_concurrent};
 use crate::results;
 use crate::signals::Signals;
 use crate::stderr::say;
@@ -129,7 +129,7 @@ fn perform(
     tell: &mut dyn FnMut(Moment),
 ) -> std::result::Result<std::result::Result<Done, Ended>, WorkerError> {
     let interrupted = Some(Arc::clone(signals.flag()));
-    Worker::open(&Post { interrupted, as_caller: rights == Rights::Caller, ..Post::default() })?
+    Worker::open(&Post { interrupted, as_invoking_user: rights == Rights::InvokingUser, ..Post::default() })?
         .perform::<Runs>(asked, tell)
 }
 

@@ -21,7 +21,7 @@ use self::series::Making;
 use self::trace::TraceArguments;
 use super::help::heading;
 use super::plan_text::{is_plan, read_plan, workloads};
-use crate::front::{self, Turn};
+use crate::coordinator::{self, Turn};
 use crate::progress::Verbosity;
 use crate::results::{self, Output, print_data};
 use crate::stderr::{notify, say};
@@ -165,7 +165,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
                 Making { output: &arguments.output, verbosity: arguments.verbosity, turn, wipe: &arguments.wipe };
             return series::resume(directory, &making);
         }
-        return front::resume(directory, &arguments.wipe, &arguments.output, arguments.verbosity, turn);
+        return coordinator::resume(directory, &arguments.wipe, &arguments.output, arguments.verbosity, turn);
     }
     let turn = Turn::of(arguments.allow_concurrent);
     let (output, verbosity, print_plan, out) =
@@ -178,15 +178,17 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         let directory = match out {
             Some(out) => out,
             None => {
-                let cpus = front::cpus_for(&file.controls);
-                results::default_directory(&front::run_name(&file.clone().resolve(cpus, front::fresh_seed())?.plan))
+                let cpus = coordinator::cpus_for(&file.controls);
+                results::default_directory(&coordinator::run_name(
+                    &file.clone().resolve(cpus, coordinator::fresh_seed())?.plan,
+                ))
             }
         };
         return series::start(&file, runs, &directory, &Making { output: &output, verbosity, turn, wipe: &wipe });
     }
-    let cpus = front::cpus_for(&file.controls);
+    let cpus = coordinator::cpus_for(&file.controls);
     let has_seed = file.seed.is_some();
-    let mut resolved = file.resolve(cpus, front::fresh_seed())?;
+    let mut resolved = file.resolve(cpus, coordinator::fresh_seed())?;
     let plan = &mut resolved.plan;
     match vm::pin(plan) {
         // A plan may be written here for another machine.
@@ -200,12 +202,12 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
             printed =
                 printed.lines().filter(|line| !line.starts_with("seed = ")).map(|line| format!("{line}\n")).collect();
         }
-        front::check_plan(resolved)?;
+        coordinator::check_plan(resolved)?;
         print_data(&printed)?;
         return Ok(exit::DONE);
     }
-    let out = out.unwrap_or_else(|| results::default_directory(&front::run_name(plan)));
-    front::start(resolved, &out, &output, verbosity, turn)
+    let out = out.unwrap_or_else(|| results::default_directory(&coordinator::run_name(plan)));
+    coordinator::start(resolved, &out, &output, verbosity, turn)
 }
 
 /// The shipped plan of that name; `None` for the name of a suite.

@@ -10,9 +10,9 @@ use fsb_store::{RUN_FILE, Reader};
 use serde::{Deserialize, Serialize};
 
 use crate::code;
+use crate::coordinator::{self, Turn};
 use crate::earlier::{RUN_OF_SET, SET_FILE, runs_of_set};
 use crate::exit::{self, Failure};
-use crate::front::{self, Turn};
 use crate::progress::Verbosity;
 use crate::results::{self, Output};
 use crate::stderr::say;
@@ -93,7 +93,7 @@ fn make(set: &RunSet, file: Option<&PlanFile>, directory: &Path, making: &Making
             say(&format!("run {number} of {}: {}", set.runs, path.display()));
         }
         let made = match path.join(RUN_FILE).is_file() {
-            true => front::resume(&path, making.wipe, making.output, making.verbosity, making.turn),
+            true => coordinator::resume(&path, making.wipe, making.output, making.verbosity, making.turn),
             false => new_run(set, number, file, directory, making),
         };
         worst = worst.max(made.map_err(|error| unfinished(&error, set, directory))?);
@@ -114,13 +114,13 @@ fn new_run(
         None => plan_of_set(directory, making)?,
     };
     file.seed = set.seed.map(|seed| seed.saturating_add(u64::from(number) - 1).min(i64::MAX as u64));
-    let cpus = front::cpus_for(&file.controls);
-    let mut resolved = file.resolve(cpus, front::fresh_seed())?;
+    let cpus = coordinator::cpus_for(&file.controls);
+    let mut resolved = file.resolve(cpus, coordinator::fresh_seed())?;
     vm::pin(&mut resolved.plan)?;
     let path = run_directory(directory, number);
     // The set is stored once its first run is known to be possible.
     let begun = || write(set, directory);
-    front::start_in_set(resolved, &path, making.output, making.verbosity, making.turn, begun)
+    coordinator::start_in_set(resolved, &path, making.output, making.verbosity, making.turn, begun)
 }
 
 /// Returns the plan of the existing runs of a set.

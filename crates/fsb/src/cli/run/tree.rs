@@ -9,7 +9,7 @@ use fsb_input::LARGEST_RECORD;
 use fsb_model::shape::{MOST_ENTRIES, Shape};
 use fsb_model::units::show_bytes;
 use fsb_model::{Bytes, RunRecord, WorkloadSpec};
-use fsb_sys::Caller;
+use fsb_sys::InvokingUser;
 use serde_json::Value;
 
 use crate::{author, code, exit};
@@ -52,10 +52,10 @@ fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
 
 /// Explains a refusal: root could read the file, but the invoking user cannot.
 fn whose_rights(error: &io::Error) -> String {
-    match Caller::current().filter(|_| error.kind() == io::ErrorKind::PermissionDenied) {
-        Some(caller) => format!(
+    match InvokingUser::current().filter(|_| error.kind() == io::ErrorKind::PermissionDenied) {
+        Some(invoking_user) => format!(
             " to the invoking user {}: fsb reads --tree with that user's rights; name a tree that this user can read",
-            caller.uid
+            invoking_user.uid
         ),
         None => String::new(),
     }

@@ -47,10 +47,10 @@ fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
     let bound = |file: &str, word: &str| of_workers(file).iter().any(|text| text.contains(word));
     wait_until("workers on one processor", PATIENCE, || bound("status", "Cpus_allowed_list:\t0\n"));
     wait_until("workers' memory from one node", PATIENCE, || bound("numa_maps", "bind:0"));
-    let front = run.id();
+    let coordinator = run.id();
     run.signal(rustix::process::Signal::INT);
     expect_code(&run.wait(), 130);
-    is_gone(front);
+    is_gone(coordinator);
     assert_eq!(now(), as_they_were);
     let nothing = fsb(scratch.path(), &["clean"]);
     assert_eq!(stdout(&nothing), "nothing to undo\n");

@@ -75,11 +75,11 @@ fn kill_within(cases: &[Case], disk: &Disk) {
     assert_eq!(stdout(&cleaned), "nothing to undo\n", "a living run's ledger was replayed");
     assert!(cases.iter().all(is_set), "{controls:?}");
 
-    let front = run.id();
-    kill_watcher(front);
+    let coordinator = run.id();
+    kill_watcher(coordinator);
     run.signal(rustix::process::Signal::KILL);
     run.wait();
-    is_gone(front);
+    is_gone(coordinator);
     disk.wait_until_free();
 }
 
@@ -193,11 +193,11 @@ fn swap_comes_back_with_its_priority() {
     let run = start(scratch.path(), &[&target], &["swap=off"], &disk.path);
     wait_until("swap is off", Duration::from_secs(60), || line(&own).is_none());
     assert_eq!(stdout(&fsb(scratch.path(), &["clean"])), "nothing to undo\n");
-    let front = run.id();
-    kill_watcher(front);
+    let coordinator = run.id();
+    kill_watcher(coordinator);
     run.signal(rustix::process::Signal::KILL);
     run.wait();
-    is_gone(front);
+    is_gone(coordinator);
     assert!(line(&own).is_none());
     let cleaned = stdout(&fsb(scratch.path(), &["clean"]));
     assert!(
@@ -210,11 +210,11 @@ fn swap_comes_back_with_its_priority() {
     std::fs::remove_dir_all(scratch.path().join("run")).unwrap();
     let run = start(scratch.path(), &[&target], &["swap=off"], &disk.path);
     wait_until("swap is off", Duration::from_secs(60), || line(&own).is_none());
-    let front = run.id();
+    let coordinator = run.id();
     run.signal(rustix::process::Signal::KILL);
     run.wait();
     wait_until("swap is on", Duration::from_secs(60), || line(&own).is_some_and(|line| line.ends_with('7')));
-    is_gone(front);
+    is_gone(coordinator);
     assert_eq!(stdout(&fsb(scratch.path(), &["clean"])), "nothing to undo\n");
 
     // A run that ends by itself restores swap by itself.

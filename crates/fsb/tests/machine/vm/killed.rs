@@ -17,9 +17,9 @@ fn processes(words: &[&str]) -> Vec<i32> {
 }
 
 /// A coordinator that is killed when a test fails: it would block the others.
-struct Front(std::process::Child);
+struct Coordinator(std::process::Child);
 
-impl Drop for Front {
+impl Drop for Coordinator {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -40,15 +40,16 @@ fn send(pid: i32, signal: Signal) {
 }
 
 #[test]
-fn a_killed_front_takes_the_guest_and_its_disk_along() {
+fn a_killed_coordinator_takes_the_guest_and_its_disk_along() {
     let kernel = needs!(kernel());
     let before = traces();
     let scratch = scratch();
-    let mut front = Front(run(scratch.path(), &kernel, &["ext4", "--blocks", "50", "--out", "run"]).spawn().unwrap());
+    let mut coordinator =
+        Coordinator(run(scratch.path(), &kernel, &["ext4", "--blocks", "50", "--out", "run"]).spawn().unwrap());
     wait_until("a trial in the guest", LONG, || !trials(&scratch.path().join("run")).is_empty());
     assert_eq!(qemu().len(), 1, "{:#?}", trials(&scratch.path().join("run")));
-    front.0.kill().unwrap();
-    front.0.wait().unwrap();
+    coordinator.0.kill().unwrap();
+    coordinator.0.wait().unwrap();
     expect_no_traces(&before);
     assert!(qemu().is_empty() && processes(&["__vm-agent"]).is_empty());
     let left: Vec<_> = std::fs::read_dir(scratch.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
@@ -56,7 +57,7 @@ fn a_killed_front_takes_the_guest_and_its_disk_along() {
 }
 
 #[test]
-fn where_an_ordinary_user_may_make_no_namespaces_a_guest_runs_and_dies_with_its_front() {
+fn where_an_ordinary_user_may_make_no_namespaces_a_guest_runs_and_dies_with_its_coordinator() {
     let kernel = needs!(kernel());
     let before = traces();
     let (home, binary) = (super::runs::home_of_nobody(), public_copy());
@@ -74,16 +75,16 @@ fn where_an_ordinary_user_may_make_no_namespaces_a_guest_runs_and_dies_with_its_
     command.args(["sh", "-c", limit, "sh", if may { "limited" } else { "refused" }]).arg(binary.path());
     command.args(["run", "tiny.toml", "ext4", "--kernel", &kernel, "--blocks", "50", "--out", "run"]);
     command.current_dir(home.path()).env("HOME", home.path()).env("XDG_CACHE_HOME", home.path().join("cache"));
-    let mut front = Front(command.spawn().unwrap());
+    let mut coordinator = Coordinator(command.spawn().unwrap());
     let run = home.path().join("run");
     wait_until("a trial in the guest", LONG, || {
-        assert_eq!(front.0.try_wait().unwrap(), None, "the run goes on");
+        assert_eq!(coordinator.0.try_wait().unwrap(), None, "the run goes on");
         !trials(&run).is_empty()
     });
     assert_eq!(trials(&run)[0]["outcome"], "ok");
     assert_eq!(qemu().len(), 1);
-    front.0.kill().unwrap();
-    front.0.wait().unwrap();
+    coordinator.0.kill().unwrap();
+    coordinator.0.wait().unwrap();
     expect_no_traces(&before);
     assert!(qemu().is_empty() && processes(&["__vm-agent"]).is_empty());
 }
@@ -106,14 +107,14 @@ fn lose_qemu(signal: Signal, expected: &str) {
     let scratch = scratch();
     let directory = scratch.path().join("run");
     let mut command = run(scratch.path(), &kernel, &["ext4", "ext2", "--blocks", "2", "--out", "run"]);
-    let mut front = Front(command.env("FSB_VM_PATIENCE", "10").spawn().unwrap());
+    let mut coordinator = Coordinator(command.env("FSB_VM_PATIENCE", "10").spawn().unwrap());
     // Both targets are measured before the next case, which is still to come.
     let measured = || trials(&directory).iter().filter(|trial| trial["phase"] == "measured").count();
     wait_until("the first measured trial", LONG, || measured() >= 1);
     let victims = qemu();
     assert_eq!(victims.len(), 1, "{:#?}", trials(&directory));
     send(victims[0], signal);
-    assert_eq!(front.0.wait().unwrap().code(), Some(4));
+    assert_eq!(coordinator.0.wait().unwrap().code(), Some(4));
     let trials = trials(&directory);
     let failed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "failed").collect();
     assert!(!failed.is_empty() && failed.len() <= 4, "{failed:#?}");

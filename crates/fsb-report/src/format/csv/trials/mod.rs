@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::format::csv::cell::{UNJUDGED, text};
 use crate::mark;
-use crate::run::{MetricKind, ShownMetric, ShownTrial, Summary};
+use crate::run::{MetricKind, ReportTrial, ShownMetric, Summary};
 
 /// Makes a text harmless in its cell.
 pub(in crate::format) type Escape = fn(&str) -> Cow<'_, str>;
@@ -44,7 +44,7 @@ pub(in crate::format) const COLUMNS: [&str; 18] = [
 
 /// Writes the file as a run directory holds it. Where nothing is judged by the run, one more column says why in every
 /// line.
-pub(super) fn write(trials: &[ShownTrial], summary: &Summary, output: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(trials: &[ReportTrial], summary: &Summary, output: &mut dyn Write) -> io::Result<()> {
     let unjudged = summary.unjudged.as_deref();
     let mut writer = ::csv::WriterBuilder::new().from_writer(output);
     let with = |record: &[String], last: &str| match unjudged {
@@ -62,7 +62,7 @@ pub(super) fn write(trials: &[ShownTrial], summary: &Summary, output: &mut dyn W
 
 /// Returns the lines, their texts escaped by `escape`.
 pub(in crate::format) fn records<'a>(
-    trials: &'a [ShownTrial],
+    trials: &'a [ReportTrial],
     summary: &'a Summary,
     escape: Escape,
 ) -> impl Iterator<Item = [String; 18]> + 'a {
@@ -81,7 +81,7 @@ pub(in crate::format) fn records<'a>(
 
 /// The metrics of a trial that belong here, with their values; for one without a value, what it would have measured.
 fn lines<'a>(
-    trial: &'a ShownTrial,
+    trial: &'a ReportTrial,
     kinds: &HashMap<&str, &'a MetricKind>,
 ) -> Vec<(Option<&'a MetricKind>, Option<f64>)> {
     if trial.outcome != Outcome::Ok {
@@ -94,7 +94,7 @@ fn lines<'a>(
 }
 
 fn record(
-    trial: &ShownTrial,
+    trial: &ReportTrial,
     metric: Option<&MetricKind>,
     value: Option<f64>,
     summary: &Summary,

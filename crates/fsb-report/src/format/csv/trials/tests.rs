@@ -5,7 +5,7 @@ use fsb_model::{RunRecord, Trial};
 
 fn table(record: &RunRecord, trials: &[Trial]) -> String {
     let mut text = Vec::new();
-    write(&ShownTrial::all(trials), &Summary::of_run(record, trials), &mut text).unwrap();
+    write(&ReportTrial::all(trials), &Summary::of_run(record, trials), &mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
 

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 /// A trial without the fields that no report shows. The others are those of [`Trial`].
 #[derive(Debug, Clone, PartialEq)]
-pub struct ShownTrial {
+pub struct ReportTrial {
     /// The case, the target and the metrics, shared by all trials that have them in common.
     pub what: Arc<ShownCell>,
     /// Whether it counts.
@@ -36,7 +36,7 @@ pub struct ShownTrial {
     pub part: Option<u32>,
     /// Seconds since 1970 at its start. `None` if the record has no time.
     pub started: Option<f64>,
-    /// The values, in the order of the metrics of [`ShownTrial::what`].
+    /// The values, in the order of the metrics of [`ReportTrial::what`].
     values: Box<[f64]>,
     /// Nanoseconds of each sample.
     pub timed_ns: Times,
@@ -270,7 +270,7 @@ impl<'a> From<&'a Trial> for TrialFields<'a> {
 /// Collects trials one by one.
 #[derive(Debug, Default)]
 pub struct ShownTrials {
-    list: Vec<ShownTrial>,
+    list: Vec<ReportTrial>,
     hasher: RandomState,
     cells: HashMap<u64, Vec<Arc<ShownCell>>>,
     texts: HashSet<Arc<str>>,
@@ -285,7 +285,7 @@ impl ShownTrials {
         let latency = trial.latency.into_iter().map(|(name, found)| (name.0.into_owned(), found.0.into_owned()));
         let timelines = trial.timelines.into_owned();
         let extras = ShownExtras { error, interference, timelines, latency: latency.collect() };
-        self.list.push(ShownTrial {
+        self.list.push(ReportTrial {
             what,
             phase: trial.phase,
             block: trial.block,
@@ -308,7 +308,7 @@ impl ShownTrials {
     }
 
     /// Returns the trials in the order in which they were added.
-    pub fn finish(mut self) -> Vec<ShownTrial> {
+    pub fn finish(mut self) -> Vec<ReportTrial> {
         self.list.shrink_to_fit();
         self.list
     }
@@ -351,9 +351,9 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
     text.parse::<Timestamp>().ok().map(|stamp| stamp.as_nanosecond() as f64 * 1e-9)
 }
 
-impl ShownTrial {
+impl ReportTrial {
     /// Converts trials that are in memory already.
-    pub fn all(trials: &[Trial]) -> Vec<ShownTrial> {
+    pub fn all(trials: &[Trial]) -> Vec<ReportTrial> {
         let mut shown = ShownTrials::default();
         trials.iter().for_each(|trial| shown.push(trial.into()));
         shown.finish()
@@ -404,21 +404,21 @@ impl From<ShownMetric<'_>> for Metric {
 }
 
 /// Returns one trial per block in run order: the last attempt if a trial was retried.
-pub(super) fn last_attempts<'a>(trials: &[&'a ShownTrial]) -> Vec<&'a ShownTrial> {
-    let mut by_block: BTreeMap<u32, &ShownTrial> = BTreeMap::new();
+pub(super) fn last_attempts<'a>(trials: &[&'a ReportTrial]) -> Vec<&'a ReportTrial> {
+    let mut by_block: BTreeMap<u32, &ReportTrial> = BTreeMap::new();
     for trial in trials {
-        let later = |held: &&ShownTrial| (trial.attempt, trial.order) >= (held.attempt, held.order);
+        let later = |held: &&ReportTrial| (trial.attempt, trial.order) >= (held.attempt, held.order);
         if by_block.get(&trial.block).is_none_or(later) {
             by_block.insert(trial.block, trial);
         }
     }
-    let mut trials: Vec<&ShownTrial> = by_block.into_values().collect();
+    let mut trials: Vec<&ReportTrial> = by_block.into_values().collect();
     trials.sort_by_key(|trial| trial.order);
     trials
 }
 
 /// Returns the value of a trial, or as an error the reason why it has none.
-pub(super) fn value(trial: &ShownTrial, primary: &Metric) -> Result<f64, String> {
+pub(super) fn value(trial: &ReportTrial, primary: &Metric) -> Result<f64, String> {
     if trial.outcome != Outcome::Ok {
         return Err(trial.reason());
     }
@@ -441,7 +441,7 @@ mod tests {
         trials[0].stretches.timed_ns = long.clone();
         trials[1].stretches.timed_ns = vec![7, u64::from(u32::MAX)];
         (trials[0].error, trials[1].error) = (Some("full".to_owned()), Some("full".to_owned()));
-        let shown = ShownTrial::all(&trials);
+        let shown = ReportTrial::all(&trials);
         assert_eq!(shown[0].timed_ns.to_vec(), long);
         assert_eq!(shown[1].timed_ns, Times::Short([7, u32::MAX].into()));
         let same = |one: &Option<Arc<str>>, other: &Option<Arc<str>>| {

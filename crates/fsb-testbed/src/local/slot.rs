@@ -24,7 +24,7 @@ use crate::testbed::{Abilities, ColdMethod, ColdReach, Provisioned, Quiet};
 pub(super) type Media = BTreeMap<String, Vec<Box<dyn OpenMedium>>>;
 
 /// A target that is ready or being prepared.
-pub(super) struct Seated {
+pub(super) struct OccupiedSlot {
     pub visit: Visit,
     /// The index of its slice of the medium.
     pub part: u32,
@@ -44,9 +44,9 @@ pub(super) enum Visit {
     Directory(Box<DirectoryVisit>),
 }
 
-impl Seated {
-    pub fn new(part: u32) -> Seated {
-        Seated { visit: Visit::None, part, controls: ActiveControls::default(), processes: None }
+impl OccupiedSlot {
+    pub fn new(part: u32) -> OccupiedSlot {
+        OccupiedSlot { visit: Visit::None, part, controls: ActiveControls::default(), processes: None }
     }
 
     /// Returns the text of its medium.

@@ -3,7 +3,7 @@
 use fsb_model::{RunRecord, Trial};
 use fsb_report::Report;
 use fsb_report::choice::{self, Choice};
-use fsb_report::run::ShownTrial;
+use fsb_report::run::ReportTrial;
 use fsb_store::RunDirectory;
 
 use crate::exit;
@@ -17,7 +17,7 @@ pub(super) fn show(
     trials: &[Trial],
     output: &Output,
 ) -> anyhow::Result<u8> {
-    let shown = ShownTrial::all(trials);
+    let shown = ReportTrial::all(trials);
     let Some(choice) = Choice::of(record, &shown) else { return Ok(exit::TRIALS) };
     let written = results::write_choice(directory, &choice, &as_run(record, trials));
     output.emit_choice(&choice)?;
@@ -32,7 +32,7 @@ pub(super) fn show(
 
 /// Returns the first screen of an interrupted race; empty if it has no answer yet. Writes the race's files.
 pub(super) fn so_far(directory: &RunDirectory, record: &RunRecord, trials: &[Trial]) -> String {
-    let shown = ShownTrial::all(trials);
+    let shown = ReportTrial::all(trials);
     let Some(choice) = Choice::of(record, &shown) else { return String::new() };
     let _ = results::write_choice(directory, &choice, &as_run(record, trials));
     if choice.has_answer() { format!("\n{}", choice::screen(&choice, 0).trim_end()) } else { String::new() }
@@ -41,5 +41,5 @@ pub(super) fn so_far(directory: &RunDirectory, record: &RunRecord, trials: &[Tri
 /// Returns a report for the table of trials, which needs no summary.
 fn as_run<'a>(record: &RunRecord, trials: &'a [Trial]) -> Report<'a> {
     let summary = results::summary(record, &[]);
-    Report::Run { summary: std::borrow::Cow::Owned(summary), trials: std::borrow::Cow::Owned(ShownTrial::all(trials)) }
+    Report::Run { summary: std::borrow::Cow::Owned(summary), trials: std::borrow::Cow::Owned(ReportTrial::all(trials)) }
 }

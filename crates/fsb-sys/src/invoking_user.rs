@@ -15,7 +15,7 @@ use rustix::thread::set_thread_groups;
 
 /// The invoking user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caller {
+pub struct InvokingUser {
     /// The user id, never 0.
     pub uid: u32,
     /// The user's primary group.
@@ -24,15 +24,15 @@ pub struct Caller {
     groups: Vec<u32>,
 }
 
-impl Caller {
+impl InvokingUser {
     /// Returns the user behind sudo, pkexec or doas. Returns `None` if this process does not run as root: any other
     /// user could set the environment variables freely.
-    pub fn current() -> Option<&'static Caller> {
-        static CALLER: OnceLock<Option<Caller>> = OnceLock::new();
-        CALLER.get_or_init(Caller::find).as_ref()
+    pub fn current() -> Option<&'static InvokingUser> {
+        static CALLER: OnceLock<Option<InvokingUser>> = OnceLock::new();
+        CALLER.get_or_init(InvokingUser::find).as_ref()
     }
 
-    fn find() -> Option<Caller> {
+    fn find() -> Option<InvokingUser> {
         if !getuid().is_root() || !geteuid().is_root() {
             return None;
         }
@@ -42,7 +42,7 @@ impl Caller {
         let user = User::from_uid(uid.into()).ok().flatten();
         let gid = gid.or(user.as_ref().map(|user| user.gid.as_raw())).unwrap_or(uid);
         let groups = user.map_or_else(|| vec![gid], |user| groups_of(&user, gid));
-        Some(Caller { uid, gid, groups })
+        Some(InvokingUser { uid, gid, groups })
     }
 
     /// Runs `work` with this user's file privileges. They end with `work`, even if it panics.
@@ -56,18 +56,18 @@ impl Caller {
         Ok(answer)
     }
 
-    /// Calls [`Caller::adopt`] if the process `parent`, which started this one, has the invoking user's file
+    /// Calls [`InvokingUser::adopt`] if the process `parent`, which started this one, has the invoking user's file
     /// privileges.
     ///
     /// # Errors
     /// Fails if the status of `parent` cannot be read, or if the kernel refuses the privileges.
     pub fn adopt_as_in(parent: u32) -> io::Result<()> {
-        let Some(caller) = Caller::current() else { return Ok(()) };
+        let Some(invoking_user) = InvokingUser::current() else { return Ok(()) };
         let status = crate::read_text(format!("/proc/{parent}/status"))?;
         // Real, effective, saved, and that of files.
         let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
         let of_files = ids.and_then(|ids| ids.split_whitespace().nth(3)?.parse().ok());
-        if of_files == Some(caller.uid) { caller.adopt() } else { Ok(()) }
+        if of_files == Some(invoking_user.uid) { invoking_user.adopt() } else { Ok(()) }
     }
 
     /// Gives this thread, and the threads that it starts, this user's file privileges from now on. A program that is
@@ -116,17 +116,17 @@ struct Acting {
 }
 
 impl Acting {
-    fn begin(caller: &Caller) -> io::Result<Acting> {
+    fn begin(invoking_user: &InvokingUser) -> io::Result<Acting> {
         let traits = Traits::now();
         let before =
             Acting { uid: file_uid(), gid: file_gid(), groups: rustix::process::getgroups()?, traits, kept: false };
-        let groups: Vec<Gid> = caller.groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
+        let groups: Vec<Gid> = invoking_user.groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
         // Groups first: with the user's privileges no groups can be set. Dropping `before` undoes a partial change.
         set_thread_groups(&groups)?;
-        if set_file_gid(caller.gid) && set_file_uid(caller.uid) {
+        if set_file_gid(invoking_user.gid) && set_file_uid(invoking_user.uid) {
             return Ok(before);
         }
-        let why = format!("this process may not act as user {}", caller.uid);
+        let why = format!("this process may not act as user {}", invoking_user.uid);
         Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
     }
 }
@@ -270,10 +270,10 @@ mod tests {
         let secret = directory.path().join("secret");
         std::fs::write(&secret, "root's").unwrap();
         std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        let caller = Caller { uid: 4711, gid: 4712, groups: vec![4712, 4713] };
+        let invoking_user = InvokingUser { uid: 4711, gid: 4712, groups: vec![4712, 4713] };
         let groups = rustix::process::getgroups().unwrap();
         let made = directory.path().join("made");
-        caller
+        invoking_user
             .act(|| {
                 std::fs::write(&made, "").unwrap();
                 assert!(std::fs::read(&secret).is_err());
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!((metadata.uid(), metadata.gid()), (4711, 4712));
         assert!(std::fs::read(&secret).is_ok());
         assert_eq!((file_uid(), file_gid(), rustix::process::getgroups().unwrap()), (0, 0, groups));
-        let panicked = std::panic::catch_unwind(|| caller.act(|| panic!("within")));
+        let panicked = std::panic::catch_unwind(|| invoking_user.act(|| panic!("within")));
         assert!(panicked.is_err() && file_uid() == 0);
     }
 }

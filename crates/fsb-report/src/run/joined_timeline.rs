@@ -3,7 +3,7 @@
 use fsb_model::timeline::Timeline;
 use fsb_model::units::show_bytes;
 
-use super::shown::ShownTrial;
+use super::report_trial::ReportTrial;
 
 /// A rate below this share of the typical one is a stall, if it lasts for [`FEWEST`] bins.
 const STALLED: f64 = 0.1;
@@ -11,7 +11,7 @@ pub(super) const FEWEST: usize = 2;
 
 /// The timeline of one trial: the trial with the median value of its cell.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Course {
+pub struct JoinedTimeline {
     /// The block of the trial.
     pub block: u32,
     /// Seconds of a bin.
@@ -47,24 +47,24 @@ impl Stall {
     }
 }
 
-impl Course {
+impl JoinedTimeline {
     /// Returns the timeline of the trial whose value is the median of these, the lower one of two. Returns `None` if no
     /// trial has a sound timeline.
-    pub(super) fn of(trials: &[(&ShownTrial, f64)]) -> Option<Course> {
-        let mut there: Vec<&(&ShownTrial, f64)> =
+    pub(super) fn of(trials: &[(&ReportTrial, f64)]) -> Option<JoinedTimeline> {
+        let mut there: Vec<&(&ReportTrial, f64)> =
             trials.iter().filter(|(trial, _)| trial.extras().timelines.iter().any(Timeline::is_sound)).collect();
         there.sort_by(|a, b| a.1.total_cmp(&b.1));
         let (trial, _) = there.get(there.len().checked_sub(1)? / 2)?;
-        Some(Course::joined(trial.block, &trial.extras().timelines))
+        Some(JoinedTimeline::joined(trial.block, &trial.extras().timelines))
     }
 
     /// Joins repetitions with a gap of one bin, without the time between them.
-    fn joined(block: u32, timelines: &[Timeline]) -> Course {
+    fn joined(block: u32, timelines: &[Timeline]) -> JoinedTimeline {
         let lines = || timelines.iter().filter(|line| line.is_sound());
         let least = typical(&lines().flat_map(rates_of).collect::<Vec<_>>()) * STALLED;
         let bin = lines().map(bin_of).fold(0.0, f64::max);
         let (seconds, rates, longest, stalls) = Default::default();
-        let mut course = Course { block, bin, seconds, rates, longest, stalls };
+        let mut course = JoinedTimeline { block, bin, seconds, rates, longest, stalls };
         let mut start = 0.0;
         for line in lines() {
             if !course.rates.is_empty() {
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn stalls_are_found_with_the_device_io_beside_them() {
         let (some, none) = (Some(1000), Some(0));
-        let course = Course::joined(
+        let course = JoinedTimeline::joined(
             3,
             &[line(
                 &[some, some, none, none, Some(50), some, none, some, None, None, some],
@@ -180,12 +180,12 @@ mod tests {
         let short = Timeline { longest_us: Vec::new(), ..good.clone() };
         let blind = Timeline { device: Some(DeviceBins::default()), ..good.clone() };
         let endless = Timeline { bin_ns: 0, ..good.clone() };
-        assert_eq!(Course::joined(1, &[short, blind, endless, good]).rates, [Some(10.0)]);
+        assert_eq!(JoinedTimeline::joined(1, &[short, blind, endless, good]).rates, [Some(10.0)]);
     }
 
     #[test]
     fn repetitions_follow_each_other_with_a_gap() {
-        let course = Course::joined(1, &[line(&[Some(10), Some(10)], &[1, 1]), line(&[Some(20)], &[2])]);
+        let course = JoinedTimeline::joined(1, &[line(&[Some(10), Some(10)], &[1, 1]), line(&[Some(20)], &[2])]);
         assert_eq!(course.rates, [Some(10.0), Some(10.0), None, Some(20.0)]);
         assert!(course.stalls.is_empty(), "ten operations a second leave most bins empty");
     }

@@ -4,7 +4,7 @@ use fsb_model::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
 use fsb_model::stop::{Shortfall, StopReason};
 use fsb_model::{RaceEnd, Repetition, RunRecord, Trial};
 use fsb_report::choice::{self, Choice, Replay};
-use fsb_report::run::ShownTrial;
+use fsb_report::run::ReportTrial;
 use fsb_runner::schedule::{Ending, Judge, Judgment};
 
 use crate::results;
@@ -70,7 +70,7 @@ impl Judge for Race {
 
     fn judge(&mut self, record: &RunRecord, trials: &[Trial], made: u32) -> Judgment {
         let ended = |reason| stopped(StopReason::Race { rounds: made, reason });
-        let shown = ShownTrial::all(trials);
+        let shown = ReportTrial::all(trials);
         let replay = Replay::of(record, &shown);
         if let Some(error) = replay.without_loss.get(&0).cloned().or_else(|| failed_at_warm_up(record, &shown)) {
             return ended(RaceEnd::BaselineFailed { target: record.plan.targets[0].name.clone(), error });
@@ -104,10 +104,10 @@ fn stopped(reason: StopReason) -> Judgment {
 }
 
 /// Returns the error of the baseline if it gave no value in warm-up: then no block would have a result.
-fn failed_at_warm_up(record: &RunRecord, trials: &[ShownTrial]) -> Option<String> {
+fn failed_at_warm_up(record: &RunRecord, trials: &[ReportTrial]) -> Option<String> {
     let reference = &record.plan.targets.first()?.name;
     let own = || trials.iter().filter(|trial| trial.what.target == *reference && !trial.superseded);
-    let is_good = |trial: &ShownTrial| trial.outcome == fsb_model::Outcome::Ok;
+    let is_good = |trial: &ReportTrial| trial.outcome == fsb_model::Outcome::Ok;
     if own().any(is_good) {
         return None;
     }

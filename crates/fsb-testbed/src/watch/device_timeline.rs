@@ -18,17 +18,17 @@ use crate::fs::Journal;
 /// The interval between two readings.
 const EVERY: Duration = Duration::from_millis(20);
 
-/// A device whose counters are read until [`DeviceCourse::end`].
+/// A device whose counters are read until [`DeviceTimeline::end`].
 #[derive(Debug)]
-pub struct DeviceCourse {
+pub struct DeviceTimeline {
     over: Arc<AtomicBool>,
     reader: JoinHandle<Vec<DeviceSample>>,
 }
 
-impl DeviceCourse {
+impl DeviceTimeline {
     /// Starts to read the counters of the device with this directory, and the turns of the journal on it. Returns
     /// `None` if the counters cannot be read.
-    pub(crate) fn begin(device: &Path, journal: Option<Journal>) -> Option<DeviceCourse> {
+    pub(crate) fn begin(device: &Path, journal: Option<Journal>) -> Option<DeviceTimeline> {
         // The kernel counts flushes only for whole disks.
         let (device, disk) = (device.to_owned(), block::whole_disk(device));
         let read = move || {
@@ -48,7 +48,7 @@ impl DeviceCourse {
         let first = read()?;
         let over = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&over);
-        let reader = thread::Builder::new().name("fsb-course".to_owned()).spawn(move || {
+        let reader = thread::Builder::new().name("fsb-timeline".to_owned()).spawn(move || {
             let mut samples = vec![first];
             while !ended.load(Ordering::Relaxed) {
                 thread::park_timeout(EVERY);
@@ -57,7 +57,7 @@ impl DeviceCourse {
             samples.extend(read());
             samples
         });
-        Some(DeviceCourse { over, reader: reader.ok()? })
+        Some(DeviceTimeline { over, reader: reader.ok()? })
     }
 
     /// Returns the readings in the order of time.
@@ -80,13 +80,13 @@ mod tests {
             std::fs::write(tree.path().join("stat"), text).unwrap();
         };
         stat(2, 1);
-        let course = DeviceCourse::begin(tree.path(), None).unwrap();
+        let timeline = DeviceTimeline::begin(tree.path(), None).unwrap();
         stat(10, 3);
-        let samples = course.end();
+        let samples = timeline.end();
         let (first, last) = (samples.first().unwrap(), samples.last().unwrap());
         assert_eq!((first.read, first.written, first.flushes), (4096, 1024, 1));
         assert_eq!((last.written, last.flushes), (5120, 3));
         assert!(last.at_ns > first.at_ns);
-        assert!(DeviceCourse::begin(&tree.path().join("none"), None).is_none());
+        assert!(DeviceTimeline::begin(&tree.path().join("none"), None).is_none());
     }
 }

@@ -12,7 +12,7 @@ use fsb_testbed::ledger::Owner;
 use fsb_testbed::{LocalTestbed, Testbed};
 
 use super::stage::Stage;
-use super::{Turn, check, make_absolute, new_record, next, run_and_show, space};
+use super::{Turn, check, make_absolute, new_record, next_command, run_and_show, space};
 use crate::author::{author, holder};
 use crate::progress::Verbosity;
 use crate::results::Output;
@@ -26,7 +26,7 @@ pub fn choose(
     verbosity: Verbosity,
     turn: Turn,
 ) -> anyhow::Result<u8> {
-    fsb_store::check_new(out, &author()).map_err(next::of_unwritable)?;
+    fsb_store::check_new(out, &author()).map_err(next_command::of_unwritable)?;
     make_absolute(&mut resolved.plan)?;
     let (mut record, work) = new_record(resolved)?;
     if let Some(fsb_model::run::Placement::InTurn { reason }) = &record.placement {
@@ -41,7 +41,7 @@ pub fn choose(
     leave_out_refused(&mut record, &work)?;
     schedule::check_budget(&record, &work)?;
     let lock = check(&record, &work, turn)?;
-    let directory = RunDirectory::create(out, &record, author(), &holder()).map_err(next::of_unwritable)?;
+    let directory = RunDirectory::create(out, &record, author(), &holder()).map_err(next_command::of_unwritable)?;
     let (stage, agent) = Stage::set(lock, &record)?;
     run_and_show(stage, agent, directory, (record, work, Vec::new()), output, verbosity)
 }
@@ -56,7 +56,7 @@ pub(super) fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::
     let ask = |at: usize| -> anyhow::Result<()> {
         let record = alone(at);
         if record.plan.place == Place::Host {
-            LocalTestbed::new(Owner::current()).check(&schedule::setup(&record)).map_err(next::of_refused)?;
+            LocalTestbed::new(Owner::current()).check(&schedule::setup(&record)).map_err(next_command::of_refused)?;
         }
         space::check(&record, work)
     };

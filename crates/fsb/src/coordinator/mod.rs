@@ -3,7 +3,7 @@
 pub mod choose;
 mod judge;
 mod leftovers;
-mod next;
+mod next_command;
 mod race;
 mod record;
 mod space;
@@ -79,7 +79,7 @@ fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock>
     host::check_memory_limit()?;
     check_wipe(record)?;
     let warnings = check_testbed(record).map_err(|error| match record.plan.place {
-        Place::Host => next::of_refused(error),
+        Place::Host => next_command::of_refused(error),
         Place::Vm => error.into(),
     })?;
     for warning in warnings {
@@ -153,12 +153,12 @@ pub fn start_in_set(
     turn: Turn,
     begun: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<u8> {
-    fsb_store::check_new(out, &author()).map_err(next::of_unwritable)?;
+    fsb_store::check_new(out, &author()).map_err(next_command::of_unwritable)?;
     make_absolute(&mut resolved.plan)?;
     let (record, work) = new_record(resolved)?;
     schedule::check_budget(&record, &work)?;
     let lock = check(&record, &work, turn)?;
-    let directory = RunDirectory::create(out, &record, author(), &holder()).map_err(next::of_unwritable)?;
+    let directory = RunDirectory::create(out, &record, author(), &holder()).map_err(next_command::of_unwritable)?;
     begun()?;
     let (stage, agent) = Stage::set(lock, &record)?;
     run_and_show(stage, agent, directory, (record, work, Vec::new()), output, verbosity)

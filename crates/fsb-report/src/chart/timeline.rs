@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::axis::{second_ticks, unit};
 use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, plain, short};
-use crate::run::course::Course;
+use crate::run::joined_timeline::JoinedTimeline;
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind { name: "course", draw: Draw::Row(draw) };
@@ -14,7 +14,7 @@ pub(super) const KIND: ChartKind = ChartKind { name: "course", draw: Draw::Row(d
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
     let Some(workload) = row.workload() else { return Vec::new() };
     let cells = workload.cells.iter().enumerate().filter(|(target, _)| !row.cells[*target].unranked);
-    let courses: Vec<(usize, &Course)> =
+    let courses: Vec<(usize, &JoinedTimeline)> =
         cells.filter_map(|(target, cell)| Some((target, cell.course.as_ref()?))).collect();
     let rates = courses.iter().flat_map(|(_, course)| course.rates.iter().flatten().copied());
     let most = rates.fold(0.0, f64::max);
@@ -56,7 +56,14 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     }]
 }
 
-fn line(name: &str, target: usize, course: &Course, values: Vec<Option<Value>>, axis: &str, text: &str) -> Value {
+fn line(
+    name: &str,
+    target: usize,
+    course: &JoinedTimeline,
+    values: Vec<Option<Value>>,
+    axis: &str,
+    text: &str,
+) -> Value {
     json!({
         "type": "scatter", "mode": "lines", "name": name, "yaxis": axis, "connectgaps": false,
         "x": course.seconds.iter().map(|seconds| short(*seconds)).collect::<Vec<_>>(), "y": values,
@@ -66,7 +73,7 @@ fn line(name: &str, target: usize, course: &Course, values: Vec<Option<Value>>, 
 }
 
 /// Draws crosses for stalls at the top of the lower figure.
-fn stalls(name: &str, target: usize, course: &Course, top: f64) -> Option<Value> {
+fn stalls(name: &str, target: usize, course: &JoinedTimeline, top: f64) -> Option<Value> {
     let texts: Vec<String> = course
         .stalls
         .iter()
