@@ -1,7 +1,7 @@
 //! `cargo run -p xtask -- book`: builds the documentation as a book, with mdBook.
 //!
 //! `docs/SUMMARY.md` is the table of contents. mdBook reads one directory only, so the pages of the top directory are
-//! copied beside those of `docs`, and links between the two are adjusted.
+//! copied beside those of `docs`, and links between the two are adjusted. Links to source files become plain text.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,9 @@ use anyhow::{Context, ensure};
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Pages of the top directory that are in the book.
 const TOP: [&str; 4] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
+
+/// Directories of source files.
+const SOURCES: [&str; 5] = ["crates", "scripts", "plans", "fuzz", ".config"];
 
 /// Builds the book in `target/book`.
 ///
@@ -27,7 +30,7 @@ pub fn run() -> anyhow::Result<()> {
     copy(&root.join("docs"), &pages, 0)?;
     for name in TOP {
         let text = fs::read_to_string(root.join(name)).with_context(|| format!("cannot read {name}"))?;
-        fs::write(pages.join(name), text.replace("](docs/", "]("))?;
+        fs::write(pages.join(name), within_the_book(&text.replace("](docs/", "]("), 0))?;
     }
     fs::copy(root.join("book.toml"), book.join("book.toml"))?;
     let built = Command::new("mdbook").arg("build").arg(&book).status();
@@ -42,7 +45,8 @@ fn copy(from: &Path, to: &Path, depth: usize) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let source: PathBuf = entry?.path();
-        let target = to.join(source.file_name().context("an entry has a name")?);
+        let name = source.file_name().context("an entry has a name")?;
+        let target = to.join(if name == "README.md" { "index.md".as_ref() } else { name });
         if source.is_dir() {
             copy(&source, &target, depth + 1)?;
         } else if source.extension().is_some_and(|ending| ending == "md") {
@@ -56,10 +60,36 @@ fn copy(from: &Path, to: &Path, depth: usize) -> anyhow::Result<()> {
 
 /// Adjusts the links of a page, `depth` levels below `docs`, to the pages of the top directory.
 fn within_the_book(text: &str, depth: usize) -> String {
-    TOP.iter().fold(text.to_owned(), |text, name| {
-        let (outside, inside) = ("../".repeat(depth + 1), "../".repeat(depth));
-        text.replace(&format!("]({outside}{name}"), &format!("]({inside}{name}"))
-    })
+    let (outside, inside) = ("../".repeat(depth + 1), "../".repeat(depth));
+    let text = TOP
+        .iter()
+        .fold(text.to_owned(), |text, name| text.replace(&format!("]({outside}{name}"), &format!("]({inside}{name}")));
+    // mdBook calls the first page of a directory index.
+    without_sources(&text.replace("README.md", "index.md"))
+}
+
+/// Replaces links to files that are not pages, in the directories of the source, with their text.
+fn without_sources(text: &str) -> String {
+    let is_source = |target: &str| {
+        let path = target.trim_start_matches("../");
+        SOURCES.iter().any(|directory| path.starts_with(directory))
+    };
+    let (mut found, mut rest) = (String::new(), text);
+    while let Some(middle) = rest.find("](") {
+        let end = rest[middle..].find(')').map(|end| middle + end);
+        match (rest[..middle].rfind('['), end) {
+            (Some(start), Some(end)) if is_source(&rest[middle + 2..end]) => {
+                found += &rest[..start];
+                found += &rest[start + 1..middle];
+                rest = &rest[end + 1..];
+            }
+            _ => {
+                found += &rest[..middle + 2];
+                rest = &rest[middle + 2..];
+            }
+        }
+    }
+    found + rest
 }
 
 #[cfg(test)]
@@ -72,6 +102,9 @@ mod tests {
     fn links_to_the_top_directory_lead_to_the_copies() {
         assert_eq!(within_the_book("[a](../SECURITY.md#x) [b](guide.md)", 0), "[a](SECURITY.md#x) [b](guide.md)");
         assert_eq!(within_the_book("[a](../../CHANGELOG.md)", 1), "[a](../CHANGELOG.md)");
+        assert_eq!(within_the_book("[a](methods/README.md)", 0), "[a](methods/index.md)");
+        let sources = "see [`mod.rs`](../../crates/x/mod.rs), [b](guide.md) and [c](../plans)";
+        assert_eq!(within_the_book(sources, 1), "see `mod.rs`, [b](guide.md) and c");
     }
 
     #[test]
