@@ -210,17 +210,16 @@ fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, reci
 
 /// The arguments that fsb added to those of the plan.
 fn only_measured(spec: &FileSystemSpec, made: &TargetRecord) -> Vec<String> {
+    // The last word is the device. The words of the plan follow those that fsb adds.
     let mut requested: Vec<&String> = spec.mkfs.iter().collect();
-    let arguments = made.mkfs_command.iter().skip(1);
     let mut added: Vec<String> = Vec::new();
-    for word in arguments {
-        match requested.iter().position(|other| *other == word) {
+    for word in made.mkfs_command.iter().skip(1).rev().skip(1) {
+        match requested.iter().rposition(|other| *other == word) {
             Some(place) => drop(requested.remove(place)),
             None => added.push(word.clone()),
         }
     }
-    // The last word is the device.
-    added.pop();
+    added.reverse();
     added
 }
 
@@ -251,6 +250,16 @@ mod tests {
         let tmpfs = TargetRecord { mount_options: words("rw size=2097152k"), ..TargetRecord::default() };
         record.targets = names.into_iter().zip([ext4, xfs, tmpfs]).collect();
         (record, ranked)
+    }
+
+    /// The value of an option that fsb adds may be that of an option of the plan.
+    #[test]
+    fn arguments_of_the_plan_are_the_last_ones() {
+        let target: Target = "ext4,mkfs=\"-O bigalloc -C 65536\"".parse().unwrap();
+        let TargetKind::FileSystem(spec) = &target.kind else { panic!("a file system") };
+        let words = "mkfs.ext4 -q -i 65536 -J size=126 -O bigalloc -C 65536 /dev/loop0".split(' ');
+        let made = TargetRecord { mkfs_command: words.map(str::to_owned).collect(), ..TargetRecord::default() };
+        assert_eq!(only_measured(spec, &made).join(" "), "-q -i 65536 -J size=126");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use fsb_stats::compare::{Document, Finding, Operation};
 use fsb_stats::{FEWEST_RUNS_JUDGED, Verdict};
 use serde::Serialize;
 
-use crate::stderr::{notify, say};
+use crate::stderr::notify;
 use crate::{exit, stored};
 
 /// A comparison, and the sets that a gate judges.
@@ -96,8 +96,20 @@ fn passed(judged: &[Judged<'_>]) -> u8 {
         notify(&notice::GATE_UNDECIDED, [("reason", kind)], &text);
         return exit::REQUEST;
     }
-    if count < all {
-        say(&format!("--fail-if slower: {count} of {all} operations could be judged"));
+    let is_open = |judged: &Judged<'_>, operation: &Operation| {
+        let open = |set: &&str| verdict(operation, set).is_some_and(is_undecided);
+        judged.sets.iter().any(|set| open(&set))
+    };
+    let undecided =
+        judged.iter().map(|judged| primary(judged.document).filter(|operation| is_open(judged, operation)).count());
+    let (undecided, unjudged) = (undecided.sum::<usize>(), all - count);
+    let open = [(undecided, "undecided"), (unjudged, "not judged")];
+    let open = open.iter().filter(|(count, _)| *count > 0).map(|(count, state)| format!("{count} of {all} {state}"));
+    let open: Vec<String> = open.collect();
+    if !open.is_empty() {
+        let fields = [("undecided", undecided.into()), ("unjudged", unjudged.into())];
+        let text = format!("--fail-if slower: passed, because no set is shown to be slower; {}", open.join(", "));
+        notify(&notice::GATE_OPEN, fields, &text);
     }
     exit::DONE
 }
@@ -110,6 +122,11 @@ fn primary(document: &Document) -> impl Iterator<Item = &Operation> {
 /// Returns the verdict of an operation about a set.
 fn verdict(operation: &Operation, set: &str) -> Option<Verdict> {
     Some(operation.estimate.against.get(set)?.as_ref()?.verdict)
+}
+
+/// Whether a set with this verdict may still be slower by more than the smallest ratio that matters.
+fn is_undecided(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Inconclusive | Verdict::ProbablySlower | Verdict::PerhapsSlower)
 }
 
 fn is_judged(operation: &Operation, set: &str) -> bool {

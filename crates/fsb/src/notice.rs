@@ -33,12 +33,13 @@ notices! {
     INCOMPLETE_TRACE = "warning/incomplete-trace", "reason", "A trace lacks accesses. fsb run replays it only with --force.";
     GATE_FAILED = "warning/gate-failed", "slower", "A set is slower than the baseline of --fail-if.";
     GATE_UNDECIDED = "warning/gate-undecided", "reason, runs", "The results cannot decide --fail-if.";
+    GATE_OPEN = "note/gate-open", "undecided, unjudged", "The gate of --fail-if passed although some operations are undecided or not judged.";
     NOT_UNDONE = "warning/ledger-entry", "path", "An entry of the undo ledger was not undone, so the run is measured beside what a killed run changed.";
     UNDONE = "note/undone", "changes", "Changes of killed runs were undone before the run.";
     NOT_IN_TARGET = "warning/not-in-target", "path", "An argument of a command names a file of the working directory, which the directory of a target lacks.";
     REPEATS = "note/repeats", "", "A command without --prepare runs again in the directory that its last run left.";
     NOT_RACED = "note/not-raced", "target, reason", "A candidate of fsb choose does not take part.";
-    NAMED_PLAN = "note/named-plan", "plan", "The name of a suite is that of a shipped plan, which is used.";
+    NAMED_PLAN = "note/named-plan", "plan", "A shipped plan is used: its name was given as a suite, or no file has its name.";
     ESTIMATE = "note/estimate", "blocks, cells, seconds, fits", "The estimated duration before warm-up, and whether the budget holds it.";
     STOPPING_RULE = "note/stopping-rule", "rule", "The rule that ends the run, as in run.json.";
     RETRIED = "note/retried", "target, workload", "A trial that interference affected is retried.";

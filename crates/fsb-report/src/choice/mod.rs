@@ -122,7 +122,8 @@ impl Choice {
     /// Returns the candidates with their results, the fastest first.
     pub fn ranked(&self) -> Vec<Ranked> {
         let result = |name: &String| match self.answer.iter().position(|answer| answer == name) {
-            Some(0) => Some("fastest of the race".to_owned()),
+            Some(0) if self.decided => Some("fastest of the race".to_owned()),
+            Some(0) => Some("leads the race, which is not decided".to_owned()),
             Some(_) => Some("not significantly different from the fastest of the race".to_owned()),
             None => None,
         };
@@ -286,6 +287,33 @@ mod tests {
                      ext4,barrier=0 (unsafe) is the fastest of 3, ";
         assert!(text.starts_with(start), "{text}");
         assert!(text.contains("* ext4,barrier=0 (unsafe)  "), "{text}");
+    }
+
+    /// With few rounds the leader is not called the fastest, and without an estimate nothing is marked.
+    #[test]
+    fn a_race_of_few_rounds_claims_neither_a_winner_nor_losers() {
+        let (record, trials) = raced(true);
+        let until = |block: u32| {
+            let mut trials = trials.clone();
+            trials.retain(|trial| trial.block <= block);
+            // Each candidate is the fastest in one round.
+            let values = [[100.0, 140.0, 90.0], [130.0, 95.0, 120.0], [90.0, 120.0, 150.0]];
+            for trial in &mut trials {
+                let place = record.plan.targets.iter().position(|target| target.name == trial.target).unwrap();
+                trial.metrics[0].value = values[trial.block as usize - 1][place];
+            }
+            let shown = shown(&(record.clone(), trials));
+            (shown.0.ranked()[0].result.clone(), shown.1)
+        };
+        let (result, text) = until(3);
+        assert!(text.contains("Not decided: none of 3 candidates is shown to be slower than another. "), "{text}");
+        assert!(text.contains(", which may not be the fastest:") || !text.contains("mkfs"), "{text}");
+        assert!(text.contains("  * leads; ? not significantly different from it."), "{text}");
+        assert_eq!(result.as_deref(), Some("leads the race, which is not decided"));
+        let (result, text) = until(1);
+        assert!(text.starts_with("No answer: 1 race round of 3 candidates are too few values"), "{text}");
+        assert!(!text.contains("? ") && !text.contains("not significantly different"), "{text}");
+        assert_eq!(result, None);
     }
 
     #[test]

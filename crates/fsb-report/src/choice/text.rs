@@ -57,7 +57,14 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     let reference = &choice.reference;
     let raced = choice.candidates.iter().filter(|candidate| candidate.heats > 0).count();
     let Some(leader) = leader(choice) else {
-        return say("No answer: no candidate has a value to compare.");
+        return say(&match choice.heats {
+            0 => "No answer: no candidate has a value to compare.".to_owned(),
+            heats => format!(
+                "No answer: {} of {raced} candidates are too few values for an interval. Use a larger --budget, or name \
+                 fewer candidates with --only.",
+                counted(heats, "race round")
+            ),
+        });
     };
     let label = |name: &String| {
         choice.candidates.iter().find(|one| one.name == *name).map_or_else(String::new, Candidate::label)
@@ -78,12 +85,18 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
             "{name} is the fastest of {raced}, or within {theta} of the fastest: {over} against {reference} (error \
              probability at most {wrong})."
         )),
-        (false, over) => say(&format!(
-            "Not decided: one of {} is the fastest of {raced}; the others are slower (error probability at most {wrong}). \
-             The leader so far is {name}{}.",
-            choice.answer.len(),
-            over.map(|over| format!(", {over} against {reference}")).unwrap_or_default()
-        )),
+        (false, over) => {
+            let over = over.map(|over| format!(", {over} against {reference}")).unwrap_or_default();
+            let rounds = counted(leader.heats, "race round");
+            let left = choice.answer.len();
+            let known = match raced - left.min(raced) {
+                0 => format!("none of {raced} candidates is shown to be slower than another"),
+                _ => format!(
+                    "one of {left} is the fastest of {raced}; the others are slower (error probability at most {wrong})"
+                ),
+            };
+            say(&format!("Not decided: {known}. {name} leads after {rounds}{over}."));
+        }
     }
     if !others.is_empty() {
         let named = match others.len() {
@@ -105,7 +118,10 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
 fn commands(lines: &mut Vec<String>, choice: &Choice) {
     let Some(leader) = leader(choice).filter(|leader| !leader.commands.is_empty()) else { return };
     lines.push(String::new());
-    lines.push("To format and mount it, and its line of /etc/fstab:".to_owned());
+    lines.push(match choice.decided {
+        true => "To format and mount it, and its line of /etc/fstab:".to_owned(),
+        false => format!("To format and mount {}, which may not be the fastest:", leader.label()),
+    });
     let typed = leader.commands.iter().chain(&leader.fstab);
     lines.extend(typed.map(|line| format!("  {}", visible::line(line))));
 }
@@ -129,6 +145,7 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         };
         let sign = match candidate.state {
             State::Fastest => "*",
+            State::NotToldApart if leader(choice).is_none() => " ",
             State::NotToldApart => "?",
             State::Slower | State::NotRaced => " ",
         };
@@ -144,10 +161,14 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         }
     }
     let together = percent(1.0 - choice.error);
+    let first = if choice.decided { "fastest" } else { "leads" };
     let mut legend = format!(
-        "* fastest; ? not significantly different from it. The intervals of all candidates hold together at {together}, after \
+        "* {first}; ? not significantly different from it. The intervals of all candidates hold together at {together}, after \
          every race round."
     );
+    if leader(choice).is_none() {
+        legend.clear();
+    }
     if risky {
         legend += " ! risky.";
     }

@@ -7,9 +7,10 @@ use fsb_stats::Noise;
 
 use super::report_trial::ReportTrial;
 use super::summary::{Measured, State, Summary, Workload};
+use super::withheld::Withheld;
 use super::{device, geometry, interference, risks, stretches, trust};
 use crate::record_text::stop_reason_text;
-use crate::show::{NOT_HERE, counted, some_of};
+use crate::show::{NOT_HERE, counted, some_of, some_rows};
 use crate::warning::warning_text;
 
 /// A warning names at most this number of cells.
@@ -29,6 +30,7 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ReportTr
     if let Some(reason) = record.stop_reason.as_ref().filter(|reason| is_early(reason)) {
         urgent.push(format!("the run ended after {}", stop_reason_text(reason)));
     }
+    urgent.extend(withheld(summary));
     urgent.extend(risks::durable(summary).or_else(|| unflushed(record)));
     urgent.extend(geometry::warnings(record));
     urgent.extend(others.into_iter().map(warning_text));
@@ -51,6 +53,26 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ReportTr
     warnings.extend(restless(trials));
     warnings.extend(interference::warning(trials));
     (urgent, warnings)
+}
+
+/// Returns a warning for each reason why some cases are not judged, with those cases. The headline has no room for them
+/// if it begins with interference.
+fn withheld(summary: &Summary) -> Vec<String> {
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for row in summary.rows.iter().filter(|_| summary.is_comparison() && summary.unjudged.is_none()) {
+        let Some(why) = row.withheld.as_ref().map(Withheld::summarized) else { continue };
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, rows)) => rows.push(&row.workload),
+            None => reasons.push((why, vec![&row.workload])),
+        }
+    }
+    let said = |summary: &Summary, why: &str| summary.answer.contains(why);
+    reasons.retain(|(why, _)| !said(summary, why));
+    let text = |(why, rows): (String, Vec<&str>)| {
+        let rows: Vec<String> = rows.into_iter().map(str::to_owned).collect();
+        format!("not judged: {}: {why}", some_rows(&rows))
+    };
+    reasons.into_iter().map(text).collect()
 }
 
 /// Whether a run made fewer blocks than it was to, or missed the precision that was requested.

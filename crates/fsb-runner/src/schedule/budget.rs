@@ -5,7 +5,7 @@ use std::time::Duration;
 use fsb_engine::Profile;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::show_duration;
-use fsb_model::{Outcome, Repetition, RunRecord, Trial, Warning};
+use fsb_model::{Outcome, Repetition, RunRecord, StoppingRule, Trial, Warning};
 
 use fsb_testbed::LocalTestbed;
 
@@ -302,7 +302,17 @@ impl Schedule<'_> {
             return Some(Ending::Cut);
         }
         if made < planned {
-            return self.passes(longest);
+            let ending = self.passes(longest)?;
+            // The blocks of the stopping rule are made. Those that were to fill the budget are an addition to it.
+            let of_rule = match &self.run.record.stopping_rule {
+                Some(StoppingRule::InterimAnalyses { planned, .. }) => *planned,
+                _ => planned,
+            };
+            if made < of_rule {
+                return Some(ending);
+            }
+            self.run.record.blocks_planned = Some(made);
+            return Some(all_made(self));
         }
         (!self.adds_blocks(planned, longest)).then(|| all_made(self))
     }

@@ -87,7 +87,7 @@ fn of_no_run(path: &Path, error: StoreError) -> anyhow::Error {
             &NO_RUN,
             format!("{shown} is a directory of several runs"),
             format!(
-                "print one of them, such as fsb report {}, or compare them with fsb compare {shown}",
+                "print one of them, such as fsb report {}, or compare it with another set: fsb compare {shown} SET",
                 run.display()
             ),
         ),

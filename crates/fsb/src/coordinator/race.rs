@@ -27,7 +27,8 @@ pub(super) fn show(
     } else {
         say(&format!("report: {}", path.display()));
     }
-    Ok(if choice.has_answer() { exit::DONE } else { exit::TRIALS })
+    // Too few rounds for an answer are no failure of a trial.
+    Ok(if choice.has_answer() || choice.heats > 0 { exit::DONE } else { exit::TRIALS })
 }
 
 /// Returns the first screen of an interrupted race; empty if it has no answer yet. Writes the race's files.

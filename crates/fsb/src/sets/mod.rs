@@ -55,8 +55,8 @@ pub struct Sets {
     pub files: Vec<PathBuf>,
     /// The reason why nothing may be judged, if there is one.
     pub apart: Option<Apart>,
-    /// Workloads that are not judged, with the runs whose reports withhold them.
-    pub withheld: BTreeMap<String, Vec<String>>,
+    /// Workloads that are not judged, each with a reason and the runs that it is about.
+    pub withheld: BTreeMap<(String, &'static str), Vec<String>>,
     /// Conditions in which runs of fsb differ.
     pub conditions: Vec<ConditionDifference>,
     /// The run directories of fsb, as given.
@@ -87,10 +87,10 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     let others = sources.iter().any(|source| !source.files.is_empty());
     let regimes = regimes::of(sources.iter().flat_map(|source| &source.runs), others);
     warnings.extend(regimes.warnings);
-    let mut withheld: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut withheld: BTreeMap<(String, &'static str), Vec<String>> = BTreeMap::new();
     for run in sources.iter().flat_map(|source| &source.runs) {
-        for label in run.withheld() {
-            withheld.entry(label).or_default().push(run.path.display().to_string());
+        for reason in run.withheld() {
+            withheld.entry(reason).or_default().push(run.path.display().to_string());
         }
     }
     let own: Vec<(usize, &OwnRun)> = sources

@@ -100,17 +100,19 @@ impl OwnRun {
         (targets, warnings)
     }
 
-    /// Returns the workloads that the report of this run does not judge. These are workloads most of whose trials were
-    /// affected by interference or invalid, if they have one sample per block or the run has one target. Workloads of a
-    /// run whose memory was not touched first, or with another run beside it, are withheld, too.
-    pub(super) fn withheld(&self) -> BTreeSet<String> {
+    /// Returns the workloads of this run that no comparison may judge, each with the reason. These are workloads most of
+    /// whose trials were affected by interference or invalid, if they have one sample per block or the run has one
+    /// target. Workloads of a run whose memory was not touched first, or with another run beside it, are withheld, too.
+    pub(super) fn withheld(&self) -> BTreeMap<String, &'static str> {
         // In rounds interference affects all targets of a run equally, but not a target of another run that it is
         // compared with.
         let is_alone = self.record.plan.targets.len() == 1;
         let spoilt = self.trials.mostly_spoilt().filter(|label| is_alone || !in_rounds(&self.record, label));
-        let spoilt = spoilt.map(str::to_owned);
+        let spoilt = spoilt.map(|label| (label.to_owned(), "most trials were affected by interference or invalid"));
         let writes = |label: &str| self.trials.cells.iter().any(|cell| cell.workload == label && cell.writes);
-        spoilt.chain(withheld_by_record(&self.record, writes)).collect()
+        let recorded = withheld_by_record(&self.record, writes).into_iter();
+        let recorded = recorded.map(|label| (label, "memory was not touched first, or another run measured beside it"));
+        recorded.chain(spoilt).collect()
     }
 
     /// Returns the risks of a target, and whether it may win nevertheless.

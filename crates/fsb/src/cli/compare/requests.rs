@@ -63,12 +63,8 @@ pub(super) fn compared(
         Some(Apart { why, unjudged: None }) => document.withhold(why),
         None => {}
     }
-    for (workload, runs) in &read.withheld {
-        let why = format!(
-            "{workload}: not judged, as in the report of {0} ('fsb report {1}' names the reason)",
-            runs.join(", "),
-            runs[0]
-        );
+    for ((workload, reason), runs) in &read.withheld {
+        let why = format!("{workload}: not judged: {reason} in {}", runs.join(", "));
         document.withhold_at(workload, why);
     }
     Ok(document)

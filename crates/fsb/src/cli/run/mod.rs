@@ -225,6 +225,12 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         let text = format!("note: '{}' is a plan: this is 'fsb run {plan}'", suite.take().unwrap_or_default());
         notify(&notice::NAMED_PLAN, [("plan", plan.into())], &text);
         files.push(plan.to_owned());
+    } else if let [file] = files.as_slice()
+        && !Path::new(file).exists()
+        && let Some(plan) = shipped_plan::find(file)
+    {
+        let text = format!("note: no file {file} here: using the plan of that name that is shipped with fsb");
+        notify(&notice::NAMED_PLAN, [("plan", plan.name.into())], &text);
     }
     let under = match files.as_slice() {
         [] => PlanFile::default(),

@@ -96,6 +96,9 @@ fn one_run_on_each_side_has_no_verdict_unless_the_variation_is_stated() {
     let output = gate(scratch.path(), "old1", "new1", &["--between", "100%"]);
     expect_code(&output, 0);
     assert!(!has_message(&output, "warning/gate-failed"));
+    // A gate that passes because nothing is known reports that.
+    let open = message(&output, "note/gate-open");
+    assert!(open["fields"]["undecided"].as_u64().unwrap() > 0, "{open}");
 }
 
 #[test]
