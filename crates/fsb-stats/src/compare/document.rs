@@ -255,6 +255,7 @@ pub struct Pooled {
     pub sd: Option<f64>,
     /// 90 % t-interval of the mean; absent for one value.
     pub ci90: Option<[f64; 2]>,
+    /// Geometric mean; each run has the same weight, however many values it has.
     pub geometric_mean: f64,
     pub median: f64,
     /// First quartile, linear interpolation.
