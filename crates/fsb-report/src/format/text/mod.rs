@@ -92,7 +92,8 @@ fn conclusion(screen: &mut Lines, view: &View<'_>, trust: &TrustView, is_single:
     let mut facts = view.facts.clone();
     if is_single && view.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.verdict().is_some()) {
         let is_less_better = view.rows.iter().any(|row| row.better == Better::Lower);
-        facts.insert(0, if is_less_better { "95 % interval, less is better" } else { "95 % interval" }.to_owned());
+        let less = is_less_better.then(|| "less is better".to_owned());
+        facts.splice(0..0, ["95 % interval".to_owned()].into_iter().chain(less));
     }
     let is_plain = is_single && trust.is_high && view.advice.is_none();
     if is_plain {
@@ -204,12 +205,12 @@ impl Lines {
         self.lines.push(cut(text, room) + after);
     }
 
-    /// Prints parts as one line, without the longest ones but the first if all are too long.
+    /// Prints parts as one line, without the longest ones if all are too long.
     pub(super) fn parts(&mut self, parts: &[String]) {
         const BETWEEN: &str = " · ";
         let mut kept: Vec<&str> = parts.iter().map(String::as_str).collect();
         while kept.len() > 1 && display_width(&kept.join(BETWEEN)) > self.width {
-            let longest = (1..kept.len()).max_by_key(|place| display_width(kept[*place])).unwrap_or_default();
+            let longest = (0..kept.len()).max_by_key(|place| display_width(kept[*place])).unwrap_or_default();
             kept.remove(longest);
         }
         self.line(&kept.join(BETWEEN), "");
