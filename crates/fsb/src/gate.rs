@@ -98,7 +98,7 @@ fn passed(judged: &[Judged<'_>]) -> u8 {
     }
     let is_open = |judged: &Judged<'_>, operation: &Operation| {
         let open = |set: &&str| verdict(operation, set).is_some_and(is_undecided);
-        judged.sets.iter().any(|set| open(&set))
+        judged.sets.iter().any(open)
     };
     let undecided =
         judged.iter().map(|judged| primary(judged.document).filter(|operation| is_open(judged, operation)).count());
