@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fsb_engine::Sizing;
 use fsb_model::{Amount, Target, WorkloadSpec};
-use fsb_runner::agent::{Agent, MeasureRequest, Method, SeatTrial, VERSION};
+use fsb_runner::agent::{Agent, MeasureRequest, Method, SlotTrial, VERSION};
 use fsb_testbed::Setup;
 use libfuzzer_sys::fuzz_target;
 
@@ -16,7 +16,7 @@ const SETUP: &str = r#"{"targets": [], "size": 1, "dir": "/", "wipe": [], "contr
 /// Builds a request from its type, so that a new field is a compile error here.
 fn request(method: Method) -> MeasureRequest {
     MeasureRequest {
-        seats: vec![SeatTrial { seat: 0, trial_seed: 1 }],
+        slots: vec![SlotTrial { slot: 0, trial_seed: 1 }],
         workload: WorkloadSpec::new("read", Default::default()),
         sizing: Sizing { size: 1, cpus: 1 },
         method,

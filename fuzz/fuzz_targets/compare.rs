@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
         let bytes = &bytes[..bytes.len().min(LONGEST)];
         let tool = TOOLS.iter().find(|tool| (tool.recognise)(bytes))?;
         let runs = (tool.read)(&mut &bytes[..]).ok()?;
-        Some(Set { name: name.to_owned(), pairing: None, looks: Vec::new(), runs })
+        Some(Set { name: name.to_owned(), pairing: None, analyses: Default::default(), runs })
     };
     let (Some(one), Some(other)) = (set("one", one), set("other", other)) else { return };
     let Ok(document) = compare(&[one, other], &Request::new(0, 0.03)) else { return };
