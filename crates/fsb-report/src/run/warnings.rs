@@ -58,16 +58,18 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ReportTr
 /// Returns a warning for each reason why some cases are not judged, with those cases. The headline has no room for them
 /// if it begins with interference.
 fn withheld(summary: &Summary) -> Vec<String> {
+    if !summary.is_comparison() || summary.unjudged.is_some() {
+        return Vec::new();
+    }
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-    for row in summary.rows.iter().filter(|_| summary.is_comparison() && summary.unjudged.is_none()) {
+    for row in &summary.rows {
         let Some(why) = row.withheld.as_ref().map(Withheld::summarized) else { continue };
         match reasons.iter_mut().find(|(known, _)| *known == why) {
             Some((_, rows)) => rows.push(&row.workload),
             None => reasons.push((why, vec![&row.workload])),
         }
     }
-    let said = |summary: &Summary, why: &str| summary.answer.contains(why);
-    reasons.retain(|(why, _)| !said(summary, why));
+    reasons.retain(|(why, _)| !summary.answer.contains(why));
     let text = |(why, rows): (String, Vec<&str>)| {
         let rows: Vec<String> = rows.into_iter().map(str::to_owned).collect();
         format!("not judged: {}: {why}", some_rows(&rows))
