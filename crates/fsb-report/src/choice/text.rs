@@ -89,11 +89,12 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
             let over = over.map(|over| format!(", {over} against {reference}")).unwrap_or_default();
             let rounds = counted(leader.heats, "race round");
             let left = choice.answer.len();
-            let known = match raced - left.min(raced) {
-                0 => format!("none of {raced} candidates is shown to be slower than another"),
-                _ => format!(
+            let known = if left >= raced {
+                format!("none of {raced} candidates is shown to be slower than another")
+            } else {
+                format!(
                     "one of {left} is the fastest of {raced}; the others are slower (error probability at most {wrong})"
-                ),
+                )
             };
             say(&format!("Not decided: {known}. {name} leads after {rounds}{over}."));
         }

@@ -31,7 +31,7 @@ pub(super) fn headline(summary: &Summary) -> String {
         return format!("{}: {workloads} in {}.", summary.reference_name(), counted(summary.blocks as usize, "block"));
     }
     let reasons = withheld_reasons(summary);
-    if reasons.iter().map(|(_, rows)| rows).sum::<usize>() == total && total > 1 {
+    if reasons.iter().map(|(_, rows)| rows.len()).sum::<usize>() == total && total > 1 {
         let (workloads, blocks) = (counted(total, "workload"), counted(summary.blocks as usize, "block"));
         let because: Vec<String> = reasons.iter().map(|(why, _)| why.summarized()).collect();
         return format!("{workloads}, {blocks}: not judged: {}; {}.", listed(&because), reasons[0].0.remedy());
@@ -78,20 +78,22 @@ pub(super) fn overall(summary: &Summary) -> Option<String> {
 /// Returns the beginning of a headline if some cases are withheld: their number, the reasons and the remedies.
 pub(super) fn withheld(summary: &Summary) -> Option<String> {
     let (reasons, all) = (withheld_reasons(summary), summary.rows.len());
-    let withheld: usize = reasons.iter().map(|(_, rows)| rows).sum();
+    let withheld: usize = reasons.iter().map(|(_, rows)| rows.len()).sum();
     let said = reasons.iter().map(|(why, rows)| {
-        format!("Not judged at {rows} of {all} workloads: {}; {}. ", why.summarized(), why.remedy())
+        format!("Not judged at {} of {all} workloads: {}; {}. ", rows.len(), why.summarized(), why.remedy())
     });
     (withheld > 0 && withheld < all && summary.is_comparison()).then(|| said.collect())
 }
 
-/// Returns every kind of reason with the number of its cases. The first reason of a kind represents it.
-fn withheld_reasons(summary: &Summary) -> Vec<(&Withheld, usize)> {
-    let mut reasons: Vec<(&Withheld, usize)> = Vec::new();
-    for found in summary.rows.iter().filter_map(|row| row.withheld.as_ref()) {
+/// Returns each kind of reason why cases are not judged, with the labels of its cases. The first reason of a kind represents
+/// all.
+pub(super) fn withheld_reasons(summary: &Summary) -> Vec<(&Withheld, Vec<String>)> {
+    let mut reasons: Vec<(&Withheld, Vec<String>)> = Vec::new();
+    for row in &summary.rows {
+        let Some(found) = &row.withheld else { continue };
         match reasons.iter_mut().find(|(known, _)| known.summarized() == found.summarized()) {
-            Some((_, rows)) => *rows += 1,
-            None => reasons.push((found, 1)),
+            Some((_, rows)) => rows.push(row.workload.clone()),
+            None => reasons.push((found, vec![row.workload.clone()])),
         }
     }
     reasons

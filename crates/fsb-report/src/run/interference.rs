@@ -180,6 +180,6 @@ mod tests {
         let said = warning(&ReportTrial::all(&trials)).unwrap();
         assert!(said.starts_with(&format!("CPU steal 3 %: {n} of {n} trials affected")), "{said}");
         trials.iter_mut().for_each(|trial| trial.phase = Phase::Warmup);
-        assert_eq!(warning(&ReportTrial::all(&trials)), None, "warm-up alone is not told");
+        assert_eq!(warning(&ReportTrial::all(&trials)), None, "warm-up alone is not reported");
     }
 }

@@ -7,8 +7,7 @@ use fsb_stats::Noise;
 
 use super::report_trial::ReportTrial;
 use super::summary::{Measured, State, Summary, Workload};
-use super::withheld::Withheld;
-use super::{device, geometry, interference, risks, stretches, trust};
+use super::{device, geometry, headline, interference, risks, stretches, trust};
 use crate::record_text::stop_reason_text;
 use crate::show::{NOT_HERE, counted, some_of, some_rows};
 use crate::warning::warning_text;
@@ -61,20 +60,9 @@ fn withheld(summary: &Summary) -> Vec<String> {
     if !summary.is_comparison() || summary.unjudged.is_some() {
         return Vec::new();
     }
-    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-    for row in &summary.rows {
-        let Some(why) = row.withheld.as_ref().map(Withheld::summarized) else { continue };
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, rows)) => rows.push(&row.workload),
-            None => reasons.push((why, vec![&row.workload])),
-        }
-    }
-    reasons.retain(|(why, _)| !summary.answer.contains(why));
-    let text = |(why, rows): (String, Vec<&str>)| {
-        let rows: Vec<String> = rows.into_iter().map(str::to_owned).collect();
-        format!("not judged: {}: {why}", some_rows(&rows))
-    };
-    reasons.into_iter().map(text).collect()
+    let reasons = headline::withheld_reasons(summary).into_iter().map(|(why, rows)| (why.summarized(), rows));
+    let reasons = reasons.filter(|(why, _)| !summary.answer.contains(why));
+    reasons.map(|(why, rows)| format!("not judged: {}: {why}", some_rows(&rows))).collect()
 }
 
 /// Whether a run made fewer blocks than it was to, or missed the precision that was requested.

@@ -126,7 +126,7 @@ impl Action {
             Action::RemoveDirectory { path, uid } => remove_directory(path, *uid),
             Action::RemoveLoop { index, again, image } => {
                 loopdev::renew(*index, *again, image.as_deref()).map(|others| match others {
-                    Some(others) => format!("left /dev/loop{index} to who attached {}", others.display()),
+                    Some(others) => format!("left /dev/loop{index} to the process that attached {}", others.display()),
                     None => self.to_string(),
                 })
             }

@@ -340,7 +340,7 @@ fn make(case: &Case, kernel: Option<&String>) -> (bool, String) {
     expect_no_traces(&before);
     assert!(restored(), "a run that was resumed left a setting");
     let took = restored_in.elapsed().as_millis();
-    let whom = if found.is_some() { case.role } else { "the coordinator, for nobody was that role" };
+    let whom = if found.is_some() { case.role } else { "the coordinator, because no process had that role" };
     let set = if set { "" } else { "not " };
     let said = format!("killed {whom}: {saved} trials saved, setting {set}changed, all as before in {took} ms");
     (found.is_some(), said)
