@@ -269,6 +269,28 @@ mod tests {
         }
     }
 
+    /// `tests/oracle/limma.R` has them from limma's `fitFDist` and `squeezeVar`.
+    #[test]
+    fn priors_of_independent_cases_are_those_of_limma() {
+        let pages: Value = serde_json::from_str(include_str!("../tests/oracle/limma.json")).unwrap();
+        for page in pages.as_array().unwrap() {
+            let name = page["name"].as_str().unwrap();
+            let known: Vec<_> = numbers(&page["variances"]).into_iter().zip(numbers(&page["degrees"])).collect();
+            let prior = Prior::fitted(&known).unwrap();
+            let near = |ours: f64, theirs: f64| assert!((ours / theirs - 1.0).abs() < 1e-6, "{name}: {ours} {theirs}");
+            match page["prior"][0].as_f64() {
+                Some(degrees) => near(prior.degrees, degrees),
+                None => assert!(prior.degrees.is_infinite(), "{name}: {}", prior.degrees),
+            }
+            near(prior.variance, page["prior"][1].as_f64().unwrap());
+            for (known, theirs) in known.into_iter().zip(numbers(&page["posterior"])) {
+                // A prior that knows everything leaves nothing to the case.
+                let ours = if prior.degrees.is_finite() { prior.posterior(known).0 } else { prior.variance };
+                assert!((ours / theirs - 1.0).abs() < 1e-6, "{name}: {known:?}: {ours} {theirs}");
+            }
+        }
+    }
+
     #[test]
     fn trigamma_has_its_known_values_and_its_inverse() {
         let squared = std::f64::consts::PI.powi(2);

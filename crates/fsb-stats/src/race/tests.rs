@@ -181,6 +181,21 @@ fn thousands_of_races_are_right_and_take_a_quarter_of_the_time() {
     check(2000, 1000);
 }
 
+/// The hardest fields end undecided or late, so that only their errors are asserted. `cargo test --release -p fsb-stats
+/// hardest -- --ignored --nocapture` prints the lines of docs/methods/choose.md.
+#[test]
+#[ignore = "minutes"]
+fn the_hardest_fields_are_decided_late_and_not_wrongly() {
+    let hardest = Family { truth: slippage, ..PLAIN };
+    for (name, family) in
+        [("just beyond θ", hardest), ("just beyond θ, slices that differ", Family { parts: 0.3, ..hardest })]
+    {
+        let share = family.many(60, Plan::Race);
+        println!("{name}: {share:?}");
+        assert!(share.right >= 0.85 && share.held >= 0.85 && share.wronged <= 0.05, "{name}: {share:?}");
+    }
+}
+
 fn check(races: u64, plans: u64) {
     let turns = turns_of_an_equal_plan(&PLAIN, plans);
     let equal = PLAIN.many(1, Plan::Equally(turns)).spent;
@@ -193,6 +208,7 @@ fn check(races: u64, plans: u64) {
             ("", family),
             (", heavy tails", Family { tails: 3.0, ..family }),
             (", every 4th noisier", Family { uneven: 2.0, ..family }),
+            (", slices that differ", Family { parts: 0.3, ..family }),
         ];
         for (kind, family) in kinds {
             let share = family.many(races, Plan::Race);
