@@ -31,27 +31,55 @@ fn shuffle<T>(list: &mut [T], generator: &mut Pcg64) {
     }
 }
 
-/// Returns the turns of `slots` targets in the rounds of a cell. Every second round reverses the order of the round
-/// before it, so that no target is first, or after a certain other one, more often than the rest.
-pub fn rounds(seed: u64, block: u32, slots: u32, rounds: u32) -> Vec<Vec<u32>> {
+/// Returns the turns of `slots` targets in the rounds of a cell: a random order, the same backwards, then both moved on by
+/// one turn, and so on. In every `2 × slots` rounds, each target has every turn twice and comes before each other one as
+/// often as after it. A round that leads in has an order of its own, so that the rounds that count begin with a pair.
+pub fn rounds(seed: u64, block: u32, slots: u32, lead_in: bool, rounds: u32) -> Vec<Vec<u32>> {
     let mut generator = generator(seed, block);
     let mut turns: Vec<u32> = (0..slots).collect();
-    let next = |round: u32| {
-        if round.is_multiple_of(2) {
+    let mut orders = Vec::new();
+    if lead_in {
+        shuffle(&mut turns, &mut generator);
+        orders.push(turns.clone());
+    }
+    for round in 0..rounds {
+        let pair = round / 2 % slots.max(1);
+        if !round.is_multiple_of(2) {
+            orders.push(orders.last().map_or_else(Vec::new, |last| last.iter().rev().copied().collect()));
+            continue;
+        }
+        if pair == 0 {
             shuffle(&mut turns, &mut generator);
         } else {
-            turns.reverse();
+            turns.rotate_left(1);
         }
-        turns.clone()
-    };
-    (0..rounds).map(next).collect()
+        orders.push(turns.clone());
+    }
+    orders
 }
 
-/// Returns the slice of each target, in the order of `targets`. In whole rotations, every target is on every slice
-/// equally often.
-pub fn parts(block: u32, all: &[String], targets: &[String], parts: u32) -> Vec<u32> {
-    let place = |name: &String| all.iter().position(|known| known == name).unwrap_or(0) as u32;
-    targets.iter().map(|name| (place(name) + block) % parts.max(1)).collect()
+/// Returns the slice of each target, in the order of `targets`. Each rotation is a random Latin square: in `parts` blocks
+/// from block 1 on, every target is on every slice once, and the targets on neighbouring slices change from block to
+/// block and from rotation to rotation.
+pub fn parts(seed: u64, block: u32, all: &[String], targets: &[String], parts: u32) -> Vec<u32> {
+    let parts = parts.max(1);
+    let (rotation, row) = match block.checked_sub(1) {
+        Some(measured) => (measured / parts + 1, measured % parts),
+        None => (0, 0),
+    };
+    // Its complement is the seed of another stream than that of the orders.
+    let mut generator = generator(!seed, rotation);
+    let mut permutation = |count: u32| {
+        let mut numbers: Vec<u32> = (0..count).collect();
+        shuffle(&mut numbers, &mut generator);
+        numbers
+    };
+    let [rows, columns, slices] = [(); 3].map(|()| permutation(parts));
+    let part = |name: &String| {
+        let column = all.iter().position(|known| known == name).unwrap_or(0) % parts as usize;
+        slices[((columns[column] + rows[row as usize]) % parts) as usize]
+    };
+    targets.iter().map(part).collect()
 }
 
 #[cfg(test)]
@@ -62,27 +90,51 @@ mod tests {
     proptest! {
         #[test]
         fn two_rounds_are_an_order_and_the_same_backwards(seed: u64, block in 0u32..30, slots in 1u32..7) {
-            let rounds = rounds(seed, block, slots, 6);
-            for pair in rounds.chunks(2) {
+            for pair in rounds(seed, block, slots, false, 6).chunks(2) {
                 let backwards: Vec<u32> = pair[0].iter().rev().copied().collect();
                 prop_assert_eq!(&pair[1], &backwards);
-                let mut sorted = backwards;
-                sorted.sort_unstable();
-                prop_assert_eq!(sorted, (0..slots).collect::<Vec<_>>());
             }
         }
 
         #[test]
-        fn whole_rotations_put_every_target_on_every_part_equally_often(count in 1usize..7, first in 0u32..20) {
-            let all = names(count);
+        fn every_target_has_every_turn_equally_often(seed: u64, block in 0u32..30, slots in 1u32..7, lead_in: bool) {
+            let orders = rounds(seed, block, slots, lead_in, 4 * slots);
+            prop_assert_eq!(orders.len() as u32, 4 * slots + u32::from(lead_in));
+            let counted = &orders[usize::from(lead_in)..];
+            for turn in 0..slots as usize {
+                for slot in 0..slots {
+                    prop_assert_eq!(counted.iter().filter(|order| order[turn] == slot).count(), 4);
+                }
+            }
+        }
+
+        #[test]
+        fn whole_rotations_put_every_target_on_every_part_equally_often(seed: u64, count in 1u32..7, first in 0u32..9) {
+            let all = names(count as usize);
             let mut seen = std::collections::BTreeMap::new();
-            for block in first..first + 2 * count as u32 {
-                for (name, part) in all.iter().zip(parts(block, &all, &all, count as u32)) {
+            for block in first * count + 1..=(first + 2) * count {
+                let here = parts(seed, block, &all, &all, count);
+                let mut different = here.clone();
+                different.sort_unstable();
+                prop_assert_eq!(different, (0..count).collect::<Vec<_>>());
+                for (name, part) in all.iter().zip(here) {
                     *seen.entry((name.clone(), part)).or_insert(0) += 1;
                 }
             }
-            prop_assert!(seen.len() == count * count && seen.values().all(|times| *times == 2));
+            prop_assert!(seen.len() as u32 == count * count && seen.values().all(|times| *times == 2));
         }
+    }
+
+    #[test]
+    fn either_of_two_targets_follows_the_other_on_the_disk_equally_often() {
+        let all = names(3);
+        let follows = |block: &u32| {
+            let here = parts(7, *block, &all, &all, 3);
+            here[1] == (here[0] + 1) % 3
+        };
+        let count = (1..=600).filter(follows).count();
+        // The three blocks of a rotation agree, so the standard deviation is 21: five of them.
+        assert!(count.abs_diff(300) < 105, "{count}");
     }
 
     fn names(count: usize) -> Vec<String> {

@@ -193,7 +193,7 @@ impl Schedule<'_> {
         let parts = placement::parts(&self.run.record);
         if parts > 1 && order.parts.is_empty() {
             let all: Vec<_> = self.run.record.plan.targets.iter().map(|target| target.name.clone()).collect();
-            order.parts = order::parts(order.block, &all, &order.targets, parts);
+            order.parts = order::parts(self.run.record.plan.seed, order.block, &all, &order.targets, parts);
         }
         self.run.record.order.retain(|known| known.block != order.block);
         self.run.record.order.push(order.clone());
@@ -262,7 +262,7 @@ impl Schedule<'_> {
     /// Measures a cell as a whole: one target after the other, while the others are idle.
     fn measure_whole(&mut self, measure: &Measure<'_>, ready: &mut [Ready]) -> Result<(), RunError> {
         let seed = mix_all(&[self.run.record.plan.seed, text_seed(self.cells[measure.cell].label())]);
-        let turns = order::rounds(seed, measure.block.order.block, ready.len() as u32, 1).remove(0);
+        let turns = order::rounds(seed, measure.block.order.block, ready.len() as u32, false, 1).remove(0);
         for at in turns {
             let ready = &mut ready[at as usize];
             match &ready.lost {
@@ -377,7 +377,7 @@ impl Schedule<'_> {
             false => self.run.record.rounds.get(cell.label()).copied().unwrap_or(WARM_UP),
         };
         let seed = mix_all(&[self.run.record.plan.seed, text_seed(cell.label())]);
-        let orders = order::rounds(seed, order.block, there.len() as u32, rounds.rounds + u32::from(rounds.lead_in));
+        let orders = order::rounds(seed, order.block, there.len() as u32, rounds.lead_in, rounds.rounds);
         let slot_of = |at: u32| there[at as usize].slot;
         let method = Method::Rounds {
             own_files: unit.own_files,
