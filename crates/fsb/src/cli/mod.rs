@@ -284,11 +284,27 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_fsb_and_run_match_their_snapshots() {
+    fn short_pages_of_fsb_and_run_match_their_snapshots() {
         insta::assert_snapshot!("fsb_short", page_of("fsb", Page::Short));
-        insta::assert_snapshot!("fsb_complete", page_of("fsb", Page::Complete));
         insta::assert_snapshot!("run_short", page_of("fsb run", Page::Short));
-        insta::assert_snapshot!("run_complete", page_of("fsb run", Page::Complete));
+    }
+
+    /// The page of the book has the complete help of every command. INSTA_UPDATE=always writes it, as it does snapshots.
+    #[test]
+    fn the_page_of_all_commands_is_up_to_date() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/command-line.md");
+        let introduction = "# Command line\n\nThe output of `--help` of every command. `-h` prints a short page.\n";
+        let section = |(name, command): (String, clap::Command)| {
+            let text = text(&command);
+            let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+            format!("\n## {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end())
+        };
+        let page = introduction.to_owned() + &commands(Page::Complete).into_iter().map(section).collect::<String>();
+        if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
+            std::fs::write(path, &page).unwrap();
+        }
+        let found = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(found == page, "docs/command-line.md: INSTA_UPDATE=always cargo test -p fsb --bin fsb page_of_all");
     }
 
     #[test]
