@@ -67,6 +67,8 @@ pub(crate) struct View<'a> {
     pub(crate) method: Vec<Paragraph>,
     /// The number of blocks of which a page shows the median: 1 if it shows every trial.
     pub(crate) group_size: u32,
+    /// Whether each row has a section of its own on a page.
+    pub(crate) has_row_sections: bool,
 }
 
 /// The trust in the numbers of a run, as text.

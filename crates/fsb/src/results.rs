@@ -8,7 +8,7 @@ use fsb_report::choice::{self, Choice};
 use fsb_report::run::{ReportTrial, RowNow, Summary, row_states};
 use fsb_report::{FORMATS, Format, Report, WIDTH, find_by_file_name, text, visible};
 use fsb_stats::FEWEST_JUDGED;
-use fsb_stats::compare::all_pairs;
+use fsb_stats::compare::{Request, all_pairs, compare};
 use fsb_store::RunDirectory;
 
 use crate::cli::help::heading;
@@ -59,7 +59,13 @@ fn with_findings(summary: Summary, record: &RunRecord, trials: &[ReportTrial]) -
     }
     let sets = sets::of_matrices(record, trials);
     match all_pairs(&sets, record.plan.theta) {
-        Ok((findings, warnings)) if sets.len() > 1 => summary.with_findings(findings, warnings),
+        Ok((findings, warnings)) if sets.len() > 1 => {
+            let summary = summary.with_findings(findings, warnings);
+            match compare(&sets, &Request::new(0, record.plan.theta)) {
+                Ok(document) => summary.with_matrix(document),
+                Err(_) => summary,
+            }
+        }
         _ => summary,
     }
 }

@@ -1,7 +1,7 @@
 //! The sections of a comparison's page.
 
 use fsb_model::units::Bytes;
-use fsb_stats::compare::{ALL, CellValue, Finding, Slice};
+use fsb_stats::compare::{ALL, CellValue, Document, Finding, Slice};
 
 use super::detail::{Fixed, SizeLine, by_file_size, by_record_size, by_run};
 use super::operation::{OperationRow, Scale, Selection, SetStatistics, is_about};
@@ -22,12 +22,30 @@ pub(crate) fn of(selection: Selection<'_>, view: &View<'_>) -> Vec<Section> {
     if selection.detail.is_some() {
         sections.extend(view.rows.iter().enumerate().flat_map(|(place, row)| halves(view, row, place)));
     }
-    let panels = chart::panels(view);
-    if !panels.is_empty() {
-        sections.push(Section::new("surfaces", "Surface", vec![Block::Selectors, Block::Charts(panels)]));
-    }
+    sections.extend(surfaces(view));
     sections.push(Section::new("sets", "Sets", vec![Block::table("sets", tables::sets(&selection.sets()))]));
     sections
+}
+
+/// Returns the charts over sizes of a run's matrix: a section for each operation, and the surface of all.
+pub(crate) fn of_matrix(document: &Document) -> Vec<Section> {
+    let view = super::view::of(Selection { document, detail: None });
+    let of_row = |(place, row): (usize, &Row<'_>)| {
+        let charts = chart::of_row(&view, row, place);
+        (!charts.is_empty()).then(|| {
+            let blocks = vec![Block::text("finding", &row.sentence), Block::ChartsAbreast(charts)];
+            Section::new(&format!("sizes-{place}"), &format!("{}, by size", row.label), blocks)
+        })
+    };
+    let mut sections: Vec<Section> = view.rows.iter().enumerate().filter_map(of_row).collect();
+    sections.extend(surfaces(&view));
+    sections
+}
+
+fn surfaces(view: &View<'_>) -> Option<Section> {
+    let panels = chart::panels(view);
+    let blocks = || vec![Block::Selectors, Block::Charts(panels)];
+    (!panels.is_empty()).then(|| Section::new("surfaces", "Surface", blocks()))
 }
 
 /// Returns the opening of the overview.

@@ -56,6 +56,7 @@ pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
         conditions: document.conditions.iter().map(condition_text).collect(),
         method: method::paragraphs(selection),
         group_size: 1,
+        has_row_sections: true,
         names,
     };
     view.legend = legend(&view);

@@ -1,7 +1,7 @@
 //! A summary from a record and its trials.
 
 use fsb_model::{RunRecord, Trial, Warning};
-use fsb_stats::compare::Finding;
+use fsb_stats::compare::{Document, Finding};
 
 use super::published::PublishedTable;
 use super::report_trial::ReportTrial;
@@ -69,6 +69,7 @@ impl Summary {
             published: None,
             scaling,
             findings: None,
+            matrix: None,
         };
         if summary.unjudged.is_some() {
             unjudged::strip(&mut summary);
@@ -117,6 +118,13 @@ impl Summary {
         };
         self.findings = Some(findings.into_iter().filter(|finding| !is_withheld(finding)).collect());
         self.warnings.extend(warnings);
+        self
+    }
+
+    /// Adds the matrix of sizes as a comparison of targets.
+    #[must_use]
+    pub fn with_matrix(mut self, document: Document) -> Summary {
+        self.matrix = Some(document);
         self
     }
 }

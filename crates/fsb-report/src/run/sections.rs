@@ -5,18 +5,21 @@ use std::collections::BTreeMap;
 use super::summary::{Summary, TargetSummary, Workload};
 use super::{courses, roles, stretches, tables};
 use crate::chart;
+use crate::compare;
 use crate::mark;
 use crate::page::block::{Block, ColumnItem, Opening, Section};
 use crate::show::counted;
 use crate::view::{Row, View};
 
-/// Returns the sections between the overview and the method: published values, findings, workloads, the environment.
+/// Returns the sections between the overview and the method: published values, findings, sizes, workloads, environment.
 /// The iterator makes each section on request, because sections of workloads hold all trials as text.
 pub(crate) fn of<'a>(summary: &'a Summary, view: &'a View<'a>) -> impl Iterator<Item = Section> + 'a {
-    let workloads = view.rows.iter().enumerate().filter_map(|(place, row)| workload(summary, view, row, place));
+    let rows = view.rows.iter().enumerate().filter(|_| view.has_row_sections);
+    let workloads = rows.filter_map(|(place, row)| workload(summary, view, row, place));
+    let matrix = summary.matrix.as_ref().map(compare::sections::of_matrix).unwrap_or_default();
     let tables = summary.environment.iter().map(|table| Block::table("environment", tables::environment(table)));
     let environment = Section::new("environment", "Environment", tables.collect());
-    let first = machine_roles(summary).into_iter().chain(published(summary)).chain(findings(view));
+    let first = machine_roles(summary).into_iter().chain(published(summary)).chain(findings(view)).chain(matrix);
     first.chain(workloads).chain([environment])
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use fsb_model::run::Risk;
 use fsb_model::{Better, Unit};
-use fsb_stats::compare::Finding;
+use fsb_stats::compare::{Document, Finding};
 use fsb_stats::{
     BlockValue, Comparison, Correlation, Description, Estimate, Interval, NotStationary, Ranking, Resolution, Scatter,
 };
@@ -96,6 +96,9 @@ pub struct Summary {
     /// The findings in a matrix of sizes, for any two targets; absent without a matrix, or if nothing was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<Finding>>,
+    /// The matrix of sizes as a comparison of targets, for charts over sizes; absent without a matrix.
+    #[serde(skip)]
+    pub matrix: Option<Document>,
 }
 
 /// The trust in the numbers of a run.

@@ -14,6 +14,10 @@ use crate::screen::Names;
 use crate::show::capital;
 use crate::view::{CellView, Row, RowData, TrustView, View, Words, brief_legend, legend_of_marks};
 
+/// The most rows of a run with a matrix that have sections of their own. A matrix of hundreds of cells is read in the
+/// charts over sizes; the table has every cell.
+const MOST_SECTIONS: usize = 60;
+
 const WORDS: Words = Words { column: "target", row: "workload", told: 7, elsewhere: "the report" };
 
 /// Returns the view of a summary.
@@ -48,6 +52,7 @@ pub(crate) fn of(summary: &Summary) -> View<'_> {
         conditions: Vec::new(),
         method: summary.method.clone(),
         group_size: groups::size(&summary.rows),
+        has_row_sections: summary.matrix.is_none() || summary.rows.len() <= MOST_SECTIONS,
     }
 }
 

@@ -102,6 +102,29 @@ fn a_budget_leaves_out_sizes_and_says_which() {
 }
 
 #[test]
+fn a_report_of_a_matrix_has_charts_over_sizes_and_no_section_for_each_of_many_cells() {
+    let scratch = scratch();
+    let page = |sizes: &str| {
+        let plan = format!(
+            "[repetition]\nstretch = '1ms'\nblocks = 5\n[[workload]]\nname = 'rewrite'\nfile_size = '{sizes}'\n\
+             block_size = '64K..1M'\n"
+        );
+        fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+        let run = ["run", "plan.toml", "null", "slow=null,slowdown=20%", "--seed", "1", "--quiet", "--force", "--out", "run"];
+        expect_code(&fsb(scratch.path(), &run), 0);
+        fs::read_to_string(scratch.path().join("run/report.html")).unwrap()
+    };
+    let small = page("1M..4M");
+    for section in ["sizes-0", "surfaces", "workload-0"] {
+        assert!(small.contains(&format!("id=\"{section}\"")), "{section}");
+    }
+    assert!(small.contains("#workload-0\""));
+    let large = page("1M..8G");
+    assert!(large.contains("id=\"sizes-0\"") && large.contains("id=\"surfaces\""));
+    assert!(!large.contains("workload-0\""), "neither a section nor a link to it");
+}
+
+#[test]
 fn senseless_sweeps_are_placed_in_the_plan() {
     let scratch = scratch();
     let plan = "[[workload]]\nname = \"read\"\nfile_size = \"1M..64K\"\n";

@@ -167,7 +167,8 @@ fn grouping(view: &View<'_>) -> Option<String> {
 fn line(view: &View<'_>, row: &Row<'_>, place: usize) -> TableRow {
     let cells = row.cells.iter().enumerate();
     let cells = cells.map(|(column, cell)| TableCell::shown(cell, row.outcome == Outcome::Winner(column)));
-    TableRow { link: Some(format!("#{}-{place}", view.words.row)), ..TableRow::new(&row.label, cells.collect()) }
+    let link = view.has_row_sections.then(|| format!("#{}-{place}", view.words.row));
+    TableRow { link, ..TableRow::new(&row.label, cells.collect()) }
 }
 
 /// The numbers of the page for programs: the primary metric of every measured trial with a value.
