@@ -1,8 +1,8 @@
 //! `cargo run -p xtask -- prose`: finds comments, pages and test names that a reader has to read twice.
 //!
 //! It looks for doc comments that open with a question word instead of a subject or a verb, for words that hide which
-//! component acts, and for test names that state no behaviour. Text in backticks, in double quotes and in code blocks is
-//! quoted and is left out.
+//! component acts, for sentences of more than 35 words and paragraphs of more than 120, and for test names that state no
+//! behaviour. Text in backticks, in double quotes and in code blocks is quoted: it counts as one word.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -27,6 +27,8 @@ const WORDS: [(&str, &str); 11] = [
     ("is no", "is not a"),
     ("of which nothing", "of which the record holds nothing"),
 ];
+const LONGEST_SENTENCE: usize = 35;
+const LONGEST_PARAGRAPH: usize = 120;
 /// More than these are counted.
 const SHOWN: usize = 40;
 
@@ -82,6 +84,10 @@ fn source(text: &str) -> Vec<(usize, String)> {
         }
         before = line;
     }
+    found.extend(long(text.lines().map(|line| {
+        let text = line.trim_start().strip_prefix("//")?;
+        Some(text.strip_prefix(['/', '!']).unwrap_or(text).trim())
+    })));
     found
 }
 
@@ -96,7 +102,60 @@ fn page(text: &str) -> Vec<(usize, String)> {
             found.extend(discouraged(line).map(|fault| (number + 1, fault)));
         }
     }
+    found.extend(long(text.lines().map(|line| Some(line.trim()))));
     found
+}
+
+/// Returns the long sentences and paragraphs by the line of their paragraph. A line that is `None`, empty, a heading or a
+/// row of a table ends a paragraph; an item of a list begins one.
+fn long<'t>(lines: impl Iterator<Item = Option<&'t str>>) -> Vec<(usize, String)> {
+    let (mut is_code, mut found) = (false, Vec::new());
+    let (mut start, mut paragraph) = (0, String::new());
+    for (number, line) in lines.chain([None]).enumerate() {
+        let is_fence = line.is_some_and(|line| line.starts_with("```"));
+        is_code = line.is_some() && is_code != is_fence;
+        let text = line.filter(|line| !is_code && !is_fence && !line.starts_with(['|', '#'])).unwrap_or_default();
+        let item = item(text);
+        if text.is_empty() || item.is_some() {
+            found.extend(long_parts(&paragraph).map(|fault| (start, fault)));
+            paragraph.clear();
+        }
+        if paragraph.is_empty() {
+            start = number + 1;
+        }
+        paragraph += item.unwrap_or(text);
+        paragraph.push(' ');
+    }
+    found
+}
+
+/// Returns the text of an item of a list.
+fn item(line: &str) -> Option<&str> {
+    let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let numbered = number.strip_prefix(". ").filter(|_| number.len() < line.len());
+    line.strip_prefix("* ").or_else(|| line.strip_prefix("- ")).or(numbered)
+}
+
+fn long_parts(paragraph: &str) -> impl Iterator<Item = String> {
+    let plain = without_quotations(paragraph);
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    let begins = |word: &&str| word.starts_with(|c: char| c.is_uppercase() || "x(*[".contains(c));
+    let mut sentences: Vec<&[&str]> = Vec::new();
+    let mut start = 0;
+    for end in 1..=words.len() {
+        let ends = words[end - 1].trim_end_matches([')', '*']).ends_with(['.', '!', '?', ':', ';']);
+        if words.get(end).is_none_or(|next| ends && begins(next)) {
+            sentences.push(&words[start..end]);
+            start = end;
+        }
+    }
+    let long = sentences.into_iter().filter(|sentence| sentence.len() > LONGEST_SENTENCE);
+    let mut faults: Vec<String> =
+        long.map(|sentence| format!("a sentence of {} words: {} …", sentence.len(), sentence[..8].join(" "))).collect();
+    if words.len() > LONGEST_PARAGRAPH {
+        faults.push(format!("a paragraph of {} words: {} …", words.len(), words[..8].join(" ")));
+    }
+    faults.into_iter()
 }
 
 /// Returns a fault for each discouraged word of a line.
@@ -148,6 +207,19 @@ mod tests {
         ];
         let lines: Vec<usize> = source(&text.join("\n")).into_iter().map(|(line, _)| line).collect();
         assert_eq!(lines, [3, 6, 7, 8, 10]);
+    }
+
+    #[test]
+    fn long_sentences_and_paragraphs_are_found_at_their_paragraph() {
+        let words = |count: usize| vec!["word"; count].join(" ");
+        let lines = |text: &str| page(text).into_iter().map(|(line, _)| line).collect::<Vec<_>>();
+        assert_eq!(lines(&format!("Short.\n\n{}\n{}.", words(20), words(20))), [3]);
+        assert_eq!(lines(&format!("{}. Word {}.", words(30), words(30))), [0; 0]);
+        assert_eq!(lines(&format!("* {}\n* {}\n\n# {}", words(30), words(30), words(50))), [0; 0]);
+        assert_eq!(lines(&format!("```\n{}\n```\n| {} |", words(50), words(50))), [0; 0]);
+        assert_eq!(lines(&["Word word word."; 50].join(" ")), [1]);
+        assert_eq!(source(&format!("/// {}\n/// {}.\nfn a() {{}}", words(20), words(20))).len(), 1);
+        assert_eq!(source(&format!("// {}\nfn a() {{}}\n// {}.", words(20), words(20))).len(), 0);
     }
 
     #[test]
