@@ -131,7 +131,7 @@ metrics! {
     LATENCY_P90 = "latency_p90", Seconds, Lower, Latency, "Time within which nine of ten operations finished.";
     LATENCY_P99 = "latency_p99", Seconds, Lower, Latency, "Time within which 99 of 100 operations finished.";
     LATENCY_P999 = "latency_p999", Seconds, Lower, Latency, "Time within which 999 of 1000 operations finished.";
-    LATENCY_MAX = "latency_max", Seconds, Lower, Latency, "Time of the longest operation: the longest stall that a invoking_user saw.";
+    LATENCY_MAX = "latency_max", Seconds, Lower, Latency, "Time of the longest operation: the longest stall that a program saw.";
     CPU_PER_OPERATION = "cpu_per_operation", Seconds, Lower, Cost, "CPU seconds of the worker, user and system, an operation.";
     DEVICE_BYTES_PER_OPERATION = "device_bytes_per_operation", Bytes, Lower, Cost, "Bytes the device read and wrote, an operation.";
     DEFERRED_BYTES_PER_OPERATION = "deferred_bytes_per_operation", Bytes, Lower, Cost, "Bytes of deferred work: what the device wrote from the end of the sample until the target was idle, an operation.";

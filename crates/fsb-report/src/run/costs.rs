@@ -8,11 +8,11 @@ use fsb_model::{Better, RunRecord};
 use fsb_stats::{BlockValue, Comparison, Ranking, hold_groups_over_page};
 
 use super::summary::{Measured, Secondary, Summary, Workload};
-use crate::show::{Change, listed, some_rows, told_of_rows};
+use crate::show::{Change, counted, listed, some_rows, told_of_rows};
 
 /// Returns the lines below the table.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
-    let lines = [flushed(summary), in_memory(summary), processors(summary), space(summary)];
+    let lines = [flushed(summary), wear(summary), in_memory(summary), processors(summary), space(summary)];
     lines.into_iter().flatten().collect()
 }
 
@@ -42,6 +42,34 @@ fn flushed(summary: &Summary) -> Option<String> {
     });
     let rows: Vec<String> = rows.collect();
     (!rows.is_empty()).then(|| format!("p99 where each operation is flushed: {}.", rows.join("; ")))
+}
+
+/// `Device bytes for each byte written: ext4 1.9, xfs 2.3, btrfs 3.1 (geometric mean of 4 workloads). With btrfs, a disk
+/// rated for 600 TBW holds 194 TB of such writes.`
+fn wear(summary: &Summary) -> Option<String> {
+    /// An endurance that makers of consumer disks state for 1 TB.
+    const RATED: f64 = 600.0;
+    let amplification = |cell: &Measured| {
+        cell.beside("write_amplification").map(|found| found.description.mean).filter(|times| *times > 0.0)
+    };
+    // A row counts only if all targets have it, so that all means are of the same work.
+    let rows: Vec<Vec<f64>> =
+        summary.rows.iter().filter_map(|row| row.cells.iter().map(amplification).collect()).collect();
+    if rows.is_empty() || summary.unjudged.is_some() {
+        return None;
+    }
+    let mean = |target: usize| (rows.iter().map(|row| row[target].ln()).sum::<f64>() / rows.len() as f64).exp();
+    let means: Vec<(String, f64)> =
+        summary.targets.iter().enumerate().map(|(place, target)| (target.label(), mean(place))).collect();
+    let shown: Vec<String> = means.iter().map(|(name, times)| format!("{name} {times:.1}")).collect();
+    let (most, times) = means.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(format!(
+        "Device bytes for each byte written: {} (geometric mean of {}). With {most}, a disk rated for {RATED:.0} TBW \
+         holds {:.0} TB of such writes.",
+        shown.join(", "),
+        counted(rows.len(), "workload"),
+        RATED / times
+    ))
 }
 
 /// `Space that the files take differs: xfs +13 % [+12 +14] at create 4K files, durable.`
@@ -185,7 +213,9 @@ pub(super) fn significant(cell: &Measured, is_meant: impl Fn(&str) -> bool) -> O
 
 #[cfg(test)]
 mod tests {
-    use fsb_model::metric::{CPU_PER_OPERATION, DEVICE_BYTES_PER_OPERATION, OPERATION_RATE, WITH_DEFERRED};
+    use fsb_model::metric::{
+        CPU_PER_OPERATION, DEVICE_BYTES_PER_OPERATION, OPERATION_RATE, WITH_DEFERRED, WRITE_AMPLIFICATION,
+    };
     use fsb_model::{RunRecord, Trial};
 
     use super::*;
@@ -219,6 +249,25 @@ mod tests {
     }
 
     /// Differences at one row that are significant alone, but that chance produces among twelve rows.
+    #[test]
+    fn wear_is_that_of_the_same_work_on_all_targets() {
+        let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
+        for trial in trials.iter_mut().filter(|trial| trial.workload == record.cells[0].label) {
+            trial.metrics.push(WRITE_AMPLIFICATION.of(if trial.target == "xfs" { 3.0 } else { 1.5 }));
+        }
+        for trial in trials.iter_mut().filter(|trial| trial.workload == record.cells[1].label && trial.target == "xfs") {
+            trial.metrics.push(WRITE_AMPLIFICATION.of(9.0));
+        }
+        let line = wear(&Summary::of_run(&record, &trials)).unwrap();
+        assert_eq!(
+            line,
+            "Device bytes for each byte written: ext4 1.5, xfs 3.0 (geometric mean of 1 workload). With xfs, a disk \
+             rated for 600 TBW holds 200 TB of such writes."
+        );
+        let (record, trials) = sample::run(&["ext4", "xfs"], 6);
+        assert_eq!(wear(&Summary::of_run(&record, &trials)), None);
+    }
+
     #[test]
     fn costs_are_corrected_for_the_number_of_rows() {
         let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
