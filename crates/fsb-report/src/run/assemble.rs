@@ -7,7 +7,7 @@ use super::published::PublishedTable;
 use super::report_trial::ReportTrial;
 use super::summary::{Summary, TrustLevel, Workload};
 use super::{
-    beside, compare_earlier, environment, facts, headline, interference, method, rows, scaling, trust, unjudged,
+    beside, causes, compare_earlier, environment, facts, headline, interference, method, rows, scaling, trust, unjudged,
     warnings,
 };
 
@@ -68,12 +68,14 @@ impl Summary {
             method: Vec::new(),
             published: None,
             scaling,
+            explanations: Vec::new(),
             findings: None,
             matrix: None,
         };
         if summary.unjudged.is_some() {
             unjudged::strip(&mut summary);
         }
+        summary.explanations = causes::explanations(record, &summary.rows, trials);
         headline::add_findings(&mut summary);
         let preface = interference::preface(trials).or_else(|| headline::withheld(&summary));
         summary.answer = preface.unwrap_or_default() + &headline::headline(&summary);

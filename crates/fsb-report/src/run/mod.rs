@@ -2,6 +2,7 @@
 
 mod assemble;
 mod beside;
+mod causes;
 mod compare_earlier;
 mod costs;
 mod courses;
@@ -33,6 +34,7 @@ pub(crate) mod view;
 mod warnings;
 mod withheld;
 
+pub use causes::{Cause, CauseKind, Explanation};
 pub use curve::{By, Scaling};
 pub use earlier::{CellChange, CellValue, EarlierRun};
 pub use environment::{EnvironmentRow, EnvironmentTable};

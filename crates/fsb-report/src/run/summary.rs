@@ -10,6 +10,7 @@ use fsb_stats::{
 };
 use serde::Serialize;
 
+use super::causes::Explanation;
 use super::curve::Scaling;
 use super::earlier::EarlierRun;
 use super::environment::EnvironmentTable;
@@ -93,6 +94,9 @@ pub struct Summary {
     /// Rows that are curves over threads, requests under way or rates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<Scaling>,
+    /// The causes of significant differences from the baseline.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub explanations: Vec<Explanation>,
     /// The findings in a matrix of sizes, for any two targets; absent without a matrix, or if nothing was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<Finding>>,

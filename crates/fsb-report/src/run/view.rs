@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use fsb_model::Better;
 use fsb_stats::Verdict;
 
+use super::causes::Explanation;
 use super::summary::{Measured, Summary, TargetSummary, TrustLevel, Workload};
 use super::{costs, groups, headline, scaling, stretches};
 use crate::judged::Judged;
@@ -154,6 +155,7 @@ fn notes(summary: &Summary) -> Vec<String> {
     notes.extend(costs::deferred_line(summary));
     notes.extend(stretches::sustained_lines(summary));
     notes.extend(costs::lines(summary));
+    notes.extend(summary.explanations.iter().map(Explanation::line));
     notes.extend(scaling::lines(summary));
     notes.extend(stopped.chain(earlier));
     notes
