@@ -1,8 +1,8 @@
 //! The clock that times the calls: CLOCK_MONOTONIC, or a fake one that makes whole runs exact.
 //!
-//! It is read once an operation: the end of one is the start of the next. The fake clock does not measure; each reading
-//! advances it by a plausible time that is drawn from a hash of its seed, the thread and the number of the reading, so
-//! that a run on the null backend is the same to the last digit on every machine. Only IEEE additions and
+//! It is read once an operation: the end of one is the start of the next. The fake clock does not measure. Each reading
+//! advances it by a plausible time, which is drawn from a hash of its seed, the thread and the number of the reading. A
+//! run on the null backend is therefore the same to the last digit on every machine. Only IEEE additions and
 //! multiplications are used for it, which round alike everywhere.
 
 use fsb_model::{CacheState, Durability};

@@ -3,7 +3,7 @@
 //!
 //! The byte at an address is a function of the seed and the address alone, whatever the record size, the order and the
 //! thread. Addresses number all bytes of a file set. A pool of random bytes repeats every [`PERIOD`] bytes, further
-//! apart than any file system's compression looks; the first 8 bytes of every 512 are replaced by a number of their
+//! apart than any file system's compression looks. The first 8 bytes of every 512 are replaced by a number of their
 //! own, so no two sectors of a set are alike. In the timed loop a record therefore costs one store each 512 bytes and
 //! no copying: the kernel reads straight from the pool, which is small enough to stay in the processor's cache.
 //!

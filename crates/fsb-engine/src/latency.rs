@@ -38,7 +38,7 @@ pub(crate) fn touched() -> Histogram<u64> {
 
 /// Returns the histogram as text: V2, deflated, base64.
 pub fn encode(histogram: &Histogram<u64>) -> String {
-    encode_foreign(histogram).expect("nobody lives to count what the format cannot hold")
+    encode_foreign(histogram).expect("no run lasts long enough for a count of 2^63")
 }
 
 /// Encodes a histogram that another program wrote. Returns `None` if one of its counts is above the format's limit of

@@ -1,8 +1,8 @@
 //! The hot path: workloads, backends, file sets, the clock and latency histograms.
 //!
 //! A [`Task`] is one step of one trial: *prepare* makes the files, *measure* times the work, *cleanup* removes the
-//! files. Each step may run in a process of its own, and the three share no memory: what a file is called and holds is
-//! a function of the seed and the file's number alone. [`worker::perform`] does one step.
+//! files. Each step may run in a process of its own, and the three share no memory. The name and the content of a file
+//! follow from the workload, the seed and the file's number alone. [`worker::perform`] does one step.
 //!
 //! Two families live here, [`workload`] (what is done) and [`backend`] (how a call reaches the kernel). Between the
 //! first and the last timed call nothing allocates, locks, logs or formats, and nothing here ever prints.

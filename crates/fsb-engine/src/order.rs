@@ -1,10 +1,10 @@
 //! The order in which threads visit items.
 //!
 //! Items (blocks of data, files, directories) are numbered 0..n. Each thread owns a contiguous share of the places in
-//! the order and passes over it as often as its number of operations asks for, so whatever the number of threads a pass
-//! visits every item exactly once, and two threads never meet on one item. In random order the item at a place is a
-//! seeded permutation of all items, another one in each pass and in each repetition. Only the order `same` leaves items
-//! out, for it visits one again and again.
+//! the order, and passes over it as often as its number of operations asks for. A pass therefore visits every item
+//! exactly once, whatever the number of threads, and two threads never meet on one item. In random order the item at a
+//! place is a seeded permutation of all items, another one in each pass and in each repetition. Only the order `same`
+//! leaves items out, for it visits one again and again.
 
 use fsb_model::Access;
 

@@ -2,9 +2,9 @@
 //!
 //! Random access must visit every block once before any block twice, for any number of blocks, in a process whose
 //! memory does not depend on that number, in a few nanoseconds. So the order is not stored but computed: a bijection of
-//! the *k*-bit numbers, the smallest *k* that holds the length. A result outside the length is put through again until
-//! it falls inside ("cycle walking"; fewer than two rounds on average, because the length is more than half of 2^k),
-//! which leaves a bijection of the numbers below the length.
+//! the *k*-bit numbers, with the smallest *k* that holds the length. A result outside the length is put through again
+//! until it falls inside ("cycle walking"). On average this takes fewer than two passes, because the length is more
+//! than half of 2^k. The result is a bijection of the numbers below the length.
 
 use crate::hash::mix;
 

@@ -32,8 +32,8 @@ pub(crate) fn resident_bytes(file: &File, size: u64) -> Option<u64> {
 fn pages_in_core<'p>(file: &File, offset: u64, length: usize, pages: &'p mut [u8]) -> Option<&'p [u8]> {
     let count = length.div_ceil(page_size());
     let pages = pages.get_mut(..count)?;
-    // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory; nothing is read through it.
-    // mincore writes one byte a page of the mapping, for which `pages` has room, and the mapping is removed again.
+    // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory. Nothing is read through it,
+    // and it is removed again. The call `mincore` writes one byte a page of the mapping, for which `pages` has room.
     let told = unsafe {
         let offset = libc::off_t::try_from(offset).ok()?;
         let map = libc::mmap(ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), offset);

@@ -61,8 +61,8 @@ impl Drop for Mapping {
 /// Keeps the pages of this program and its libraries in the page cache until this process ends.
 ///
 /// When the page cache is dropped before a cold sample, every process that fsb starts afterwards would read the program
-/// again: 12 MB per sample, from the disk that often holds the target, and counted as other processes' I/O. The kernel
-/// does not drop mapped pages. Parts that cannot be mapped are skipped.
+/// again. This would be 12 MB per sample, from the disk that often holds the target, and would be counted as other
+/// processes' I/O. The kernel does not drop mapped pages. Parts that cannot be mapped are skipped.
 pub fn keep_program_in_memory() {
     let maps = crate::read_text("/proc/self/maps").unwrap_or_default();
     maps.lines().filter_map(FilePart::of_line).for_each(|part| drop(part.map()));

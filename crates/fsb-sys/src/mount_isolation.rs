@@ -3,8 +3,8 @@
 //!
 //! A process with its own mount namespace has copies of all mounts that existed when the namespace was made. Each copy
 //! keeps its file system mounted. A worker of one target would therefore prevent the other targets from being
-//! unmounted, and so from being made cold. mkfs.btrfs treats devices over slices of one image as the same device, and
-//! refuses to run if one of them is mounted.
+//! unmounted, and so from being made cold. Mounted copies also stop mkfs.btrfs. It treats devices over slices of one
+//! image as the same device, and refuses to run if one of them is mounted.
 //!
 //! A FUSE server must not hold the file system that it serves. When a mount namespace ends, the process that leaves it
 //! last unmounts everything in it, and unmounting a FUSE file system on a block device waits for its server. If all

@@ -1,5 +1,5 @@
 //! A block device that was looked up by name once. From then on it is an open descriptor and a number, whatever the
-//! name leads to later: other users may own a link in the path, and udev moves the links below /dev/disk when
+//! name leads to later. Other users may own a link in the path, and udev moves the links below /dev/disk when
 //! signatures change.
 
 use std::io;

@@ -45,8 +45,8 @@ pub fn start_in_cgroup(command: &mut Command, file: File) {
     }
 }
 
-/// Closes all descriptors but standard input, output and error. exec closed those that the coordinator opened, but not
-/// those that it inherited: the pipe of a shell would not end as long as this process holds it.
+/// Closes all descriptors but standard input, output and error. At exec the kernel closed those that the coordinator
+/// opened, but not those that it inherited. The pipe of a shell would not end as long as this process holds it.
 pub fn close_inherited() {
     // SAFETY: nothing in this process owns the descriptors, because the process has just begun.
     change_descriptors(0, |fd| _ = unsafe { libc::close(fd) });

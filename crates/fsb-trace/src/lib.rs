@@ -1,10 +1,15 @@
 //! Traces of file calls: the calls of an application on its files, recorded so that they can be repeated elsewhere.
 //!
-//! A trace refers to names below one directory, descriptors, and lanes (threads, or several that lived one after
-//! another) by numbers. [`Writer`] and [`Reader`] are streams over any bytes. [`Resolver`] turns the observations of a
-//! tracer, or of another tool's log, into calls. [`Order`] determines which calls must wait for which. [`import`] reads
-//! other tools' traces, [`Summary`] counts the calls of a program, and [`reduce`] turns them into a flow. Nothing here
-//! touches a file.
+//! A trace refers to names below one directory, descriptors, and lanes by numbers. A lane is a thread, or several
+//! threads that lived one after another.
+//!
+//! * [`Writer`] and [`Reader`] are streams over any bytes.
+//! * [`Resolver`] turns the observations of a tracer, or of another tool's log, into calls.
+//! * [`Order`] determines which calls must wait for which.
+//! * [`import`] reads other tools' traces, [`Summary`] counts the calls of a program, and [`reduce`] turns them into a
+//!   flow.
+//!
+//! Nothing here touches a file.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 

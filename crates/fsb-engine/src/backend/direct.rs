@@ -2,11 +2,12 @@
 //!
 //! File systems that cannot bypass the page cache often accept the flag and use the page cache. The kernel reports
 //! through statx the alignment of offsets and lengths (0: the file does not support it), but not every file system
-//! fills that in. In that case the backend makes a trial. For reads it is enough to look at the page cache afterwards,
-//! which the runner does. A write may go through the page cache and be evicted again before the call returns (btrfs
-//! does so for files with checksums). That eviction spares mapped pages, but a direct write evicts them as well. So the
-//! trial maps and touches a page, then overwrites it: if the page is still resident, the write went through the page
-//! cache.
+//! fills that in. In that case the backend makes a trial.
+//!
+//! For reads it is enough to look at the page cache afterwards, which the runner does. A write may go through the page
+//! cache and be evicted again before the call returns (btrfs does so for files with checksums). That eviction spares
+//! mapped pages, but a direct write evicts them as well. So the trial maps and touches a page, then overwrites it: if
+//! the page is still resident, the write went through the page cache.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -3,7 +3,7 @@
 //! The page cache keeps a file in folios of up to [`SPAN`] bytes. The first store to a page faults. Linux then maps the
 //! whole folio at once, unless it crosses the border of a page table. In that case each of its pages faults separately,
 //! and the file system examines the whole folio each time. The address of a mapping decides between the two, and it is
-//! random in each process: a file of 1 MiB in one folio has one fault or 256, and stores are fifty times faster or
+//! random in each process. A file of 1 MiB in one folio has one fault or 256, and stores are fifty times faster or
 //! slower. So no mapping here crosses the border of a page table without need.
 //!
 //! A load or a store has no result. If the kernel cannot read a page, finds no space for one, or the file has become

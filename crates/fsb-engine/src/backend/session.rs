@@ -82,9 +82,9 @@ pub trait Session {
     ///
     /// # Safety
     ///
-    /// `request.memory` must be valid for `request.length` bytes, for writing if the verb is [`Verb::Read`], and must
-    /// not be used otherwise until the request is finished: until this call returns [`Queued::Done`] or an error, or
-    /// until its completion was reaped.
+    /// `request.memory` must be valid for `request.length` bytes, and for writing if the verb is [`Verb::Read`]. It
+    /// must not be used otherwise until the request is finished: until this call returns [`Queued::Done`] or an error,
+    /// or until its completion was reaped.
     unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno>;
 
     /// Announces that no more requests follow before the next [`Session::reap`]. The session submits everything to the

@@ -3,12 +3,12 @@
 //!
 //! To add a backend:
 //!
-//! 1. copy this file to `backend/NAME.rs` and add `mod NAME;` and `&NAME::Name` to `backend/mod.rs`;
-//! 2. say what it can do in `capabilities`: everything a workload asks for is checked against that, nowhere else;
-//! 3. reserve all it needs in `session`: once the clock runs nothing may allocate, lock or log;
-//! 4. keep to the life of a request: `queue` it, `commit` what was queued, `reap` what is finished. A synchronous
-//!    backend answers `Queued::Done` from `queue` and leaves the other two out;
-//! 5. run the tests: the conformance tests of workloads and backends include it by themselves.
+//! 1. Copy this file to `backend/NAME.rs`, and add `mod NAME;` and `&NAME::Name` to `backend/mod.rs`.
+//! 2. Say what it can do in `capabilities`. Everything a workload asks for is checked against that, nowhere else.
+//! 3. Reserve all it needs in `session`: once the clock runs nothing may allocate, lock or log.
+//! 4. Keep to the life of a request: `queue` it, `commit` what was queued, `reap` what is finished. A synchronous
+//!    backend answers `Queued::Done` from `queue` and leaves the other two out.
+//! 5. Run the tests. The conformance tests of workloads and backends include it by themselves.
 //!
 //! This one keeps up to three requests, executes them in `commit`, and returns the newest ones first, one more than
 //! asked. An asynchronous backend may do all of this to its caller.

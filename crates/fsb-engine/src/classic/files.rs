@@ -92,7 +92,7 @@ pub(super) fn open(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, En
         .map_err(|errno| EngineError::call("open", path, errno))?;
     let stat = rustix::fs::fstat(&file).map_err(|errno| EngineError::call("examine", path, errno))?;
     if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
-        return Err(EngineError::new(format!("{} is no longer a file", path.display())));
+        return Err(EngineError::new(format!("{} is not a regular file any more", path.display())));
     }
     Ok(file)
 }

@@ -328,9 +328,9 @@ fn read_all(file: &File, buffer: &mut [u8]) -> io::Result<()> {
 /// The most files whose pages are examined; of larger sets a sample of this size is.
 pub const EXAMINED_FILES: u64 = 16;
 
-/// The number of files that are examined after they were dropped one by one: if none of them is in memory, at most 1 % of all
-/// are, with 95 % confidence (the rule of three: Hanley and Lippman-Hand, JAMA 249, 1983). Elsewhere the device's own reads
-/// prove every file, and looking at a file would warm its inode.
+/// The number of files that are examined after they were dropped one by one. If none of them is in memory, at most 1 %
+/// of all are, with 95 % confidence (the rule of three: Hanley and Lippman-Hand, JAMA 249, 1983). Elsewhere the
+/// device's own reads prove every file, and looking at a file would warm its inode.
 const EXAMINED_EVICTED: u64 = 300;
 
 /// The part of a set that the work is about to touch.

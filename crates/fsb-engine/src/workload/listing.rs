@@ -178,8 +178,8 @@ impl ListThreads<'_> {
     }
 }
 
-/// Returns the number of entries, of `operations` in all, that a thread reads: whole passes over its own directories,
-/// and a share of the rest in proportion to its entries, so that the shares of all threads add up.
+/// Returns the number of entries, of `operations` in all, that a thread reads. A thread makes whole passes over its own
+/// directories, and reads a share of the rest in proportion to its entries, so that the shares of all threads add up.
 fn entries_of(layout: &Layout, share: &order::Share, operations: u64) -> u64 {
     if share.length == 0 {
         return 0;

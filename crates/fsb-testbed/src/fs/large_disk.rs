@@ -1,9 +1,9 @@
 //! The geometry that a mkfs command gives a large disk.
 //!
 //! mkfs programs choose block size, number of inodes, journal and profiles by the size of the device, and the slices of
-//! a benchmark are small: on less than 512 MiB mke2fs makes blocks of 1 KiB, which reverses the ranking of two file
+//! a benchmark are small. On less than 512 MiB, mke2fs makes blocks of 1 KiB, which reverses the ranking of two file
 //! systems. The mkfs program therefore first formats a sparse file of [`LARGE_DISK`] bytes in memory, and its own tools
-//! read the result. fsb needs no table of defaults, which could be older than the tools or the administrator's
+//! read the result. So fsb needs no table of defaults, which could be older than the tools or the administrator's
 //! mke2fs.conf. The file system then converts the geometry into arguments for its slice ([`FileSystem::fit`]).
 
 use std::os::fd::AsRawFd;

@@ -85,8 +85,9 @@ pub(super) static EXFAT: Other = Other {
     fit: exfat_fit,
 };
 
-/// Clusters and the width of the table, from the boot sector: bytes of a sector at 11, sectors of a cluster at 13, and
-/// at 22 the sectors of a table of 12 or 16 bits, 0 on FAT32 (Microsoft, FAT32 File System Specification, 1.03).
+/// Returns the size of a cluster and the width of the table, from the boot sector (Microsoft, FAT32 File System
+/// Specification, 1.03). The bytes of a sector are at 11, and the sectors of a cluster at 13. At 22 are the sectors of
+/// a table of 12 or 16 bits, 0 on FAT32.
 fn fat_geometry(device: &Path) -> Geometry {
     let Some(boot) = bytes_at::<24>(device, 0) else { return Geometry::default() };
     let number = |at: usize| u64::from(u16::from_le_bytes([boot[at], boot[at + 1]]));

@@ -1,7 +1,7 @@
 //! The ledger's directory and its files, opened such that files of other users are never trusted.
 //!
 //! A user who can plant an entry decides what a later `fsb`, perhaps root's, writes and removes. The directory is
-//! therefore opened once and checked, everything in it is opened through that descriptor, and a file counts only if it
+//! therefore opened once and checked, and everything in it is opened through that descriptor. A file counts only if it
 //! is a regular file of this user that no other user could have written.
 
 use std::ffi::{OsStr, OsString};

@@ -265,7 +265,8 @@ fn warnings(setup: &Setup) -> Vec<Warning> {
 }
 
 /// Returns the number of slices into which the medium must be divided so that all targets of the setup are ready at
-/// once: 1 for a target alone on the whole medium, 0 if nothing is divided (directories, the null file system).
+/// once. It is 1 for a target alone on the whole medium. It is 0 if nothing is divided: directories, a target alone in
+/// memory, the null file system.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Blocks of calls, column by column.
 //!
-//! A call is predicted from those before it: it begins when the last one of its lane has ended, is about the last
-//! descriptor, continues at the position of that descriptor, and moves as much as it requests. Columns hold the
-//! differences from the prediction, and only the fields that the kind of the call has.
+//! A call is predicted from those before it. The predicted call begins when the last one of its lane has ended, is
+//! about the last descriptor, continues at the position of that descriptor, and moves as much as it requests. Columns
+//! hold the differences from the prediction, and only the fields that the kind of the call has.
 
 use std::collections::HashMap;
 

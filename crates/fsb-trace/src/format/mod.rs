@@ -1,10 +1,12 @@
 //! The format on disk: a header, then sections in the order of the recording, then an end.
 //!
-//! `FSBTRACE`, two bytes of version, then sections: a letter, the number of items, the bytes of the content and of its
-//! zstd frame, a CRC-32 of the frame, each number in four bytes, little-endian; then the frame. Names and initial
-//! states come in sections of their own. Calls come in blocks of up to 65,536, column by column. Numbers are
-//! differences from the predicted ones, in LEB128. The predictions continue from block to block, so a trace is read
-//! from its beginning.
+//! A file begins with `FSBTRACE` and two bytes of version. Each section is a letter, four numbers and a zstd frame. The
+//! numbers are the number of items, the bytes of the content, the bytes of the frame, and a CRC-32 of the frame. Each
+//! of them has four bytes, little-endian.
+//!
+//! Names and initial states come in sections of their own. Calls come in blocks of up to 65,536, column by column.
+//! Their numbers are differences from the predicted ones, in LEB128. The predictions continue from block to block, so a
+//! trace is read from its beginning.
 
 mod bytes;
 mod codec;

@@ -11,9 +11,13 @@ use crate::error::{VmError, refused};
 /// Returns the kernel that `--kernel` names. Without the option, returns the host's kernel if it and its modules can be
 /// read, otherwise the newest installed or fetched one.
 ///
-/// A name is a release (`6.1.0-56-amd64`), the beginning of one (`6.1`; the newest match), the path of an image (its
-/// modules are those of its release, installed or fetched, or `IMAGE:DIRECTORY` names their directory), the directory
-/// in which a kernel was built, or a Debian package (`….deb`), which is unpacked into the user's cache.
+/// A name is one of these:
+///
+/// * a release (`6.1.0-56-amd64`), or the beginning of one (`6.1`; the newest match)
+/// * the path of an image, whose modules are those of its release, installed or fetched
+/// * `IMAGE:DIRECTORY`, which also names the directory of the modules
+/// * the directory in which a kernel was built
+/// * a Debian package (`….deb`), which is unpacked into the user's cache
 pub fn resolve(text: Option<&str>) -> Result<Kernel, VmError> {
     let places = Places::here();
     match text {

@@ -1,7 +1,7 @@
 //! Random numbers with the distributions of a flow, each a function of the seed and its own number.
 //!
 //! The gamma distribution is sampled by Marsaglia and Tsang's method ("A simple method for generating gamma variables",
-//! 2000) as `rand_distr` has it, on a pinned generator and with a floating point that is the same everywhere.
+//! 2000), as `rand_distr` implements it. The generator is pinned, and the floating point is the same everywhere.
 
 use fsb_model::flow::{Spread, Width};
 use rand_distr::{Distribution, Gamma};

@@ -1,7 +1,8 @@
 //! The threads of a flow. A thread goes through its steps, with one call of `next_step` each.
 //!
 //! A step never sleeps. If a thread has to wait, the result of the step contains the condition, and the caller suspends
-//! the thread: a real thread on a futex, a simulated one until the clock of another thread has advanced that far.
+//! the thread. It suspends a real thread on a futex, and a simulated one until the clock of another thread has advanced
+//! that far.
 //!
 //! On the fake clock one thread simulates all. The thread whose clock is furthest behind takes the next step. A waiting
 //! thread wakes at the time of the thread that fulfilled its condition. So semaphores, limits and the order in which

@@ -157,7 +157,7 @@ pub(super) fn trace() -> Vec<u8> {
 
 /// Writes the made-up trace of two threads: one writes the data that the other one reads.
 fn write() -> Result<Vec<u8>, fsb_trace::TraceError> {
-    let mut out = Writer::new(Vec::new(), &Header { by: "nobody".to_owned(), ..Header::default() })?;
+    let mut out = Writer::new(Vec::new(), &Header { by: "example".to_owned(), ..Header::default() })?;
     let there = out.name(b"there")?;
     let [directory, new, renamed] = [out.name(b"made")?, out.name(b"made/new")?, out.name(b"made/renamed")?];
     out.initial(Initial { name: there, state: State::File { size: 10_000, data: None } })?;

@@ -4,8 +4,8 @@
 //! Needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8. Task numbers are those of this process's namespace. The kernel
 //! reports woken tasks by the numbers of its first PID namespace, so wakes are not traced in another namespace.
 //!
-//! The id of the wake tracepoint, and the offset of the woken task's number in its record, are read from tracefs.
-//! tracefs need not be mounted: a detached mount is sufficient and ends with its descriptor.
+//! The id of the wake tracepoint, and the offset of the woken task's number in its record, are read from tracefs. It
+//! need not be mounted: a detached mount is sufficient and ends with its descriptor.
 
 mod program;
 

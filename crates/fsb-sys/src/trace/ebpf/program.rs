@@ -359,7 +359,7 @@ impl Ring {
     /// Removes all records that were written before this call.
     pub(super) fn drain(&mut self, mut each: impl FnMut(Record)) {
         // SAFETY: the counters are at the beginning of pages that are mapped as long as this lives, and so are records
-        // below `until`; the kernel writes no record again before the reader's counter has passed it.
+        // below `until`. The kernel writes no record again before the reader's counter has passed it.
         unsafe {
             let read = &*self.read.cast::<AtomicU64>();
             let until = (*self.written.cast::<AtomicU64>()).load(Ordering::Acquire);
