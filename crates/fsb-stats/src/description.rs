@@ -58,8 +58,8 @@ pub(crate) fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
 
 /// Mean and sample standard deviation, scaled first so that squares neither overflow nor vanish.
 ///
-/// The two passes are taken about the first value: of equal values the mean is that value and the deviation exactly
-/// zero, where a plain sum would leave a residue that a tiny interval would then be built on.
+/// The two passes are taken about the first value. The mean of equal values is then that value, and their deviation is
+/// exactly zero. A plain sum would leave a residue, from which a tiny interval would be computed.
 pub(crate) fn mean_and_sd(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let origin = values[0];

@@ -139,11 +139,13 @@ impl Trend {
 
 /// Tests values in run order; `None` for fewer than three.
 ///
-/// The test is Mann-Kendall. It was chosen over a rank correlation with a t approximation because its null distribution is
-/// known exactly: at five values, where the approximation calls any ordered sequence certain, the exact probability is
-/// 2/120, and the test claims nothing. Mann 1945; Kendall 1975, exact by counting permutations with a given number of
-/// inversions; with ties the normal approximation with the tie correction and without a continuity correction. The size of
-/// the change is the slope of Theil and Sen (Sen 1968) on the logarithms.
+/// The test is Mann-Kendall (Mann 1945; Kendall 1975). It was chosen over a rank correlation with a t approximation
+/// because its null distribution is known exactly. At five values, the approximation calls any ordered sequence
+/// certain. The exact probability is 2/120, and the test claims nothing.
+///
+/// The exact distribution comes from counting permutations with a given number of inversions. With ties, or with more
+/// than `MOST_COUNTED` values, the test uses the normal approximation with the tie correction and without a continuity
+/// correction. The size of the change is the slope of Theil and Sen (Sen 1968) on the logarithms.
 pub fn trend(values: &[f64]) -> Result<Option<Trend>, AnalysisError> {
     let logs = logarithms(values)?;
     let n = values.len();

@@ -1,9 +1,10 @@
 //! The level of a curve beyond which no gain is shown.
 //!
-//! No law is fitted: a curve has as many points as levels, which are few. A gain is shown where a later level is faster by more than
-//! matters in a one-sided paired t-test at 5 %, by Bonferroni over the later levels. (The largest of several noisy means is too large:
-//! if they decided, every third curve with a scatter of 6 % would stop too late.) The interval is a percentile bootstrap over blocks
-//! (Efron and Tibshirani 1993, chapter 13), for blocks are what is replicated.
+//! No law is fitted: a curve has as many points as levels, which are few. A gain is shown where a later level is faster
+//! by more than matters in a one-sided paired t-test at 5 %, by Bonferroni over the later levels. The largest of
+//! several noisy means is too large. If the means decided, every third curve with a scatter of 6 % would stop too late.
+//! The interval is a percentile bootstrap over blocks (Efron and Tibshirani 1993, chapter 13), because blocks are the
+//! replicates.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};

@@ -4,9 +4,9 @@ use fsb_model::plan::BLOCK_LIMIT;
 
 use crate::distribution::t_quantile;
 
-/// Returns the fewest blocks, fixed in advance, with which an interval of `level` would be `factor` times as wide (0.5
-/// halves it) as one of `nominal_level` that rests on `n` blocks, if the scatter stays the same. Returns `None` below
-/// two blocks, and if the number exceeds the limit of blocks.
+/// Returns the fewest blocks, fixed in advance, with which an interval of `level` would be `factor` times as wide as
+/// one of `nominal_level` from `n` blocks. A factor of 0.5 halves the width. The scatter is assumed to stay the same.
+/// Returns `None` below two blocks, and if the number exceeds the limit of blocks.
 pub fn blocks_to_scale(n: usize, nominal_level: f64, level: f64, factor: f64) -> Option<u32> {
     if n < 2 {
         return None;

@@ -1,9 +1,10 @@
 //! Variances borrowed over the cases of a page (G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004).
 //!
-//! The variances of all cases are taken for draws from a scaled F distribution: s² ~ s₀² F(d, d₀). Its scale s₀² and its
-//! degrees of freedom d₀ follow from the mean and the variance of the logarithms. A case's variance becomes
-//! (d₀ s₀² + d s²) / (d₀ + d) with d₀ + d degrees of freedom. [`Prior`] has one scale for variances between runs; [`Line`] lets
-//! the scale of variances between blocks follow from those within blocks, as limma's trend does.
+//! The variances of all cases are taken for draws from a scaled F distribution: s² ~ s₀² F(d, d₀). Its scale s₀² and
+//! its degrees of freedom d₀ follow from the mean and the variance of the logarithms. The posterior variance of a case
+//! is (d₀ s₀² + d s²) / (d₀ + d) with d₀ + d degrees of freedom. For variances between runs, [`Prior`] has one scale.
+//! For variances between blocks, [`Line`] lets the scale follow from the variances within blocks, as limma's trend
+//! does.
 //!
 //! Smyth's cases are independent. The cases here are measured in the same runs and share their random effects, which
 //! makes their variances similar and d₀ too large. So d₀ + d never exceeds d times the number of effectively
@@ -146,8 +147,8 @@ impl Line {
 }
 
 /// Returns the number of independent cases with as much information on the variance as these, whose runs share random
-/// effects: m / (1 + (m − 1) ρ²), with the mean square of the correlation of two cases over their runs, minus its
-/// expectation by chance.
+/// effects. For m cases it is m / (1 + (m − 1) ρ²). Here ρ² is the mean square of the correlation of two cases over
+/// their runs, corrected for its expectation by chance.
 ///
 /// Each case has its residuals by side and run.
 pub(crate) fn effective_cases(cases: &[BTreeMap<(usize, u32), f64>]) -> f64 {

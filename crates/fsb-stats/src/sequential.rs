@@ -1,11 +1,13 @@
 //! Levels of interim analyses and of the final one.
 //!
-//! A case ends early only where a difference is significant for the whole page, or where its interval lies within the smallest
-//! ratio that matters. Interim analyses therefore need little of the level: each gets [`INTERIM_SHARE`] of α (Haybittle 1971,
-//! Peto et al. 1976), and the final analysis what is left, such that the probability is α that any analysis rejects between
-//! equals. A budget or a number of blocks fixes the end of a run without regard to its results; only there is an analysis final.
-//! The level that is left comes from paths of the t statistic under normal errors, drawn once with a fixed seed: sums and sums
-//! of squares are all that a path needs.
+//! A case ends early only where a difference is significant for the whole page, or where its interval is within the
+//! smallest ratio that matters. Interim analyses therefore need little of the level. Each gets [`INTERIM_SHARE`] of α
+//! (Haybittle 1971, Peto et al. 1976), and the final analysis gets the rest. With these levels, the probability that
+//! any analysis rejects between equals is α.
+//!
+//! A budget or a number of blocks fixes the end of a run without regard to its results. Only there is an analysis
+//! final. The rest of the level comes from paths of the t statistic under normal errors, drawn once with a fixed seed.
+//! A path needs only sums and sums of squares.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

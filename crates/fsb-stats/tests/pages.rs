@@ -1,6 +1,6 @@
-//! Simulated pages of twelve cases: what they declare of equals, how often intervals hold the truth, and how many cases are
-//! decided, by the rule as a whole: early ends, a budget, variances of the page, neighbouring blocks that are alike. Effects and
-//! noise are those of a run of 18 blocks on ext4, xfs and btrfs.
+//! Simulates pages of twelve cases. Counts how often a page calls equal targets different, how often intervals hold the
+//! truth, and how many cases are decided. The rule is applied as a whole: early ends, a budget, variances of the page,
+//! neighbouring blocks that are alike. Effects and noise are those of a run of 18 blocks on ext4, xfs and btrfs.
 //!
 //! `FSB_PAGES=4000 cargo test --release -p fsb-stats --test pages -- --nocapture` prints the table of docs/methods/statistics.md.
 

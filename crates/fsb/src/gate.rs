@@ -30,10 +30,11 @@ impl<'d> Judged<'d> {
     }
 }
 
-/// Fails if a set is surely slower than the baseline, by more than the smallest ratio that matters: at an operation as
-/// a whole (the verdict `slower`, from the runs, in the metric it is judged by), or in a finding whose whole interval
-/// is beyond that ratio. The verdict "probably slower" does not fail, because the sure part of the difference may be
-/// too small to matter. Runs of several targets are several comparisons, each of a target with itself.
+/// Fails if a set is surely slower than the baseline, by more than the smallest ratio that matters. Either an operation
+/// as a whole is slower (the verdict `slower`, from the runs, in the metric it is judged by), or a finding is, with its
+/// whole interval beyond that ratio. The verdict "probably slower" does not fail, because the sure part of the
+/// difference may be too small to matter. Runs of several targets are several comparisons, each of a target with
+/// itself.
 pub fn slower(judged: &[Judged<'_>]) -> u8 {
     let lost = |judged: &Judged<'_>| -> Vec<Lost> {
         judged.sets.iter().filter_map(|set| lost(judged.document, set)).collect()

@@ -11,7 +11,7 @@ use crate::show::some_of;
 const NAMED: usize = 3;
 
 /// Returns a line for each target on a small slice that mkfs lays out differently than on a large disk, or whose layout
-/// there is unknown: the ranking may be another one on a large disk.
+/// there is unknown. The ranking may be another one on a large disk.
 pub(super) fn warnings(record: &RunRecord) -> Vec<String> {
     let disk = size(LARGE_DISK);
     let warning = |target: &Target| {

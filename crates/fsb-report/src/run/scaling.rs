@@ -1,5 +1,5 @@
-//! Curves of rows that differ only in the number of threads, in the number of requests under way, or in their rate: the
-//! level beyond which they show no gain, and the highest rate that a target holds.
+//! Curves of rows that differ only in the number of threads, in the number of requests under way, or in their rate. A
+//! curve gives the level beyond which a target shows no gain, or the highest rate that it holds.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! A made-up run, shaped like the default suite on three file systems, with everything that a report must cope with:
+//! A made-up run, shaped like the default suite on three file systems. It has everything that a report must cope with:
 //! a winner, ties, undecided rows, a failed trial, an invalid one, rows that do not apply, an outlier and a drift.
 
 use std::collections::BTreeMap;

@@ -335,9 +335,9 @@ impl Case<'_, '_> {
         Ok(())
     }
 
-    /// Empties the caches between rounds, so that data that a unit read beyond its own files (read-ahead of the device
-    /// under a FUSE server, blocks of inodes that units share) does not warm the next one. Does so for all targets at
-    /// once, so that none is emptied more often.
+    /// Empties the caches between rounds. Otherwise data that a unit read beyond its own files (read-ahead of the
+    /// device under a FUSE server, blocks of inodes that units share) would warm the next one. Does so for all targets
+    /// at once, so that none is emptied more often.
     fn make_cold_again(&mut self) -> Result<(), Failure> {
         let emptied = |at: &usize| self.takes_part(*at) && !self.evicts(*at) && self.fake(*at).is_none();
         let Some(at) = (0..self.places.len()).find(emptied).filter(|_| self.profile.cache.begins_cold()) else {

@@ -76,9 +76,9 @@ impl Grid {
         works
     }
 
-    /// Returns the cells that warm-up need not measure: all but those with the smallest, the middle and the largest
-    /// record in the smallest and the middle file, and with the smallest and the largest in the largest file, which
-    /// costs most.
+    /// Returns the cells that warm-up need not measure. In the smallest and the middle file, warm-up measures the
+    /// smallest, the middle and the largest record. In the largest file, which costs most, it measures the smallest and
+    /// the largest record.
     pub(crate) fn unvisited(&self) -> BTreeSet<usize> {
         let mut unvisited = BTreeSet::new();
         for spots in self.by_work().values().filter(|spots| spots.len() > FEW) {

@@ -9,10 +9,11 @@
 //! sample (a remount for a read of milliseconds), a trial ends after five times the length of a sample.
 //!
 //! Intervals come from blocks, so [`BLOCKS`] blocks come before many rounds or long samples. If a budget does not hold
-//! enough blocks, all samples become shorter together, but not shorter than one repetition: a sample four times as long
-//! has 0.86 of the variance, because the speed of a machine changes faster than targets take turns. If even the
-//! shortest samples do not fit five times, or the plan gives their length, there are fewer blocks than can be judged.
-//! If targets have slices of a medium, blocks are whole rotations of the slices among the targets.
+//! enough blocks, all samples become shorter together, but not shorter than one repetition. Longer samples gain little:
+//! a sample four times as long has 0.86 of the variance, because the speed of a machine changes faster than targets
+//! take turns. If even the shortest samples do not fit five times, or the plan gives their length, there are fewer
+//! blocks than can be judged. If targets have slices of a medium, blocks are whole rotations of the slices among the
+//! targets.
 
 use fsb_engine::{Profile, Renewal};
 use fsb_model::observed::Spent;
@@ -375,11 +376,12 @@ impl Basis<'_> {
         (1..=rounds).rev().find(fits).unwrap_or(1)
     }
 
-    /// Returns the number of rounds of this cell that are worth one of a cell whose steps that are done once cost as
-    /// much as two rounds. The best number within a block is proportional to the square root of the cost of a block
-    /// over that of a round, and to the noise of rounds over that of blocks (Cochran, Sampling Techniques, 3rd edition,
-    /// section 10.6). The noise is not known before, and is assumed to be equal in all cells. If the number of blocks
-    /// was requested, time does not decide, so that such runs repeat exactly.
+    /// Returns the number of rounds of this cell that are worth one round of a reference cell. In the reference cell,
+    /// the steps that are done once cost as much as two rounds. The best number of rounds within a block is
+    /// proportional to the square root of the cost of a block over that of a round. It is also proportional to the
+    /// noise of rounds over that of blocks (Cochran, Sampling Techniques, 3rd edition, section 10.6). The noise is not
+    /// known before, and is assumed to be equal in all cells. If the number of blocks was requested, time does not
+    /// decide, so that such runs repeat exactly.
     fn weight(&self, row: &InRounds, units: u32) -> f64 {
         if matches!(self.repetition, Repetition::Blocks { .. }) {
             return 1.0;

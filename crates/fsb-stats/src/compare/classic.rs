@@ -1,8 +1,8 @@
 //! The comparison of 2011, kept so that published tables stay comparable.
 //!
-//! P. Beňas, "Porovnání výkonnosti různých souborových systémů", bachelor's thesis, Brno University of Technology, 2011: values of
-//! all common cells are pooled, described, and compared by medians, by a t-test with pooled variance, and by the slope of a line
-//! through the origin.
+//! P. Beňas, "Porovnání výkonnosti různých souborových systémů", bachelor's thesis, Brno University of Technology
+//! (2011). Values of all common cells are pooled and described. Sets are compared by medians, by a t-test with pooled
+//! variance, and by the slope of a line through the origin.
 
 use std::collections::BTreeMap;
 

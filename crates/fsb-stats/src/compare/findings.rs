@@ -293,8 +293,8 @@ struct Judge<'a> {
     ground: &'a Ground,
     field: &'a Field<'a>,
     runs: &'a Runs,
-    /// Sums of logarithms, one for each run, or of their differences, one for each block or run: made for the few tables that have hits, for
-    /// of thousands of runs they take more memory than the values.
+    /// Sums of logarithms, one for each run, or of their differences, one for each block or run. They are computed only
+    /// for the few tables that have hits, because for thousands of runs they take more memory than the values.
     sums: OnceCell<Vec<Sums<f64>>>,
 }
 

@@ -2,8 +2,9 @@
 //!
 //! [`compare`] makes a [`Document`] of any number of sets. Values are sorted into one table an operation (`table`),
 //! over the cells that all sets with this operation have. Each region of a table (all of it, one file size, one record
-//! size, a rectangle) is described by the statistics of 2011 (`classic`) and judged on one number a run (`region`);
-//! its cells get colours (`cells`). Findings are rectangles that survive the search of them all (`search`, `findings`).
+//! size, a rectangle) is described by the statistics of 2011 (`classic`). It is judged on one number a run (`region`),
+//! and its cells get colours (`cells`). Findings are rectangles that survive the search of them all (`search`,
+//! `findings`).
 
 use std::collections::BTreeMap;
 

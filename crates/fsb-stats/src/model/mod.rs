@@ -3,13 +3,16 @@
 //! The position on the medium affects the speed of a file system, so targets use every slice in turn. The difference of
 //! a pair by itself then varies from block to block with the slices. The model estimates the slices' effects by least
 //! squares from all targets of the case and removes them. The pair's variance comes from the residuals of its own
-//! differences, so that a noisy third target does not widen the interval. The fit takes degrees of freedom from those
-//! residuals. They are counted by k = the smaller of tr(RₐRₐᵀ) and tr(RᵦRᵦᵀ), where r = Ry are the pair's residual
-//! differences and Rₜ the columns of R that belong to target t: the sum of squares expects at least k times the
-//! variance of a difference, however the two targets share it. k is the divisor and the degrees of freedom. Over whole
-//! rotations of T slices in n blocks k = n − 3 + 2/T: n − 2 for two targets, as in a regression on the difference of
-//! their slices. If trials are missing, a third target's errors enter through the slices' effects; they are added to
-//! the extent to which that target scatters more than the pair.
+//! differences, so that a noisy third target does not widen the interval.
+//!
+//! The fit takes degrees of freedom from those residuals. They are counted by k = the smaller of tr(RₐRₐᵀ) and
+//! tr(RᵦRᵦᵀ). Here r = Ry are the pair's residual differences, and Rₜ are the columns of R that belong to target t. The
+//! sum of squares expects at least k times the variance of a difference, however the two targets share it. The divisor
+//! and the degrees of freedom are both k. Over whole rotations of T slices in n blocks, k = n − 3 + 2/T. For two
+//! targets this is n − 2, as in a regression on the difference of their slices.
+//!
+//! If trials are missing, a third target's errors enter through the slices' effects. They are added to the extent to
+//! which that target scatters more than the pair.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The bound that holds at all interim analyses of a race together.
 //!
 //! A difference δ of two candidates is estimated by least squares with the variance σ²v, and σ² by s² with ν degrees of
-//! freedom. With a normal prior of the precision φ on δ/σ, and the priors that leave everything else open (right Haar:
-//! flat on effects, 1/σ on the scale), the Bayes factor against a difference of δ₀ is
+//! freedom. The prior of δ/σ is normal with the precision φ. The other priors leave everything else open (right Haar:
+//! flat on effects, 1/σ on the scale). The Bayes factor against a difference of δ₀ is
 //!
 //! ```text
 //! B = √(φ/(φ+z)) · ((1 + t²/ν · φ/(φ+z)) / (1 + t²/ν))^(−(ν+1)/2)     z = 1/v, t = (d − δ₀)/(s√v)

@@ -4,9 +4,11 @@
 //! and `bound` gives intervals of all differences from the fastest candidate that hold at all interim analyses. The
 //! race drops a candidate that is surely slower than another (successive elimination: E. Even-Dar, S. Mannor and Y.
 //! Mansour, J. Mach. Learn. Res. 7, 2006), and it ends when no remaining candidate can be faster than the leader by
-//! more than θ. The answer is worse than the best by more than θ with at most the requested error probability. For that
-//! the bounds between the best candidate and each other one must hold, and they share the error evenly (Bonferroni).
-//! The intervals of ratios to the baseline hold together with the same probability.
+//! more than θ.
+//!
+//! The answer is worse than the best by more than θ with at most the requested error probability. For that the bounds
+//! between the best candidate and each other one must hold, and they share the error evenly (Bonferroni). The intervals
+//! of ratios to the baseline hold together with the same probability.
 
 mod bound;
 mod draw;

@@ -1,9 +1,9 @@
 //! All targets of one case: every pair, letters and an outcome, from one set of intervals.
 //!
-//! With more than two targets the intervals hold together, by Bonferroni's levels: of m pairs each has 1 − α/m. (Holm's levels are
-//! not simultaneous: once one is rejected, the others are shorter than all of them together allow.) Verdicts come from these
-//! intervals and from the corrections for the page ([`hold_over_page`](crate::hold_over_page)), letters and outcome from the
-//! verdicts: they cannot contradict each other.
+//! With more than two targets the intervals hold together, by Bonferroni's levels: of m pairs each has 1 − α/m. Holm's
+//! levels are not simultaneous: once one is rejected, the others are shorter than all of them together allow. Verdicts
+//! come from these intervals and from the corrections for the page ([`hold_over_page`](crate::hold_over_page)). Letters
+//! and the outcome come from the verdicts, so they cannot contradict each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 

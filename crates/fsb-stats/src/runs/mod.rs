@@ -1,10 +1,10 @@
 //! Comparisons between runs: one mean of logarithms for each run, never pooled blocks.
 //!
-//! Blocks of one run share its random effects (allocation, placement, the state of the host), so the run is the unit:
-//! each side is a sample of run means with equal weights, compared by Welch's method. Three runs on a side leave two
-//! degrees of freedom for a variance; [`Prior`] borrows the rest from the other cases of the page. If the runs cannot
-//! show a component themselves (one run on a side, sides without a common session), it is added as a given one
-//! ([`Between`]) or leaves the pair unjudged.
+//! Blocks of one run share its random effects (allocation, placement, the state of the host), so the run is the unit.
+//! Each side is a sample of run means with equal weights, and the sides are compared by Welch's method. Three runs on a
+//! side leave two degrees of freedom for a variance; [`Prior`] borrows the rest from the other cases of the page. If
+//! the runs cannot show a component themselves (one run on a side, sides without a common session), it is added as a
+//! given one ([`Between`]) or leaves the pair unjudged.
 
 mod power;
 mod terms;

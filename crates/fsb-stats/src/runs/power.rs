@@ -23,8 +23,9 @@ pub struct Power {
     pub runs_needed: Option<u32>,
 }
 
-/// Of sides with the variance of one run, the number of runs and the degrees of freedom of that variance; a stated
-/// component adds `fixed`, or as much to each run where the sides are `few`. `None` where runs show no variation at all.
+/// Returns the changes that a comparison of these sides can show, or `None` if the runs show no variation at all. Each
+/// side has the variance of one run, the number of runs and the degrees of freedom of that variance. A stated component
+/// adds `fixed` to the variance of the difference. If the sides are `few`, more runs reduce that component.
 pub(super) fn of(sides: &[(f64, f64, f64)], stated: Option<(&Between, f64, bool)>, terms: &Terms) -> Option<Power> {
     let fixed = stated.map_or(0.0, |(_, fixed, _)| fixed);
     let stated_degrees = stated.map_or(f64::INFINITY, |(between, ..)| between.degrees());

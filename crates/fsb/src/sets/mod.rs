@@ -1,7 +1,7 @@
 //! Reads the sets that the command line names: `[NAME=]PATH[,PATH…]`.
 //!
-//! A path is a file of another tool, a directory of such files, a pattern that is expanded here (so that it may be
-//! quoted), or a run directory of fsb, which contains one set per target.
+//! A path is a file of another tool, a directory of such files, a pattern, or a run directory of fsb. Patterns are
+//! expanded here, so that they may be quoted. A run directory contains one set per target.
 
 mod argument;
 mod conditions;

@@ -1,9 +1,9 @@
 //! The documentation: every command in a code block is executed, and every link and path leads to a file.
 //!
-//! The tests run `fsb run` twice: once as documented, up to the plan (`--print-plan`), which needs no root, no device
-//! and no kernel; and once for real, with the null file system as every target and with small sizes. They run `fsb
-//! compare` and `fsb report` as documented, in a directory that has such files. Of all other commands only clap reads
-//! the command line, because they would take minutes, or fetch something.
+//! The tests run `fsb run` twice. The first time, they run it as documented, up to the plan (`--print-plan`), which
+//! needs no root, no device and no kernel. The second time, they run it for real, with the null file system as every
+//! target and with small sizes. They run `fsb compare` and `fsb report` as documented, in a directory that has such
+//! files. Of all other commands only clap reads the command line, because they would take minutes, or fetch something.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,6 @@
 //! Compares FSBench with fio. Each case of the suite `quick` that fio supports runs in FSBench's engine and in fio with
-//! the job file of `fsb export`: unit by unit, on the same mounted file system, from the same starting state, in pairs
-//! in random order.
+//! the job file of `fsb export`. The two sides run unit by unit, on the same mounted file system, from the same
+//! starting state, in pairs in random order.
 //!
 //! The engine creates the initial content of files once, and fio's names are hard links to the same files. Each side
 //! has its own new files, which are removed before the other side's turn. Caches are emptied before each side of a case
@@ -91,8 +91,9 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The machine as in a run, and both sides on the last processor with the kernel's workers on the first: where the
-/// scheduler places a process and the loop device's worker turns medians of single runs by a third.
+/// Prepares the machine as for a run, with both sides on the last processor and the kernel's workers on the first. The
+/// processors that the scheduler chooses for a process and the loop device's worker change medians of single runs by a
+/// third.
 fn still() -> anyhow::Result<Machine> {
     let processors = std::thread::available_parallelism()?.get();
     let mut asked = vec![("idle", "poll")];

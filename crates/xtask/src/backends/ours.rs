@@ -1,7 +1,8 @@
 //! Our side of a pair: the engine, through the path that every trial takes, in a process of its own.
 //!
-//! As fio does with its jobs and the agent with its workers, the process becomes a session of its own: the kernel shares
-//! the processors out between sessions, so of two that run in one, or beside a compiler in one, each would get less.
+//! As fio does with its jobs and the agent with its workers, the process becomes a session of its own. The kernel
+//! shares the processors out between sessions. Two processes in one session, or one beside a compiler in its session,
+//! would each get less.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

@@ -132,14 +132,18 @@ const OUT_OF_CACHE_RESIDENT: f64 = 1.0;
 
 /// Checks that the trial was out of cache. Returns the reason as an error if it was not.
 ///
-/// The thresholds come from trials on ext2, ext3, ext4, xfs and btrfs (Linux 6.18, cgroup v1, limits of 32 and 64 MiB,
-/// files of 1, 2 and 4 times the limit, records of 4 KiB to 1 MiB). One pass that begins remounted reads at least 1.00
-/// of the file, in whichever order: data that was read ahead and dropped again only adds to it (up to 2.6 with
-/// strides). A file that is read again from its start is read from the device to the last byte (1.00), already at 1
-/// time the limit, because the next bytes are always those that were dropped last. Only at random would a second pass
-/// find some of the first (0.56 to 0.98 of a file as large as the limit), which is why every pass begins remounted. Of
-/// writes 0.19 to 1.05 had left the cache when the calls had returned, and 1.00 to 1.07 after the flush: so writes are
-/// durable. Memory kept 0.80 to 0.99 of the limit, never more.
+/// The thresholds come from trials on ext2, ext3, ext4, xfs and btrfs (Linux 6.18, cgroup v1). The limits were 32 and
+/// 64 MiB, the files 1, 2 and 4 times the limit, and the records 4 KiB to 1 MiB:
+///
+/// * One pass that begins remounted reads at least 1.00 of the file, in whichever order. Data that was read ahead and
+///   dropped again only adds to it (up to 2.6 with strides).
+/// * A file that is read again from its start is read from the device to the last byte (1.00), already at 1 time the
+///   limit. The reason is that the next bytes are always those that were dropped last.
+/// * Only at random would a second pass find some of the first (0.56 to 0.98 of a file as large as the limit). Every
+///   pass therefore begins remounted.
+/// * Of writes, 0.19 to 1.05 had left the cache when the calls had returned, and 1.00 to 1.07 after the flush. Writes
+///   are therefore durable.
+/// * Memory kept 0.80 to 0.99 of the limit, never more.
 fn out_of_cache(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), String> {
     let show = |bytes: f64| show_bytes(bytes);
     let Some(limit) = seen.limit else {

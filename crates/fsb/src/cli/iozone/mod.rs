@@ -35,9 +35,10 @@ Examples:
 
 /// Measure a file with IOzone's options, operations and output
 ///
-/// Options of IOzone 3.471: -a -A -z -R -b FILE -i N -n -g -y -q -s -r SIZE -f FILE -F FILES -t -l -u N -T -I -o -e -c -w -U
-/// MOUNT -B -D -G -H -k N -j N -O -N -M -x -V N -W -p -S KB -L BYTES -P CPU -Q -C -v -+n -+p PERCENT -+u -+d -+D.
-/// 'fsb iozone -h' describes them. fsb refuses others.
+/// fsb accepts these options of IOzone 3.471 and refuses others. 'fsb iozone -h' describes them. Operations: -a -A -z
+/// -i N -+n. Sizes: -n -g -y -q -s -r SIZE. Files: -f FILE -F FILES -w -U MOUNT. Processes: -t -l -u N -T -x -P CPU -C
+/// -+p PERCENT. Calls: -B -D -G -H -k N -I -o -+D -e -c -W -j N. Processor cache: -p -S KB -L BYTES. Verification: -V N
+/// -+d. Output: -R -b FILE -O -N -M -Q -+u -v.
 ///
 /// Options of fsb: --repeat-until TIME repeats each operation until its times sum to TIME, such as 100ms, where one pass is
 /// too short for a rate. --allow-concurrent measures although another fsb measures.

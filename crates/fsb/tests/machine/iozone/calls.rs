@@ -79,8 +79,8 @@ same_calls! {
     o_sync "osync.strace"
 }
 
-/// The calls of a process of throughput mode, however soon it was stopped: how it opened its file, whether it read or
-/// wrote the records from the start on, their number, and the calls after them.
+/// The calls of a process of throughput mode, however soon it was stopped. After it opened its file, it read or wrote
+/// `records` records from the start on, and then made the calls `after`.
 #[derive(Debug, PartialEq)]
 struct Member {
     file: String,
