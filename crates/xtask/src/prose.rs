@@ -120,6 +120,9 @@ fn long<'t>(lines: impl Iterator<Item = Option<&'t str>>) -> Vec<(usize, String)
             found.extend(long_parts(&paragraph).map(|fault| (start, fault)));
             paragraph.clear();
         }
+        if text.is_empty() {
+            continue;
+        }
         if paragraph.is_empty() {
             start = number + 1;
         }

@@ -43,9 +43,8 @@ pub(crate) fn of_matrix(document: &Document) -> Vec<Section> {
 }
 
 fn surfaces(view: &View<'_>) -> Option<Section> {
-    let panels = chart::panels(view);
-    let blocks = || vec![Block::Selectors, Block::Charts(panels)];
-    (!panels.is_empty()).then(|| Section::new("surfaces", "Surface", blocks()))
+    let panels = Some(chart::panels(view)).filter(|panels| !panels.is_empty())?;
+    Some(Section::new("surfaces", "Surface", vec![Block::Selectors, Block::Charts(panels)]))
 }
 
 /// Returns the opening of the overview.

@@ -7,8 +7,8 @@ use super::published::PublishedTable;
 use super::report_trial::ReportTrial;
 use super::summary::{Summary, TrustLevel, Workload};
 use super::{
-    beside, causes, compare_earlier, environment, facts, headline, interference, method, rows, scaling, trust, unjudged,
-    warnings,
+    beside, causes, compare_earlier, environment, facts, headline, interference, method, rows, scaling, trust,
+    unjudged, warnings,
 };
 
 /// Returns the workloads without a row that the run left out because of its budget.

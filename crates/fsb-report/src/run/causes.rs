@@ -190,7 +190,9 @@ impl Explanation {
 
 #[cfg(test)]
 mod tests {
-    use fsb_model::metric::{CPU_PER_OPERATION, DEVICE_BYTES_PER_OPERATION, DEVICE_FLUSHES_PER_OPERATION, OPERATION_RATE};
+    use fsb_model::metric::{
+        CPU_PER_OPERATION, DEVICE_BYTES_PER_OPERATION, DEVICE_FLUSHES_PER_OPERATION, OPERATION_RATE,
+    };
 
     use super::*;
     use crate::run::Summary;
@@ -201,7 +203,7 @@ mod tests {
     fn explained(seconds: f64, cpu: f64, flushes: f64) -> Vec<Explanation> {
         let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 6);
         let rates = DeviceRates { read: 1e9, write: 1e9, random_reads: 1e5, flushed_writes: 1.0 / (60e-6 + 4096e-9) };
-        let probed = || ["ext4", "xfs"].map(|name| (name.to_owned(), rates.clone())).into();
+        let probed = || ["ext4", "xfs"].map(|name| (name.to_owned(), rates)).into();
         record.devices_probed = (1..=6).map(|block| (block, probed())).collect();
         trials.retain(|trial| trial.workload == record.cells[0].label);
         for trial in &mut trials {
@@ -225,12 +227,16 @@ mod tests {
         assert_eq!(found.len(), 1);
         let seconds: Vec<(CauseKind, i64)> =
             found[0].causes.iter().map(|cause| (cause.kind, (cause.seconds * 1e7).round() as i64)).collect();
-        let expected = [(CauseKind::Flushes, -600), (CauseKind::Cpu, -90), (CauseKind::Bytes, 0), (CauseKind::NotExplained, -112)];
+        let expected =
+            [(CauseKind::Flushes, -600), (CauseKind::Cpu, -90), (CauseKind::Bytes, 0), (CauseKind::NotExplained, -112)];
         assert_eq!(seconds[..3], expected[..3], "{found:?}");
         assert_eq!(seconds[3].0, CauseKind::NotExplained);
         assert!((found[0].causes.iter().map(|cause| cause.seconds).sum::<f64>() - found[0].seconds).abs() < 1e-12);
         let line = found[0].line();
-        assert!(line.contains(": xfs needs 80 µs less per operation than ext4: flushes -60 [-60 -60], CPU -9.0 ["), "{line}");
+        assert!(
+            line.contains(": xfs needs 80 µs less per operation than ext4: flushes -60 [-60 -60], CPU -9.0 ["),
+            "{line}"
+        );
         assert!(line.contains(", not explained ") && line.ends_with(" µs.") && !line.contains("bytes"), "{line}");
     }
 

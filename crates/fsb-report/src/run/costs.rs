@@ -255,7 +255,8 @@ mod tests {
         for trial in trials.iter_mut().filter(|trial| trial.workload == record.cells[0].label) {
             trial.metrics.push(WRITE_AMPLIFICATION.of(if trial.target == "xfs" { 3.0 } else { 1.5 }));
         }
-        for trial in trials.iter_mut().filter(|trial| trial.workload == record.cells[1].label && trial.target == "xfs") {
+        for trial in trials.iter_mut().filter(|trial| trial.workload == record.cells[1].label && trial.target == "xfs")
+        {
             trial.metrics.push(WRITE_AMPLIFICATION.of(9.0));
         }
         let line = wear(&Summary::of_run(&record, &trials)).unwrap();

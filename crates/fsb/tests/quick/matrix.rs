@@ -104,22 +104,22 @@ fn a_budget_leaves_out_sizes_and_says_which() {
 #[test]
 fn a_report_of_a_matrix_has_charts_over_sizes_and_no_section_for_each_of_many_cells() {
     let scratch = scratch();
-    let page = |sizes: &str| {
+    let page = |sizes: &str, out: &str| {
         let plan = format!(
             "[repetition]\nstretch = '1ms'\nblocks = 5\n[[workload]]\nname = 'rewrite'\nfile_size = '{sizes}'\n\
              block_size = '64K..1M'\n"
         );
         fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-        let run = ["run", "plan.toml", "null", "slow=null,slowdown=20%", "--seed", "1", "--quiet", "--force", "--out", "run"];
+        let run = ["run", "plan.toml", "null", "slow=null,slowdown=20%", "--seed", "1", "--quiet", "--out", out];
         expect_code(&fsb(scratch.path(), &run), 0);
-        fs::read_to_string(scratch.path().join("run/report.html")).unwrap()
+        fs::read_to_string(scratch.path().join(out).join("report.html")).unwrap()
     };
-    let small = page("1M..4M");
+    let small = page("1M..4M", "small");
     for section in ["sizes-0", "surfaces", "workload-0"] {
         assert!(small.contains(&format!("id=\"{section}\"")), "{section}");
     }
     assert!(small.contains("#workload-0\""));
-    let large = page("1M..8G");
+    let large = page("1M..8G", "large");
     assert!(large.contains("id=\"sizes-0\"") && large.contains("id=\"surfaces\""));
     assert!(!large.contains("workload-0\""), "neither a section nor a link to it");
 }
