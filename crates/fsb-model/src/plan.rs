@@ -18,6 +18,8 @@ pub const FEWEST_BLOCKS_JUDGED: u32 = 5;
 pub const MOST_BLOCKS: u32 = 30;
 /// The most blocks that can be requested.
 pub const BLOCK_LIMIT: u32 = 10_000;
+/// Seconds of the longest budget.
+pub const LONGEST_BUDGET: f64 = 30.0 * 86_400.0;
 
 /// The shortest duration, in seconds, of work that continues until a journal was written: two commits of journals that
 /// commit every five seconds.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fsb_model::plan::LONGEST_BUDGET;
 use fsb_model::units::{Bytes, show_bytes, show_duration};
 use fsb_model::{UnbackedMemory, Warning};
 
@@ -130,7 +131,8 @@ fn duration(seconds: f64) -> String {
     show_duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
-/// Returns the `--budget` that would hold and judge everything that the budget left out, or `None` if that is nothing.
+/// Returns the `--budget` that would hold and judge everything that the budget left out. Returns `None` if it left out
+/// nothing, or if no run may take so long.
 pub(crate) fn sufficient_budget(warnings: &[Warning]) -> Option<String> {
     let needed = |warning: &Warning| match warning {
         Warning::LeftOut { needed_seconds, .. }
@@ -138,15 +140,16 @@ pub(crate) fn sufficient_budget(warnings: &[Warning]) -> Option<String> {
         | Warning::TooFewBlocks { needed_seconds, .. } => Some(*needed_seconds),
         _ => None,
     };
-    warnings.iter().filter_map(needed).reduce(f64::max).map(budget_argument)
+    let needed = warnings.iter().filter_map(needed).reduce(f64::max)?;
+    (needed <= LONGEST_BUDGET).then(|| budget_argument(needed))
 }
 
-/// Seconds as an argument of `--budget`, rounded up: `90s`, `4m`.
+/// Seconds as an argument of `--budget`, rounded up: `90s`, `4m`, `12h`.
 fn budget_argument(seconds: f64) -> String {
-    if seconds < 120.0 {
-        format!("{:.0}s", (seconds.max(1.0) / 10.0).ceil() * 10.0)
-    } else {
-        format!("{:.0}m", (seconds / 60.0).ceil())
+    match seconds {
+        seconds if seconds < 120.0 => format!("{:.0}s", (seconds.max(1.0) / 10.0).ceil() * 10.0),
+        seconds if seconds < 36_000.0 => format!("{:.0}m", (seconds / 60.0).ceil()),
+        _ => format!("{:.0}h", (seconds / 3600.0).ceil()),
     }
 }
 
@@ -156,8 +159,8 @@ mod tests {
 
     #[test]
     fn budgets_are_round_and_never_too_small() {
-        let arguments = [0.1, 82.4, 148.5, 4860.0].map(budget_argument);
-        assert_eq!(arguments, ["10s", "90s", "3m", "81m"]);
+        let arguments = [0.1, 82.4, 148.5, 4860.0, 36_001.0].map(budget_argument);
+        assert_eq!(arguments, ["10s", "90s", "3m", "81m", "11h"]);
     }
 
     #[test]
@@ -172,6 +175,8 @@ mod tests {
         };
         assert_eq!(sufficient_budget(&[few, sizes]).as_deref(), Some("7m"));
         assert_eq!(sufficient_budget(&[Warning::DifferentMedia]), None);
+        let many = Warning::TooFewBlocks { blocks: 1, budget_seconds: 60.0, needed_seconds: 1e7 };
+        assert_eq!(sufficient_budget(&[many]), None, "no run may take so long");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Chooses the published results to show beside a run, by the workloads of the run, not by the name of its plan.
 
 use fsb_compat::{fedorchuk, horvath, pokorny, postmark};
-use fsb_model::{RunRecord, Unit, metric};
+use fsb_model::{Cell, RunRecord, Unit, metric};
 use fsb_report::run::{PublishedLayout, PublishedTable, PublishedValue};
 use fsb_runner::suite;
 
@@ -17,14 +17,18 @@ pub fn beside(record: &RunRecord) -> Option<PublishedTable> {
 }
 
 /// Returns IOzone's operations of 2006. Their labels hold the file size, which depends on memory, so the suite is known
-/// by its workloads and its record size.
+/// by its workloads, its record size, and the states of cache and device that it asks for.
 fn horvath(record: &RunRecord) -> Option<PublishedTable> {
     let cells = &record.cells;
-    let label = |workload: &str| {
-        let cell = cells.iter().find(|cell| cell.workload.name == workload && cell.label.contains(" 128K, "));
-        cell.map(|cell| cell.label.clone())
-    };
     let known = suite::find("horvath-2006").ok()?.workloads;
+    let label = |workload: &str| {
+        let asked = known.iter().find(|known| known.name == workload)?;
+        let is_asked = |cell: &&Cell| {
+            let same = |key: &str| cell.workload.params.get(key) == asked.params.get(key);
+            cell.workload.name == workload && cell.label.contains(" 128K, ") && same("cache") && same("durability")
+        };
+        cells.iter().find(is_asked).map(|cell| cell.label.clone())
+    };
     if cells.len() != known.len() || known.iter().any(|workload| label(&workload.name).is_none()) {
         return None;
     }

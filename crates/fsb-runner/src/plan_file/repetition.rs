@@ -1,6 +1,6 @@
 //! The number of blocks, the budget and the length of samples, as people write them.
 
-use fsb_model::plan::{BLOCK_LIMIT, Repetition};
+use fsb_model::plan::{BLOCK_LIMIT, LONGEST_BUDGET, Repetition};
 use fsb_model::units::{Seconds, parse_duration, parse_percent};
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,7 @@ impl RepetitionFile {
         let request = |error: fsb_model::units::UnitError| PlanError::Request(error.to_string());
         let budget = self.budget.as_deref().unwrap_or(DEFAULT_BUDGET);
         let seconds = parse_duration(budget).map_err(request)?.as_secs_f64();
-        if !(1.0..=30.0 * 86_400.0).contains(&seconds) {
+        if !(1.0..=LONGEST_BUDGET).contains(&seconds) {
             return Err(PlanError::known(&PLAN_RANGE, format!("budget {budget}: give between 1 second and 30 days")));
         }
         match (self.blocks, &self.precision) {

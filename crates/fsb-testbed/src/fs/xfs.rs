@@ -119,11 +119,24 @@ impl FileSystem for Xfs {
 
     /// Leaves the number of allocation groups to mkfs.xfs, which makes four on every slice of a single disk from 128
     /// MiB to 4 TiB, and more if the device reports a stripe. The slice does not limit the log: since xfsprogs 5.19
-    /// mkfs.xfs refuses a log of less than 64 MiB, which is the size on a large disk.
-    fn fit(&self, large: &Geometry, _: u64, user: &[String]) -> Vec<String> {
+    /// mkfs.xfs refuses a log of less than 64 MiB, which is the size on a large disk. A log must fit into an allocation
+    /// group, so the log is left to mkfs.xfs if the user asks for groups that may be too small for it.
+    fn fit(&self, large: &Geometry, bytes: u64, user: &[String]) -> Vec<String> {
+        /// Bytes of a group that its headers may take.
+        const HEADERS: u64 = 4 << 20;
         let joined = user.iter().any(|word| word.starts_with("-l") && word.contains("size="));
         let decided = joined || user.windows(2).any(|pair| pair[0] == "-l" && pair[1].contains("size="));
-        let size = large.journal_bytes.filter(|_| !decided);
+        let mut words = user.iter().flat_map(|word| word.split(','));
+        let fits = |size: &u64| {
+            words.all(|word| match word.trim_start_matches("-d").split_once('=') {
+                Some(("agcount", count)) => {
+                    count.parse().is_ok_and(|count: u64| size + HEADERS <= bytes / count.max(1))
+                }
+                Some(("agsize", _)) => false,
+                _ => true,
+            })
+        };
+        let size = large.journal_bytes.filter(|_| !decided).filter(fits);
         size.map_or_else(Vec::new, |size| vec!["-l".to_owned(), format!("size={}m", size >> 20)])
     }
 
@@ -328,5 +341,7 @@ realtime =none                   extsz=4096   blocks=0, rtextents=0
         assert_eq!(of(20 << 30, "-m crc=0"), ["-l", "size=64m"]);
         assert_eq!(of(300 << 20, "-l version=2"), ["-l", "size=64m"]);
         assert!(of(1 << 30, "-l size=128m").is_empty() && of(1 << 30, "-lsize=128m").is_empty());
+        assert!(of(360 << 20, "-d agcount=8").is_empty() && of(1 << 30, "-d su=64k,agsize=200m").is_empty());
+        assert_eq!(of(2 << 30, "-dagcount=8"), ["-l", "size=64m"]);
     }
 }

@@ -35,18 +35,27 @@ fn workload(text: &str) -> anyhow::Result<WorkloadSpec> {
     Ok(WorkloadSpec::new(name, params))
 }
 
-/// Parses a number or a boolean as a plan does; returns anything else as text.
+/// Parses a number, a boolean or a table as a plan does; returns anything else as text.
 fn scalar(text: &str) -> Value {
+    if text.starts_with('{')
+        && let Ok(table) = toml::from_str::<Params>(&format!("value = {text}"))
+    {
+        return table.into_values().next().unwrap_or_default();
+    }
     let is_plain = |value: &Value| value.is_number() || value.is_boolean();
     serde_json::from_str(text).ok().filter(is_plain).unwrap_or_else(|| Value::from(text))
 }
 
-/// Returns the parts between commas that are not in brackets, trimmed.
+/// Returns the parts between commas that are not in brackets or braces, trimmed.
 fn outside_brackets(text: &str) -> impl Iterator<Item = &str> {
-    let mut is_inside = false;
+    let mut depth = 0_usize;
     let parts = text.split(move |c: char| {
-        is_inside = c == '[' || (is_inside && c != ']');
-        c == ',' && !is_inside
+        match c {
+            '[' | '{' => depth += 1,
+            ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
     });
     parts.map(str::trim)
 }
@@ -89,4 +98,20 @@ fn plan_text(path: &Path) -> anyhow::Result<String> {
         None => "'fsb list plans' lists the shipped plans".to_owned(),
     };
     Err(exit::failure(&code::PLAN_UNREADABLE, format!("cannot read the plan {name}: {error}; {advice}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_tables_may_hold_commas() {
+        let read =
+            workload(r#"read,data={compressible="60%", duplicate="10%"},block_size=[4K, 64K],threads=2"#).unwrap();
+        let expected = serde_json::json!({
+            "data": { "compressible": "60%", "duplicate": "10%" }, "block_size": ["4K", "64K"], "threads": 2,
+        });
+        assert_eq!((read.name.as_str(), serde_json::to_value(&read.params).unwrap()), ("read", expected));
+        assert!(workload("read,data={broken").is_ok_and(|read| read.params["data"] == "{broken"));
+    }
 }

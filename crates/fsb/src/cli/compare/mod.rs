@@ -66,7 +66,7 @@ pub struct Arguments {
     /// Format, such as html or xlsx: see fsb list formats
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// Report file, such as a.html, a.pdf, a.csv (all values), a.summary.csv: its name implies the format
+    /// Report file, such as a.html, a.pdf, a.csv, a.summary.csv: its name implies the format
     #[arg(short = 'o', long = "output-file", value_name = "FILE")]
     output: Option<PathBuf>,
 }
