@@ -32,6 +32,7 @@ pub static REGISTRY: &[ShippedPlan] = shipped! {
     "dordevic.toml": "Đorđević et al.: PostMark's three tests on ext2, ext3 in its three modes, and ReiserFS.",
     "fedorchuk.toml": "Fedorchuk 2008: copying and deleting trees of files, RAID-0 included.",
     "git.toml": "Your own work: git clones, looks for changes, and packs.",
+    "horvath-incache.toml": "Horváth 2006: IOzone's thirteen operations within memory on the same four file systems.",
     "horvath.toml": "Horváth 2006: IOzone's thirteen operations on ext3, JFS, ReiserFS and xfs.",
     "journal-modes.toml": "Example: ext2, and ext3 with each mode of its journal.",
     "postgresql.toml": "Your own work: PostgreSQL under pgbench, TPC-B and reads.",
