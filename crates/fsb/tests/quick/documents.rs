@@ -35,18 +35,40 @@ fn pages() -> Vec<PathBuf> {
     found
 }
 
-/// Returns the lines of code blocks.
+/// Returns the lines of code blocks. A block of text is the output of a program.
 fn code(text: &str) -> Vec<&str> {
-    let mut within = false;
+    let mut block = None;
     let mut lines = Vec::new();
     for line in text.lines() {
-        if line.starts_with("```") {
-            within = !within;
-        } else if within {
+        if let Some(language) = line.strip_prefix("```") {
+            block = if block.is_some() { None } else { Some(language) };
+        } else if block.is_some_and(|language| language != "text") {
             lines.push(line);
         }
     }
     lines
+}
+
+#[test]
+fn the_summary_of_the_five_works_counts_the_rows_of_its_tables() {
+    let text = fs::read_to_string(top().join("docs/five-works.md")).unwrap();
+    let mut sections = text.split("\n## ");
+    let summary = sections.next().unwrap();
+    let cells = |line: &str| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    let counts = |line: &str| cells(line)[1..].iter().map(|cell| cell.parse().unwrap()).collect::<Vec<usize>>();
+    let mut all = vec![0; 4];
+    for section in sections {
+        let title = section.lines().next().unwrap();
+        let rows = section.lines().filter(|line| line.starts_with("| ")).map(cells);
+        let states: Vec<String> = rows.filter_map(|row| row.last().cloned()).filter(|state| state != "state").collect();
+        let of = |word: &str| states.iter().filter(|state| state.starts_with(word)).count();
+        let found = vec![states.len(), of("works"), of("partly: "), of("no: ")];
+        assert_eq!(found[1..].iter().sum::<usize>(), found[0], "{title}: {states:#?}");
+        let line = summary.lines().find(|line| line.starts_with(&format!("| [{title}]"))).expect(title);
+        assert_eq!(counts(line), found, "{title}");
+        all.iter_mut().zip(found).for_each(|(sum, count)| *sum += count);
+    }
+    assert_eq!(counts(summary.lines().find(|line| line.starts_with("| all |")).unwrap()), all);
 }
 
 /// Returns the words of a line that calls the program, without `sudo`, comments and shell redirections of the output.
