@@ -166,6 +166,9 @@ pub struct Measurement {
     pub clock_cost_ns: f64,
     /// Seconds per iteration, one value per cycle. Only for the 2023 micro-benchmarks.
     pub samples: Vec<f64>,
+    /// Start and end of each cycle of those, warm-up cycles first, in nanoseconds of the clock.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cycle_spans_ns: Vec<[u64; 2]>,
     /// Rates besides the one that targets are compared by, by the name of their metric.
     #[serde(default)]
     pub rates: BTreeMap<String, Rate>,

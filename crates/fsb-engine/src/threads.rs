@@ -153,6 +153,7 @@ impl<R> Outcome<R> {
             file_bytes_after: 0,
             clock_cost_ns: self.clock_cost_ns,
             samples: Vec::new(),
+            cycle_spans_ns: Vec::new(),
             rates: BTreeMap::new(),
             counts: BTreeMap::new(),
             timeline: self.timeline.clone(),

@@ -90,6 +90,9 @@ pub struct Observed {
     /// Seconds per iteration, one value a measured cycle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seconds_per_iteration: Vec<f64>,
+    /// Start and end of each cycle, warm-up cycles first, in nanoseconds of the monotonic clock.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cycle_spans_ns: Vec<[u64; 2]>,
     /// Fields of other schema versions, kept as found.
     #[serde(flatten)]
     pub extra: Map<String, Value>,

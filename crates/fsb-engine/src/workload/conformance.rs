@@ -277,6 +277,23 @@ fn amounts_that_a_job_cannot_do_are_refused() {
 }
 
 #[test]
+fn cycles_of_a_micro_benchmark_follow_one_another_and_contain_their_iterations() {
+    for workload in [&micro_create::MICRO_CREATE, &micro_read::MICRO_READ, &micro_write::MICRO_WRITE] {
+        let (root, spec) = (tempfile::tempdir().unwrap(), example(workload));
+        // Three iterations in each of two cycles after one that warms up.
+        let (measured, _) = run(&spec, root.path(), 6, |_| {}).unwrap();
+        let spans = measured.cycle_spans_ns;
+        assert_eq!((spans.len(), measured.samples.len()), (3, 2), "{}", spec.name);
+        assert!(spans.windows(2).all(|pair| pair[0][1] <= pair[1][0]), "{spans:?}");
+        let threads = spec.params.get("threads").map_or(1.0, |threads| threads.as_f64().unwrap());
+        for ([start, end], sample) in spans[1..].iter().zip(&measured.samples) {
+            let timed = 3.0 * sample * 1e9;
+            assert!(timed > 0.0 && timed <= threads * (end - start) as f64 + 1.0, "{spans:?} {sample}");
+        }
+    }
+}
+
+#[test]
 fn repetitions_in_place_and_parts_have_the_operations_asked_for() {
     for (name, extra, operations) in
         [("rename", "any", 31), ("stat", "warm", 40), ("scan", "warm", 7), ("scan", "warm", 29), ("readdir", "warm", 5)]

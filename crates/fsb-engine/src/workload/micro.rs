@@ -2,7 +2,8 @@
 //!
 //! An iteration sets its files up, does the work and removes the files again; only the work is timed. A cycle is a
 //! number of iterations that the threads share, each thread in its own directory. The sample of a cycle is the mean
-//! time of one iteration. Some cycles warm up, the others are the samples. All cycles together are one trial.
+//! time of one iteration. A cycle also has a duration, from the first start of a thread to the last end, which includes
+//! making and removing files. Some cycles warm up, the others are the samples. All cycles together are one trial.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -276,19 +277,38 @@ impl Job for MicroJob {
         };
         let verb = (self.bench != Bench::Create).then_some(Verb::Write);
         let subject = Subject { interest: Interest::Names, content: Content::Directories, verb };
-        let (mut measurement, sums) = measure_set(&threads, &set, subject, &self.profile(), context, gate)?;
-        // One sum per cycle and thread; the warm-up comes first.
-        let cycle_ns = |cycle: usize| sums.iter().map(|thread: &Vec<u64>| thread[cycle]).sum::<u64>();
-        let cycles: Vec<u64> =
-            (self.warmup_cycles..self.warmup_cycles + self.cycles).map(|cycle| cycle_ns(cycle as usize)).collect();
-        measurement.timed_ns = cycles.iter().sum();
-        measurement.samples = cycles.iter().map(|&ns| ns as f64 * 1e-9 / self.iterations as f64).collect();
+        let (mut measurement, reports) = measure_set(&threads, &set, subject, &self.profile(), context, gate)?;
+        let cycles = all_cycles(&reports, (self.warmup_cycles + self.cycles) as usize);
+        let measured = &cycles[self.warmup_cycles as usize..];
+        measurement.timed_ns = measured.iter().map(|cycle| cycle.timed_ns).sum();
+        let sample = |cycle: &Cycle| cycle.timed_ns as f64 * 1e-9 / self.iterations as f64;
+        measurement.samples = measured.iter().map(sample).collect();
+        measurement.cycle_spans_ns = cycles.iter().map(|cycle| cycle.span_ns).collect();
         Ok(measurement)
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
         fileset::remove(&context.set(), &context.progress)
     }
+}
+
+/// One cycle of one thread, or of all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cycle {
+    /// Nanoseconds of the timed parts of its iterations.
+    timed_ns: u64,
+    /// Start and end of the cycle, in nanoseconds of the clock.
+    span_ns: [u64; 2],
+}
+
+/// Returns `count` cycles, each the sum of those of all threads.
+fn all_cycles(threads: &[Vec<Cycle>], count: usize) -> Vec<Cycle> {
+    let together = |a: Cycle, b: Cycle| Cycle {
+        timed_ns: a.timed_ns + b.timed_ns,
+        span_ns: [a.span_ns[0].min(b.span_ns[0]), a.span_ns[1].max(b.span_ns[1])],
+    };
+    let of_all = |cycle| threads.iter().map(|thread| thread[cycle]).reduce(together);
+    (0..count).filter_map(of_all).collect()
 }
 
 struct MicroThreads<'s> {
@@ -306,15 +326,14 @@ struct ThreadState<'s> {
     reader: Option<IoLoop<'s>>,
     /// Iterations of each cycle.
     iterations: u64,
-    /// Nanoseconds of each cycle's iterations.
-    sums: Vec<u64>,
+    cycles: Vec<Cycle>,
     /// Iterations so far: each has an order of its own.
     turn: u32,
 }
 
 impl<'s> ThreadJob for MicroThreads<'s> {
     type ThreadState = ThreadState<'s>;
-    type Report = Vec<u64>;
+    type Report = Vec<Cycle>;
 
     fn init(&self, rank: u32) -> Result<ThreadState<'s>, EngineError> {
         let reads = self.job.bench == Bench::Read;
@@ -323,7 +342,7 @@ impl<'s> ThreadJob for MicroThreads<'s> {
             writer: IoLoop::new(self.set, self.job.io_options(Purpose::Create))?,
             reader,
             iterations: order::share(self.job.iterations, self.job.iterations, rank, self.job.threads).length,
-            sums: Vec::with_capacity((self.job.warmup_cycles + self.job.cycles) as usize),
+            cycles: Vec::with_capacity((self.job.warmup_cycles + self.job.cycles) as usize),
             turn: 0,
         })
     }
@@ -344,15 +363,16 @@ impl<'s> ThreadJob for MicroThreads<'s> {
         result
     }
 
-    fn report(&self, state: ThreadState<'s>) -> Vec<u64> {
-        state.sums
+    fn report(&self, state: ThreadState<'s>) -> Vec<Cycle> {
+        state.cycles
     }
 }
 
 impl MicroThreads<'_> {
     fn cycle(&self, state: &mut ThreadState<'_>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         let files = self.set.layout.files_in(u64::from(recorder.rank));
-        let mut sum = 0;
+        let begun = recorder.now();
+        let mut timed_ns = 0;
         for _ in 0..state.iterations {
             state.turn = state.turn.wrapping_add(1);
             if self.job.bench == Bench::Read {
@@ -368,12 +388,12 @@ impl MicroThreads<'_> {
                 recorder.tick(self.kind(), self.set.layout.file_size);
             }
             recorder.complete(started, self.set.layout.file_size * self.job.file_count);
-            sum += recorder.last() - started;
+            timed_ns += recorder.last() - started;
             for file in files.clone() {
                 self.unlink(file)?;
             }
         }
-        state.sums.push(sum);
+        state.cycles.push(Cycle { timed_ns, span_ns: [begun, recorder.now()] });
         Ok(())
     }
 
@@ -399,5 +419,17 @@ impl MicroThreads<'_> {
             Bench::Read => Kind::Read,
             Bench::Write => Kind::Write,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cycle_lasts_from_the_first_start_to_the_last_end_of_its_threads() {
+        let cycle = |timed_ns, span_ns| Cycle { timed_ns, span_ns };
+        let threads = [vec![cycle(3, [10, 20]), cycle(4, [31, 40])], vec![cycle(5, [12, 26]), cycle(6, [30, 37])]];
+        assert_eq!(all_cycles(&threads, 2), [cycle(8, [10, 26]), cycle(10, [30, 40])]);
     }
 }

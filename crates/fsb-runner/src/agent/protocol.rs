@@ -251,6 +251,9 @@ pub struct Measured {
     pub deferred: Option<Deferred>,
     /// Seconds per iteration of each cycle, for the micro-benchmarks.
     pub samples: Vec<f64>,
+    /// Start and end of each cycle of those, warm-up cycles first, in nanoseconds of the monotonic clock.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cycle_spans_ns: Vec<[u64; 2]>,
     /// Rates besides the one that targets are compared by, by the name of their metric.
     pub rates: BTreeMap<String, Rate>,
     /// Counts of the workload besides its operations, by name.

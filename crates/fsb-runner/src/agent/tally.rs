@@ -120,6 +120,7 @@ impl Tally {
         sum.user_seconds += measurement.user_seconds;
         sum.system_seconds += measurement.system_seconds;
         sum.samples.extend(measurement.samples);
+        sum.cycle_spans_ns.extend(measurement.cycle_spans_ns);
         if let Some(wall) = measurement.stonewall {
             let sum = sum.stonewall.get_or_insert_default();
             sum.bytes += wall.bytes;

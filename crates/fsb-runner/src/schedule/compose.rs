@@ -66,6 +66,7 @@ impl Schedule<'_> {
             observed.controls = asked_and_seen(&self.run.record, target, provisioned);
         }
         observed.seconds_per_iteration = measured.samples;
+        observed.cycle_spans_ns = measured.cycle_spans_ns;
         let suffix = if attempt > 1 { format!(".{attempt}") } else { String::new() };
         let mut params = state.cell.workload.params.clone();
         // The shape of a tree may be long, and is in the record of the run.
