@@ -48,6 +48,7 @@ mod sample;
 mod sequential;
 mod two_samples;
 mod verdict;
+mod warm_up;
 
 use std::sync::OnceLock;
 
@@ -71,6 +72,7 @@ pub use row_state::RowState;
 pub use runs::{Between, BetweenSource, Power, Unjudged};
 pub use two_samples::{paired, welch};
 pub use verdict::Verdict;
+pub use warm_up::warm_up_length;
 
 /// Runs work whose parallel iterators use one thread per processor, or only this thread if no other can be started.
 /// Rayon's own pool panics in that case.
