@@ -101,3 +101,50 @@ pub struct DeviceManifest {
     /// Devices beneath: the partition's disk, the members, the device that holds the loop image.
     pub beneath: Vec<DeviceManifest>,
 }
+
+/// The place of a partition on its disk. The outer tracks of a rotating disk are faster than the inner ones (zone
+/// constant angular velocity), so results hold only for this place.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PartitionPlace<'d> {
+    /// The kernel name of the disk.
+    pub disk: &'d str,
+    /// First and last sector, of 512 bytes.
+    pub sectors: [u64; 2],
+    /// Start and end as shares of the disk: 0 is its beginning, 1 its end.
+    pub shares: [f64; 2],
+}
+
+impl DeviceManifest {
+    /// Returns the place of the partition that the device is, or that it is on; of several devices beneath, that of the
+    /// first. Returns `None` without a partition, or if its disk is of unknown size or too small for it.
+    pub fn partition_place(&self) -> Option<PartitionPlace<'_>> {
+        const SECTOR: u64 = 512;
+        let beneath = self.beneath.first()?;
+        let Some(start) = self.partition_start else { return beneath.partition_place() };
+        // The numbers of a record may be anything.
+        let end = start.checked_add(self.size_bytes / SECTOR).filter(|end| *end > start)?;
+        end.checked_mul(SECTOR).filter(|bytes| *bytes <= beneath.size_bytes)?;
+        let share = |sector: u64| (sector * SECTOR) as f64 / beneath.size_bytes as f64;
+        Some(PartitionPlace { disk: &beneath.name, sectors: [start, end - 1], shares: [share(start), share(end)] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_beyond_the_disk_is_unknown() {
+        let place = |start: u64, size_bytes: u64| {
+            let disk = DeviceManifest { size_bytes: 1 << 20, ..DeviceManifest::default() };
+            let beneath = vec![disk];
+            let device =
+                DeviceManifest { size_bytes, partition_start: Some(start), beneath, ..DeviceManifest::default() };
+            device.partition_place().map(|place| (place.sectors, place.shares))
+        };
+        assert_eq!(place(512, 1 << 18), Some(([512, 1023], [0.25, 0.5])));
+        for (start, size_bytes) in [(2048, 512), (1024, 1 << 20), (u64::MAX, 1 << 18), (1 << 60, 1 << 18), (0, 0)] {
+            assert_eq!(place(start, size_bytes), None, "{start} {size_bytes}");
+        }
+    }
+}

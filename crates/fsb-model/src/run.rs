@@ -345,6 +345,9 @@ pub struct TargetRecord {
     pub driver: Option<String>,
     /// The medium's text.
     pub medium: Option<String>,
+    /// The block device under a directory, with the devices beneath it. The devices of other targets are in `media`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceManifest>,
     /// Facts for the reader: `directory: no remount`.
     pub notes: Vec<String>,
     /// The reason why nothing could be measured on it.

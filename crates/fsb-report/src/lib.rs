@@ -40,6 +40,7 @@ pub use format::{FORMATS, Format, csv, find, find_by_file_name, html, json, mark
 pub use record_text::{interference_text, placement_reason_text, stop_reason_text, stopping_rule_text};
 pub use releases::Releases;
 pub use report::Report;
+pub use run::device_text;
 pub use screen::WIDTH;
 pub use show::Paragraph;
 pub use warning::warning_text;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_model::RunRecord;
-use fsb_model::host::{DeviceManifest, DeviceRates};
+use fsb_model::host::{DeviceManifest, DeviceRates, PartitionPlace};
 use fsb_model::units::{show_bytes, show_count};
 use fsb_stats::{Interval, LEVEL, ratio_of_means, t_interval};
 
@@ -124,7 +124,13 @@ pub(super) fn storage_text(record: &RunRecord, device: &DeviceManifest) -> Optio
     };
     let throttled = queue("wbt_lat_usec").and_then(|text| text.parse::<f64>().ok()).filter(|usec| *usec > 0.0);
     let throttled = throttled.map(|usec| format!("writeback throttled for reads within {} ms", usec / 1e3));
-    let properties: Vec<String> = kind.into_iter().chain(cache).map(str::to_owned).chain(throttled).collect();
+    // The speed of a rotating disk depends on the place; other disks have no inner tracks.
+    let place = device.partition_place().filter(|_| kind == Some("rotating disk"));
+    let place = place.map(|PartitionPlace { shares: [from, to], .. }| {
+        format!("partition at {:.1} to {:.1} % of it", from * 100.0, to * 100.0)
+    });
+    let properties: Vec<String> =
+        kind.into_iter().chain(cache).map(str::to_owned).chain(throttled).chain(place).collect();
     let on = match &device.backing {
         Some(backing) => format!("on {}", backing.replace("/dev/", "")),
         None if bottom.name != device.name => format!("on {}", bottom.name),
@@ -133,6 +139,21 @@ pub(super) fn storage_text(record: &RunRecord, device: &DeviceManifest) -> Optio
     let host = if is_virtual { "; cold for this machine, but its host may cache" } else { "" };
     let properties = if properties.is_empty() { String::new() } else { format!(" ({})", properties.join(", ")) };
     Some(format!("{on}{properties}{host}"))
+}
+
+/// Returns the name of a device, and its place on its disk if it is on a partition: `vda1, sectors 2048 to 4095, 50.0 %
+/// to 100.0 % of vda`.
+pub fn device_text(device: &DeviceManifest) -> String {
+    match device.partition_place() {
+        Some(place) => format!("{}, {}", device.name, place_text(&place)),
+        None => device.name.clone(),
+    }
+}
+
+/// Returns `sectors 2048 to 4095, 50.0 % to 100.0 % of vda`.
+pub(super) fn place_text(PartitionPlace { disk, sectors, shares }: &PartitionPlace<'_>) -> String {
+    let [from, to] = shares.map(|share| format!("{:.1} %", share * 100.0));
+    format!("sectors {} to {}, {from} to {to} of {disk}", sectors[0], sectors[1])
 }
 
 /// Returns the disk at the end of the stack, the first one of several.
@@ -224,8 +245,17 @@ mod tests {
              for this machine, but its host may cache"
         );
         record.host.hypervisor = None;
-        let partition = DeviceManifest { beneath: vec![disk("sda", &queue[..1])], ..disk("sda1", &[]) };
-        assert_eq!(storage_text(&record, &partition).unwrap(), "on sda (rotating disk)");
+        let sda = DeviceManifest { size_bytes: 4096 * 512, ..disk("sda", &queue[..1]) };
+        let (size_bytes, partition_start) = (1024 * 512, Some(2048));
+        let partition = DeviceManifest { size_bytes, partition_start, beneath: vec![sda], ..disk("sda1", &[]) };
+        assert_eq!(
+            storage_text(&record, &partition).unwrap(),
+            "on sda (rotating disk, partition at 50.0 to 75.0 % of it)"
+        );
+        assert_eq!(device_text(&partition), "sda1, sectors 2048 to 3071, 50.0 % to 75.0 % of sda");
+        // A file on a partition has its place.
+        let file = DeviceManifest { beneath: vec![partition], ..disk("loop0", &[]) };
+        assert_eq!(file.partition_place().unwrap().sectors, [2048, 3071]);
         assert_eq!(storage_text(&record, &disk("nvme0n1", &[("rotational", "0")])).unwrap(), "nvme0n1 (solid state)");
         assert_eq!(storage_text(&record, &DeviceManifest::default()), None);
     }

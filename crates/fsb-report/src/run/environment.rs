@@ -8,6 +8,7 @@ use fsb_model::units::show_bytes;
 use fsb_model::{Repetition, RunRecord, Target};
 use serde::Serialize;
 
+use super::device::place_text;
 use super::geometry;
 use crate::mark;
 use crate::record_text::stop_reason_text;
@@ -135,6 +136,9 @@ fn target_table(record: &RunRecord, target: &Target, found: &TargetRecord) -> Op
     rows.seen("features", found.features.join(" "));
     rows.seen("unsafe", mark::causes(&found.risks));
     rows.seen("notes", found.notes.join("; "));
+    if let Some(found) = &found.device {
+        device(&mut rows, "", found);
+    }
     rows.seen_if("failed", found.failed.as_deref());
     control_rows(&mut rows, &found.controls);
     rows.table(format!("Target {}", target.name))
@@ -155,6 +159,8 @@ fn device(rows: &mut Rows, prefix: &str, device_found: &DeviceManifest) {
     rows.seen_if(&format!("{prefix}model"), device_found.model.as_deref());
     rows.seen_if(&format!("{prefix}serial"), device_found.serial.as_deref());
     rows.seen_if(&format!("{prefix}partition starts at sector"), device_found.partition_start.map(|s| s.to_string()));
+    let place = device_found.partition_start.and(device_found.partition_place());
+    rows.seen_if(&format!("{prefix}position on its disk"), place.map(|place| place_text(&place)));
     rows.seen_if(&format!("{prefix}backed by"), device_found.backing.as_deref());
     rows.seen_map(&format!("{prefix}queue/"), &device_found.queue);
     for beneath in &device_found.beneath {

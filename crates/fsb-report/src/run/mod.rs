@@ -36,6 +36,7 @@ mod withheld;
 
 pub use causes::{Cause, CauseKind, Explanation};
 pub use curve::{By, Scaling};
+pub use device::device_text;
 pub use earlier::{CellChange, CellValue, EarlierRun};
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};

@@ -78,7 +78,7 @@ fn processor_lists_are_counted() {
 #[test]
 fn a_partition_stands_on_its_disk() {
     let (keep, roots) = tree(&[
-        ("sys/devices/pci/sda/size", "2048\n"),
+        ("sys/devices/pci/sda/size", "4096\n"),
         ("sys/devices/pci/sda/dev", "8:0\n"),
         ("sys/devices/pci/sda/queue/scheduler", "[none] mq-deadline\n"),
         ("sys/devices/pci/sda/queue/rotational", "0\n"),
@@ -113,7 +113,9 @@ fn a_partition_stands_on_its_disk() {
         ("sda", Some("Fast Disk"), Some("S123"))
     );
     assert_eq!(disk.queue["scheduler"], "[none] mq-deadline");
-    assert_eq!(disk.size_bytes, 1 << 20);
+    assert_eq!(disk.size_bytes, 2 << 20);
+    let place = mapped.partition_place().unwrap();
+    assert_eq!((place.disk, place.sectors, place.shares), ("sda", [2048, 3071], [0.5, 0.75]));
     assert_eq!(device_manifest(&roots, (9, 9)).name, "9:9");
 }
 

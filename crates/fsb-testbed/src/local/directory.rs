@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::run::TargetRecord;
+use fsb_sys::block::DeviceNumber;
 use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::{Roots, magic, mount as kernel, mountinfo};
 
@@ -24,6 +25,7 @@ pub(super) struct DirectoryVisit {
     bound: Option<PathBuf>,
     handle: EntryHandle,
     device_directory: Option<PathBuf>,
+    device: Option<DeviceNumber>,
     cold: Option<ColdMethod>,
 }
 
@@ -47,14 +49,13 @@ impl DirectoryVisit {
         let bound = made.and_then(|()| bind(&own, mounts));
         let memory = magic::is_memory(&path);
         let roots = Roots::default();
+        let device = mount.as_ref().and_then(host::device_of_mount);
         let mut visit = DirectoryVisit {
             root: own,
             bound: None,
             handle,
-            device_directory: mount
-                .as_ref()
-                .and_then(host::device_of_mount)
-                .and_then(|number| number.directory(&roots)),
+            device_directory: device.and_then(|number| number.directory(&roots)),
+            device,
             cold: (!memory).then(|| cold_method(page_cache, false, &roots)),
         };
         let described = bound.and_then(|bound| {
@@ -101,6 +102,9 @@ impl DirectoryVisit {
             block_size: Some(space.block_size),
             mount_options: mount.map(mountinfo::Mount::all_options).unwrap_or_default(),
             driver: mount.map(|mount| mount.kind.clone()),
+            device: self
+                .device
+                .map(|DeviceNumber(major, minor)| host::device_manifest(&Roots::default(), (major, minor))),
             notes,
             ..TargetRecord::default()
         };

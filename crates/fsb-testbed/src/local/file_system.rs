@@ -205,6 +205,7 @@ impl FileSystemVisit {
             mount_options,
             driver: self.member.served_by(&self.source),
             medium: self.medium.clone(),
+            device: None,
             notes,
             failed: None,
             unavailable: None,

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use crate::common::*;
+use crate::disk::Disk;
 
 #[test]
 fn a_directory_is_measured_and_left_as_it_was() {
@@ -23,6 +24,27 @@ fn a_directory_is_measured_and_left_as_it_was() {
     let outcomes: Vec<_> = trials(&scratch.path().join("run"));
     assert!(outcomes.iter().all(|trial| trial["outcome"] == "ok"), "{outcomes:#?}");
     expect_no_traces(&before);
+}
+
+#[test]
+fn a_directory_on_a_partition_has_its_place_on_the_disk() {
+    needs!(root);
+    needs!(program "losetup", "addpart", "mkfs.ext4");
+    let scratch = scratch();
+    let data = scratch.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let disk = Disk::partitioned(64, 2048, 65_536);
+    let _mounted = disk.mount_partition(&data);
+    let output = fsb(scratch.path(), &["micro", "create", "--output", "data", "--fileCount", "2", "--runCount", "2"]);
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    assert!(text.contains(&format!("directory: ext4 on {}p1", disk.name())), "{text}");
+    assert!(text.contains("sectors 2048 to 67583") && text.contains("1.6 % to 51.6 % of loop"), "{text}");
+    tiny_plan(scratch.path());
+    expect_code(&fsb(scratch.path(), &["run", "tiny.toml", "./data", "--out", "run", "-q"]), 0);
+    let run: serde_json::Value =
+        serde_json::from_slice(&fs::read(scratch.path().join("run/run.json")).unwrap()).unwrap();
+    assert_eq!(run["targets"]["./data"]["device"]["partition_start"], 2048, "{:#}", run["targets"]);
 }
 
 #[test]

@@ -16,10 +16,13 @@ pub struct Disk {
 impl Disk {
     /// Creates an empty disk.
     pub fn new(megabytes: u64) -> Disk {
+        Disk::attached(megabytes, &["--find", "--show"])
+    }
+
+    fn attached(megabytes: u64, arguments: &[&str]) -> Disk {
         let image = tempfile::NamedTempFile::new().expect("an image");
         image.as_file().set_len(megabytes << 20).expect("an image");
-        let output =
-            Command::new("losetup").args(["--find", "--show"]).arg(image.path()).output().expect("losetup runs");
+        let output = Command::new("losetup").args(arguments).arg(image.path()).output().expect("losetup runs");
         assert!(output.status.success(), "{}", stderr(&output));
         Disk { path: stdout(&output).trim().into(), image }
     }
@@ -31,6 +34,21 @@ impl Disk {
         disk
     }
 
+    /// Creates a disk with one partition of `sectors` from `first` on, which only the kernel knows, and an ext4 on it.
+    pub fn partitioned(megabytes: u64, first: u32, sectors: u32) -> Disk {
+        let disk = Disk::attached(megabytes, &["--find", "--show", "--partscan"]);
+        let numbers = ["1".to_owned(), first.to_string(), sectors.to_string()];
+        let added = Command::new("addpart").arg(&disk.path).args(numbers).status().expect("addpart runs");
+        assert!(added.success());
+        let formatted = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(disk.partition()).status();
+        assert!(formatted.expect("mkfs.ext4 runs").success());
+        disk
+    }
+
+    fn partition(&self) -> PathBuf {
+        format!("{}p1", self.path.display()).into()
+    }
+
     /// Runs the program with its arguments and the device.
     pub fn run(&self, program: &str, arguments: &[&str]) {
         let output = Command::new(program).args(arguments).arg(&self.path).output().expect("the program runs");
@@ -39,9 +57,18 @@ impl Disk {
 
     /// Mounts the disk on `directory` until the result is dropped.
     pub fn mount(&self, directory: &Path) -> Mounted<'_> {
-        let mounted = Command::new("mount").arg(&self.path).arg(directory).status().expect("mount runs");
+        self.mount_device(self.path.clone(), directory)
+    }
+
+    /// Mounts the only partition on `directory` until the result is dropped.
+    pub fn mount_partition(&self, directory: &Path) -> Mounted<'_> {
+        self.mount_device(self.partition(), directory)
+    }
+
+    fn mount_device(&self, device: PathBuf, directory: &Path) -> Mounted<'_> {
+        let mounted = Command::new("mount").arg(&device).arg(directory).status().expect("mount runs");
         assert!(mounted.success());
-        Mounted(self)
+        Mounted { device, _disk: self }
     }
 
     pub fn name(&self) -> String {
@@ -89,11 +116,14 @@ impl Drop for Disk {
     }
 }
 
-/// A mounted disk.
-pub struct Mounted<'a>(&'a Disk);
+/// A mounted disk or partition.
+pub struct Mounted<'a> {
+    device: PathBuf,
+    _disk: &'a Disk,
+}
 
 impl Drop for Mounted<'_> {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0.path).status();
+        let _ = Command::new("umount").arg(&self.device).status();
     }
 }
