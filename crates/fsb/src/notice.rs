@@ -29,6 +29,7 @@ notices! {
     PARTIAL_RECORDS = "warning/partial-records", "file_kb, record_kb, pairs", "File sizes are not multiples of record sizes. Like IOzone, fsb iozone does not touch their last bytes.";
     ONE_THREAD = "warning/one-thread", "", "fsb micro runs so few iterations in one thread.";
     DEFAULT_DIRECTORY = "warning/default-directory", "", "fsb micro measures the directory of temporary files, because no --output names another one.";
+    MICRO_IMPRECISE = "warning/micro-imprecise", "reason", "The budget of fsb micro ended before the mean had the precision of --precision.";
     MICRO_INTERFERENCE = "warning/micro-interference", "", "Interference affected the samples of fsb micro.";
     INCOMPLETE_TRACE = "warning/incomplete-trace", "reason", "A trace lacks accesses. fsb run replays it only with --force.";
     GATE_FAILED = "warning/gate-failed", "slower", "A set is slower than the baseline of --fail-if.";

@@ -1,6 +1,7 @@
 //! The options of the 2023 tool, as its user guide (appendix B.4.1) lists them, from the command line and from
 //! `settings.ini`. The command line wins.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use fsb_model::nearest;
@@ -77,6 +78,8 @@ pub struct Options {
     pub sinks: Sinks,
     /// `logFile`.
     pub log_file: PathBuf,
+    /// The names of the options that were set.
+    pub given: BTreeSet<&'static str>,
 }
 
 impl Default for Options {
@@ -100,6 +103,7 @@ impl Default for Options {
             min_log_level: Level::Info,
             sinks: Sinks { console: true, file: false },
             log_file: PathBuf::from("fsb.log"),
+            given: BTreeSet::new(),
         }
     }
 }
@@ -156,7 +160,7 @@ pub static KEYS: &[Key] = &[
     key!("warmupCycleCount", "N", "Warm-up cycles [default: 3]", text => warmup_cycle_count = number(text, 0..=1_000_000)?),
     key!("multiThreaded", "BOOL", "Share iterations among threads, if over 10", text => multi_threaded = switch(text)?),
     key!("threadCount", "N", "Threads; 0 means one per CPU [default: 0]", text => thread_count = number(text, 0..=4096)?),
-    key!("exportOutput", "FILE", "Write samples in microseconds, one per line", text => export_output = Some(path(text)?)),
+    key!("exportOutput", "FILE", "Write the samples as CSV: #, value, unit (µs)", text => export_output = Some(path(text)?)),
     key!("uid", "ID", "User of workers [default: invoking, or nobody]", text => identity.uid = Some(id(text)?)),
     key!("gid", "ID", "Group of workers", text => identity.gid = Some(id(text)?)),
     key!("forceRootUser", "BOOL", "Run workers as root", text => identity.force_root = switch(text)?),
@@ -172,7 +176,14 @@ impl Options {
             .iter()
             .find(|key| key.name == name)
             .ok_or_else(|| OptionError(nearest::unknown("setting", name, KEYS.iter().map(|key| key.name))))?;
-        (key.set)(self, value.trim()).map_err(|OptionError(why)| OptionError(format!("{name}: {why}")))
+        (key.set)(self, value.trim()).map_err(|OptionError(why)| OptionError(format!("{name}: {why}")))?;
+        self.given.insert(key.name);
+        Ok(())
+    }
+
+    /// Returns whether an option was set, by its name in the 2023 tool; otherwise it has its default.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.contains(name)
     }
 
     /// Sets the options of an INI text. Sections have no meaning, as in the 2023 tool.
@@ -278,31 +289,40 @@ fn sinks(text: &str) -> Result<Sinks, OptionError> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use proptest::prelude::*;
 
+    /// Listing 6.6 of the thesis. It names no benchmark.
+    const LISTING: &str = r"root@bench:~/fsbench# ./fsb --output /ext4/bench \
+--exportOutput ./results/ext4/read-512-random.csv \
+--uid `id -u bench` --gid `id -g bench` \
+--fileCount 1 --iterations 10 \
+--blockSize 512 --blockCount 65536 --random 1
+";
+
     #[test]
-    fn the_example_of_the_thesis_means_what_it_meant() {
+    fn the_command_of_the_thesis_means_what_it_meant() {
+        // A shell replaces the commands in backquotes.
+        let line = LISTING.replace("\\\n", "").replace("`id -u bench`", "1001").replace("`id -g bench`", "1002");
+        let (_, arguments) = line.split_once("./fsb ").unwrap();
+        let words: Vec<&str> = arguments.split_whitespace().collect();
         let mut options = Options::default();
-        for (name, value) in [
-            ("output", "/ext4/bench"),
-            ("exportOutput", "./results/ext4/read-512-random.csv"),
-            ("uid", "1001"),
-            ("gid", "1001"),
-            ("fileCount", "1"),
-            ("iterations", "10"),
-            ("blockSize", "512"),
-            ("blockCount", "65536"),
-            ("random", "1"),
-        ] {
-            options.set(name, value).unwrap();
+        for pair in words.chunks(2) {
+            options.set(pair[0].strip_prefix("--").unwrap(), pair[1]).unwrap();
         }
+        assert_eq!(options.output.as_deref(), Some(Path::new("/ext4/bench")));
+        assert_eq!(options.export_output.as_deref(), Some(Path::new("./results/ext4/read-512-random.csv")));
+        assert_eq!((options.file_count, options.iterations), (Some(1), 10));
+        assert!(options.is_given("iterations") && !options.is_given("runCount"));
         let workload = options.workload();
         assert_eq!(workload.name, "micro-read");
         assert_eq!(workload.params["block_size"], json!(512 * 1024));
         assert_eq!(workload.params["block_count"], json!(65536));
         assert_eq!(workload.params["random"], json!(true));
-        assert_eq!((options.identity.uid, options.threads()), (Some(1001), 1));
+        assert_eq!((options.identity.uid, options.identity.gid), (Some(1001), Some(1002)));
+        assert_eq!(options.threads(), 1);
     }
 
     #[test]

@@ -264,14 +264,14 @@ pub fn perform_unsaved(
     journal: &mut dyn Journal,
     observer: &mut dyn Observer,
     turn: Turn,
-) -> anyhow::Result<Vec<Trial>> {
+) -> anyhow::Result<(RunRecord, Vec<Trial>)> {
     let (record, work) = new_record(resolved)?;
     let (mut stage, agent) = Stage::set(check(&record, &work, turn)?, &record)?;
     match measure(agent, journal, observer, (record, work, Vec::new()), false) {
-        Ok((_, trials)) => {
+        Ok(made) => {
             stage.undo_rest().iter().for_each(|warning| warn(warning, &say));
             warn_of_concurrent(&mut stage.lock);
-            Ok(trials)
+            Ok(made)
         }
         Err(error) => {
             stage.strike();

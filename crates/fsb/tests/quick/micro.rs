@@ -18,16 +18,129 @@ fn samples_are_exported_and_the_statistics_are_theirs() {
         let output = fsb(scratch.path(), &arguments);
         expect_code(&output, 0);
         let exported = fs::read_to_string(scratch.path().join("out.csv")).unwrap();
-        let samples: Vec<f64> = exported.lines().map(|line| line.parse().unwrap()).collect();
+        let samples = samples(&exported);
         assert_eq!(samples.len(), 9, "{exported}");
         assert!(samples.iter().all(|sample| *sample > 0.0));
         let text = stdout(&output);
-        for line in ["mean", "median", "standard deviation", "99 %", "99.9 %"] {
-            assert!(text.contains(line), "{operation}: {line} in {text}");
+        let (_, statistics) = text.split_once("time of an iteration:").unwrap();
+        let (of_iteration, of_cycle) = statistics.split_once("duration of a cycle:").unwrap();
+        for (statistics, unit) in [(of_iteration, "µs"), (of_cycle, "ms")] {
+            for name in ["mean", "median", "standard deviation", "95th percentile", "99 % interval", "99.9 % interval"]
+            {
+                let line = statistics.lines().find(|line| line.contains(&format!("  {name} ")));
+                assert!(line.is_some_and(|line| line.ends_with(unit)), "{operation}: {name} in {text}");
+            }
         }
+        let value = |statistics: &str, name: &str| -> f64 {
+            let (_, rest) = statistics.split_once(&format!("  {name} ")).unwrap();
+            rest.split_whitespace().next().unwrap().parse().unwrap()
+        };
+        let mean = samples.iter().sum::<f64>() / 9.0;
+        assert!((value(of_iteration, "mean") - mean).abs() < 0.002, "{mean} in {text}");
+        // Two threads make twelve iterations.
+        assert!(value(of_cycle, "mean") * 1e3 * 2.0 + 1.0 > mean * 12.0, "{text}");
         fs::remove_file(scratch.path().join("out.csv")).unwrap();
         assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0, "{operation} left something");
     }
+}
+
+/// Returns the samples of an export, which has the columns of Appendix C.
+fn samples(exported: &str) -> Vec<f64> {
+    let rows = exported.strip_prefix("#,value,unit\n").unwrap().lines().zip(1..);
+    let value = |(row, number): (&str, u32)| {
+        let rest = row.strip_prefix(&format!("{number},")).unwrap_or_else(|| panic!("{row} is not number {number}"));
+        rest.strip_suffix(",µs").unwrap().parse().unwrap()
+    };
+    rows.map(value).collect()
+}
+
+#[test]
+fn lines_have_time_and_level_and_the_phases_are_logged() {
+    let scratch = scratch();
+    let arguments = ["micro", "create", "--output", ".", "--fileCount", "3", "--runCount", "4"];
+    let output = fsb(scratch.path(), &arguments);
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    let lines: Vec<(&str, &str)> = text.lines().map(|line| line.split_once(" [info] ").expect(line)).collect();
+    assert!(lines.iter().all(|(time, _)| time.parse::<jiff::Timestamp>().is_ok()), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let phases = &lines[..6];
+    assert_eq!(
+        phases.iter().map(|(_, text)| *text).collect::<Vec<_>>(),
+        [
+            "warm-up begins: 3 cycles",
+            "warm-up ends",
+            "measurement begins: 4 cycles",
+            "measurement ends",
+            "clean-up begins",
+            "clean-up ends"
+        ]
+    );
+    assert!(phases.is_sorted_by_key(|(time, _)| *time), "{text}");
+    assert!(lines.iter().any(|(_, text)| text.starts_with("directory: ")), "{text}");
+}
+
+#[test]
+fn each_option_of_the_2023_tool_has_a_line_of_help() {
+    let scratch = scratch();
+    let output = fsb(scratch.path(), &["micro", "--help"]);
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    let options = [
+        "output",
+        "benchmark",
+        "file-count",
+        "block-size",
+        "block-count",
+        "random",
+        "iterations",
+        "run-count",
+        "use-warmup",
+        "warmup-cycle-count",
+        "multi-threaded",
+        "thread-count",
+        "export-output",
+        "uid",
+        "gid",
+        "force-root-user",
+        "min-log-level",
+        "sink",
+        "log-file",
+    ];
+    for option in options {
+        let lines: Vec<&str> =
+            text.lines().filter(|line| line.trim_start().starts_with(&format!("--{option} "))).collect();
+        let [line] = lines[..] else { panic!("--{option} has lines {lines:?} in {text}") };
+        let (_, help) = line.split_once("  ").and_then(|(_, rest)| rest.trim_start().split_once("  ")).unwrap();
+        assert!(help.trim().len() > 10 && line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn a_precision_adds_blocks_until_it_is_reached() {
+    let scratch = scratch();
+    let tiny = ["micro", "create", "--output", ".", "--fileCount", "2", "--runCount", "2", "--exportOutput", "out.csv"];
+    let output = fsb(scratch.path(), &[&tiny[..], &["--precision", "100%", "--budget", "5m"]].concat());
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    assert!(text.contains("reached after") && text.contains("(±100 % requested)"), "{text}");
+    // Nothing sets the iterations and the warm-up, so a pilot does.
+    assert!(text.contains("pilot: 20 cycles of 10 iterations") && text.contains("chosen: cycles of "), "{text}");
+    let exported = samples(&fs::read_to_string(scratch.path().join("out.csv")).unwrap());
+    assert!(exported.len() >= 10, "five blocks of two cycles: {exported:?}");
+}
+
+#[test]
+fn a_precision_that_the_budget_does_not_reach_is_a_warning() {
+    let scratch = scratch();
+    let arguments = ["micro", "create", "--output", ".", "--fileCount", "2", "--runCount", "2"];
+    let set = ["--iterations", "3", "--useWarmup", "false", "--precision", "0.01%", "--budget", "2s"];
+    let output = fsb_json(scratch.path(), &[&arguments[..], &set].concat());
+    expect_code(&output, 0);
+    message(&output, "warning/micro-imprecise");
+    assert!(!stdout(&output).contains("pilot"), "{}", stdout(&output));
+    let alone = fsb_json(scratch.path(), &[&arguments[..], &["--budget", "2s"]].concat());
+    expect_code(&alone, 2);
 }
 
 #[test]
