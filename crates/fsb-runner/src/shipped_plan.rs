@@ -35,6 +35,7 @@ pub static REGISTRY: &[ShippedPlan] = shipped! {
     "horvath-incache.toml": "Horváth 2006: IOzone's thirteen operations within memory on the same four file systems.",
     "horvath.toml": "Horváth 2006: IOzone's thirteen operations on ext3, JFS, ReiserFS and xfs.",
     "journal-modes.toml": "Example: ext2, and ext3 with each mode of its journal.",
+    "pokorny.toml": "Pokorný 2023: creating, reading and writing in cycles on ext2, ext4, btrfs and NTFS.",
     "postgresql.toml": "Your own work: PostgreSQL under pgbench, TPC-B and reads.",
     "sqlite.toml": "Your own work: SQLite's durable inserts with each kind of log, and reads.",
 };

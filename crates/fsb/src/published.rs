@@ -1,8 +1,9 @@
 //! Chooses the published results to show beside a run, by the workloads of the run, not by the name of its plan.
 
+use fsb_compat::pokorny::RateTable;
 use fsb_compat::{fedorchuk, horvath, pokorny, postmark};
 use fsb_model::{Cell, RunRecord, Unit, metric};
-use fsb_report::run::{PublishedLayout, PublishedTable, PublishedValue};
+use fsb_report::run::{PublishedLayout, PublishedRate, PublishedTable, PublishedValue};
 use fsb_runner::suite;
 
 /// Returns the published table whose workloads are those of the run, if there is one.
@@ -40,6 +41,7 @@ fn horvath(record: &RunRecord) -> Option<PublishedTable> {
             unit: Unit::BytesPerSecond,
             target: rate.file_system,
             value: rate.value,
+            rate: None,
         })
     };
     let (title, note) = horvath::TITLE;
@@ -54,19 +56,29 @@ fn horvath(record: &RunRecord) -> Option<PublishedTable> {
 
 /// Returns the results of the 2023 suite.
 fn micro() -> PublishedTable {
-    let value = |mean: pokorny::PublishedMean| PublishedValue {
-        row: mean.test.to_owned(),
-        workload: mean.test.to_owned(),
-        metric: None,
-        unit: Unit::Seconds,
-        target: mean.file_system,
-        value: mean.seconds,
+    /// The bytes that an iteration reads or writes.
+    const MOVED: f64 = (8 << 20) as f64;
+    let value = |mean: pokorny::PublishedMean| {
+        let (group, unit, amount) = match mean.test.table {
+            RateTable::Created => ("Table 6.1", Unit::OperationsPerSecond, 1000.0),
+            RateTable::Read => ("Table 6.2", Unit::BytesPerSecond, MOVED),
+            RateTable::Written => ("Table 6.3", Unit::BytesPerSecond, MOVED),
+        };
+        PublishedValue {
+            row: mean.test.label.to_owned(),
+            workload: mean.test.label.to_owned(),
+            metric: None,
+            unit,
+            target: mean.file_system.to_owned(),
+            value: amount / mean.seconds,
+            rate: Some(PublishedRate { group: group.to_owned(), amount, printed: mean.printed }),
+        }
     };
     PublishedTable {
         title: pokorny::TITLE.to_owned(),
         note: pokorny::NOTE.to_owned(),
-        first: false,
-        layout: PublishedLayout::Tests,
+        first: true,
+        layout: PublishedLayout::Rates,
         rows: pokorny::appendix_c().into_iter().map(value).collect(),
     }
 }
@@ -84,7 +96,15 @@ fn of_postmark((title, note): (&str, &str), rates: Vec<postmark::PublishedRate>)
         let kind = metric::find(rate.metric)?;
         let row = format!("{}{}", rate.test, rate.operation);
         let (workload, metric) = (rate.workload.to_owned(), Some(kind.name.to_owned()));
-        Some(PublishedValue { row, workload, metric, unit: kind.unit, target: rate.file_system, value: rate.value })
+        Some(PublishedValue {
+            row,
+            workload,
+            metric,
+            unit: kind.unit,
+            target: rate.file_system,
+            value: rate.value,
+            rate: None,
+        })
     };
     let rows = rates.into_iter().filter_map(value).collect();
     let (title, note) = (title.to_owned(), note.to_owned());
@@ -100,6 +120,7 @@ fn trees() -> PublishedTable {
         unit: Unit::Seconds,
         target: time.configuration,
         value: time.seconds,
+        rate: None,
     };
     let (title, note) = fedorchuk::TITLE;
     PublishedTable {

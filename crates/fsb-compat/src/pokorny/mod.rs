@@ -8,5 +8,5 @@ mod published;
 mod samples;
 
 pub use options::{Benchmark, KEYS, Key, Level, OptionError, Options, Sinks};
-pub use published::{NOTE, PublishedMean, TITLE, appendix_c};
+pub use published::{NOTE, PublishedMean, PublishedTest, RateTable, TITLE, appendix_c};
 pub use samples::samples_csv;

@@ -11,6 +11,7 @@ mod latency;
 pub(crate) mod look;
 mod means;
 mod medians;
+mod published;
 mod ratios;
 mod runs;
 mod scaling;
@@ -29,6 +30,7 @@ static CHARTS: &[ChartKind] = &[
     ratios::KIND,
     scaling::KIND,
     boxes::KIND,
+    published::KIND,
     trials::KIND,
     latency::KIND,
     timeline::KIND,

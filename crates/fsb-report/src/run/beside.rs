@@ -1,5 +1,7 @@
 //! Matches published values with those of the run.
 
+use fsb_model::Unit;
+
 use super::published::{Published, PublishedRow, PublishedTable, PublishedValue};
 use super::summary::{Measured, Summary, TargetSummary};
 
@@ -18,11 +20,19 @@ pub(super) fn beside(summary: &Summary, table: &PublishedTable) -> Published {
         let found = table.rows.iter().find(|value| value.row == row && value.target == target);
         found.map(|value| value.value).filter(|value| value.is_finite())
     };
+    let printed = |row: &str| {
+        let of = |name: &String| table.rows.iter().find(|value| value.row == row && value.target == *name);
+        file_systems.iter().map(|name| of(name)?.rate.as_ref()?.printed.clone()).collect()
+    };
     let rows = rows.into_iter().filter_map(|known| {
         let row = summary.rows.iter().find(|row| row.workload == known.workload)?;
-        let ours = |cell: &Measured| match &known.metric {
-            None => cell.estimate.as_ref().filter(|_| row.unit == known.unit).map(|estimate| estimate.mean),
-            Some(metric) => {
+        let ours = |cell: &Measured| match (&known.metric, &known.rate) {
+            (None, Some(rate)) => {
+                let time = cell.estimate.as_ref().filter(|_| row.unit == Unit::Seconds).map(|estimate| estimate.mean);
+                time.map(|seconds| rate.amount / seconds)
+            }
+            (None, None) => cell.estimate.as_ref().filter(|_| row.unit == known.unit).map(|estimate| estimate.mean),
+            (Some(metric), _) => {
                 let found = cell.secondary.iter().find(|secondary| secondary.metric == *metric);
                 found.filter(|secondary| secondary.unit == known.unit).map(|secondary| secondary.description.mean)
             }
@@ -32,6 +42,8 @@ pub(super) fn beside(summary: &Summary, table: &PublishedTable) -> Published {
             unit: known.unit,
             ours: row.cells.iter().map(ours).collect(),
             theirs: file_systems.iter().map(|name| theirs(&known.row, name)).collect(),
+            group: known.rate.as_ref().map(|rate| rate.group.clone()),
+            printed: if known.rate.is_some() { printed(&known.row) } else { Vec::new() },
         })
     });
     let (title, note) = (table.title.clone(), table.note.clone());

@@ -40,7 +40,7 @@ pub use device::device_text;
 pub use earlier::{CellChange, CellValue, EarlierRun};
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
-pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
+pub use published::{Published, PublishedLayout, PublishedRate, PublishedRow, PublishedTable, PublishedValue};
 pub use report_trial::{
     MetricKind, ReportTrial, ShownCell, ShownExtras, ShownMetric, ShownTrials, Times, TrialFields, writes,
 };

@@ -5,6 +5,8 @@ use serde::Serialize;
 
 use crate::show::NOT_HERE;
 
+const MIB: f64 = 1024.0 * 1024.0;
+
 /// The orientation of a published table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -14,6 +16,8 @@ pub enum PublishedLayout {
     Tests,
     /// A row is a file system as it was configured, a column a test; times are long and shown in minutes.
     Configurations,
+    /// A row is a test, a column a file system; tests are in groups, and the values are rates in the unit of the group.
+    Rates,
 }
 
 /// A published table that the caller has read.
@@ -46,6 +50,19 @@ pub struct PublishedValue {
     pub target: String,
     /// The value in base units.
     pub value: f64,
+    /// For [`PublishedLayout::Rates`]: the group of the row, and the work of a measured time.
+    pub rate: Option<PublishedRate>,
+}
+
+/// The rate that a published value is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PublishedRate {
+    /// The name of the group: `table 6.1`.
+    pub group: String,
+    /// The work done in the time that the run measures, in the base unit of the rate: files, or bytes.
+    pub amount: f64,
+    /// The number as it was printed, in its own unit.
+    pub printed: Option<String>,
 }
 
 /// The table as the report shows it: one column per target of the run and per published file system.
@@ -75,12 +92,18 @@ pub struct Published {
 pub struct PublishedRow {
     /// Its name in the table.
     pub workload: String,
+    /// The group of tests that it belongs to; absent if the table has no groups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// The unit of its values.
     pub unit: Unit,
     /// The measured arithmetic means, by target; absent for a target without a value.
     pub ours: Vec<Option<f64>>,
     /// The published means, by file system in the table's order.
     pub theirs: Vec<Option<f64>>,
+    /// Rates as they were printed, in their own unit, by file system; empty if values are printed in base units.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub printed: Vec<Option<String>>,
 }
 
 /// One file system as it was configured, with its value of each test.
@@ -121,12 +144,44 @@ fn minutes(seconds: f64, exact: bool) -> String {
 }
 
 impl PublishedRow {
-    /// Formats a value: times in microseconds, all others with their unit.
+    /// Returns the unit of the rates of a group, and its size in base units; absent for rows without groups.
+    pub(crate) fn rate_unit(&self) -> Option<(&'static str, f64)> {
+        self.group.as_ref()?;
+        match self.unit {
+            Unit::BytesPerSecond => Some(("MiB/s", MIB)),
+            Unit::OperationsPerSecond => Some(("files/s", 1.0)),
+            _ => None,
+        }
+    }
+
+    /// Returns the name with the unit, if the values are formatted without it.
+    pub(crate) fn label(&self) -> String {
+        match self.rate_unit() {
+            Some((unit, _)) => format!("{}, {unit}", self.workload),
+            None => self.workload.clone(),
+        }
+    }
+
+    /// Formats the published value at `place`, with the printed number in brackets if that is another one.
+    pub(crate) fn show_theirs(&self, place: usize) -> String {
+        let shown = self.show(self.theirs[place]);
+        match self.printed.get(place).and_then(Option::as_ref) {
+            Some(printed) if *printed != shown => format!("{shown} ({printed})"),
+            _ => shown,
+        }
+    }
+
+    /// Formats a value: times in microseconds, rates of a group as numbers, all others with their unit.
     pub fn show(&self, value: Option<f64>) -> String {
-        match value {
-            Some(value) if self.unit == Unit::Seconds => format!("{:.0} µs", value * 1e6),
-            Some(value) => self.unit.show(value),
-            None => "–".to_owned(),
+        let Some(value) = value else { return "–".to_owned() };
+        match self.rate_unit() {
+            Some((_, size)) => {
+                let rate = value / size;
+                let decimals = if rate < 10.0 { 2 } else { usize::from(rate < 100.0) };
+                format!("{rate:.decimals$}")
+            }
+            None if self.unit == Unit::Seconds => format!("{:.0} µs", value * 1e6),
+            None => self.unit.show(value),
         }
     }
 }

@@ -264,15 +264,16 @@ pub(super) fn published(summary: &Summary, published: &Published) -> Table {
     let mut head = vec!["Test".to_owned()];
     head.extend(summary.targets.iter().map(|target| format!("{}, here", target.label())));
     head.extend(published.file_systems.iter().map(|name| format!("{name}, published")));
-    let cell = |row: &PublishedRow, value: &Option<f64>, class: &'static str| match value {
+    let cell = |row: &PublishedRow, value: &Option<f64>, shown: String, class: &'static str| match value {
         Some(value) if row.unit == Unit::Seconds => TableCell { class, ..TableCell::of(grouped(value * 1e6)) },
-        Some(_) => TableCell { class, ..TableCell::of(row.show(*value)) },
+        Some(_) => TableCell { class, ..TableCell::of(shown) },
         None => TableCell::of("–"),
     };
     let rows = published.rows.iter().map(|row| {
-        let ours = row.ours.iter().map(|value| cell(row, value, "value"));
-        let theirs = row.theirs.iter().map(|value| cell(row, value, "published"));
-        TableRow::new(&row.workload, ours.chain(theirs).collect())
+        let ours = row.ours.iter().map(|value| cell(row, value, row.show(*value), "value"));
+        let theirs = row.theirs.iter().enumerate();
+        let theirs = theirs.map(|(place, value)| cell(row, value, row.show_theirs(place), "published"));
+        TableRow::new(row.label(), ours.chain(theirs).collect())
     });
     let timed = published.rows.iter().any(|row| row.unit == Unit::Seconds);
     let caption = if timed { "microseconds an iteration, arithmetic means" } else { "arithmetic means" };

@@ -37,7 +37,7 @@ pub fn render(report: &Report<'_>) -> String {
     if let Some(published) = view.published.filter(|published| published.first) {
         lines.extend([escape(&published.title), String::new()]);
         match published.layout {
-            PublishedLayout::Tests => tests(&mut lines, &view, published),
+            PublishedLayout::Tests | PublishedLayout::Rates => tests(&mut lines, &view, published),
             PublishedLayout::Configurations => configurations(&mut lines, &view, published),
         }
         lines.push(String::new());
@@ -95,8 +95,9 @@ fn tests(lines: &mut Vec<String>, view: &View<'_>, published: &Published) {
     let columns = view.names.len() + published.file_systems.len();
     lines.push(table_row(std::iter::once("---".to_owned()).chain((0..columns).map(|_| "---:".to_owned()))));
     for row in &published.rows {
-        let values = row.ours.iter().chain(&row.theirs).map(|value| row.show(*value));
-        lines.push(table_row(std::iter::once(escape(&row.workload)).chain(values)));
+        let ours = row.ours.iter().map(|value| row.show(*value));
+        let theirs = (0..row.theirs.len()).map(|place| row.show_theirs(place));
+        lines.push(table_row(std::iter::once(escape(&row.label())).chain(ours).chain(theirs)));
     }
 }
 

@@ -271,26 +271,36 @@ pub(super) fn tables_of(screen: &mut Lines, view: &View<'_>, names: &Names) {
     screen.gap();
     screen.say(&published.title, "", "");
     match published.layout {
-        PublishedLayout::Tests => published_tests(screen, view, names, published),
+        PublishedLayout::Tests => published_tests(screen, view, names, published, &published.rows),
         PublishedLayout::Configurations => published_configurations(screen, view, published),
+        PublishedLayout::Rates => published_rates(screen, view, names, published),
     }
 }
 
 /// Prints published values with one row per test and one column per file system.
-fn published_tests(screen: &mut Lines, view: &View<'_>, names: &Names, published: &Published) {
-    let labels: Vec<&str> = published.rows.iter().map(|row| row.workload.as_str()).collect();
-    let column = |title: &str, values: &dyn Fn(&PublishedRow) -> Option<f64>| {
-        let part = |row: &PublishedRow| Part::Value(row.show(values(row)), String::new());
-        Column::new(title, published.rows.iter().map(|row| (part(row), None)).collect())
+fn published_tests(screen: &mut Lines, view: &View<'_>, names: &Names, published: &Published, rows: &[PublishedRow]) {
+    let labels: Vec<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
+    let column = |title: &str, text: &dyn Fn(&PublishedRow) -> String| {
+        Column::new(title, rows.iter().map(|row| (Part::Value(text(row), String::new()), None)).collect())
     };
     let ours: Vec<Column> =
-        (0..view.names.len()).map(|target| column(names.shown(target), &|row| row.ours[target])).collect();
+        (0..view.names.len()).map(|target| column(names.shown(target), &|row| row.show(row.ours[target]))).collect();
     let theirs: Vec<Column> =
-        published.file_systems.iter().enumerate().map(|(at, name)| column(name, &|row| row.theirs[at])).collect();
+        published.file_systems.iter().enumerate().map(|(at, name)| column(name, &|row| row.show_theirs(at))).collect();
     screen.columns(&labels, &ours);
     screen.gap();
     screen.say("Published:", "", "");
     screen.columns(&labels, &theirs);
+}
+
+/// Prints each group of rates with its unit: measured values, then published ones.
+fn published_rates(screen: &mut Lines, view: &View<'_>, names: &Names, published: &Published) {
+    for rows in published.rows.chunk_by(|a, b| a.group == b.group) {
+        let unit = rows[0].rate_unit().map(|(unit, _)| format!(", {unit}")).unwrap_or_default();
+        screen.gap();
+        screen.say(&format!("{}{unit}:", rows[0].group.as_deref().unwrap_or_default()), "", "");
+        published_tests(screen, view, names, published, rows);
+    }
 }
 
 /// Prints published values with one row per file system and one column per test: measured values, then published ones.

@@ -128,6 +128,7 @@ fn published_values_stand_beside_ours() {
         unit: fsb_model::Unit::Seconds,
         target: target.to_owned(),
         value,
+        rate: None,
     };
     let table = PublishedTable {
         title: "Appendix C".to_owned(),
@@ -143,6 +144,40 @@ fn published_values_stand_beside_ours() {
     assert!(section.contains("342\u{202f}711") && section.contains("113\u{202f}500"));
     assert!(section.contains("ntfs, published") && section.contains("ext4, here"));
     assert!(!section.contains("sequential read"), "rows that were not published are left out");
+}
+
+#[test]
+fn published_rates_are_beside_ours_and_have_bars() {
+    use crate::run::{PublishedLayout, PublishedRate, PublishedTable, PublishedValue};
+    let (record, trials) = sample::micro(&["ext2", "ext4", "btrfs"], 5);
+    let value = |(group, label, unit, amount): (&str, &str, _, f64), target: &str, seconds: f64, printed: &str| {
+        let rate = PublishedRate { group: group.to_owned(), amount, printed: Some(printed.to_owned()) };
+        let (row, workload) = (label.to_owned(), label.to_owned());
+        let value = amount / seconds;
+        PublishedValue { row, workload, metric: None, unit, target: target.to_owned(), value, rate: Some(rate) }
+    };
+    let created = ("Table 6.1", "create 1000 files", fsb_model::Unit::OperationsPerSecond, 1000.0);
+    let read = ("Table 6.2", "sequential read 512K", fsb_model::Unit::BytesPerSecond, 8.0 * 1024.0 * 1024.0);
+    let rows = vec![
+        value(created, "ext2", 0.342_711, "2918"),
+        value(read, "ext2", 0.010_256, "97.5"),
+        value(read, "ntfs", 0.011_876, "84.2"),
+    ];
+    let (title, note) = ("Tables 6".to_owned(), "A note.".to_owned());
+    let table = PublishedTable { title, note, first: true, layout: PublishedLayout::Rates, rows };
+    let summary = Summary::of_run(&record, &trials).with_published(&table);
+    let html = own(&render(&summary, &trials));
+    let section = between(&html, "id=\"published\"", "</section>");
+    for text in ["create 1000 files, files/s", "sequential read 512K, MiB/s", ">2918<", "780 (97.5)", "674 (84.2)"] {
+        assert!(section.contains(text), "{text} in {section}");
+    }
+    assert!(html.contains("Table 6.1: bars of the rates") && html.contains("Table 6.2: bars of the rates"));
+    let figure = between(&html, "id=\"published-1\"", "</script>");
+    assert!(figure.contains(r#""type":"bar""#) && figure.contains(r"sequential\u003cbr>read 512K"), "{figure}");
+    let report = crate::report::Report::of_run(&summary, &trials);
+    let text = crate::text::screen(&report, crate::screen::WIDTH, false, false);
+    let (_, tables) = text.split_once("Table 6.1, files/s:").expect("the first screen has the tables");
+    assert!(tables.contains("Table 6.2, MiB/s:") && tables.contains("780 (97.5)"), "{text}");
 }
 
 #[test]
