@@ -79,7 +79,7 @@ fn stamped(time: Timestamp, level: Level, text: &str) -> String {
     text.lines().map(|line| format!("{time} [{}] {line}\n", level_name(level))).collect()
 }
 
-/// Returns the text of a message: programs read it without time and level, which messages have fields for.
+/// Returns the text of a message on standard error: people read it with time and level, programs without.
 fn for_stderr<'t>(lines: &'t str, text: &'t str) -> &'t str {
     match message::format() {
         MessageFormat::Text => lines.trim_end(),
