@@ -125,7 +125,8 @@ fn a_precision_adds_blocks_until_it_is_reached() {
     let text = stdout(&output);
     assert!(text.contains("reached after") && text.contains("(±100 % requested)"), "{text}");
     // Nothing sets the iterations and the warm-up, so a pilot does.
-    assert!(text.contains("pilot: 20 cycles of 10 iterations") && text.contains("chosen: cycles of "), "{text}");
+    assert!(text.contains("pilot: 20 cycles of 10 iterations") && text.contains("chosen: "), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let exported = samples(&fs::read_to_string(scratch.path().join("out.csv")).unwrap());
     assert!(exported.len() >= 10, "five blocks of two cycles: {exported:?}");
 }

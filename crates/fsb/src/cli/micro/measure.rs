@@ -157,7 +157,7 @@ pub fn choose_amounts(options: &mut Options, log: &mut Log, turn: Turn) -> anyho
         options.warmup_cycle_count = warm_up.div_ceil(options.iterations).max(1);
     }
     let warm_up = if options.use_warmup { options.warmup_cycle_count } else { 0 };
-    let text = format!("chosen: cycles of {}, {} of warm-up", iterations(options), counted(warm_up as usize, "cycle"));
+    let text = format!("chosen: {}, {} of warm-up", iterations(options), counted(warm_up as usize, "cycle"));
     log.write(Level::Info, &text)?;
     Ok(None)
 }

@@ -24,7 +24,7 @@ pub fn finish(record: &RunRecord, trials: &[Trial], options: &Options, log: &mut
         trials.iter().flat_map(|trial| trial.observed.seconds_per_iteration.iter().copied()).collect();
     let blocks = if trials.len() > 1 { format!(" in {} blocks", trials.len()) } else { String::new() };
     let cycles = counted(samples.len(), "cycle");
-    log.write(Level::Info, &format!("{}: {cycles} of {}{blocks}", trials[0].workload, iterations(options)))?;
+    log.write(Level::Info, &format!("{}:\n  {cycles} of {}{blocks}", trials[0].workload, iterations(options)))?;
     for target in record.targets.values() {
         let kind = target.driver.as_deref().unwrap_or("unknown file system");
         // Each part has a line of its own, because the lines are long with time and level.
@@ -83,8 +83,8 @@ fn log_precision(record: &RunRecord, blocks: usize, log: &mut Log) -> anyhow::Re
         Some(StopReason::Precise { reached, .. }) => {
             let reached = reached.map_or_else(String::new, |reached| format!("±{} ", percent(reached)));
             let text = format!(
-                "precision {reached}reached after {blocks} (±{asked} requested)\n  It is that of the 95 % interval of the \
-                 mean\n  of blocks, which allows for stopping early;\n  the intervals of cycles do not."
+                "precision {reached}reached after {blocks}\n  (±{asked} requested)\n  It is that of the 95 % interval of \
+                 the mean\n  of blocks, which allows for stopping early;\n  the intervals of cycles do not."
             );
             return log.write(Level::Info, &text);
         }
