@@ -3,8 +3,13 @@
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
+use crate::error::ReadError;
+
 /// The longest line that is looked at. The longest that a known tool prints (a command line) is far below.
 const LONGEST: u64 = 64 * 1024;
+
+/// The largest text that is read as a whole. The json+ of a hundred jobs of fio is a tenth of it.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// Lines from an input, in a buffer that is used again.
 pub(crate) struct Lines<'a> {
@@ -78,6 +83,34 @@ impl fmt::Display for Excerpt<'_> {
 
 /// Characters of an excerpt.
 const EXCERPT: usize = 40;
+
+/// The offsets of the line ends in a text.
+pub(crate) struct LineIndex(Vec<usize>);
+
+impl LineIndex {
+    pub fn of(text: &str) -> LineIndex {
+        LineIndex(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect())
+    }
+
+    /// Returns the line of an offset, from 1.
+    pub fn line(&self, offset: usize) -> u32 {
+        (self.0.partition_point(|end| *end < offset) + 1).min(u32::MAX as usize) as u32
+    }
+}
+
+/// Reads a whole text. Bytes that are no UTF-8 become replacement characters.
+///
+/// # Errors
+/// Fails if the text is larger than `MOST_BYTES`.
+pub(crate) fn whole_text(input: &mut dyn BufRead, tool: &'static str) -> Result<String, ReadError> {
+    let mut bytes = Vec::new();
+    input.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let why = format!("it is larger than {} MiB, the most that fsb reads of a report", MOST_BYTES >> 20);
+        return Err(ReadError::refused(tool, why));
+    }
+    Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
 
 /// Returns whether a text holds another.
 pub(crate) fn holds(text: &[u8], part: &[u8]) -> bool {

@@ -1,7 +1,7 @@
 //! Converts fio's documents to runs.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 
 use fsb_model::metric::{
     Better, LATENCY_MEAN, LATENCY_P50, LATENCY_P90, LATENCY_P99, LATENCY_P999, MetricKind, OPERATION_RATE, Role,
@@ -16,28 +16,20 @@ use super::document::{Direction, Document, Job, Options, Times, table};
 use super::recognise::{is_terse, is_text};
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
 use crate::error::ReadError;
+use crate::lines::{LineIndex, whole_text};
 
 /// The name of the tool in lists and messages.
 pub(super) const NAME: &str = "fio";
-
-/// The largest text that is read. The json+ of a hundred jobs is a tenth of it.
-const MOST_BYTES: u64 = 64 << 20;
 
 /// The most documents in a text.
 const MOST_DOCUMENTS: usize = 1000;
 
 /// Reads the executions in an input, each with at least one value.
 pub(super) fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
-    let mut bytes = Vec::new();
-    input.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let why = format!("it is larger than {} MiB, the most that fsb reads of a report", MOST_BYTES >> 20);
-        return Err(ReadError::refused(NAME, why));
-    }
-    let text = String::from_utf8_lossy(&bytes);
+    let text = whole_text(input, NAME)?;
     let starts = document::starts(&text);
     if starts.is_empty() {
-        return Err(ReadError::refused(NAME, no_document(&bytes)));
+        return Err(ReadError::refused(NAME, no_document(text.as_bytes())));
     }
     if starts.len() > MOST_DOCUMENTS {
         return Err(ReadError::refused(NAME, format!("it holds more than {MOST_DOCUMENTS} reports")));
@@ -146,20 +138,6 @@ fn keep(one: Measured, lines: &LineIndex, draft: &mut Draft) -> Result<(), ReadE
         });
     }
     Ok(())
-}
-
-/// The offsets of the line ends in a text.
-struct LineIndex(Vec<usize>);
-
-impl LineIndex {
-    fn of(text: &str) -> LineIndex {
-        LineIndex(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect())
-    }
-
-    /// Returns the line of an offset, from 1.
-    fn line(&self, offset: usize) -> u32 {
-        (self.0.partition_point(|end| *end < offset) + 1).min(u32::MAX as usize) as u32
-    }
 }
 
 /// One direction of a job, all its processes together.
