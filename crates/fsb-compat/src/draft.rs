@@ -14,11 +14,14 @@ const MOST_REMARKS: usize = 40;
 /// Values and gaps kept of one file. The largest matrix of IOzone has some 5,000.
 const MOST_VALUES: usize = 2_000_000;
 
+/// Values kept of one file whose repetitions are runs: each value takes a series of its own.
+pub(crate) const MOST_REPETITIONS: usize = 200_000;
+
 /// Series kept of one run: columns, or jobs and directions.
 const MOST_SERIES: usize = 20_000;
 
 /// Runs kept of one file.
-const MOST_RUNS: usize = 10_000;
+pub(crate) const MOST_RUNS: usize = 10_000;
 
 /// Processor time divided by elapsed time: a cost that IOzone and bonnie++ print as a percentage, stored as a fraction.
 pub(crate) const CPU_UTILIZATION: MetricKind = MetricKind {
@@ -211,7 +214,7 @@ impl Runs {
     }
 }
 
-fn too_much(tool: &'static str, most: usize, what: &str) -> ReadError {
+pub(crate) fn too_much(tool: &'static str, most: usize, what: &str) -> ReadError {
     let why = format!("it holds more than {most} {what}, the most that fsb reads of a file; split the file");
     ReadError::refused(tool, why)
 }

@@ -17,6 +17,7 @@ pub mod horvath;
 pub mod iozone;
 mod lines;
 mod number;
+mod phoronix;
 pub mod pokorny;
 pub mod postmark;
 mod registry;

@@ -8,13 +8,20 @@ use fsb_model::set::Run;
 
 use crate::error::{Problem, ReadError};
 use crate::tool::Tool;
-use crate::{bonnie, filebench, fio, iozone, postmark};
+use crate::{bonnie, filebench, fio, iozone, phoronix, postmark};
 
 /// Bytes at the start of a file that decide which tool wrote it.
 const HEAD: usize = 64 * 1024;
 
 /// Every tool. The first that recognizes a file reads it.
-pub static TOOLS: &[Tool] = &[iozone::TOOL, fio::TOOL, bonnie::TOOL, postmark::TOOL, filebench::TOOL];
+pub static TOOLS: &[Tool] = &[
+    iozone::TOOL,
+    fio::TOOL,
+    bonnie::TOOL,
+    postmark::TOOL,
+    filebench::TOOL,
+    phoronix::TOOL,
+];
 
 /// Reads the results in a file, or in a pipe of the shell, of any known tool: one run for each execution in it, each
 /// with the path as given.

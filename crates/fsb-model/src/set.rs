@@ -27,8 +27,11 @@ pub struct Set {
 /// One execution of a tool, or one block of a run of fsb. Blocks with the same path are of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// The tool in lower case: `iozone`, `fio`, `bonnie++`, `postmark`, `filebench`, `fsb`.
+    /// The tool in lower case: `iozone`, `fio`, `bonnie++`, `postmark`, `filebench`, `fsb`, ….
     pub tool: String,
+    /// The system that was measured, if the tool's file names it: one file can hold the results of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
     /// Its version as printed, without decoration: `3.471`.
     pub version: Option<String>,
     /// The command line that made it, if the tool records it.

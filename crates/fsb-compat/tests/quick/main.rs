@@ -7,6 +7,7 @@ mod fio;
 mod iozone;
 mod others;
 mod ours;
+mod phoronix;
 mod postmark;
 mod registry;
 

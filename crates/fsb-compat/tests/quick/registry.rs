@@ -86,6 +86,8 @@ fn a_tool_without_results_says_what_is_missing() {
         ("1.98,2.00a,host,1,1,64M\n", "no CSV line with values"),
         ("PostMark v1.51 : 8/14/01\nError: cannot set location\n", "no verbose report"),
         ("Filebench Version 1.5-alpha3\n0.000: Allocated 177MB of shared memory\n", "no summary"),
+        ("<?xml version=\"1.0\"?>\n<PhoronixTestSuite>\n</PhoronixTestSuite>\n", "no result of a bar graph"),
+        ("<?xml version=\"1.0\"?>\n<PhoronixTestSuite>\n  <Result>\n", "line 4"),
     ] {
         let message = refusal(directory.path(), content.as_bytes());
         assert!(message.contains(why), "{message}");

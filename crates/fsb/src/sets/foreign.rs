@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use fsb_model::set::Run;
 use fsb_model::shell;
 use fsb_stats::compare::Collected;
 use fsb_stats::in_parallel;
@@ -17,24 +18,58 @@ const SEPARATORS: [char; 4] = ['_', '-', '.', ' '];
 /// The number of files that are read in parallel and then added to the set before the next ones are read.
 const AT_ONCE: usize = 128;
 
-/// Reads the files of one argument into one set, and returns its possible names.
-pub(super) fn set(argument: &Argument, files: &[PathBuf]) -> anyhow::Result<(Wish, Collected)> {
+/// Reads the files of one argument into one set, or into one set per system if a file holds several systems. Returns
+/// each set with its possible names.
+pub(super) fn sets(argument: &Argument, files: &[PathBuf]) -> anyhow::Result<Vec<(Wish, Collected)>> {
     let mut set = Collected::default();
+    let mut by_system: Vec<(String, Vec<Run>)> = Vec::new();
+    let mut is_split = false;
     for files in files.chunks(AT_ONCE) {
         // Report the first bad file in the order of the arguments, regardless of which reader fails first.
         let read: Vec<_> = in_parallel(|| files.par_iter().map(|path| fsb_compat::read_file(path)).collect());
         for read in read {
-            for run in read? {
-                set.push(&run).with_context(|| format!("cannot compare {}", run.path))?;
+            let runs = read?;
+            is_split |= runs.windows(2).any(|pair| pair[0].system != pair[1].system);
+            for mut run in runs {
+                match run.system.take() {
+                    None => push(&mut set, &run)?,
+                    Some(system) => match by_system.iter_mut().find(|(known, _)| *known == system) {
+                        Some((_, runs)) => runs.push(run),
+                        None => by_system.push((system, vec![run])),
+                    },
+                }
             }
         }
     }
     let typed = argument.text.display().to_string();
-    let wish = match &argument.name {
-        Some(name) => Wish::given(name.clone(), typed),
-        None => Wish::derived(&called(&argument.paths, files), typed),
-    };
-    Ok((wish, set))
+    let path = called(&argument.paths, files);
+    let mut sets = Vec::new();
+    let only = by_system.len() == 1 && set.is_empty();
+    if is_split || only {
+        for (system, runs) in by_system.drain(..) {
+            let wish = match &argument.name {
+                Some(name) if only => Wish::given(name.clone(), typed.clone()),
+                Some(name) => Wish::given(format!("{name}/{system}"), typed.clone()),
+                None => Wish::target(&path, &system, typed.clone()),
+            };
+            let mut set = Collected::default();
+            runs.iter().try_for_each(|run| push(&mut set, run))?;
+            sets.push((wish, set));
+        }
+    }
+    by_system.iter().flat_map(|(_, runs)| runs).try_for_each(|run| push(&mut set, run))?;
+    if !set.is_empty() {
+        let wish = match &argument.name {
+            Some(name) => Wish::given(name.clone(), typed),
+            None => Wish::derived(&path, typed),
+        };
+        sets.insert(0, (wish, set));
+    }
+    Ok(sets)
+}
+
+fn push(set: &mut Collected, run: &Run) -> anyhow::Result<()> {
+    set.push(run).with_context(|| format!("cannot compare {}", run.path))
 }
 
 /// Returns the path whose end names the set: the file without its extension, the directory, or the text before the

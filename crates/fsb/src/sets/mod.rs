@@ -180,7 +180,7 @@ fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Resul
     for (argument, source) in sources.iter_mut().enumerate() {
         let ours = !source.runs.is_empty();
         let made = if source.runs.is_empty() {
-            vec![foreign::set(&source.argument, &source.files)?]
+            foreign::sets(&source.argument, &source.files)?
         } else {
             own_sets(source, &workloads, warnings)?
         };

@@ -123,6 +123,46 @@ fn a_directory_with_results_of_several_tools_is_refused_with_the_list() {
 }
 
 #[test]
+fn each_system_of_a_file_is_a_set() {
+    let scratch = scratch();
+    let at = |name: &str| scratch.path().join(name);
+    let text = fs::read_to_string(testdata("tool-output/phoronix-10.8.6.xml")).unwrap();
+    for (directory, text) in [
+        ("both", text.clone()),
+        // Results of one system each.
+        ("one", without(&text, "ram")),
+        ("two", without(&text, "disk")),
+        ("three", without(&text, "disk")),
+    ] {
+        fs::create_dir(at(directory)).unwrap();
+        fs::write(at(directory).join("composite.xml"), text).unwrap();
+    }
+    for (arguments, expected) in [
+        (&["both/composite.xml"][..], &["disk", "ram"][..]),
+        (&["old=both", "new=both/composite.xml"], &["old/disk", "old/ram", "new/disk", "new/ram"]),
+        (&["one", "two"], &["disk", "ram"]),
+        (&["two/composite.xml", "three/composite.xml"], &["two/composite/ram", "three/composite/ram"]),
+        (&["disk=one", "ram=two"], &["disk", "ram"]),
+        (&["all=one/composite.xml,two/composite.xml"], &["all"]),
+        (&["both/composite.xml,two/composite.xml"], &["disk", "ram"]),
+    ] {
+        let (document, _) = compare(scratch.path(), arguments);
+        assert_eq!(names(&document), expected, "{arguments:?}");
+    }
+    let document = super::contract::check(scratch.path(), &["both"]);
+    let runs: Vec<_> = document["sets"].as_array().unwrap().iter().map(|set| set["runs"].as_u64()).collect();
+    assert_eq!(runs, [Some(3), Some(3)]);
+}
+
+/// Removes the entries of a system from a composite.xml.
+fn without(text: &str, system: &str) -> String {
+    let start = format!("      <Entry>\n        <Identifier>{system}</Identifier>");
+    let mut parts = text.split(&start);
+    let head = parts.next().unwrap().to_owned();
+    parts.fold(head, |kept, part| kept + part.split_once("</Entry>\n").unwrap().1)
+}
+
+#[test]
 fn unknown_files_in_a_directory_are_left_out_with_a_note() {
     let scratch = scratch();
     copies(scratch.path(), &["d/run.iozone", "d/.hidden.iozone", "d/sub/run.iozone"]);
@@ -154,7 +194,7 @@ fn the_tools_are_listed() {
     let output = fsb(scratch.path(), &["list", "tools"]);
     expect_code(&output, 0);
     let text = crate::common::stdout(&output);
-    for tool in ["iozone", "fio", "bonnie++", "postmark", "filebench"] {
+    for tool in ["iozone", "fio", "bonnie++", "postmark", "filebench", "phoronix"] {
         assert!(text.lines().any(|line| line.starts_with(&format!("{tool} "))), "{tool} in {text}");
     }
     assert!(stderr(&output).is_empty());
