@@ -14,8 +14,10 @@ pub mod fedorchuk;
 pub mod filebench;
 mod fio;
 pub mod horvath;
+mod ior;
 pub mod iozone;
 mod lines;
+mod mdtest;
 mod number;
 mod phoronix;
 pub mod pokorny;
@@ -23,6 +25,7 @@ pub mod postmark;
 mod registry;
 #[cfg(test)]
 mod skeleton;
+mod sysbench;
 mod tool;
 
 pub use error::{CODES, Problem, ReadError};

@@ -41,6 +41,15 @@ pub(crate) fn split_unit(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
+/// Parses a size with a binary unit: `262144 bytes`, `16MiB`, `1.50 GiB`. Returns `None` for a size below one byte.
+pub(crate) fn size(text: &str) -> Option<u64> {
+    let (number, unit) = split_unit(text);
+    let shifts = [("bytes", 0), ("B", 0), ("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
+    let (_, shift) = shifts.into_iter().find(|(known, _)| *known == unit)?;
+    let bytes = number.parse::<f64>().ok()? * (1u64 << shift) as f64;
+    (bytes >= 1.0 && bytes < 2f64.powi(63)).then_some(bytes.round() as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +69,16 @@ mod tests {
         assert_eq!(fixed("157,24", 2..=2), Some(Decimal { value: 157.24, comma: true }));
         for text in ["157,245", "1,234.56", "157", ".50", "1.5e3", "nan", "-1.00"] {
             assert_eq!(fixed(text, 2..=2), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_binary_units() {
+        assert_eq!(size("262144 bytes"), Some(262_144));
+        assert_eq!(size("16MiB"), Some(16 << 20));
+        assert_eq!(size("1.50 GiB"), Some(3 << 29));
+        for text in ["", "16", "16MB", "MiB", "0B", "99999999999 TiB", "1.2.3MiB"] {
+            assert_eq!(size(text), None, "{text}");
         }
     }
 }

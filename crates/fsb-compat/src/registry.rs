@@ -8,7 +8,7 @@ use fsb_model::set::Run;
 
 use crate::error::{Problem, ReadError};
 use crate::tool::Tool;
-use crate::{bonnie, filebench, fio, iozone, phoronix, postmark};
+use crate::{bonnie, filebench, fio, ior, iozone, mdtest, phoronix, postmark, sysbench};
 
 /// Bytes at the start of a file that decide which tool wrote it.
 const HEAD: usize = 64 * 1024;
@@ -21,6 +21,9 @@ pub static TOOLS: &[Tool] = &[
     postmark::TOOL,
     filebench::TOOL,
     phoronix::TOOL,
+    sysbench::TOOL,
+    ior::TOOL,
+    mdtest::TOOL,
 ];
 
 /// Reads the results in a file, or in a pipe of the shell, of any known tool: one run for each execution in it, each

@@ -4,12 +4,15 @@ mod bonnie;
 mod cut;
 mod damage;
 mod fio;
+mod ior;
 mod iozone;
+mod mdtest;
 mod others;
 mod ours;
 mod phoronix;
 mod postmark;
 mod registry;
+mod sysbench;
 
 use std::path::{Path, PathBuf};
 

@@ -88,6 +88,9 @@ fn a_tool_without_results_says_what_is_missing() {
         ("Filebench Version 1.5-alpha3\n0.000: Allocated 177MB of shared memory\n", "no summary"),
         ("<?xml version=\"1.0\"?>\n<PhoronixTestSuite>\n</PhoronixTestSuite>\n", "no result of a bar graph"),
         ("<?xml version=\"1.0\"?>\n<PhoronixTestSuite>\n  <Result>\n", "line 4"),
+        ("sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\nCPU speed:\n", "no result of its file test"),
+        ("IOR-4.0.0: MPI Coordinated Test of Parallel I/O\nOptions:\n", "no line of an iteration"),
+        ("mdtest-4.0.0 was launched with 2 total task(s) on 1 node(s)\n", "no summary"),
     ] {
         let message = refusal(directory.path(), content.as_bytes());
         assert!(message.contains(why), "{message}");
