@@ -20,6 +20,7 @@ pub mod classic;
 mod clock;
 mod context;
 mod data;
+mod distribution;
 mod error;
 mod fileset;
 mod hash;

@@ -5,9 +5,13 @@
 //! exactly once, whatever the number of threads, and two threads never meet on one item. In random order the item at a
 //! place is a seeded permutation of all items, another one in each pass and in each repetition. Only the order `same`
 //! leaves items out, for it visits one again and again.
+//!
+//! With a [`Distribution`], each place in a random order is a draw instead. A pass then has as many visits as there are
+//! items, but visits some items several times and others never, and two threads can meet on one item.
 
 use fsb_model::Access;
 
+use crate::distribution::{Distribution, Draw};
 use crate::hash::{Stream, hash};
 use crate::permutation::Permutation;
 
@@ -61,6 +65,12 @@ enum Order {
         seed: u64,
         permutation: Permutation,
     },
+    /// Of all items, as drawn. The number of a draw does not depend on the number of threads.
+    Drawn {
+        items: u64,
+        seed: u64,
+        draw: Draw,
+    },
     /// This order and those below run over the thread's own places, because elsewhere they would meet other threads.
     Backward,
     Strided {
@@ -102,6 +112,15 @@ impl Visits {
         self
     }
 
+    /// Draws the items of a random order from a distribution. `seed` decides which items are frequent: they are the same
+    /// ones in all repetitions.
+    pub(crate) fn with_distribution(mut self, distribution: &Distribution, seed: u64) -> Visits {
+        if let Order::Random { items, seed: own, .. } = self.order {
+            self.order = Order::Drawn { items, seed: own, draw: Draw::new(distribution, items, seed) };
+        }
+        self
+    }
+
     /// Makes the iterator return `None` once at the end of each pass. The next call starts the next pass.
     pub(crate) fn resting(mut self) -> Visits {
         self.rests = true;
@@ -132,7 +151,7 @@ impl Visits {
                 *permutation = Permutation::new(*items, hash(*seed, Stream::Order, self.pass));
             }
             Order::Strided { column, next, .. } => (*column, *next) = (0, 0),
-            Order::Forward | Order::Backward | Order::Same => {}
+            Order::Forward | Order::Backward | Order::Same | Order::Drawn { .. } => {}
         }
         true
     }
@@ -154,6 +173,10 @@ impl Iterator for Visits {
         let item = match &mut self.order {
             Order::Forward => first + place,
             Order::Random { permutation, .. } => permutation.at(first + place),
+            Order::Drawn { items, seed, draw } => {
+                let number = self.pass.wrapping_mul(*items).wrapping_add(first + place);
+                draw.item(hash(*seed, Stream::Draw, number))
+            }
             Order::Backward => first + length - 1 - place,
             Order::Strided { stride, column, next } => {
                 let item = *next;
@@ -274,6 +297,27 @@ mod tests {
         assert_ne!(order[..100], order[100..]);
         let later = Visits::new(100, share(100, 100, 0, 1), Access::Random, 42, 1).collect::<Vec<_>>();
         assert_ne!(order[..100], later);
+    }
+
+    #[test]
+    fn draws_do_not_depend_on_the_number_of_threads_and_frequent_items_stay_frequent() {
+        let distribution: Distribution = "zipf:1.5".parse().unwrap();
+        let all = |threads: u32, repetition: u32| -> Vec<u64> {
+            let visits = |rank| {
+                let share = share(100, 300, rank, threads);
+                Visits::new(100, share, Access::Random, 42, repetition).with_distribution(&distribution, 42)
+            };
+            (0..threads).flat_map(visits).collect()
+        };
+        let sorted = |mut items: Vec<u64>| {
+            items.sort_unstable();
+            items
+        };
+        assert_eq!(sorted(all(1, 0)), sorted(all(3, 0)));
+        assert_ne!(all(1, 0), all(1, 1));
+        let most_frequent = |items: &[u64]| (0..100).max_by_key(|item| items.iter().filter(|one| *one == item).count());
+        assert_eq!(most_frequent(&all(1, 0)), most_frequent(&all(1, 1)));
+        assert_ne!(all(1, 0)[..100], all(1, 0)[100..200], "each pass has draws of its own");
     }
 
     #[test]

@@ -61,6 +61,11 @@ pub(super) fn section(direction: Direction, share: &Share<'_>) -> Result<Section
         },
     );
     section.set("bs", piece.number("block_size"));
+    let distribution = piece.word("random_distribution");
+    if !distribution.is_empty() {
+        section.set("random_distribution", distribution);
+        section.remark("fio makes other records frequent, in the same distribution.");
+    }
     if direction == Direction::Mix {
         let percent = piece.word("mix").trim_end_matches('%').parse::<f64>().unwrap_or(50.0);
         section.set("rwmixread", percent.round());
@@ -109,6 +114,9 @@ fn possible(direction: Direction, piece: &Piece) -> Result<(), String> {
     }
     if writes && durability != "none" && piece.word("backend") == "mmap" {
         return refuse("fio's mmap calls msync and no fsync");
+    }
+    if piece.word("random_distribution") == "zipf:1" {
+        return refuse("fio has no Zipf distribution with the exponent 1");
     }
     match ["close", "lock", "verify"].iter().find(|key| piece.flag(key) || !piece.word(key).is_empty()) {
         Some(key) => Err(format!("fio has no equivalent of {key} inside the timed part")),
@@ -222,5 +230,25 @@ fn rate(section: &mut Section, piece: &Piece) {
         let jobs = piece.number("threads").max(1) * piece.number("processes").max(1);
         section.set("rate_iops", (rate / jobs).max(1));
         section.remark("fio measures the latency of an operation from its start, fsb from its due time.");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_distribution_becomes_fios_option_unless_fio_lacks_it() {
+        let section = |distribution: &str| {
+            let workload = json!({"name": "random-read", "access": "random", "backend": "psync", "cache": "warm", "files": 1,
+                "file_size": 65536, "block_size": 4096, "threads": 1, "random_distribution": distribution});
+            let piece = Piece { workload: serde_json::from_value(workload).unwrap(), operations: 16, space: 65536 };
+            super::section(Direction::Read, &Share { piece: &piece, units: 1, own_files: false })
+        };
+        let options = section("zipf:1.1").unwrap().options;
+        assert!(options.contains(&("random_distribution", "zipf:1.1".to_owned())), "{options:?}");
+        assert!(section("zipf:1").unwrap_err().contains("exponent 1"));
     }
 }

@@ -181,7 +181,10 @@ impl Job for RecordsJob {
             RecordAction::Read => Change::Nothing,
             RecordAction::Write | RecordAction::Append | RecordAction::Mix => Change::Overwritten,
         };
-        unit::of_set(self, &self.spec, change, |params| self.member.job(params, &Sizing { size: 0, cpus: 1 }).ok())
+        let parse = |params: &Params| self.member.job(params, &Sizing { size: 0, cpus: 1 }).ok();
+        let unit = unit::of_set(self, &self.spec, change, parse)?;
+        // In a smaller file the frequent records have another share of the visits, so the work is not divided.
+        (self.options.distribution.is_none() || unit.params == self.params()).then_some(unit)
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
@@ -237,6 +240,10 @@ impl<'s> RecordThreads<'s> {
     fn visits(&self, rank: u32) -> Visits {
         let visits = self.job.spec.visits(self.context, rank);
         let visits = self.job.options.stride.map_or(visits.clone(), |stride| visits.with_stride(stride));
+        let visits = match &self.job.options.distribution {
+            Some(distribution) => visits.with_distribution(distribution, self.context.seed),
+            None => visits,
+        };
         if self.job.in_rounds() { visits.resting() } else { visits }
     }
 

@@ -4,6 +4,7 @@ use fsb_model::units::parse_percent;
 use fsb_model::{Access, CacheState, Durability, Params};
 
 use crate::ParamError;
+use crate::distribution::{Distribution, FORMS};
 use crate::io_loop::{HELD_FILES, Lock};
 use crate::order::STRIDE;
 use crate::workload::label;
@@ -11,6 +12,12 @@ use crate::workload::parameter::ParameterDefault::Absent;
 use crate::workload::parameter::{self, Needs, Parameter, ParameterGroup, ParameterKind, group};
 use crate::workload::params::Reader;
 use crate::workload::spec::{Records, Rules, Spec};
+
+/// The parameter of the distribution, as fio names it.
+const DISTRIBUTION: &str = "random_distribution";
+
+/// The distribution in which each pass visits every record once.
+const UNIFORM: &str = "random";
 
 /// Default share of reads among the operations of a mix.
 const USUAL_MIX: &str = "50%";
@@ -24,6 +31,8 @@ pub(super) struct Options {
     pub(super) lock: Option<Lock>,
     /// Records from one visit to the next; `None` for any other order.
     pub(super) stride: Option<u64>,
+    /// The distribution of a random order; `None` if each pass visits every record once.
+    pub(super) distribution: Option<Distribution>,
     /// The share of reads, for a workload that mixes.
     mix: Option<f64>,
     /// Whether the worker compares records that it reads with the written data, inside the clock. Written files are
@@ -64,6 +73,13 @@ pub(super) fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
         let about = "records from one visit to the next";
         all.extend(group(ParameterGroup::Work, [Parameter::new("stride", Number(1..=1 << 32), STRIDE, about)]));
     }
+    if member.access.contains(&Access::Random) {
+        let about = "visits of records: zipf:1.1, pareto:0.2, normal:10 or zoned:80/20:20/80, as in fio, or each record once a \
+                     pass";
+        let distribution = Parameter::new(DISTRIBUTION, ParameterKind::Text, UNIFORM, about);
+        let random = Needs::Value("access", &["random"]);
+        all.extend(group(ParameterGroup::Calls, [distribution.needs(random)]));
+    }
     if member.action == RecordAction::Mix {
         let about = "share of reads among the operations";
         all.extend(group(ParameterGroup::Work, [Parameter::new("mix", Percent, USUAL_MIX, about)]));
@@ -84,6 +100,7 @@ impl Options {
         let verify = reader.flag("verify")?;
         let strided = spec.access == Access::Strided;
         let stride = strided.then(|| reader.number("stride")).transpose()?;
+        let distribution = if member.access.contains(&Access::Random) { distribution(spec, reader)? } else { None };
         let mix = (member.action == RecordAction::Mix).then(|| share(reader)).transpose()?;
         let held = spec.files_per_process() <= HELD_FILES;
         for (key, asked) in [("close", close), ("lock", lock.is_some())] {
@@ -106,7 +123,7 @@ impl Options {
             return Err(reader.error("rate", message));
         }
         let p99_below = reader.duration("p99_below")?;
-        Ok(Options { close, lock, stride, mix, verify, rate, p99_below })
+        Ok(Options { close, lock, stride, distribution, mix, verify, rate, p99_below })
     }
 
     /// Returns the share of reads of a mix.
@@ -119,6 +136,9 @@ impl Options {
         let mut label = String::new();
         if let Some(stride) = self.stride.filter(|stride| *stride != STRIDE) {
             label += &format!(", stride {stride}");
+        }
+        if let Some(distribution) = &self.distribution {
+            label += &format!(", {distribution}");
         }
         if let Some(mix) = self.mix.filter(|mix| percent(*mix) != USUAL_MIX) {
             label += &format!(", {} reads", percent(mix));
@@ -149,6 +169,9 @@ impl Options {
         if let Some(stride) = self.stride {
             add("stride", stride.into());
         }
+        if let Some(distribution) = &self.distribution {
+            add(DISTRIBUTION, distribution.to_string().into());
+        }
         if let Some(mix) = self.mix {
             add("mix", percent(mix).into());
         }
@@ -176,6 +199,23 @@ fn rate(reader: &mut Reader<'_>) -> Result<Option<u64>, ParamError> {
     };
     let wrong = format!("{value} is not a rate from 1 to {FASTEST} operations a second, such as \"2000/s\"");
     rate.filter(|rate| (1..=FASTEST).contains(rate)).map(Some).ok_or_else(|| reader.error("rate", wrong))
+}
+
+/// Reads the distribution of a random order.
+fn distribution(spec: &Spec, reader: &mut Reader<'_>) -> Result<Option<Distribution>, ParamError> {
+    let Some(value) = reader.value(DISTRIBUTION) else { return Ok(None) };
+    let Some(text) = value.as_str() else {
+        return Err(reader.error(DISTRIBUTION, format!("{value} is not a distribution: use {FORMS}")));
+    };
+    if text == UNIFORM {
+        return Ok(None);
+    }
+    let distribution = text.parse().map_err(|message: String| reader.error(DISTRIBUTION, message))?;
+    if matches!(spec.cache, CacheState::Cold | CacheState::Out) {
+        let message = "records that are visited again come from the page cache: use cache = warm or any";
+        return Err(reader.error(DISTRIBUTION, message));
+    }
+    Ok(Some(distribution))
 }
 
 fn percent(share: f64) -> String {

@@ -333,3 +333,66 @@ fn rewritten_files_are_in_memory_and_their_size_is_known() {
     assert_eq!(measured.file_bytes_after, 64 << 10);
     assert_eq!(measured.resident_after, Some(64 << 10));
 }
+
+#[test]
+fn a_distribution_decides_how_often_records_are_visited() {
+    let zones = |extra: serde_json::Value| {
+        let mut workload = json!({"name": "read", "access": "random", "file_size": "4M", "block_size": "4K"});
+        workload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let calls = asked(&workload, 4096);
+        let records: Vec<u64> = calls.split(' ').filter_map(|call| call.strip_prefix('r')?.parse().ok()).collect();
+        assert_eq!(records.len(), 4096, "{workload}");
+        records.iter().filter(|record| **record < 128).count()
+    };
+    // The first eighth of the 1024 records.
+    assert_eq!(zones(json!({})), 512);
+    assert_eq!(zones(json!({"random_distribution": "random"})), 512);
+    for extra in [json!({}), json!({"threads": 3}), json!({"close": true})] {
+        let mut extra = extra.as_object().unwrap().clone();
+        extra.insert("random_distribution".to_owned(), "zoned:75/12.5:25/87.5".into());
+        let found = zones(extra.clone().into());
+        // Of 4096 draws with probability 3/4: the standard deviation is 28.
+        assert!((found as i64 - 3072).abs() < 140, "{extra:?}: {found}");
+    }
+}
+
+#[test]
+fn a_case_with_a_distribution_is_named_and_resolved_with_it() {
+    let workload = json!({"name": "random-write", "file_size": "64K", "random_distribution": "zipf:1.10"});
+    let (_, zipf) = job(&workload);
+    assert!(zipf.profile().label.ends_with(", zipf:1.1"), "{}", zipf.profile().label);
+    assert_eq!(zipf.params()["random_distribution"], "zipf:1.1");
+    let (_, uniform) = job(&json!({"name": "random-write", "random_distribution": "random"}));
+    assert!(!uniform.params().contains_key("random_distribution"));
+}
+
+#[test]
+fn a_distribution_is_not_measured_on_smaller_files() {
+    let unit = |durability: &str, distribution: &str| {
+        let workload = json!({"name": "random-write", "file_size": "1G", "durability": durability,
+            "random_distribution": distribution});
+        job(&workload).1.unit()
+    };
+    assert!(unit("end", "random").is_some_and(|unit| unit.params["file_size"] != json!(1 << 30)));
+    assert!(unit("end", "zipf:1.1").is_none());
+    assert!(unit("none", "zipf:1.1").is_some_and(|unit| unit.params["file_size"] == json!(1 << 30)));
+}
+
+#[test]
+fn senseless_distributions_are_refused() {
+    for (workload, why) in [
+        (json!({"name": "random-read", "random_distribution": "zipf:0"}), "above 0"),
+        (json!({"name": "random-read", "random_distribution": "gamma:2"}), "is not a distribution"),
+        (json!({"name": "random-read", "random_distribution": 1.1}), "is not a distribution"),
+        (json!({"name": "random-read", "random_distribution": "zipf:1.1", "cache": "cold"}), "page cache"),
+        (json!({"name": "read", "random_distribution": "zipf:1.1"}), "only with access = random"),
+    ] {
+        let spec: WorkloadSpec = serde_json::from_value(workload).unwrap();
+        let error = workload::parse(&spec, &SIZING).err().unwrap();
+        assert_eq!(error.key.as_deref(), Some("random_distribution"), "{error}");
+        assert!(error.message.contains(why), "{error}");
+    }
+    let strided = json!({"name": "stride-read", "random_distribution": "zipf:1.1"});
+    let spec: WorkloadSpec = serde_json::from_value(strided).unwrap();
+    assert!(workload::parse(&spec, &SIZING).is_err());
+}
