@@ -4,6 +4,7 @@ use rustix::fs::Mode;
 use std::ffi::CStr;
 use std::fs;
 use std::io::Write as _;
+use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -345,6 +346,8 @@ fn every_sequential_backend_makes_all_calls() {
         session.lock(file, RangeLock::Exclusive, 0, 5).unwrap();
         session.lock(file, RangeLock::Release, 0, 5).unwrap();
         session.set_mode(file, Mode::from_raw_mode(0o640)).unwrap();
+        assert_eq!((session.truncate(file, 20), session.size(file, 20)), (Ok(()), Ok(20)), "{name}");
+        assert_eq!((session.truncate(file, 12), session.size(file, 12)), (Ok(()), Ok(12)), "{name}");
         let copy = session.open(&directory, c"copy", OpenFlags::WRITE.creating(0o644), 0).unwrap();
         assert_eq!(session.copy_range(file, 6, copy, 100), Ok(6), "{name}");
         for slot in [copy, file] {
@@ -355,7 +358,22 @@ fn every_sequential_backend_makes_all_calls() {
         namespace.make_directory(&directory, c"below", Mode::from_raw_mode(0o755)).unwrap();
         namespace.link(&directory, c"file", c"below/hard").unwrap();
         namespace.symbolic_link(&directory, c"../file", c"below/soft").unwrap();
+        let mut buffer = [MaybeUninit::uninit(); 64];
+        assert_eq!(namespace.read_link(&directory, c"below/soft", &mut buffer, 7), Ok(7), "{name}");
         assert_eq!(namespace.remove_directory(&directory, c"below"), Err(Errno::NOTEMPTY), "{name}");
+        let (owner, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        assert_eq!(namespace.set_owner(&directory, c"file", owner, group), Ok(()), "{name}");
+        let path = std::ffi::CString::new(root.path().join("file").into_os_string().into_encoded_bytes()).unwrap();
+        assert_eq!(namespace.file_system(&path), Ok(()), "{name}");
+        // The kernel may refuse user attributes on a file system in memory.
+        match namespace.set_attribute(&path, c"user.fsb", b"value") {
+            Err(errno) => assert_eq!(errno, Errno::OPNOTSUPP, "{name}"),
+            Ok(()) => {
+                assert_eq!(namespace.get_attribute(&path, c"user.fsb", &mut buffer, 5), Ok(5), "{name}");
+                let length = namespace.list_attributes(&path, &mut buffer, 9).unwrap();
+                assert!(length > c"user.fsb".count_bytes(), "{name}");
+            }
+        }
         for entry in [c"below/hard", c"below/soft"] {
             namespace.unlink(&directory, entry).unwrap();
         }

@@ -93,6 +93,11 @@ pub(crate) fn allocate(file: impl AsFd, how: FallocateFlags, offset: u64, length
     retry_on_intr(|| rustix::fs::fallocate(&file, how, offset, length))
 }
 
+/// ftruncate(2).
+pub(crate) fn truncate(file: impl AsFd, size: u64) -> Result<(), Errno> {
+    retry_on_intr(|| rustix::fs::ftruncate(&file, size))
+}
+
 /// copy_file_range(2), to the second file's own position.
 pub(crate) fn copy_range(from: impl AsFd, offset: u64, to: impl AsFd, length: usize) -> Result<usize, Errno> {
     retry_on_intr(|| {

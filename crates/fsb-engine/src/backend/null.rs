@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use rustix::fd::{BorrowedFd, OwnedFd};
-use rustix::fs::{FallocateFlags, Mode, Timestamps};
+use rustix::fs::{FallocateFlags, Gid, Mode, Timestamps, Uid};
 use rustix::io::Errno;
 
 use super::{
@@ -120,6 +120,10 @@ impl Session for NullSession {
         Ok(())
     }
 
+    fn truncate(&mut self, _slot: Slot, _size: u64) -> Result<(), Errno> {
+        Ok(())
+    }
+
     fn copy_range(&mut self, _from: Slot, _offset: u64, _to: Slot, length: usize) -> Result<usize, Errno> {
         Ok(length)
     }
@@ -183,6 +187,42 @@ impl Namespace for Null {
     }
 
     fn set_mode(&self, _at: &Directory, _name: &CStr, _mode: Mode) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn set_owner(&self, _at: &Directory, _name: &CStr, _owner: Uid, _group: Gid) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn read_link(
+        &self,
+        _at: &Directory,
+        _name: &CStr,
+        _target: &mut [MaybeUninit<u8>],
+        expected: usize,
+    ) -> Result<usize, Errno> {
+        Ok(expected)
+    }
+
+    fn set_attribute(&self, _path: &CStr, _name: &CStr, _value: &[u8]) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn get_attribute(
+        &self,
+        _path: &CStr,
+        _name: &CStr,
+        _value: &mut [MaybeUninit<u8>],
+        expected: usize,
+    ) -> Result<usize, Errno> {
+        Ok(expected)
+    }
+
+    fn list_attributes(&self, _path: &CStr, _names: &mut [MaybeUninit<u8>], expected: usize) -> Result<usize, Errno> {
+        Ok(expected)
+    }
+
+    fn file_system(&self, _path: &CStr) -> Result<(), Errno> {
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::observed::Direct;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RawDir, SeekFrom, Timestamps};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Gid, Mode, OFlags, RawDir, SeekFrom, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::arguments::{Directory, Flush, OpenFlags, RangeLock, Setup, Slot};
@@ -172,6 +172,11 @@ pub trait Session {
         files::allocate(self.descriptor(slot)?, how, offset, length)
     }
 
+    /// Sets the size of the file: ftruncate.
+    fn truncate(&mut self, slot: Slot, size: u64) -> Result<(), Errno> {
+        files::truncate(self.descriptor(slot)?, size)
+    }
+
     /// Copies a range of one file to the other one's own position, within the kernel. Returns the number of bytes.
     fn copy_range(&mut self, from: Slot, offset: u64, to: Slot, length: usize) -> Result<usize, Errno> {
         files::copy_range(self.descriptor(from)?, offset, self.descriptor(to)?, length)
@@ -316,6 +321,43 @@ pub trait Namespace: Sync {
     /// Sets the permissions.
     fn set_mode(&self, at: &Directory, name: &CStr, mode: Mode) -> Result<(), Errno> {
         rustix::fs::chmodat(at.fd(), name, mode, AtFlags::empty())
+    }
+    /// Sets the owner and the group.
+    fn set_owner(&self, at: &Directory, name: &CStr, owner: Uid, group: Gid) -> Result<(), Errno> {
+        rustix::fs::chownat(at.fd(), name, Some(owner), Some(group), AtFlags::empty())
+    }
+    /// Reads the target of a symbolic link and returns its length, which should be `expected`.
+    fn read_link(
+        &self,
+        at: &Directory,
+        name: &CStr,
+        target: &mut [MaybeUninit<u8>],
+        _expected: usize,
+    ) -> Result<usize, Errno> {
+        rustix::fs::readlinkat_raw(at.fd(), name, target).map(|(target, _)| target.len())
+    }
+    /// Sets an extended attribute. Like the three calls below, it takes a path from the root or from the working
+    /// directory, because Linux before 6.13 has no form of it that takes a directory.
+    fn set_attribute(&self, path: &CStr, name: &CStr, value: &[u8]) -> Result<(), Errno> {
+        rustix::fs::setxattr(path, name, value, XattrFlags::empty())
+    }
+    /// Reads an extended attribute and returns its length, which should be `expected`.
+    fn get_attribute(
+        &self,
+        path: &CStr,
+        name: &CStr,
+        value: &mut [MaybeUninit<u8>],
+        _expected: usize,
+    ) -> Result<usize, Errno> {
+        rustix::fs::getxattr(path, name, value).map(|(value, _)| value.len())
+    }
+    /// Lists the names of the extended attributes and returns their length, which should be `expected`.
+    fn list_attributes(&self, path: &CStr, names: &mut [MaybeUninit<u8>], _expected: usize) -> Result<usize, Errno> {
+        rustix::fs::listxattr(path, names).map(|(names, _)| names.len())
+    }
+    /// Asks for the sizes and the free space of the file system: statfs.
+    fn file_system(&self, path: &CStr) -> Result<(), Errno> {
+        rustix::fs::statfs(path).map(drop)
     }
     /// Calls `visit` with the name of each entry except `.` and `..` until `visit` breaks off. `expected` is the number
     /// of entries. Only an implementation that touches no files uses it.

@@ -154,6 +154,13 @@ impl Session for StdioSession {
         rustix::fs::futimens(file.stream.descriptor(), times)
     }
 
+    /// Flushes first. Otherwise a later write of the buffer would make the file longer again.
+    fn truncate(&mut self, slot: Slot, size: u64) -> Result<(), Errno> {
+        let file = self.files.get_mut(slot)?;
+        file.flush()?;
+        files::truncate(file.stream.descriptor(), size)
+    }
+
     fn rewind(&mut self, slot: Slot) -> Result<(), Errno> {
         self.files.get_mut(slot)?.seek(0)
     }
