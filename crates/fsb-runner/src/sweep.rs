@@ -2,11 +2,12 @@
 //!
 //! `file_size` and `block_size` may be lists (`["64K", "1M"]`) or ranges of doublings (`"64K..512M"`). Combinations are
 //! those that IOzone's automatic mode visits: no record is larger than its file, and files of 32 MiB and more get no
-//! records below 64 KiB unless `every_record` asks for them. The word `memory` in a size is that of the machine.
-//! `threads` and `depth` may be lists of numbers too, `[1, 4, 16]`, or ranges of doublings: `"1..4*cpus"`, where `cpus`
-//! are the machine's processors. So may `rate`: `"1000..32000/s"`.
+//! records below 64 KiB unless `every_record` asks for them. `threads` and `depth` may be lists of numbers too,
+//! `[1, 4, 16]`, or ranges of doublings: `"1..4*cpus"`. So may `rate`: `"1000..32000/s"`. In sizes and numbers, the word
+//! `memory` is the machine's memory in bytes, and `cpus` the number of its processors.
 
 use fsb_engine::workload::REGISTRY;
+use fsb_engine::workload::parameter::ParameterKind;
 use fsb_model::{Params, WorkloadSpec, expression};
 use serde_json::Value;
 
@@ -90,8 +91,7 @@ fn counts(params: &Params, key: &'static str, scope: Scope) -> Result<Option<Vec
     let counts: Vec<Value> = match params.get(key) {
         Some(Value::Array(counts)) => counts.clone(),
         Some(Value::String(text)) if text.contains("..") => {
-            let text = text.replace(CPUS, &scope.cpus.to_string());
-            let text = text.trim().strip_suffix("/s").unwrap_or(&text);
+            let text = text.trim().strip_suffix("/s").unwrap_or(text);
             range(text, key, scope)?.into_iter().flatten().map(Value::from).collect()
         }
         _ => return Ok(None),
@@ -105,8 +105,7 @@ fn counts(params: &Params, key: &'static str, scope: Scope) -> Result<Option<Vec
 fn expand_sizes(spec: &WorkloadSpec, scope: Scope) -> Result<Vec<WorkloadSpec>, SweepError> {
     let (files, records) = (sizes(&spec.params, FILE, scope)?, sizes(&spec.params, RECORD, scope)?);
     if !files.swept && !records.swept {
-        let params = spec.params.iter().map(|(key, value)| (key.clone(), with_memory(value, scope))).collect();
-        return Ok(vec![WorkloadSpec { params, ..spec.clone() }]);
+        return Ok(vec![of_machine(spec, scope)]);
     }
     let every = match spec.params.get(EVERY) {
         None => false,
@@ -182,17 +181,27 @@ fn range(text: &str, key: &'static str, scope: Scope) -> Result<Vec<Option<u64>>
 }
 
 fn evaluate(text: &str, scope: Scope) -> Result<u64, String> {
-    expression::evaluate(&text.replace(MEMORY, &scope.memory.to_string()), scope.size)
-        .map_err(|error| error.to_string())
+    expression::evaluate(&numbers(text, scope), scope.size).map_err(|error| error.to_string())
 }
 
-fn with_memory(value: &Value, scope: Scope) -> Value {
-    match value {
-        Value::String(text) if text.contains(MEMORY) && evaluate(text, scope).is_ok() => {
-            text.replace(MEMORY, &scope.memory.to_string()).into()
+/// Replaces the words that name properties of the machine by their numbers.
+fn numbers(text: &str, scope: Scope) -> String {
+    text.replace(MEMORY, &scope.memory.to_string()).replace(CPUS, &scope.cpus.to_string())
+}
+
+/// Replaces these words in all sizes and numbers of a workload.
+fn of_machine(spec: &WorkloadSpec, scope: Scope) -> WorkloadSpec {
+    let workload = REGISTRY.iter().find(|workload| workload.name() == spec.name);
+    let table = workload.map_or_else(Vec::new, |workload| workload.parameters());
+    let mut spec = spec.clone();
+    for parameter in table {
+        let Some(Value::String(text)) = spec.params.get_mut(parameter.name) else { continue };
+        let is_number = matches!(parameter.kind, ParameterKind::Size(_) | ParameterKind::Number(_));
+        if is_number && evaluate(text, scope).is_ok() {
+            *text = numbers(text, scope);
         }
-        other => other.clone(),
     }
+    spec
 }
 
 fn wrong(key: &'static str, message: String) -> SweepError {
@@ -272,6 +281,8 @@ mod tests {
     fn a_sweep_changes_only_its_parameters_and_the_memory() {
         let plain = spec(json!({"file_size": "size/8", "label": "of memory"}));
         assert_eq!(expand(&plain, SCOPE).unwrap(), [plain]);
+        let named = spec(json!({"label": "memory", "files": "2*cpus"}));
+        assert_eq!(expand(&named, SCOPE).unwrap(), [spec(json!({"label": "memory", "files": "2*2"}))]);
         let scaled = spec(json!({"file_size": "min(4G, memory*4/3)"}));
         let text = &expand(&scaled, SCOPE).unwrap()[0].params[FILE];
         assert_eq!(expression::evaluate(text.as_str().unwrap(), 0), Ok(4 << 30));

@@ -31,7 +31,8 @@ The first line tells editors with Taplo (Even Better TOML) where [the JSON Schem
 then complete names and values and mark errors.
 
 * A **size** is a number of bytes, a text such as `\"4K\"`, or an expression of the image's size, such as `\"size/8\"` or
-  `\"min(10000, size/64K)\"`. A **number** may be such an expression too.
+  `\"min(10000, size/64K)\"`. A **number** may be such an expression too. In both, `memory` is the machine's memory in
+  bytes, and `cpus` the number of its processors.
 * A **list or range** (`[1, 4, 16]`, `\"4K..1M\"`, `\"1..4*cpus\"`) makes one case of each value. A range doubles from its
   first value to its last.
 * Each workload may also have `label`, `stretch` (length of a timed sample, such as `\"10s\"`) and `sustain`
