@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Readdir,
     Rename,
     Delete,
+    /// Permissions, owner, times or extended attributes of a file.
+    Attributes,
     Close,
     /// The fsync or syncfs at the end; the bytes are all that was written.
     Sync,
@@ -191,12 +193,13 @@ impl Fake {
             Kind::Readdir => (1_500.0, 60.0),
             Kind::Rename => (4_000.0, 0.0),
             Kind::Delete => (6_000.0, 0.0),
+            Kind::Attributes => (2_500.0, 0.0),
             Kind::Close => (900.0, 0.0),
             Kind::Sync => (5_000_000.0, 0.4),
         };
         let durable_each = self.circumstances.durability == Durability::Each;
         let flush = match kind {
-            Kind::Write | Kind::Create | Kind::Rename | Kind::Delete if durable_each => 150_000.0,
+            Kind::Write | Kind::Create | Kind::Rename | Kind::Delete | Kind::Attributes if durable_each => 150_000.0,
             _ => 0.0,
         };
         fixed + flush + per_byte * bytes as f64

@@ -13,6 +13,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::ops::{ControlFlow, Range};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -75,7 +76,7 @@ impl Layout {
 
     /// Returns the path of a file relative to the set.
     pub(crate) fn path(&self, file: u64) -> PathBuf {
-        PathBuf::from(self.text(file, 'f'))
+        PathBuf::from(self.text(file, FIRST))
     }
 
     /// The name of a directory.
@@ -83,10 +84,19 @@ impl Layout {
         format!("d{directory:05}")
     }
 
-    fn text(&self, file: u64, letter: char) -> String {
-        format!("{}/{letter}{file:08}", Layout::directory_name(self.directory_of(file)))
+    fn text(&self, file: u64, letters: Letters) -> String {
+        format!("{}{:05}/{}{file:08}", letters.0, self.directory_of(file), letters.1)
     }
 }
+
+/// The first letters of the names of directories and of files.
+#[derive(Debug, Clone, Copy)]
+struct Letters(char, char);
+
+/// The names that sets are made with.
+const FIRST: Letters = Letters('d', 'f');
+/// The names of the directories that files are moved to.
+const MOVED: Letters = Letters('e', 'f');
 
 /// `d00012` and a NUL.
 const DIRECTORY_STRIDE: usize = 7;
@@ -110,18 +120,23 @@ pub(crate) struct Names {
 impl Names {
     /// The names that files are made under.
     pub(crate) fn new(layout: &Layout) -> Names {
-        Names::with(layout, 'f')
+        Names::with(layout, FIRST)
     }
 
     /// The names that files get when they are renamed.
     pub(crate) fn other(layout: &Layout) -> Names {
-        Names::with(layout, 'r')
+        Names::with(layout, Letters('d', 'r'))
     }
 
-    fn with(layout: &Layout, letter: char) -> Names {
+    /// The names that files get when they are moved to the directories of [`Content::Movable`].
+    pub(crate) fn moved(layout: &Layout) -> Names {
+        Names::with(layout, MOVED)
+    }
+
+    fn with(layout: &Layout, letters: Letters) -> Names {
         let mut bytes = Vec::with_capacity(layout.files as usize * STRIDE);
         for file in 0..layout.files {
-            bytes.extend_from_slice(layout.text(file, letter).as_bytes());
+            bytes.extend_from_slice(layout.text(file, letters).as_bytes());
             bytes.push(0);
         }
         Names { bytes }
@@ -145,6 +160,35 @@ impl Names {
     /// Returns the path for messages, below `set`.
     pub(crate) fn show(&self, set: &Path, file: u64) -> PathBuf {
         set.join(self.path(file).to_string_lossy().as_ref())
+    }
+}
+
+/// The paths of all files from the root directory, for calls that take no directory.
+#[derive(Debug)]
+pub(crate) struct WholePaths {
+    bytes: Vec<u8>,
+    stride: usize,
+}
+
+impl WholePaths {
+    /// Writes out the paths of the files of a set.
+    pub(crate) fn new(set: &Path, names: &Names, layout: &Layout) -> WholePaths {
+        let set = set.as_os_str().as_bytes();
+        let stride = set.len() + 1 + STRIDE;
+        let mut bytes = Vec::with_capacity(layout.files as usize * stride);
+        for file in 0..layout.files {
+            bytes.extend_from_slice(set);
+            bytes.push(b'/');
+            bytes.extend_from_slice(names.path(file).to_bytes_with_nul());
+        }
+        WholePaths { bytes, stride }
+    }
+
+    /// Returns the path of a file.
+    #[inline]
+    pub(crate) fn path(&self, file: u64) -> &CStr {
+        let bytes = &self.bytes[file as usize * self.stride..][..self.stride];
+        CStr::from_bytes_with_nul(bytes).expect("every path has the length of a stride")
     }
 }
 
@@ -180,7 +224,23 @@ pub(crate) enum Content {
     Empty,
     /// Files with all their bytes.
     Full,
+    /// As [`Content::Full`], and beside each directory an empty one to which its files can be moved.
+    Movable,
+    /// An empty directory in the place of each file.
+    Subdirectories,
+    /// A symbolic link in the place of each file.
+    Links,
 }
+
+impl Content {
+    /// Returns whether each file has all its bytes.
+    fn is_full(self) -> bool {
+        matches!(self, Content::Full | Content::Movable)
+    }
+}
+
+/// The target of the symbolic links, which does not exist. Its length is that of a usual relative path.
+pub(crate) const LINK_TARGET: &CStr = c"../d00000/f00000000";
 
 /// Creates the set and syncs all of it. With `settle`, it also causes and syncs the writes that a later read would
 /// cause.
@@ -195,7 +255,7 @@ pub(crate) fn build(
     sync(set)?;
     if settle {
         wait_for_access_times();
-        read_once(set, layout)?;
+        read_once(set, layout, content)?;
         sync(set)?;
     }
     Ok(())
@@ -205,13 +265,23 @@ pub(crate) fn build(
 pub(crate) fn make(set: &Path, layout: &Layout, content: Content, data: DataSource) -> Result<(), EngineError> {
     make_anew(set)?;
     let largest = layout.file_size.min(CHUNK);
-    let mut data = Data::new(data, if content == Content::Full { largest as usize } else { 0 });
+    let mut data = Data::new(data, if content.is_full() { largest as usize } else { 0 });
     for directory in 0..layout.directories() {
         make_directory(&set.join(Layout::directory_name(directory)))?;
-        if content != Content::Directories {
-            for file in layout.files_in(directory) {
-                let size = if content == Content::Full { layout.file_size } else { 0 };
-                write_file(&set.join(layout.path(file)), size, layout.address(file), &mut data)?;
+        if content == Content::Movable {
+            make_directory(&set.join(format!("{}{directory:05}", MOVED.0)))?;
+        }
+        for file in layout.files_in(directory) {
+            let path = set.join(layout.path(file));
+            match content {
+                Content::Directories => break,
+                Content::Empty => write_file(&path, 0, 0, &mut data)?,
+                Content::Full | Content::Movable => {
+                    write_file(&path, layout.file_size, layout.address(file), &mut data)?;
+                }
+                Content::Subdirectories => make_directory(&path)?,
+                Content::Links => rustix::fs::symlink(LINK_TARGET, &path)
+                    .map_err(|errno| EngineError::call("make symbolic link", &path, errno))?,
             }
         }
     }
@@ -274,9 +344,16 @@ pub(crate) fn wait_for_access_times() {
 
 /// Reads everything once, names and data. With relatime, the default, the first read after a write updates the access
 /// times; a cold measurement would otherwise contain these writes. They are on the device after the next [`sync`].
-pub(crate) fn read_once(set: &Path, layout: &Layout) -> Result<(), EngineError> {
+pub(crate) fn read_once(set: &Path, layout: &Layout, content: Content) -> Result<(), EngineError> {
     list(set, layout)?;
-    read(set, layout)
+    match content {
+        Content::Directories | Content::Empty | Content::Subdirectories => Ok(()),
+        Content::Full | Content::Movable => read(set, layout),
+        Content::Links => (0..layout.files).try_for_each(|file| {
+            let path = set.join(layout.path(file));
+            fs::read_link(&path).map(drop).map_err(|error| EngineError::io("read link", &path, &error))
+        }),
+    }
 }
 
 /// Lists every directory and asks for the attributes of every file in it.
@@ -424,8 +501,8 @@ mod tests {
     fn paths_have_one_length_up_to_the_last_number() {
         let layout = Layout { files: MOST_FILES, file_size: 0, files_per_directory: 1000 };
         assert_eq!(layout.directories(), MOST_DIRECTORIES);
-        assert_eq!(layout.text(MOST_FILES - 1, 'f').len() + 1, STRIDE);
-        assert_eq!(layout.text(0, 'f').len() + 1, STRIDE);
+        assert_eq!(layout.text(MOST_FILES - 1, FIRST).len() + 1, STRIDE);
+        assert_eq!(layout.text(0, FIRST).len() + 1, STRIDE);
     }
 
     proptest! {

@@ -35,6 +35,18 @@ impl IoLoop<'_> {
         if flush_each { self.flush(slot, file, Flush::Data) } else { Ok(()) }
     }
 
+    /// Cuts the record of an item off the end of its file, or adds it there: ftruncate.
+    #[inline]
+    pub(crate) fn truncate(&mut self, item: u64, grow: bool) -> Result<(), EngineError> {
+        let IoOptions { record_size, flush_each, .. } = self.session.io_options;
+        let (file, record) = self.session.locate(item);
+        let slot = self.seek(file)?;
+        let records = if grow { record + 1 } else { self.session.records_per_file - record - 1 };
+        let done = self.session.session.truncate(slot, records * record_size);
+        done.map_err(|errno| self.session.set.refused("truncate", file, errno))?;
+        if flush_each { self.flush(slot, file, Flush::Data) } else { Ok(()) }
+    }
+
     /// Removes the files, which must be closed, so that they can be created again.
     pub(crate) fn unlink_held(&mut self) -> Result<(), EngineError> {
         let SetSession { set, io_options, .. } = &self.session;

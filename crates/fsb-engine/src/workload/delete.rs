@@ -2,13 +2,13 @@
 
 use fsb_model::CacheState;
 
+use super::names::{self, Changes, NameCall, Turn};
+use super::params;
 use super::simple::SimpleWorkload;
 use super::spec::Rules;
 use super::unit::Change;
-use super::{names, params};
 use crate::clock::Kind;
 use crate::fileset::Content;
-use crate::io_loop::OpenFileSet;
 use crate::profile::{Profile, Renewal};
 
 /// The member.
@@ -23,10 +23,8 @@ pub(super) static DELETE: SimpleWorkload = SimpleWorkload {
         Profile { renewal: Renewal::Recreate, repeats_in_place: false, ..profile }
     },
     measure: |spec, profile, context, gate| {
-        let act = |set: &OpenFileSet, file: u64, _pass: u64| {
-            let called = set.backend.namespace().unlink(&set.root, set.names.path(file));
-            called.map_err(|errno| set.refused("delete", file, errno))
-        };
-        names::measure(spec, Kind::Delete, &act, profile, context, gate)
+        let act = |turn: &mut Turn<'_>| turn.calls().unlink(turn.root(), turn.path());
+        let call = NameCall::new("delete", Kind::Delete, Changes::Directory, &act);
+        names::measure(spec, call, profile, context, gate)
     },
 };

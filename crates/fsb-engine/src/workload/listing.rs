@@ -106,7 +106,7 @@ impl ListThreads<'_> {
         state: &mut ThreadState,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<bool, EngineError> {
-        let handle = open_directory(self.set, directory)?;
+        let handle = open_directory(self.set, &self.set.names, directory)?;
         let mut seen = 0;
         self.entries(directory, &handle, state, &mut |_, _| {
             seen += 1;
@@ -124,7 +124,7 @@ impl ListThreads<'_> {
         state: &mut ThreadState,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<bool, EngineError> {
-        let handle = open_directory(self.set, directory)?;
+        let handle = open_directory(self.set, &self.set.names, directory)?;
         let tree = self.set.backend.namespace();
         let (mut seen, mut going, mut failure) = (0, true, None);
         self.entries(directory, &handle, state, &mut |name, left| {
@@ -156,7 +156,7 @@ impl ListThreads<'_> {
         let ThreadState { entries, buffer, .. } = state;
         let mut visit = |name: &CStr| visit(name, entries);
         let listed = self.set.backend.namespace().list(handle, buffer, files.end - files.start, &mut visit);
-        listed.map_err(|errno| refused(self.set, "list", directory, errno))
+        listed.map_err(|errno| refused(self.set, &self.set.names, "list", directory, errno))
     }
 
     /// Checks that a listing was complete: a directory that hides files would look fast.

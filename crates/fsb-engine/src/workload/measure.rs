@@ -23,12 +23,12 @@ impl Spec {
     /// Makes the files.
     pub(crate) fn prepare(&self, context: &Context, content: Content) -> Result<(), EngineError> {
         // Files that do not exist yet have nothing to settle.
-        let settle = self.cache != CacheState::Any && content == Content::Full;
+        let settle = self.cache != CacheState::Any && !matches!(content, Content::Directories | Content::Empty);
         let (set, layout) = (context.set(), &self.layout);
         match context.preparing {
             Preparing::All => fileset::build(&set, layout, content, settle, context.data()),
             Preparing::Files => fileset::make(&set, layout, content, context.data()),
-            Preparing::Settling if settle => fileset::read_once(&set, layout),
+            Preparing::Settling if settle => fileset::read_once(&set, layout, content),
             Preparing::Settling => Ok(()),
         }
     }

@@ -4,6 +4,7 @@
 //! and does the three steps. A new workload is a file next to this one (copy `skeleton.rs`) and a line in [`REGISTRY`].
 
 mod append;
+mod attributes;
 #[cfg(test)]
 mod cells;
 mod command;
@@ -19,12 +20,15 @@ mod iozone;
 mod item_threads;
 mod job;
 mod label;
+mod link;
 mod listing;
+mod lookup;
 mod measure;
 mod micro;
 mod micro_create;
 mod micro_read;
 mod micro_write;
+mod mkdir;
 mod names;
 pub mod parameter;
 mod params;
@@ -33,6 +37,7 @@ mod postmark;
 mod read;
 mod readdir;
 mod records;
+mod reflink;
 mod rename;
 #[cfg(feature = "traces")]
 mod replay;
@@ -42,11 +47,14 @@ mod simple;
 mod skeleton;
 mod spec;
 mod stat;
+mod statfs;
 #[cfg(test)]
 pub(crate) mod testing;
+mod truncate;
 mod unit;
 mod untar_build;
 mod write;
+mod xattr;
 
 pub use job::{Job, Unit, Workload};
 
@@ -64,8 +72,24 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &stat::STAT,
     &readdir::READDIR,
     &scan::SCAN,
+    &statfs::STATFS,
+    &lookup::Lookup,
     &rename::RENAME,
+    &rename::MOVE,
     &delete::DELETE,
+    &mkdir::MKDIR,
+    &mkdir::RMDIR,
+    &link::LINK,
+    &link::SYMLINK,
+    &link::READLINK,
+    &reflink::REFLINK,
+    &attributes::CHMOD,
+    &attributes::CHOWN,
+    &attributes::UTIMENS,
+    &xattr::Xattr::Set,
+    &xattr::Xattr::Get,
+    &xattr::Xattr::List,
+    &truncate::Truncate,
     &fallocate::Fallocate,
     &iozone::REWRITE,
     &iozone::REREAD,

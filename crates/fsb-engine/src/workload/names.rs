@@ -1,14 +1,15 @@
-//! Makes one call on a name for each file of a set: the common part of stat, rename and delete.
+//! Makes one call on a name for each file of a set: the common part of stat, rename, delete, mkdir and others.
 
-use fsb_model::Durability;
+use fsb_model::{CacheState, Durability};
+use rustix::io::Errno;
 
 use super::measure::{Subject, measure_set};
 use super::spec::Spec;
 use crate::EngineError;
-use crate::backend::Directory;
+use crate::backend::{self, Directory, Flush, Namespace, OpenFlags, Session, Setup};
 use crate::clock::Kind;
 use crate::context::Context;
-use crate::fileset::Layout;
+use crate::fileset::Names;
 use crate::io_loop::OpenFileSet;
 use crate::order::Visits;
 use crate::profile::Profile;
@@ -16,36 +17,107 @@ use crate::task::{Gate, Measurement};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
 
-/// The call on a file of the set. Its last argument, the number of the pass, is the number of earlier calls on that
-/// file.
-pub(super) type FileCall<'a> = &'a (dyn Fn(&OpenFileSet, u64, u64) -> Result<(), EngineError> + Sync);
+/// The call on each file of a set.
+#[derive(Clone, Copy)]
+pub(super) struct NameCall<'a> {
+    /// The name in messages: `rename`.
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) changes: Changes<'a>,
+    /// Makes the call. It may neither allocate, lock nor log.
+    pub(super) act: FileCall<'a>,
+    /// The call that brings into the cache what `act` needs beside names and attributes, if that is to be warm. It is
+    /// made once on each file before the clock starts.
+    pub(super) warm: Option<FileCall<'a>>,
+    /// Returns why an error means that the file system does not support the call, or `None` if it means a failure.
+    pub(super) unsupported: fn(Errno) -> Option<&'static str>,
+}
 
-/// Calls `act` for each file against the clock.
+type FileCall<'a> = &'a (dyn Fn(&mut Turn<'_>) -> Result<(), Errno> + Sync);
+
+impl<'a> NameCall<'a> {
+    /// Returns a call that every file system supports and that needs only names and attributes.
+    pub(super) fn new(name: &'static str, kind: Kind, changes: Changes<'a>, act: FileCall<'a>) -> NameCall<'a> {
+        NameCall { name, kind, changes, act, warm: None, unsupported: |_| None }
+    }
+}
+
+/// The object that a call changes. It is synced after each call where each is durable.
+#[derive(Clone, Copy)]
+pub(super) enum Changes<'a> {
+    /// Nothing, or the call itself makes its change durable.
+    Nothing,
+    /// The file itself.
+    File,
+    /// The directory of the file.
+    Directory,
+    /// The directory of the file, and the one with the same number under these names.
+    Directories(&'a Names),
+}
+
+/// One call on one file.
+pub(super) struct Turn<'t> {
+    pub(super) set: &'t OpenFileSet,
+    /// Plain calls on open files, two at once.
+    pub(super) session: &'t mut dyn Session,
+    pub(super) file: u64,
+    /// The number of earlier calls on this file.
+    pub(super) pass: u64,
+}
+
+impl<'t> Turn<'t> {
+    /// Returns the calls on names.
+    pub(super) fn calls(&self) -> &'static dyn Namespace {
+        self.set.backend.namespace()
+    }
+
+    /// Returns the directory that paths begin in.
+    pub(super) fn root(&self) -> &'t Directory {
+        &self.set.root
+    }
+
+    /// Returns the path of the file.
+    pub(super) fn path(&self) -> &'t std::ffi::CStr {
+        self.set.names.path(self.file)
+    }
+
+    /// Syncs the file.
+    fn sync(&mut self) -> Result<(), Errno> {
+        let slot = self.session.open(self.root(), self.path(), OpenFlags::READ, self.set.layout.file_size)?;
+        self.session.flush(slot, Flush::All)?;
+        self.session.close(slot)
+    }
+}
+
+/// Makes the call on each file against the clock.
 pub(super) fn measure(
     spec: &Spec,
-    kind: Kind,
-    act: FileCall<'_>,
+    call: NameCall<'_>,
     profile: &Profile,
     context: &Context,
     gate: &mut dyn Gate,
 ) -> Result<Measurement, EngineError> {
     let set = spec.open_set(context)?;
-    let threads = NameThreads { spec, kind, act, set: &set, context };
+    let threads = NameThreads { spec, call, set: &set, context };
+    if let Some(warm) = call.warm.filter(|_| profile.cache == CacheState::Warm) {
+        let mut session = threads.session()?;
+        (0..set.layout.files).try_for_each(|file| threads.act(warm, &mut *session, file, 0))?;
+    }
     Ok(measure_set(&threads, &set, Subject::NAMES, profile, context, gate)?.0)
 }
 
 struct NameThreads<'a> {
     spec: &'a Spec,
-    kind: Kind,
-    act: FileCall<'a>,
+    call: NameCall<'a>,
     set: &'a OpenFileSet,
     context: &'a Context,
 }
 
-/// The order of visits, and the directory that is synced after each.
+/// The order of visits, a session, and the directories that are synced after each.
 struct ThreadState {
     visits: Visits,
-    directory: Option<(u64, Directory)>,
+    session: Box<dyn Session>,
+    directories: [Option<(u64, Directory)>; 2],
 }
 
 impl ThreadJob for NameThreads<'_> {
@@ -53,7 +125,8 @@ impl ThreadJob for NameThreads<'_> {
     type Report = ();
 
     fn init(&self, rank: u32) -> Result<ThreadState, EngineError> {
-        Ok(ThreadState { visits: self.spec.visits(self.context, rank), directory: None })
+        let visits = self.spec.visits(self.context, rank);
+        Ok(ThreadState { visits, session: self.session()?, directories: [None, None] })
     }
 
     fn run(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
@@ -62,11 +135,11 @@ impl ThreadJob for NameThreads<'_> {
         loop {
             let pass = state.visits.pass();
             let Some(file) = state.visits.next() else { break };
-            (self.act)(self.set, file, pass)?;
+            self.act(self.call.act, &mut *state.session, file, pass)?;
             if each {
-                self.sync_directory(state, file)?;
+                self.sync(state, file)?;
             }
-            if !recorder.lap(self.kind, 0) {
+            if !recorder.lap(self.call.kind, 0) {
                 break;
             }
         }
@@ -92,28 +165,63 @@ impl ThreadJob for NameThreads<'_> {
 }
 
 impl NameThreads<'_> {
+    fn session(&self) -> Result<Box<dyn Session>, EngineError> {
+        backend::plain(self.set.backend).session(&Setup::plain(2))
+    }
+
+    #[inline]
+    fn act(&self, act: FileCall<'_>, session: &mut dyn Session, file: u64, pass: u64) -> Result<(), EngineError> {
+        act(&mut Turn { set: self.set, session, file, pass }).map_err(|errno| self.refused(file, errno))
+    }
+
+    #[cold]
+    fn refused(&self, file: u64, errno: Errno) -> EngineError {
+        match (self.call.unsupported)(errno) {
+            Some(why) => EngineError { inapplicable: true, ..EngineError::new(why) },
+            None => self.set.refused(self.call.name, file, errno),
+        }
+    }
+
+    /// Makes the change of a call durable.
+    fn sync(&self, state: &mut ThreadState, file: u64) -> Result<(), EngineError> {
+        let [first, second] = &mut state.directories;
+        match self.call.changes {
+            Changes::Nothing => Ok(()),
+            Changes::File => {
+                let mut turn = Turn { set: self.set, session: &mut *state.session, file, pass: 0 };
+                turn.sync().map_err(|errno| self.set.refused("fsync of", file, errno))
+            }
+            Changes::Directory => self.sync_directory(&self.set.names, first, file),
+            Changes::Directories(others) => {
+                self.sync_directory(others, second, file)?;
+                self.sync_directory(&self.set.names, first, file)
+            }
+        }
+    }
+
     /// Syncs the directory of a file, which makes a changed name durable. The directory stays open until another one is
     /// needed.
-    fn sync_directory(&self, state: &mut ThreadState, file: u64) -> Result<(), EngineError> {
-        let OpenFileSet { backend, layout, .. } = self.set;
-        let number = layout.directory_of(file);
-        if state.directory.as_ref().is_none_or(|(open, _)| *open != number) {
-            state.directory = Some((number, open_directory(self.set, number)?));
+    fn sync_directory(&self, names: &Names, open: &mut Option<(u64, Directory)>, file: u64) -> Result<(), EngineError> {
+        let number = self.set.layout.directory_of(file);
+        if open.as_ref().is_none_or(|(open, _)| *open != number) {
+            *open = Some((number, open_directory(self.set, names, number)?));
         }
-        let Some((_, directory)) = &state.directory else { return Ok(()) };
-        backend.namespace().sync_directory(directory).map_err(|errno| refused(self.set, "fsync of", number, errno))
+        let Some((_, directory)) = open else { return Ok(()) };
+        let synced = self.set.backend.namespace().sync_directory(directory);
+        synced.map_err(|errno| refused(self.set, names, "fsync of", number, errno))
     }
 }
 
 /// Opens a directory of the set.
-pub(super) fn open_directory(set: &OpenFileSet, number: u64) -> Result<Directory, EngineError> {
-    let name = set.names.directory(&set.layout, number);
+pub(super) fn open_directory(set: &OpenFileSet, names: &Names, number: u64) -> Result<Directory, EngineError> {
+    let name = names.directory(&set.layout, number);
     let opened = set.backend.namespace().open_directory(&set.root, name.as_c_str());
-    opened.map_err(|errno| refused(set, "open", number, errno))
+    opened.map_err(|errno| refused(set, names, "open", number, errno))
 }
 
 /// Builds the error of a failed call on a directory.
 #[cold]
-pub(super) fn refused(set: &OpenFileSet, call: &str, directory: u64, errno: rustix::io::Errno) -> EngineError {
-    EngineError::call(call, set.path.join(Layout::directory_name(directory)), errno)
+pub(super) fn refused(set: &OpenFileSet, names: &Names, call: &str, directory: u64, errno: Errno) -> EngineError {
+    let name = names.directory(&set.layout, directory);
+    EngineError::call(call, set.path.join(name.as_c_str().to_string_lossy().as_ref()), errno)
 }

@@ -1,17 +1,20 @@
-//! Giving every file another name in the same directory, and on the next pass its old name again.
+//! Giving every file another name in the same directory or in another one, and on the next pass its old name again.
 
 use fsb_model::CacheState;
 
+use super::names::{self, Changes, NameCall, Turn};
+use super::params;
 use super::simple::SimpleWorkload;
-use super::spec::Rules;
+use super::spec::{NAMES_BACKENDS, Rules, Spec};
 use super::unit::Change;
-use super::{names, params};
+use crate::EngineError;
 use crate::clock::Kind;
-use crate::fileset::{Content, Names};
-use crate::io_loop::OpenFileSet;
+use crate::context::Context;
+use crate::fileset::{self, Content, Names};
 use crate::profile::{Profile, Renewal};
+use crate::task::{Gate, Measurement};
 
-/// The member.
+/// The member that renames within a directory.
 pub(super) static RENAME: SimpleWorkload = SimpleWorkload {
     rules: Rules { name: "rename", cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm], ..Rules::BASE },
     about: "give every file another name in its directory; where each is durable, with fsync of the directory",
@@ -25,12 +28,41 @@ pub(super) static RENAME: SimpleWorkload = SimpleWorkload {
     },
     measure: |spec, profile, context, gate| {
         let others = Names::other(&spec.layout);
-        let act = |set: &OpenFileSet, file: u64, pass: u64| {
-            let (first, other) = (set.names.path(file), others.path(file));
-            let (from, to) = if pass.is_multiple_of(2) { (first, other) } else { (other, first) };
-            let called = set.backend.namespace().rename(&set.root, from, to);
-            called.map_err(|errno| set.refused("rename", file, errno))
-        };
-        names::measure(spec, Kind::Rename, &act, profile, context, gate)
+        measure(spec, ("rename", Changes::Directory, &others), profile, context, gate)
     },
 };
+
+/// The member that renames across directories.
+pub(super) static MOVE: SimpleWorkload = SimpleWorkload {
+    rules: Rules { name: "move", backends: NAMES_BACKENDS, ..RENAME.rules },
+    about: "move every file to another directory, which only files of its own directory enter; where each is durable, \
+            with fsync of both",
+    content: Content::Movable,
+    profile: |spec| {
+        let profile = spec.profile("move", spec.files_label("move"));
+        let directories = spec.layout.directories();
+        let (inodes, space) = (profile.inodes + directories, profile.space + directories * fileset::NOTE);
+        Profile { renewal: Renewal::Recreate, inodes, space, ..profile }
+    },
+    measure: |spec, profile, context, gate| {
+        let others = Names::moved(&spec.layout);
+        measure(spec, ("move", Changes::Directories(&others), &others), profile, context, gate)
+    },
+    ..RENAME
+};
+
+/// Renames each file to its other name, and on the next pass back.
+fn measure(
+    spec: &Spec,
+    (name, changes, others): (&'static str, Changes<'_>, &Names),
+    profile: &Profile,
+    context: &Context,
+    gate: &mut dyn Gate,
+) -> Result<Measurement, EngineError> {
+    let act = |turn: &mut Turn<'_>| {
+        let (first, other) = (turn.path(), others.path(turn.file));
+        let (from, to) = if turn.pass.is_multiple_of(2) { (first, other) } else { (other, first) };
+        turn.calls().rename(turn.root(), from, to)
+    };
+    names::measure(spec, NameCall::new(name, Kind::Rename, changes, &act), profile, context, gate)
+}

@@ -15,13 +15,13 @@
 
 use fsb_model::{CacheState, Durability};
 
+use super::names::{self, Changes, NameCall, Turn};
+use super::params;
 use super::simple::SimpleWorkload;
 use super::spec::Rules;
 use super::unit::Change;
-use super::{names, params};
 use crate::clock::Kind;
 use crate::fileset::Content;
-use crate::io_loop::OpenFileSet;
 use crate::profile::Profile;
 
 /// The member: a constant without state.
@@ -45,12 +45,13 @@ pub(super) static SKELETON: SimpleWorkload = SimpleWorkload {
     change: Change::Nothing,
     // The spec gives most values; replace those that differ. The label names everything that distinguishes the case.
     profile: |spec| Profile { cold_bytes_per_operation: 64, ..spec.profile("skeleton", spec.files_label("look at")) },
-    // Nothing in the inner closure may allocate, lock or log. An error names the call and the file.
+    // Nothing in the inner closure may allocate, lock or log.
     measure: |spec, profile, context, gate| {
-        let act = |set: &OpenFileSet, file: u64, _pass: u64| {
-            let look = || set.backend.namespace().stat(&set.root, set.names.path(file));
-            look().and_then(|()| look()).map_err(|errno| set.refused("look at", file, errno))
+        let look = |turn: &mut Turn<'_>| {
+            turn.calls().stat(turn.root(), turn.path())?;
+            turn.calls().stat(turn.root(), turn.path())
         };
-        names::measure(spec, Kind::Stat, &act, profile, context, gate)
+        let call = NameCall::new("look at", Kind::Stat, Changes::Nothing, &look);
+        names::measure(spec, call, profile, context, gate)
     },
 };

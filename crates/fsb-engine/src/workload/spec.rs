@@ -20,10 +20,14 @@ const LARGEST_RECORD: u64 = 1 << 30;
 /// The device moves whole blocks of at least this size.
 const BLOCK: u64 = 4096;
 
+/// The backends of workloads that make calls on names only; the default first.
+pub(crate) const NAMES_BACKENDS: &[&str] = &["psync", "null"];
+
 /// The values that a workload accepts, and its defaults.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) name: &'static str,
+    pub(crate) items: Items,
     /// Expressions.
     pub(crate) files: &'static str,
     pub(crate) file_size: &'static str,
@@ -44,6 +48,7 @@ impl Rules {
     /// A workload on many small files that moves no data.
     pub(crate) const BASE: Rules = Rules {
         name: "",
+        items: Items::Files,
         files: "min(10000, size/64K)",
         file_size: "4K",
         block_size: None,
@@ -54,26 +59,33 @@ impl Rules {
         backends: &[],
     };
 
+    /// A workload that makes calls on names only, which no other backend makes in its own way.
+    pub(crate) const NAMES: Rules = Rules { backends: NAMES_BACKENDS, ..Rules::BASE };
+
     /// Returns the shared parameters of a workload with these rules.
     pub(crate) fn parameters(&self) -> Vec<Parameter> {
         use ParameterKind::{Number, Size};
         let each = self.records == Records::Each;
-        let file_size =
-            Parameter::new("file_size", Size(u64::from(each)..=1 << 60), self.file_size, "size of each file");
+        let (count, per_directory) = match self.items {
+            Items::Files if each => ("number of files; with processes, of each process", "files of each directory"),
+            Items::Files => ("number of files", "files of each directory"),
+            Items::Directories => ("number of directories", "directories of each parent directory"),
+            Items::Links => ("number of symbolic links", "symbolic links of each directory"),
+        };
         let mut all = group(
             ParameterGroup::Files,
             [
-                Parameter::new(
-                    "files",
-                    Number(1..=MOST_FILES),
-                    self.files,
-                    if each { "number of files; with processes, of each process" } else { "number of files" },
-                ),
-                if each { file_size.sweeps() } else { file_size },
-                Parameter::new("files_per_directory", Number(1..=MOST_FILES), "1000", "files of each directory"),
-                parameter::data(),
+                Parameter::new("files", Number(1..=MOST_FILES), self.files, count),
+                Parameter::new("files_per_directory", Number(1..=MOST_FILES), "1000", per_directory),
             ],
         );
+        if self.items == Items::Files {
+            let range = Size(u64::from(each)..=1 << 60);
+            let file_size = Parameter::new("file_size", range, self.file_size, "size of each file");
+            let file_size = if each { file_size.sweeps() } else { file_size };
+            all.splice(1..1, group(ParameterGroup::Files, [file_size]));
+            all.extend(group(ParameterGroup::Files, [parameter::data()]));
+        }
         if self.records != Records::None {
             let usual = ParameterDefault::Derived("4K if access is random, else 1M; at most file_size");
             let default = self.block_size.map_or(usual, ParameterDefault::from);
@@ -111,6 +123,16 @@ impl Rules {
         all.extend(group(ParameterGroup::Results, [parameter::label()]));
         all
     }
+}
+
+/// The things that the parameters `files` and `files_per_directory` count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Items {
+    Files,
+    /// Directories, each below a directory of the set. They have no `file_size`.
+    Directories,
+    /// Symbolic links. They have no `file_size`.
+    Links,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +193,7 @@ impl Spec {
                 );
             }
         }
-        let file_size = reader.number("file_size")?;
+        let file_size = if rules.items == Items::Files { reader.number("file_size")? } else { 0 };
         let files_per_directory = reader.number("files_per_directory")?;
         let layout = Layout { files, file_size, files_per_directory };
         if layout.directories() > MOST_DIRECTORIES {
@@ -271,12 +293,14 @@ impl Spec {
             ("backend", self.backend.name().into()),
             ("cache", self.cache.name().into()),
             ("durability", self.durability.name().into()),
-            ("file_size", self.layout.file_size.into()),
             ("files", self.layout.files.into()),
             ("files_per_directory", self.layout.files_per_directory.into()),
             ("threads", self.threads.into()),
         ]);
         let mut add = |key: &str, value: Value| params.insert(key.to_owned(), value);
+        if self.rules.items == Items::Files {
+            add("file_size", self.layout.file_size.into());
+        }
         if self.rules.records != Records::None {
             add("block_size", self.block_size.into());
         }
@@ -350,13 +374,17 @@ impl Spec {
             repeats_in_place: !cold,
             reaches_device: cold || direct || synced || self.durability != Durability::None,
             metadata_only,
-            // Inodes and directory entries, generously: btrfs keeps two copies.
-            space: self.layout.files * self.layout.file_size.next_multiple_of(BLOCK) + inodes * 2048,
+            // Inodes and directory entries, generously: btrfs keeps two copies. A directory has a block, too.
+            space: self.layout.files * self.bytes_of_item().next_multiple_of(BLOCK) + inodes * 2048,
             inodes,
             // Smaller files and records share blocks, or lie in the inode.
             cold_bytes_per_operation: if metadata_only || self.layout.file_size < BLOCK { 64 } else { record_size },
             ..Profile::base(operation, self.primary(), self.label.clone().unwrap_or_else(|| self.label(what)))
         }
+    }
+
+    fn bytes_of_item(&self) -> u64 {
+        if self.rules.items == Items::Directories { BLOCK } else { self.layout.file_size }
     }
 
     fn primary(&self) -> &'static MetricKind {
@@ -403,10 +431,11 @@ impl Spec {
         }
     }
 
-    /// `create 4K files`, `delete empty files`.
+    /// `create 4K files`, `delete empty files`, `random mkdir`.
     pub(crate) fn files_label(&self, verb: &str) -> String {
         let random = if self.access == Access::Random { "random " } else { "" };
         match self.layout.file_size {
+            _ if self.rules.items != Items::Files => format!("{random}{verb}"),
             0 => format!("{random}{verb} empty files"),
             size => format!("{random}{verb} {} files", Bytes(size)),
         }

@@ -2,13 +2,13 @@
 
 use fsb_model::{CacheState, Durability};
 
+use super::names::{self, Changes, NameCall, Turn};
+use super::params;
 use super::simple::SimpleWorkload;
 use super::spec::Rules;
 use super::unit::Change;
-use super::{names, params};
 use crate::clock::Kind;
 use crate::fileset::Content;
-use crate::io_loop::OpenFileSet;
 
 /// The member.
 pub(super) static STAT: SimpleWorkload = SimpleWorkload {
@@ -24,10 +24,8 @@ pub(super) static STAT: SimpleWorkload = SimpleWorkload {
     change: Change::Nothing,
     profile: |spec| spec.profile("stat", spec.files_label("stat")),
     measure: |spec, profile, context, gate| {
-        let act = |set: &OpenFileSet, file: u64, _pass: u64| {
-            let called = set.backend.namespace().stat(&set.root, set.names.path(file));
-            called.map_err(|errno| set.refused("stat", file, errno))
-        };
-        names::measure(spec, Kind::Stat, &act, profile, context, gate)
+        let act = |turn: &mut Turn<'_>| turn.calls().stat(turn.root(), turn.path());
+        let call = NameCall::new("stat", Kind::Stat, Changes::Nothing, &act);
+        names::measure(spec, call, profile, context, gate)
     },
 };

@@ -9,6 +9,7 @@ use fsb_model::{CacheState, Durability, Params};
 
 use super::job::{Job, Unit};
 use super::spec::Spec;
+use crate::fileset::Layout;
 use crate::profile::{Profile, Renewal};
 
 /// A unit with its own files has as many whole directories as are necessary for this number of files.
@@ -29,7 +30,7 @@ const CACHED_BYTES: u64 = 256 << 20;
 pub(super) enum Change {
     /// None, except for that of the job's [`Renewal`].
     Nothing,
-    /// It replaces their contents.
+    /// It replaces their contents or attributes.
     Overwritten,
     /// It makes them grow.
     Grown,
@@ -85,7 +86,7 @@ fn smaller(params: &mut Params, spec: &Spec) {
     let layout = &spec.layout;
     if layout.files > 1 {
         params.insert("files".to_owned(), unit_files(spec).into());
-    } else {
+    } else if layout.file_size > 0 {
         let record = spec.block_size.max(1);
         // Threads share the records of the file.
         let least = record * u64::from(spec.threads);
@@ -95,7 +96,12 @@ fn smaller(params: &mut Params, spec: &Spec) {
 }
 
 fn unit_files(spec: &Spec) -> u64 {
-    let directory = spec.layout.files_per_directory.min(LARGEST_DIRECTORY);
+    let Layout { files, files_per_directory, .. } = spec.layout;
+    // If each thread has a directory of its own, it has one in a unit, too.
+    if files == files_per_directory.saturating_mul(spec.threads.into()) && files_per_directory <= LARGEST_DIRECTORY {
+        return files;
+    }
+    let directory = files_per_directory.min(LARGEST_DIRECTORY);
     let whole = FILES.div_ceil(directory) * directory;
     whole.max(u64::from(spec.threads)).min(spec.layout.files)
 }

@@ -61,7 +61,11 @@ pub fn name_of(line: &str) -> Option<String> {
 
 /// Returns only the calls that matter to durability and data.
 fn of_interest(calls: &[String]) -> Vec<&str> {
-    const ALL: [&str; 8] = ["pwrite64", "pread64", "fdatasync", "fsync", "syncfs", "renameat", "renameat2", "unlinkat"];
+    #[rustfmt::skip]
+    const ALL: [&str; 15] = [
+        "pwrite64", "pread64", "fdatasync", "fsync", "syncfs", "renameat", "renameat2", "unlinkat", "mkdirat", "linkat",
+        "symlinkat", "fchmodat", "fchownat", "utimensat", "ftruncate",
+    ];
     calls.iter().map(String::as_str).filter(|call| ALL.contains(call)).collect()
 }
 
@@ -91,6 +95,25 @@ fn durability_is_what_it_says() {
     expect(&set("delete", "end"), 3, &["unlinkat", "unlinkat", "unlinkat", "syncfs"]);
     expect(&set("delete", "each"), 3, &["unlinkat", "fsync"].repeat(3));
     expect(&set("rename", "each"), 3, &["renameat", "fsync"].repeat(3));
+    expect(&set("move", "each"), 3, &["renameat", "fsync", "fsync"].repeat(3));
+    for (name, call) in [("mkdir", "mkdirat"), ("link", "linkat"), ("symlink", "symlinkat"), ("rmdir", "unlinkat")] {
+        expect(&set(name, "none"), 3, &[call; 3]);
+        expect(&set(name, "end"), 3, &[call, call, call, "syncfs"]);
+        expect(&set(name, "each"), 3, &[call, "fsync"].repeat(3));
+    }
+    // After the clock, chmod checks on one file that the file system stores permissions.
+    let stored = ["fchmodat"; 2];
+    for (name, call, after) in
+        [("chmod", "fchmodat", &stored[..]), ("chown", "fchownat", &[]), ("utimens", "utimensat", &[])]
+    {
+        expect(&set(name, "none"), 3, &[&[call; 3][..], after].concat());
+        expect(&set(name, "end"), 3, &[&[call, call, call, "syncfs"][..], after].concat());
+        expect(&set(name, "each"), 3, &[&[call, "fsync"].repeat(3)[..], after].concat());
+    }
+    let ends = |durability: &str| json!({"name": "truncate", "file_size": "16K", "block_size": "4K", "durability": durability});
+    expect(&ends("none"), 4, &["ftruncate"; 4]);
+    expect(&ends("end"), 4, &["ftruncate", "ftruncate", "ftruncate", "ftruncate", "fsync"]);
+    expect(&ends("each"), 4, &["ftruncate", "fdatasync"].repeat(4));
     let threads = json!({"name": "write", "file_size": "32K", "block_size": "4K", "durability": "end", "threads": 2});
     expect(&threads, 8, &[&["pwrite64"; 8][..], &["fsync"]].concat());
 }

@@ -85,6 +85,14 @@ fn count() {
         json!({"name": "readdir", "files": 800, "files_per_directory": 10}),
         json!({"name": "rename", "files": 800, "files_per_directory": 10, "durability": "each"}),
         json!({"name": "delete", "files": 800, "files_per_directory": 100}),
+        json!({"name": "move", "files": 800, "files_per_directory": 10, "durability": "each"}),
+        json!({"name": "mkdir", "files": 800, "files_per_directory": 100, "threads": 2}),
+        json!({"name": "symlink", "files": 800, "files_per_directory": 100}),
+        json!({"name": "readlink", "files": 800, "files_per_directory": 100}),
+        json!({"name": "chmod", "files": 800, "files_per_directory": 100, "durability": "each"}),
+        json!({"name": "statfs", "files": 800, "files_per_directory": 100}),
+        json!({"name": "truncate", "file_size": "4M", "block_size": "4K"}),
+        json!({"name": "lookup", "operation": "open", "depth": 3, "width": 5, "access": "random"}),
     ] {
         compare(&workload);
     }

@@ -105,17 +105,13 @@ impl Traced {
     }
 }
 
-fn traced_run(directory: &Path) -> Vec<Traced> {
-    fs::write(directory.join("plan.toml"), PLAN).unwrap();
+fn traced_run(directory: &Path, plan: &str, calls: &str) -> Vec<Traced> {
+    fs::write(directory.join("plan.toml"), plan).unwrap();
     fs::create_dir(directory.join("data")).unwrap();
     fs::create_dir(directory.join("trace")).unwrap();
     let output = Command::new("strace")
         .args(["-f", "-ff", "-qq", "-s", "64", "-o", "trace/t"])
-        .args([
-            "-e",
-            "trace=execve,openat,open,creat,unlink,unlinkat,mkdir,mkdirat,rename,renameat,renameat2,pread64,pwrite64,\
-               fsync,fdatasync,syncfs,read,recvfrom,write,sendto",
-        ])
+        .args(["-e", &format!("trace={calls}")])
         .arg(FSB)
         .args(["run", "plan.toml", "./data", "--one-at-a-time", "--out", "run", "-q"])
         .current_dir(directory)
@@ -140,7 +136,9 @@ fn strace_sees_what_the_names_of_the_workloads_say() {
     needs!(root);
     needs!(program "strace");
     let scratch = scratch();
-    let traced = traced_run(scratch.path());
+    let calls = "execve,openat,open,creat,unlink,unlinkat,mkdir,mkdirat,rename,renameat,renameat2,pread64,pwrite64,\
+                 fsync,fdatasync,syncfs,read,recvfrom,write,sendto";
+    let traced = traced_run(scratch.path(), PLAN, calls);
     let workers: Vec<_> = traced.iter().filter(|process| process.is_worker()).collect();
     assert!(workers.len() >= 30, "two blocks of five cells of three steps: {}", workers.len());
 
@@ -208,6 +206,78 @@ fn strace_sees_what_the_names_of_the_workloads_say() {
         assert_eq!(offsets.len(), blocks, "offsets repeat before the file is covered");
         assert_eq!(*offsets.last().unwrap(), (blocks as u64 - 1) * 4096);
     }
+}
+
+/// Each workload on names, its further parameters, and the one call of its operation.
+const CALLS_ON_NAMES: &[(&str, &str, &str)] = &[
+    ("stat", "files = 30", "newfstatat("),
+    ("statfs", "files = 30", "statfs("),
+    ("lookup", "depth = 2\nwidth = 4", "newfstatat("),
+    ("rename", "files = 30", "renameat("),
+    ("move", "files = 30", "renameat("),
+    ("delete", "files = 30", "unlinkat("),
+    ("mkdir", "files = 30", "mkdirat("),
+    ("rmdir", "files = 30", "unlinkat("),
+    ("link", "files = 30", "linkat("),
+    ("symlink", "files = 30", "symlinkat("),
+    ("readlink", "files = 30", "readlinkat("),
+    ("chmod", "files = 30", "fchmodat("),
+    ("chown", "files = 30", "fchownat("),
+    ("utimens", "files = 30", "utimensat("),
+    ("setxattr", "files = 30", "setxattr("),
+    ("getxattr", "files = 30", "getxattr("),
+    ("listxattr", "files = 30", "listxattr("),
+];
+
+#[test]
+fn strace_sees_one_call_an_operation_of_workloads_on_names() {
+    needs!(root);
+    needs!(program "strace");
+    for (name, parameters, call) in CALLS_ON_NAMES {
+        let scratch = scratch();
+        let plan = format!(
+            "[controls]\nguest-memory = \"off\"\n[repetition]\nblocks = 1\nstretch = \"20ms\"\n\
+             [[workload]]\nname = \"{name}\"\n{parameters}\n"
+        );
+        let traced = traced_run(scratch.path(), &plan, "%file");
+        // Only measuring threads make a call on the path of a file below the set without opening or making it first.
+        let file = if *name == "lookup" { "d00/d00/f00" } else { "d00000/f00000000" };
+        let on_files = |thread: &Traced| -> Vec<String> {
+            let lines = thread.lines.iter().filter(|line| line.contains("d00"));
+            lines.filter(|line| !line.starts_with("execve(")).cloned().collect()
+        };
+        let measuring: Vec<Vec<String>> = traced
+            .iter()
+            .filter(|process| process.is_measuring_thread())
+            .map(on_files)
+            .filter(|lines| lines.iter().any(|line| line.starts_with(call) && line.contains(file)))
+            .filter(|lines| lines.iter().all(|line| line.starts_with(call)))
+            .collect();
+        let operations: usize = measuring.iter().map(Vec::len).sum();
+        let reported: u64 = trials(&scratch.path().join("run"))
+            .iter()
+            .flat_map(|trial| trial["workers"].as_array().cloned().unwrap_or_default())
+            .map(|worker| worker["operations"].as_u64().unwrap())
+            .sum();
+        assert!(reported > 0 && operations as u64 >= reported, "{name}: {operations} calls, {reported} operations");
+    }
+}
+
+#[test]
+fn reflinks_are_measured_where_there_are_any() {
+    needs!(root);
+    needs!(program "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs");
+    let scratch = scratch();
+    let targets = ["run", "ext4", "xfs", "btrfs", "--workload", "reflink,files=20", "--size", "400M", "--blocks", "1"];
+    let run = [&targets[..], &["--control", "guest-memory=off", "--out", "run", "-q"]].concat();
+    expect_code(&fsb(scratch.path(), &run), 0);
+    let outcomes: BTreeSet<(String, String)> = trials(&scratch.path().join("run"))
+        .iter()
+        .map(|trial| [&trial["target"], &trial["outcome"]].map(|text| text.as_str().unwrap().to_owned()))
+        .map(|[target, outcome]| (target, outcome))
+        .collect();
+    let expected = [("btrfs", "ok"), ("ext4", "not_applicable"), ("xfs", "ok")];
+    assert_eq!(outcomes, expected.map(|(target, outcome)| (target.to_owned(), outcome.to_owned())).into());
 }
 
 /// fsb drops the page cache before each cold sample, also on the disk from which it was started.

@@ -316,6 +316,7 @@ impl RecordWorkload {
         let durability = if self.action == RecordAction::Read { &[Durability::None] } else { Durability::ALL };
         let RecordWorkload { name, file_size, block_size, access, backends, .. } = *self;
         let records = Records::Each;
-        Rules { name, files: "1", file_size, block_size, records, access, durability, cache, backends }
+        let files = "1";
+        Rules { name, files, file_size, block_size, records, access, durability, cache, backends, ..Rules::BASE }
     }
 }

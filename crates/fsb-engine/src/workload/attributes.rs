@@ -1,0 +1,93 @@
+//! Changing the permissions, the owner and the times of every file: chmod, chown and utimensat.
+
+use std::path::Path;
+
+use fsb_model::CacheState;
+use rustix::fs::{Mode, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use super::names::{self, Changes, NameCall, Turn};
+use super::params;
+use super::simple::SimpleWorkload;
+use super::spec::Rules;
+use super::unit::Change;
+use crate::EngineError;
+use crate::clock::Kind;
+use crate::fileset::Content;
+
+const RULES: Rules = Rules { cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm], ..Rules::NAMES };
+
+/// The reason why a change is not applicable: file systems without owners and permissions refuse it.
+fn unsupported(errno: Errno) -> Option<&'static str> {
+    let refused = matches!(errno, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS);
+    refused.then_some("this file system does not let the owner of a file change it")
+}
+
+/// Returns whether a file has the permissions that it was given, each in turn. vfat reports success without a change.
+fn keeps(modes: &[Mode], file: &Path) -> Result<bool, EngineError> {
+    for mode in modes {
+        let found = rustix::fs::chmod(file, *mode).and_then(|()| rustix::fs::stat(file));
+        let found = found.map_err(|errno| EngineError::call("chmod", file, errno))?;
+        if Mode::from_raw_mode(found.st_mode) != *mode {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The member that changes permissions.
+pub(super) static CHMOD: SimpleWorkload = SimpleWorkload {
+    rules: Rules { name: "chmod", ..RULES },
+    about: "change the permissions of every file, to 0600 and on the next pass to 0644; where each is durable, with \
+            fsync of the file",
+    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())]),
+    content: Content::Full,
+    change: Change::Overwritten,
+    profile: |spec| spec.profile("chmod", spec.files_label("chmod")),
+    measure: |spec, profile, context, gate| {
+        let modes = [0o600, 0o644].map(Mode::from_raw_mode);
+        let act = |turn: &mut Turn<'_>| turn.calls().set_mode(turn.root(), turn.path(), modes[turn.pass as usize % 2]);
+        let call = NameCall::new("chmod", Kind::Attributes, Changes::File, &act);
+        let measured = names::measure(spec, NameCall { unsupported, ..call }, profile, context, gate)?;
+        let real = context.backend(spec.backend).capabilities().real;
+        if real && !keeps(&modes, &context.set().join(spec.layout.path(0)))? {
+            let why = "this file system ignores chmod: it stores no permissions";
+            return Err(EngineError { inapplicable: true, ..EngineError::new(why) });
+        }
+        Ok(measured)
+    },
+};
+
+/// The member that changes owners.
+pub(super) static CHOWN: SimpleWorkload = SimpleWorkload {
+    rules: Rules { name: "chown", ..RULES },
+    about: "set the owner and the group of every file, to those that it has; where each is durable, with fsync of the \
+            file",
+    profile: |spec| spec.profile("chown", spec.files_label("chown")),
+    measure: |spec, profile, context, gate| {
+        let (owner, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        let act = |turn: &mut Turn<'_>| turn.calls().set_owner(turn.root(), turn.path(), owner, group);
+        let call = NameCall::new("chown", Kind::Attributes, Changes::File, &act);
+        names::measure(spec, NameCall { unsupported, ..call }, profile, context, gate)
+    },
+    ..CHMOD
+};
+
+/// The member that changes times.
+pub(super) static UTIMENS: SimpleWorkload = SimpleWorkload {
+    rules: Rules { name: "utimens", ..RULES },
+    about: "set the times of the last access and change of every file (utimensat); where each is durable, with fsync \
+            of the file",
+    profile: |spec| spec.profile("utimens", spec.files_label("utimens")),
+    measure: |spec, profile, context, gate| {
+        let act = |turn: &mut Turn<'_>| {
+            // A time in 2001 that all file systems can store, and one day later on every second pass.
+            let time = Timespec { tv_sec: 1_000_000_000 + 86_400 * (turn.pass as i64 % 2), tv_nsec: 0 };
+            let times = Timestamps { last_access: time, last_modification: time };
+            turn.calls().set_times(turn.root(), turn.path(), &times)
+        };
+        let call = NameCall::new("set the times of", Kind::Attributes, Changes::File, &act);
+        names::measure(spec, NameCall { unsupported, ..call }, profile, context, gate)
+    },
+    ..CHMOD
+};
