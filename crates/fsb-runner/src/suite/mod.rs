@@ -141,6 +141,12 @@ pub static REGISTRY: &[Suite] = &[
         text: include_str!("scaling.toml"),
     },
     Suite {
+        name: "fxmark",
+        about: "FxMark's tests of the scalability of data and metadata (Min et al. 2016): 15 of 19, on all processors; not DRBH and MRDM (threads share no block and no directory), DWSL (fdatasync, not fsync) and MWRM (no shared destination).",
+        machine: None,
+        text: include_str!("fxmark.toml"),
+    },
+    Suite {
         name: "sustained",
         about: "Each kind of change, held until the journal has been written four times: the steady state.",
         machine: None,
