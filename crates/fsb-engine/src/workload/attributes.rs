@@ -1,7 +1,5 @@
 //! Changing the permissions, the owner and the times of every file: chmod, chown and utimensat.
 
-use std::path::Path;
-
 use fsb_model::CacheState;
 use rustix::fs::{Mode, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -9,10 +7,11 @@ use rustix::io::Errno;
 use super::names::{self, Changes, NameCall, Turn};
 use super::params;
 use super::simple::SimpleWorkload;
-use super::spec::Rules;
+use super::spec::{Rules, Spec};
 use super::unit::Change;
 use crate::EngineError;
 use crate::clock::Kind;
+use crate::context::Context;
 use crate::fileset::Content;
 
 const RULES: Rules = Rules { cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm], ..Rules::NAMES };
@@ -23,16 +22,25 @@ fn unsupported(errno: Errno) -> Option<&'static str> {
     refused.then_some("this file system does not let the owner of a file change it")
 }
 
-/// Returns whether a file has the permissions that it was given, each in turn. vfat reports success without a change.
-fn keeps(modes: &[Mode], file: &Path) -> Result<bool, EngineError> {
-    for mode in modes {
-        let found = rustix::fs::chmod(file, *mode).and_then(|()| rustix::fs::stat(file));
-        let found = found.map_err(|errno| EngineError::call("chmod", file, errno))?;
-        if Mode::from_raw_mode(found.st_mode) != *mode {
-            return Ok(false);
+/// The permissions that files get in turn.
+const MODES: [Mode; 2] = [Mode::from_raw_mode(0o600), Mode::from_raw_mode(0o644)];
+
+/// Checks on one file, after the clock, that the file system stores permissions. vfat and ntfs-3g report success and
+/// change neither permissions nor owners.
+fn check_permissions(spec: &Spec, context: &Context) -> Result<(), EngineError> {
+    if !context.backend(spec.backend).capabilities().real {
+        return Ok(());
+    }
+    let file = context.set().join(spec.layout.path(0));
+    for mode in MODES {
+        let found = rustix::fs::chmod(&file, mode).and_then(|()| rustix::fs::stat(&file));
+        let found = found.map_err(|errno| EngineError::call("chmod", &file, errno))?;
+        if Mode::from_raw_mode(found.st_mode) != mode {
+            let why = "this file system ignores the call: it stores neither permissions nor owners";
+            return Err(EngineError { inapplicable: true, ..EngineError::new(why) });
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 /// The member that changes permissions.
@@ -45,16 +53,10 @@ pub(super) static CHMOD: SimpleWorkload = SimpleWorkload {
     change: Change::Overwritten,
     profile: |spec| spec.profile("chmod", spec.files_label("chmod")),
     measure: |spec, profile, context, gate| {
-        let modes = [0o600, 0o644].map(Mode::from_raw_mode);
-        let act = |turn: &mut Turn<'_>| turn.calls().set_mode(turn.root(), turn.path(), modes[turn.pass as usize % 2]);
+        let act = |turn: &mut Turn<'_>| turn.calls().set_mode(turn.root(), turn.path(), MODES[turn.pass as usize % 2]);
         let call = NameCall::new("chmod", Kind::Attributes, Changes::File, &act);
         let measured = names::measure(spec, NameCall { unsupported, ..call }, profile, context, gate)?;
-        let real = context.backend(spec.backend).capabilities().real;
-        if real && !keeps(&modes, &context.set().join(spec.layout.path(0)))? {
-            let why = "this file system ignores chmod: it stores no permissions";
-            return Err(EngineError { inapplicable: true, ..EngineError::new(why) });
-        }
-        Ok(measured)
+        check_permissions(spec, context).map(|()| measured)
     },
 };
 
@@ -68,7 +70,8 @@ pub(super) static CHOWN: SimpleWorkload = SimpleWorkload {
         let (owner, group) = (rustix::process::geteuid(), rustix::process::getegid());
         let act = |turn: &mut Turn<'_>| turn.calls().set_owner(turn.root(), turn.path(), owner, group);
         let call = NameCall::new("chown", Kind::Attributes, Changes::File, &act);
-        names::measure(spec, NameCall { unsupported, ..call }, profile, context, gate)
+        let measured = names::measure(spec, NameCall { unsupported, ..call }, profile, context, gate)?;
+        check_permissions(spec, context).map(|()| measured)
     },
     ..CHMOD
 };

@@ -101,10 +101,10 @@ fn durability_is_what_it_says() {
         expect(&set(name, "end"), 3, &[call, call, call, "syncfs"]);
         expect(&set(name, "each"), 3, &[call, "fsync"].repeat(3));
     }
-    // After the clock, chmod checks on one file that the file system stores permissions.
+    // After the clock, chmod and chown check on one file that the file system stores permissions.
     let stored = ["fchmodat"; 2];
     for (name, call, after) in
-        [("chmod", "fchmodat", &stored[..]), ("chown", "fchownat", &[]), ("utimens", "utimensat", &[])]
+        [("chmod", "fchmodat", &stored[..]), ("chown", "fchownat", &stored), ("utimens", "utimensat", &[])]
     {
         expect(&set(name, "none"), 3, &[&[call; 3][..], after].concat());
         expect(&set(name, "end"), 3, &[&[call, call, call, "syncfs"][..], after].concat());
