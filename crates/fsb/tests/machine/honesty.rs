@@ -261,7 +261,7 @@ fn reflinks_are_measured_where_there_are_any() {
     needs!(root);
     needs!(program "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs");
     let scratch = scratch();
-    let targets = ["run", "ext4", "xfs", "btrfs", "--workload", "reflink,files=20", "--size", "400M", "--blocks", "1"];
+    let targets = ["run", "ext4", "xfs", "btrfs", "--workload", "reflink,files=20", "--size", "960M", "--blocks", "1"];
     let run = [&targets[..], &["--control", "guest-memory=off", "--out", "run", "-q"]].concat();
     expect_code(&fsb(scratch.path(), &run), 0);
     let outcomes: BTreeSet<(String, String)> = trials(&scratch.path().join("run"))
