@@ -49,8 +49,8 @@ impl Clock {
     pub(crate) fn new(spec: ClockSpec, rank: u32, circumstances: Circumstances) -> Clock {
         match spec {
             ClockSpec::Monotonic => Clock::Monotonic,
-            ClockSpec::Fake { seed, slowdown, noise, stretch } => {
-                Clock::Fake(Fake::new((seed, stretch), (slowdown, noise), rank, circumstances))
+            ClockSpec::Fake { seed, slowdown, noise, sample } => {
+                Clock::Fake(Fake::new((seed, sample), (slowdown, noise), rank, circumstances))
             }
             #[cfg(any(test, feature = "injected-slowdown"))]
             ClockSpec::Slowed { share } => Clock::Slowed(Slowed { share, read: std::cell::Cell::new(0) }),
@@ -149,18 +149,13 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    fn new(
-        (seed, stretch): (u64, u64),
-        (slowdown, noise): (f64, f64),
-        rank: u32,
-        circumstances: Circumstances,
-    ) -> Fake {
+    fn new((seed, sample): (u64, u64), (slowdown, noise): (f64, f64), rank: u32, circumstances: Circumstances) -> Fake {
         // Four uniform numbers summed and scaled to a standard deviation of 1: the luck of the trial.
         let luck: f64 = (0..4).map(|i| unit(hash(seed, Stream::FakeTrial, i)) - 0.5).sum::<f64>() * 1.732_050_8;
         Fake {
             // Threads are woken one after another.
             now: 1_000_000_000 + u64::from(rank) * 2_000,
-            key: hash(seed, Stream::FakeCall, u64::from(rank) + (stretch << 16)),
+            key: hash(seed, Stream::FakeCall, u64::from(rank) + (sample << 16)),
             readings: 0,
             circumstances,
             factor: slowdown * (1.0 + noise * luck).max(0.1),
@@ -212,7 +207,7 @@ mod tests {
 
     fn fake(seed: u64, slowdown: f64) -> Clock {
         let circumstances = Circumstances { cache: CacheState::Warm, durability: Durability::None };
-        Clock::new(ClockSpec::Fake { seed, slowdown, noise: 0.05, stretch: 0 }, 0, circumstances)
+        Clock::new(ClockSpec::Fake { seed, slowdown, noise: 0.05, sample: 0 }, 0, circumstances)
     }
 
     fn total(seed: u64, slowdown: f64) -> f64 {

@@ -48,7 +48,7 @@ pub enum ClockSpec {
         noise: f64,
         /// The number of the sample within the trial. The calls of each sample take different times.
         #[serde(default)]
-        stretch: u64,
+        sample: u64,
     },
     /// CLOCK_MONOTONIC, with every operation prolonged by a share of its time. For calibration, in builds made only for
     /// that.

@@ -21,7 +21,7 @@ pub(crate) struct ThreadRecorder<'t> {
     bins: Bins,
     started: Option<u64>,
     /// The start of the current sample.
-    stretch: u64,
+    interval_start: u64,
     running: bool,
     /// Nanoseconds of the samples that have ended.
     timed: u64,
@@ -67,7 +67,7 @@ impl<'t> ThreadRecorder<'t> {
             syncs: latency::touched(),
             bins: Bins::new(),
             started: None,
-            stretch: 0,
+            interval_start: 0,
             running: false,
             timed: 0,
             last: 0,
@@ -86,7 +86,7 @@ impl<'t> ThreadRecorder<'t> {
         self.last = self.clock.now();
         self.bins.start(self.last);
         if !self.running {
-            (self.stretch, self.running) = (self.last, true);
+            (self.interval_start, self.running) = (self.last, true);
         }
         if self.started.is_none() {
             self.started = Some(self.last);
@@ -113,10 +113,10 @@ impl<'t> ThreadRecorder<'t> {
     /// Ends the sample that [`ThreadRecorder::start`] began. Returns the start of the sample.
     pub(crate) fn pause(&mut self) -> u64 {
         if self.running {
-            self.timed += self.last - self.stretch;
+            self.timed += self.last - self.interval_start;
         }
         self.running = false;
-        self.stretch
+        self.interval_start
     }
 
     /// Ends an operation and begins the next one. Returns whether to continue.
@@ -385,7 +385,7 @@ mod tests {
         let circumstances = Circumstances { cache: CacheState::Warm, durability: Durability::None };
         ThreadRecorder::new(
             3,
-            Clock::new(ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05, stretch: 0 }, 3, circumstances),
+            Clock::new(ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05, sample: 0 }, 3, circumstances),
             until,
             failed,
             None,

@@ -434,14 +434,14 @@ mod tests {
         let params = BTreeMap::from([("threads".to_owned(), fates.len().into())]);
         let spec = WorkloadSpec::new("read", params);
         let profile = workload::parse(&spec, &SIZING).unwrap().profile();
-        let clock = ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05, stretch: 0 };
+        let clock = ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05, sample: 0 };
         let task = Task { clock, ..task(Step::Measure, &spec, "/nowhere".as_ref(), 1) };
         let context = Context::new(&task).unwrap();
         run(&Fated(fates.to_vec()), &context, &profile, Ready::default(), false, gate)
     }
 
     #[test]
-    fn the_first_thread_ends_the_stretch_when_all_are_done() {
+    fn the_first_thread_ends_the_sample_when_all_are_done() {
         for _ in 0..50 {
             let mut gate = Counted(0);
             let outcome = run_fated(&[Fate::Works; 4], &mut gate).unwrap();

@@ -94,7 +94,8 @@ pub struct Plan {
     /// Seconds that a sample should last. From 1 second on, everything is measured in sequential trials instead of
     /// rounds. If absent, it is [`VISIT`] for sequential trials that reach the device, and shorter for rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stretch: Option<f64>,
+    #[serde(alias = "stretch")]
+    pub sample_time: Option<f64>,
     /// The seed, which decides the order of everything and every byte of data.
     pub seed: u64,
     /// Targets take turns on the whole medium, though they could be measured side by side.
@@ -149,14 +150,14 @@ impl Plan {
     }
 
     /// Returns the seconds that the workload, or else the plan, asks a sample to last.
-    pub fn stretch_of(&self, workload: &WorkloadSpec) -> Option<f64> {
-        self.held(workload).or_else(|| workload.stretch.map(|stretch| stretch.0)).or(self.stretch)
+    pub fn sample_time_of(&self, workload: &WorkloadSpec) -> Option<f64> {
+        self.held(workload).or_else(|| workload.sample_time.map(|sample_time| sample_time.0)).or(self.sample_time)
     }
 
     /// Returns the least seconds of a workload that continues until a journal was written, or `None` for other
     /// workloads.
     pub fn held(&self, workload: &WorkloadSpec) -> Option<f64> {
-        workload.sustain.map(|_| workload.stretch.map_or(SUSTAINED, |stretch| stretch.0))
+        workload.sustain.map(|_| workload.sample_time.map_or(SUSTAINED, |sample_time| sample_time.0))
     }
 }
 

@@ -53,7 +53,8 @@ pub struct RunRecord {
     /// The numbers of blocks after which results are analysed, fixed before the first block. A cell may end at an
     /// interim analysis. Empty if the number of blocks is fixed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub looks: Vec<u32>,
+    #[serde(rename = "looks")]
+    pub interim_analyses: Vec<u32>,
     /// The order of each block begun.
     #[serde(default)]
     pub order: Vec<BlockOrder>,
@@ -285,9 +286,9 @@ impl RunRecord {
     pub fn analyses(&self) -> Analyses {
         let last_block = self.order.iter().map(|order| order.block).max().unwrap_or(0);
         // Without planned analyses, a run that is to reach a precision is analysed after each block.
-        let each = matches!(self.plan.repetition, Repetition::Precision { .. }) && self.looks.is_empty();
+        let each = matches!(self.plan.repetition, Repetition::Precision { .. }) && self.interim_analyses.is_empty();
         Analyses {
-            after: if each { (FEWEST_BLOCKS_JUDGED..=last_block).collect() } else { self.looks.clone() },
+            after: if each { (FEWEST_BLOCKS_JUDGED..=last_block).collect() } else { self.interim_analyses.clone() },
             last_block,
             ended_by_results: !self.stop_reason.as_ref().is_some_and(StopReason::is_planned),
         }

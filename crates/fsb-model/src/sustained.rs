@@ -37,11 +37,11 @@ impl Sustained {
         let (start, end) = (timeline.start_ns, timeline.start_ns + bins * timeline.bin_ns);
         let known = |sample: &DeviceSample| Some((sample.at_ns, sample.journal_turns?));
         let meanwhile = samples.iter().filter(|sample| (start..=end).contains(&sample.at_ns)).filter_map(known);
-        let course: Vec<(u64, f64)> = meanwhile.collect();
-        let turned = |turns: f64| course.first().map_or(0.0, |(_, first)| turns - first);
-        let turns = course.last().map(|(_, last)| turned(*last));
+        let turns_made: Vec<(u64, f64)> = meanwhile.collect();
+        let turned = |turns: f64| turns_made.first().map_or(0.0, |(_, first)| turns - first);
+        let turns = turns_made.last().map(|(_, last)| turned(*last));
         let half = start + bins / 2 * timeline.bin_ns;
-        let written = course.iter().find(|(_, turns)| turned(*turns) >= asked * LED_IN).map(|(at, _)| *at);
+        let written = turns_made.iter().find(|(_, turns)| turned(*turns) >= asked * LED_IN).map(|(at, _)| *at);
         let begins = written.map_or(half, |at| at.min(half));
         let first = (begins - start).div_ceil(timeline.bin_ns);
         let middle = first + (bins - first) / 2;

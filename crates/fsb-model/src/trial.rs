@@ -135,8 +135,9 @@ pub struct Trial {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<u32>,
     /// The samples of a trial in rounds; absent for a sequential trial.
-    #[serde(default, skip_serializing_if = "Stretches::is_empty")]
-    pub stretches: Stretches,
+    #[serde(default, skip_serializing_if = "Samples::is_empty")]
+    #[serde(rename = "stretches")]
+    pub samples: Samples,
     /// One timeline per repetition; absent for a repetition of less than a fifth of a second.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timelines: Vec<Timeline>,
@@ -150,7 +151,7 @@ pub struct Trial {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct Stretches {
+pub struct Samples {
     /// Units of a sample, the same in all.
     pub units: u32,
     /// Operations of a sample, the same in all.
@@ -171,7 +172,7 @@ pub struct Stretches {
     pub deferred_bytes: Vec<u64>,
 }
 
-impl Stretches {
+impl Samples {
     /// Returns whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.timed_ns.is_empty()

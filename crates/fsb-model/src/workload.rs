@@ -19,7 +19,8 @@ pub struct WorkloadSpec {
     /// The duration of its samples, if it differs from the plan's. From 1 second on, the workload is measured in
     /// sequential trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stretch: Option<Seconds>,
+    #[serde(alias = "stretch")]
+    pub sample_time: Option<Seconds>,
     /// The number of times that the target's journal is written before the workload ends. Only the rate in the steady
     /// state counts, which begins when a quarter of these writes is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,7 +33,7 @@ pub struct WorkloadSpec {
 impl WorkloadSpec {
     /// Returns a workload whose samples last as long as its plan says.
     pub fn new(name: impl Into<String>, params: Params) -> WorkloadSpec {
-        WorkloadSpec { name: name.into(), stretch: None, sustain: None, params }
+        WorkloadSpec { name: name.into(), sample_time: None, sustain: None, params }
     }
 }
 

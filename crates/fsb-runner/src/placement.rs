@@ -49,7 +49,7 @@ pub(crate) fn in_rounds(record: &RunRecord, cell: &Cell) -> bool {
         // This was decided before the run was interrupted.
         return record.rounds.contains_key(&cell.label);
     }
-    let visits = record.plan.stretch_of(&cell.workload).is_some_and(|seconds| seconds >= LONGEST);
+    let visits = record.plan.sample_time_of(&cell.workload).is_some_and(|seconds| seconds >= LONGEST);
     matches!(record.placement, Some(Placement::SideBySide { .. })) && !visits
 }
 

@@ -3,7 +3,7 @@
 use fsb_engine::{Profile, latency};
 use fsb_model::host::DeviceRates;
 use fsb_model::metric::{self, MetricKind, WITH_DEFERRED};
-use fsb_model::trial::Stretches;
+use fsb_model::trial::Samples;
 use fsb_model::{Better, Durability, Metric, Unit};
 
 use crate::agent::Measured;
@@ -12,15 +12,15 @@ use crate::agent::Measured;
 ///
 /// Returns an error if the first metric would be meaningless: nothing was timed, a rate was not sustained, or a command
 /// printed no number.
-pub fn metrics(profile: &Profile, measured: &Measured, stretches: &Stretches) -> Result<Vec<Metric>, String> {
-    if measured.timed_ns == 0 || measured.operations == 0 || stretches.timed_ns.contains(&0) {
+pub fn metrics(profile: &Profile, measured: &Measured, samples: &Samples) -> Result<Vec<Metric>, String> {
+    if measured.timed_ns == 0 || measured.operations == 0 || samples.timed_ns.contains(&0) {
         return Err("nothing was timed: the sample is shorter than the clock's resolution".to_owned());
     }
     let first = match profile.rate {
         Some(rate) => paced(profile, measured, rate)?,
         None if !printed(profile).is_empty() => said(profile, measured).next().ok_or("it printed no number")?,
-        None if stretches.is_empty() => steady(primary(profile, measured), measured),
-        None => typical(profile, measured, stretches),
+        None if samples.is_empty() => steady(primary(profile, measured), measured),
+        None => typical(profile, measured, samples),
     };
     let mut metrics = vec![first];
     if profile.rate.is_some() {
@@ -77,17 +77,17 @@ fn rate_of(measured: &Measured) -> f64 {
 
 /// Returns the geometric mean of the samples' rates. Its logarithm is the mean over rounds, because targets are
 /// compared round by round.
-fn typical(profile: &Profile, measured: &Measured, stretches: &Stretches) -> Metric {
-    let logarithms = stretches.timed_ns.iter().map(|ns| libm::log(*ns as f64 * 1e-9)).sum::<f64>();
-    let seconds = libm::exp(logarithms / stretches.timed_ns.len() as f64);
-    let operations = stretches.operations as f64;
-    let of_stretch = Measured {
+fn typical(profile: &Profile, measured: &Measured, samples: &Samples) -> Metric {
+    let logarithms = samples.timed_ns.iter().map(|ns| libm::log(*ns as f64 * 1e-9)).sum::<f64>();
+    let seconds = libm::exp(logarithms / samples.timed_ns.len() as f64);
+    let operations = samples.operations as f64;
+    let of_sample = Measured {
         timed_ns: (seconds * 1e9) as u64,
-        operations: stretches.operations,
+        operations: samples.operations,
         bytes: (measured.bytes as f64 * operations / measured.operations as f64) as u64,
         ..Measured::default()
     };
-    primary(profile, &of_stretch)
+    primary(profile, &of_sample)
 }
 
 /// Returns the rate of the steady part if the work continued until it was steady, or else `whole`.

@@ -60,8 +60,8 @@ fn can_be_held(spec: &WorkloadSpec, profile: &Profile, turns: f64) -> Result<(),
     if !(turns > 0.0 && turns <= MOST) {
         return refuse(&format!("{turns} times: give how often the journal is to be written, at most {MOST} times"));
     }
-    if spec.stretch.is_some_and(|stretch| stretch.0 < 1.0) {
-        return refuse("sustained work needs samples of a second or more: leave 'stretch' out");
+    if spec.sample_time.is_some_and(|sample_time| sample_time.0 < 1.0) {
+        return refuse("sustained work needs samples of a second or more: leave 'sample_time' out");
     }
     let counts = [metric::THROUGHPUT.name, metric::OPERATION_RATE.name].contains(&profile.primary.name);
     let goes_on = profile.divisible && profile.repeats_in_place && profile.durability != Durability::End;

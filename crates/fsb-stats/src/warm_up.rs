@@ -3,9 +3,9 @@
 use crate::description::{describe, mean_and_sd};
 use crate::error::AnalysisError;
 
-/// Returns the number of values at the beginning that are warm-up: the number whose removal leaves the mean of the
-/// others with the smallest standard error, at most half of all (the marginal standard error rule, K. P. White,
-/// Simulation 69, 1997). A constant series has none.
+/// Returns the number of values at the beginning that are warm-up, at most half of all. Without them, the mean of the
+/// others has the smallest standard error (the marginal standard error rule, K. P. White, Simulation 69, 1997). A
+/// constant series has none.
 pub fn warm_up_length(values: &[f64]) -> Result<usize, AnalysisError> {
     describe(values)?;
     let error = |removed: usize| {

@@ -143,7 +143,7 @@ fn root_writes_only_below_what_is_its_own() {
         let error = create(path).unwrap_err();
         let component = part.to_owned();
         assert!(matches!(&error, StoreError::Untrusted { component: found, .. } if *found == component), "{error}");
-        assert!(matches!(check_new(path, &Author::this_user()), Err(StoreError::Untrusted { .. })));
+        assert!(matches!(check_new(path, &ResultOwner::this_user()), Err(StoreError::Untrusted { .. })));
         error.to_string()
     };
     let theirs = place.path().join("theirs");
@@ -185,33 +185,33 @@ fn files_that_are_named_lead_nowhere_else() {
     mode(&shared, 0o1777);
     let precious = place.path().join("precious");
     fs::write(&precious, "precious").unwrap();
-    let author = Author::this_user();
+    let result_owner = ResultOwner::this_user();
     // A link of root's own is followed, another's is not.
     let link = shared.join("link");
     symlink(&precious, &link).unwrap();
-    replace(&link, b"mine", &author).unwrap();
+    replace(&link, b"mine", &result_owner).unwrap();
     assert_eq!(fs::read_to_string(&precious).unwrap(), "mine");
     give(&link, OTHER);
-    assert!(matches!(replace(&link, b"theirs", &author), Err(StoreError::Planted(_))));
-    assert!(matches!(append(&link, &author), Err(StoreError::Planted(_))));
+    assert!(matches!(replace(&link, b"theirs", &result_owner), Err(StoreError::Planted(_))));
+    assert!(matches!(append(&link, &result_owner), Err(StoreError::Planted(_))));
     // A pipe of another is not even waited for.
     let pipe = shared.join("pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o666), 0)
         .unwrap();
     give(&pipe, OTHER);
-    assert!(matches!(replace(&pipe, b"x", &author), Err(StoreError::Planted(_))));
+    assert!(matches!(replace(&pipe, b"x", &result_owner), Err(StoreError::Planted(_))));
     // What is there already may be another name of any file.
     let hard = shared.join("hard");
     fs::hard_link(&precious, &hard).unwrap();
-    assert!(matches!(append(&hard, &author), Err(StoreError::Planted(_))));
-    replace(&hard, b"new", &author).unwrap();
+    assert!(matches!(append(&hard, &result_owner), Err(StoreError::Planted(_))));
+    replace(&hard, b"new", &result_owner).unwrap();
     assert_eq!(
         (fs::read_to_string(&precious).unwrap(), fs::read_to_string(&hard).unwrap()),
         ("mine".into(), "new".into())
     );
     // Devices and this process's own descriptors are written to as they are.
-    replace(Path::new("/dev/null"), b"x", &author).unwrap();
-    replace(Path::new("/dev/fd/2"), b"", &author).unwrap();
+    replace(Path::new("/dev/null"), b"x", &result_owner).unwrap();
+    replace(Path::new("/dev/fd/2"), b"", &result_owner).unwrap();
     use std::os::unix::fs::FileTypeExt;
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
 }

@@ -5,13 +5,13 @@
 //! crash.
 #![forbid(unsafe_code)]
 
-mod author;
 mod error;
 mod lock;
 mod output;
 mod path;
 mod place;
 mod read;
+mod result_owner;
 mod trials;
 mod trust;
 
@@ -24,11 +24,11 @@ use std::path::{Path, PathBuf};
 use fsb_model::{RunRecord, Trial};
 use rustix::fs::OFlags;
 
-pub use author::{Act, Author};
 pub use error::{CODES, NO_RUN, StoreError};
 pub use output::{append, check as check_output, check_existing, replace, replace_with};
 pub use path::absolute;
 pub use read::{Contents, Journal, Line, RUN_FILE, Reader, TRIALS_FILE, read};
+pub use result_owner::{Act, ResultOwner};
 pub use trust::{check_private, check_trusted};
 
 use lock::{LOCK_FILE, Lock};
@@ -46,9 +46,14 @@ pub struct RunDirectory {
 impl RunDirectory {
     /// Creates the directory, which must be new or empty, and writes the record. `holder` describes this process to
     /// other processes that try to write there.
-    pub fn create(path: &Path, record: &RunRecord, author: Author, holder: &str) -> Result<Self, StoreError> {
-        let claim = Claim::of(HeldDirectory::open(path, author, Open::Making)?, holder)?;
-        check_new(path, &claim.place.author())?;
+    pub fn create(
+        path: &Path,
+        record: &RunRecord,
+        result_owner: ResultOwner,
+        holder: &str,
+    ) -> Result<Self, StoreError> {
+        let claim = Claim::of(HeldDirectory::open(path, result_owner, Open::Making)?, holder)?;
+        check_new(path, &claim.place.result_owner())?;
         let journal_path = path.join(TRIALS_FILE);
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
         let journal = claim.place.open_file(OsStr::new(TRIALS_FILE), flags, 0o666);
@@ -80,7 +85,7 @@ impl RunDirectory {
 
     /// Reads the contents, which this process wrote: the claim excludes other runs.
     pub fn read(&self) -> Result<Contents, StoreError> {
-        match self.claim.place.author().is_invoking_user() {
+        match self.claim.place.result_owner().is_invoking_user() {
             true => self.claim.read(),
             false => fsb_input::with_own_rights(|| self.claim.read()),
         }
@@ -138,19 +143,19 @@ impl RunDirectory {
         let path = self.path().to_owned();
         let mut text = vec![0; self.journal.metadata().map_or(0, |found| found.len() as usize)];
         self.journal.read_exact_at(&mut text, 0).map_err(|error| StoreError::io("read", &path, error))?;
-        let author = self.claim.place.author();
+        let result_owner = self.claim.place.result_owner();
         let beside = || {
             let mut name = path.clone().into_os_string();
             name.push(".saved");
             PathBuf::from(name)
         };
-        let path = match check_new(&path, &author) {
+        let path = match check_new(&path, &result_owner) {
             // The path is not empty: the open directory is still there, or another one took its name.
             Err(_) if self.claim.place.is_gone() => beside(),
             _ => path,
         };
         if self.claim.place.is_gone() {
-            self.claim = Claim::of(HeldDirectory::open(&path, author, Open::Making)?, &self.claim.holder)?;
+            self.claim = Claim::of(HeldDirectory::open(&path, result_owner, Open::Making)?, &self.claim.holder)?;
         }
         self.journal = self.claim.replace(TRIALS_FILE, &text)?;
         self.claim.replace(RUN_FILE, &self.record).map(drop)
@@ -167,8 +172,8 @@ pub struct Claim {
 
 impl Claim {
     /// Claims the directory of a run. `holder` describes this process to other processes that try to write there.
-    pub fn take(path: &Path, author: Author, holder: &str) -> Result<Claim, StoreError> {
-        let place = HeldDirectory::open(path, author, Open::Existing).map_err(|error| match error {
+    pub fn take(path: &Path, result_owner: ResultOwner, holder: &str) -> Result<Claim, StoreError> {
+        let place = HeldDirectory::open(path, result_owner, Open::Existing).map_err(|error| match error {
             StoreError::Io { source, .. } if no_directory(&source) => StoreError::NoRun(path.to_owned()),
             error => error,
         })?;
@@ -189,10 +194,10 @@ impl Claim {
         self.place.path()
     }
 
-    /// Reads the directory with the author's privileges.
+    /// Reads the directory with the owner's privileges.
     pub fn read(&self) -> Result<Contents, StoreError> {
         let path = self.place.path();
-        self.place.author().act(|| read(path)).map_err(|error| StoreError::io("read", path, error))?
+        self.place.result_owner().act(|| read(path)).map_err(|error| StoreError::io("read", path, error))?
     }
 
     fn replace(&self, name: &str, content: &[u8]) -> Result<File, StoreError> {
@@ -229,12 +234,12 @@ fn no_directory(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Checks that a run may be written to `path`: it must be new or an empty directory, and the author must be able to use
+/// Checks that a run may be written to `path`: it must be new or an empty directory, and the owner must be able to use
 /// it.
-pub fn check_new(path: &Path, author: &Author) -> Result<(), StoreError> {
+pub fn check_new(path: &Path, result_owner: &ResultOwner) -> Result<(), StoreError> {
     let mut there = path;
     loop {
-        match HeldDirectory::open(there, *author, Open::Existing) {
+        match HeldDirectory::open(there, *result_owner, Open::Existing) {
             Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {
                 return Err(StoreError::NotDirectory(there.to_owned()));
@@ -249,7 +254,7 @@ pub fn check_new(path: &Path, author: &Author) -> Result<(), StoreError> {
             _ => break,
         }
     }
-    let entries = author.act(|| fs::read_dir(path)).flatten();
+    let entries = result_owner.act(|| fs::read_dir(path)).flatten();
     match entries {
         Ok(entries) => match entries.flatten().find(|entry| entry.file_name() != LOCK_FILE) {
             Some(_) => Err(StoreError::NotEmpty(path.to_owned())),

@@ -1,6 +1,6 @@
 //! The lock of a run directory: one run writes there at a time.
 //!
-//! Only the author may open the lock file. Otherwise every user who can read the directory could hold the lock.
+//! Only the owner may open the lock file. Otherwise every user who can read the directory could hold the lock.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -43,7 +43,7 @@ impl Lock {
             let mut file = place.open_file(name, flags, 0o600).map_err(fail("open the lock"))?;
             let stat = fstat(&file).map_err(|errno| fail("examine")(errno.into()))?;
             if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
-                || stat.st_uid != place.author().uid()
+                || stat.st_uid != place.result_owner().uid()
                 || stat.st_nlink > 1
             {
                 return Err(StoreError::Planted(path));

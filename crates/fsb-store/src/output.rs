@@ -9,7 +9,7 @@ use rustix::fs::{FileType, OFlags, Stat, fstat};
 use rustix::io::Errno;
 
 use crate::place::{HeldDirectory, Open};
-use crate::{Author, StoreError, trust};
+use crate::{ResultOwner, StoreError, trust};
 
 /// Maximum number of symbolic links that the lookup follows, as in the kernel.
 const LINKS: usize = 40;
@@ -17,8 +17,8 @@ const LINKS: usize = 40;
 const SHARED: u32 = 0o1002;
 
 /// Replaces the file `path` with `content`, as [`replace_with`] does.
-pub fn replace(path: &Path, content: &[u8], author: &Author) -> Result<(), StoreError> {
-    replace_with(path, author, |file| file.write_all(content))
+pub fn replace(path: &Path, content: &[u8], result_owner: &ResultOwner) -> Result<(), StoreError> {
+    replace_with(path, result_owner, |file| file.write_all(content))
 }
 
 /// Replaces the file `path` with what `write` writes, so that long content is never held in memory. A symbolic link
@@ -30,14 +30,14 @@ pub fn replace(path: &Path, content: &[u8], author: &Author) -> Result<(), Store
 /// If `write` fails, a regular file keeps its old content.
 pub fn replace_with(
     path: &Path,
-    author: &Author,
+    result_owner: &ResultOwner,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), StoreError> {
     let fail = |error| StoreError::io("write", path, error);
     let file = match descriptor(path) {
         Some(descriptor) => descriptor.map_err(fail)?,
         None => {
-            let Found { place, name, stat } = find(path, author)?;
+            let Found { place, name, stat } = find(path, result_owner)?;
             if stat.is_none_or(|stat| kind(&stat) == FileType::RegularFile) {
                 return place.replace(&name, write).map(drop).map_err(fail);
             }
@@ -51,11 +51,11 @@ pub fn replace_with(
 /// Opens a file for appending and creates it if it does not exist. Links, pipes and devices are handled as in
 /// [`replace`]. In directories where everybody may create files, the files of other users are refused: they could be
 /// hard links to any file.
-pub fn append(path: &Path, author: &Author) -> Result<File, StoreError> {
+pub fn append(path: &Path, result_owner: &ResultOwner) -> Result<File, StoreError> {
     if let Some(descriptor) = descriptor(path) {
         return descriptor.map_err(|error| StoreError::io("open", path, error));
     }
-    let Found { place, name, stat } = find(path, author)?;
+    let Found { place, name, stat } = find(path, result_owner)?;
     match stat {
         None => {
             let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
@@ -65,18 +65,18 @@ pub fn append(path: &Path, author: &Author) -> Result<File, StoreError> {
     }
 }
 
-/// Checks before a run starts that the author can write to the directory of the file.
-pub fn check(path: &Path, author: &Author) -> Result<(), StoreError> {
+/// Checks before a run starts that the owner can write to the directory of the file.
+pub fn check(path: &Path, result_owner: &ResultOwner) -> Result<(), StoreError> {
     if descriptor(path).is_some() {
         return Ok(());
     }
-    find(path, author).map(drop)
+    find(path, result_owner).map(drop)
 }
 
-/// Checks that an existing file, which will be written in place, belongs to the author. In directories where everybody
+/// Checks that an existing file, which will be written in place, belongs to the owner. In directories where everybody
 /// may create files it could be a hard link to any file.
-pub fn check_existing(path: &Path, author: &Author) -> Result<(), StoreError> {
-    let Found { place, name, stat } = find(path, author)?;
+pub fn check_existing(path: &Path, result_owner: &ResultOwner) -> Result<(), StoreError> {
+    let Found { place, name, stat } = find(path, result_owner)?;
     stat.map_or(Ok(()), |stat| is_trusted(&place, &name, &stat))
 }
 
@@ -87,15 +87,15 @@ struct Found {
     stat: Option<Stat>,
 }
 
-fn find(path: &Path, author: &Author) -> Result<Found, StoreError> {
+fn find(path: &Path, result_owner: &ResultOwner) -> Result<Found, StoreError> {
     let fail = |error| StoreError::io("examine", path, error);
     let mut path_now = path.to_owned();
     // Root writes with its own privileges to the path that the user named, but not to the target of a link in it.
-    let mut open: fn(&Path, Author, Open) -> Result<HeldDirectory, StoreError> = HeldDirectory::open;
+    let mut open: fn(&Path, ResultOwner, Open) -> Result<HeldDirectory, StoreError> = HeldDirectory::open;
     for _ in 0..LINKS {
         let name = path_now.file_name().ok_or_else(|| fail(io::ErrorKind::IsADirectory.into()))?.to_owned();
         let parent = path_now.parent().unwrap_or(Path::new("."));
-        let place = open(parent, *author, Open::Existing).map_err(|error| match error {
+        let place = open(parent, *result_owner, Open::Existing).map_err(|error| match error {
             StoreError::Io { source, .. } => StoreError::io("write", path, source),
             error => error,
         })?;
@@ -103,7 +103,7 @@ fn find(path: &Path, author: &Author) -> Result<Found, StoreError> {
         match stat {
             Some(stat) if kind(&stat) == FileType::Symlink => {
                 is_trusted(&place, &name, &stat)?;
-                if place.author().is_invoking_user() {
+                if place.result_owner().is_invoking_user() {
                     open = HeldDirectory::open_as;
                 }
                 let target = place.link(&name).map_err(fail)?;
@@ -134,13 +134,13 @@ fn special(place: &HeldDirectory, name: &OsStr, flags: OFlags) -> Result<File, S
     Ok(file)
 }
 
-/// Checks that the author may follow or open an existing entry. The rules are those of the kernel for links, files and
+/// Checks that the owner may follow or open an existing entry. The rules are those of the kernel for links, files and
 /// pipes in directories like `/tmp`, regardless of its settings.
 fn is_trusted(place: &HeldDirectory, name: &OsStr, stat: &Stat) -> Result<(), StoreError> {
     let planted = || StoreError::Planted(place.join(name));
     let fail = |error| StoreError::io("examine", place.path(), error);
-    let author = place.author();
-    if author.is_root() {
+    let result_owner = place.result_owner();
+    if result_owner.is_root() {
         let other_names = kind(stat) == FileType::RegularFile && stat.st_nlink > 1;
         let device = matches!(kind(stat), FileType::CharacterDevice | FileType::BlockDevice);
         // Root owns the path to the directory. A terminal there belongs to its logged-in user.
@@ -148,7 +148,7 @@ fn is_trusted(place: &HeldDirectory, name: &OsStr, stat: &Stat) -> Result<(), St
     }
     let directory = place.own_stat().map_err(fail)?;
     let shared = directory.st_mode & SHARED == SHARED;
-    let known = stat.st_uid == author.uid() || stat.st_uid == directory.st_uid;
+    let known = stat.st_uid == result_owner.uid() || stat.st_uid == directory.st_uid;
     if shared && !known { Err(planted()) } else { Ok(()) }
 }
 

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, renameat, statat, u
 use rustix::io::Errno;
 
 use crate::path::absolute;
-use crate::{Author, StoreError, trust};
+use crate::{ResultOwner, StoreError, trust};
 
 /// Number of random names to try before creating a temporary file fails.
 const ATTEMPTS: usize = 16;
@@ -24,7 +24,7 @@ const BUFFER: usize = 64 << 10;
 pub(crate) struct HeldDirectory {
     fd: OwnedFd,
     path: PathBuf,
-    author: Author,
+    result_owner: ResultOwner,
 }
 
 /// Says whether [`HeldDirectory::open`] creates missing directories.
@@ -39,33 +39,33 @@ pub(crate) enum Open {
 impl HeldDirectory {
     /// Opens a directory. If root works for a user who may not write there, opens it with root's own privileges, and
     /// only if no other user can change the path.
-    pub fn open(path: &Path, author: Author, how: Open) -> Result<HeldDirectory, StoreError> {
+    pub fn open(path: &Path, result_owner: ResultOwner, how: Open) -> Result<HeldDirectory, StoreError> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        match HeldDirectory::open_as(path, author, how) {
+        match HeldDirectory::open_as(path, result_owner, how) {
             Err(StoreError::Io { source, .. })
-                if author.is_invoking_user() && source.kind() == io::ErrorKind::PermissionDenied =>
+                if result_owner.is_invoking_user() && source.kind() == io::ErrorKind::PermissionDenied =>
             {
-                HeldDirectory::open_as(path, Author::this_user(), how)
+                HeldDirectory::open_as(path, ResultOwner::this_user(), how)
             }
             opened => opened,
         }
     }
 
-    /// Opens a directory as [`HeldDirectory::open`] does, but only with the author's privileges.
-    pub fn open_as(path: &Path, author: Author, how: Open) -> Result<HeldDirectory, StoreError> {
-        let place = |fd| HeldDirectory { fd, path: path.to_owned(), author };
-        if author.is_root() {
+    /// Opens a directory as [`HeldDirectory::open`] does, but only with the owner's privileges.
+    pub fn open_as(path: &Path, result_owner: ResultOwner, how: Open) -> Result<HeldDirectory, StoreError> {
+        let place = |fd| HeldDirectory { fd, path: path.to_owned(), result_owner };
+        if result_owner.is_root() {
             return trust::open(&absolute(path)?, how == Open::Making).map(place);
         }
         let fail = |what| move |error| StoreError::io(what, path, error);
         if how == Open::Making {
-            author.attempt(|| fs::create_dir_all(path)).map_err(fail("make the directory"))?;
+            result_owner.attempt(|| fs::create_dir_all(path)).map_err(fail("make the directory"))?;
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = author.attempt(|| {
+        let opened = result_owner.attempt(|| {
             let fd = rustix::fs::open(path, flags, Mode::empty())?;
             // Checks the user's permission now. Otherwise the first write, perhaps an hour later, would fail.
-            if author.is_invoking_user() {
+            if result_owner.is_invoking_user() {
                 writable(&fd)?;
             }
             Ok(fd)
@@ -79,8 +79,8 @@ impl HeldDirectory {
     }
 
     /// Returns the user with whose privileges files are created.
-    pub fn author(&self) -> Author {
-        self.author
+    pub fn result_owner(&self) -> ResultOwner {
+        self.result_owner
     }
 
     /// Returns the path of a file in the directory, for messages.
@@ -105,17 +105,17 @@ impl HeldDirectory {
     /// Opens a file without following a link.
     pub fn open_file(&self, name: &OsStr, flags: OFlags, mode: u32) -> io::Result<File> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-        self.author.attempt(|| Ok(File::from(openat(&self.fd, name, flags, Mode::from_raw_mode(mode))?)))
+        self.result_owner.attempt(|| Ok(File::from(openat(&self.fd, name, flags, Mode::from_raw_mode(mode))?)))
     }
 
     /// Removes an entry.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
-        self.author.attempt(|| Ok(unlinkat(&self.fd, name, AtFlags::empty())?))
+        self.result_owner.attempt(|| Ok(unlinkat(&self.fd, name, AtFlags::empty())?))
     }
 
     /// Returns the target of a symbolic link.
     pub fn link(&self, name: &OsStr) -> io::Result<PathBuf> {
-        let target = self.author.attempt(|| Ok(rustix::fs::readlinkat(&self.fd, name, Vec::new())?))?;
+        let target = self.result_owner.attempt(|| Ok(rustix::fs::readlinkat(&self.fd, name, Vec::new())?))?;
         Ok(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
     }
 
@@ -132,7 +132,7 @@ impl HeldDirectory {
         write(&mut buffer)?;
         let file = buffer.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
-        self.author.attempt(|| {
+        self.result_owner.attempt(|| {
             renameat(&self.fd, temporary.name.as_deref().unwrap_or_default(), &self.fd, name)?;
             // Some file systems cannot sync a directory. The file is in place all the same.
             match rustix::fs::fsync(&self.fd) {

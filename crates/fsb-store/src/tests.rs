@@ -28,11 +28,11 @@ pub(crate) fn trial(order: u32) -> Trial {
 }
 
 pub(crate) fn create(path: &Path) -> Result<RunDirectory, StoreError> {
-    RunDirectory::create(path, &record(), Author::this_user(), "the first")
+    RunDirectory::create(path, &record(), ResultOwner::this_user(), "the first")
 }
 
 pub(crate) fn resume(path: &Path) -> Result<(RunDirectory, Contents), StoreError> {
-    RunDirectory::resume(Claim::take(path, Author::this_user(), "the second")?)
+    RunDirectory::resume(Claim::take(path, ResultOwner::this_user(), "the second")?)
 }
 
 fn filled(trials: u32) -> (tempfile::TempDir, PathBuf) {
@@ -202,17 +202,17 @@ proptest! {
 fn a_writer_that_fails_or_panics_keeps_the_old_file_and_leaves_no_other() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("report.html");
-    let author = Author::this_user();
-    crate::replace(&path, b"old", &author).unwrap();
-    let failed = crate::replace_with(&path, &author, |file| {
+    let result_owner = ResultOwner::this_user();
+    crate::replace(&path, b"old", &result_owner).unwrap();
+    let failed = crate::replace_with(&path, &result_owner, |file| {
         file.write_all(&[b'x'; 1 << 20])?;
         Err(std::io::Error::other("no more"))
     });
     assert!(matches!(failed, Err(StoreError::Io { what: "write", .. })), "{failed:?}");
-    let panicked = std::panic::catch_unwind(|| crate::replace_with(&path, &author, |_| panic!("on purpose")));
+    let panicked = std::panic::catch_unwind(|| crate::replace_with(&path, &result_owner, |_| panic!("on purpose")));
     assert!(panicked.is_err());
     assert_eq!(fs::read(&path).unwrap(), b"old");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
-    crate::replace_with(&path, &author, |file| file.write_all(b"new")).unwrap();
+    crate::replace_with(&path, &result_owner, |file| file.write_all(b"new")).unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"new");
 }

@@ -9,7 +9,7 @@ use fsb_model::{Plan, RunRecord};
 use fsb_report::run::Summary;
 use fsb_store::{RUN_FILE, Reader};
 
-use crate::{author, results, stored};
+use crate::{result_owner, results, stored};
 
 /// The file whose presence makes a directory of runs a set.
 pub const SET_FILE: &str = "set.json";
@@ -122,7 +122,7 @@ fn same_request(one: &Plan, other: &Plan) -> bool {
         && one.workloads == other.workloads
         && one.controls == other.controls
         && discriminant(&one.repetition) == discriminant(&other.repetition)
-        && one.stretch == other.stretch
+        && one.sample_time == other.sample_time
         && one.one_at_a_time == other.one_at_a_time
         && one.mkfs_defaults == other.mkfs_defaults
         && one.size == other.size
@@ -140,7 +140,7 @@ pub fn run_directories(directory: &Path) -> Vec<PathBuf> {
         let found = subdirectories(directory).into_iter();
         found.flat_map(|path| if is_run(&path) { vec![path] } else { runs_of_set(&path) }).collect()
     };
-    author::looking(runs).unwrap_or_default()
+    result_owner::looking(runs).unwrap_or_default()
 }
 
 /// Returns the run directories of a set, in the order of their numbers; empty if there are none.

@@ -12,7 +12,6 @@
 #![expect(clippy::exit, reason = "hidden roles end the process")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show defaults and choices in brackets")]
 
-mod author;
 mod cli;
 mod color;
 mod columns;
@@ -24,6 +23,7 @@ mod journal;
 mod message;
 mod progress;
 mod published;
+mod result_owner;
 mod results;
 mod roles;
 mod sets;
@@ -38,7 +38,7 @@ use fsb_codes::code;
 
 fn main() -> ExitCode {
     fsb_sys::prepare_process();
-    author::read_as_invoking_user();
+    result_owner::read_as_invoking_user();
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Some(code) = roles::play(&arguments) {
         return code;

@@ -50,7 +50,7 @@ pub struct Progress {
     making: Vec<String>,
     block: u32,
     /// Whether this is a race: its lines name race rounds.
-    heats: bool,
+    race_rounds: bool,
     /// Half of the widest interval after the last block, as a share of its value.
     half_width: Option<f64>,
     /// Messages about failed trials that were printed: a command that cannot work fails in every block.
@@ -73,7 +73,7 @@ impl Progress {
             ended: None,
             making: Vec::new(),
             block: 0,
-            heats: race,
+            race_rounds: race,
             half_width: None,
             failures: BTreeSet::new(),
         };
@@ -147,7 +147,7 @@ impl Progress {
     /// Prints in a log the targets that a block measures: all of them side by side, or one at a time.
     fn line_of_block(&mut self) {
         let targets = std::mem::take(&mut self.making).join(", ");
-        if self.lines && self.verbosity.verbose && !self.heats && !targets.is_empty() {
+        if self.lines && self.verbosity.verbose && !self.race_rounds && !targets.is_empty() {
             self.line(&format!("{}: {targets}", stage(self.block)));
         }
     }

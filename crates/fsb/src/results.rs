@@ -12,7 +12,7 @@ use fsb_stats::compare::{Request, all_pairs, compare};
 use fsb_store::RunDirectory;
 
 use crate::cli::help::heading;
-use crate::{author, code, color, columns, exit, published, sets};
+use crate::{code, color, columns, exit, published, result_owner, sets};
 
 /// Parent directory of run directories, unless `--out` names one.
 const RESULTS: &str = "fsb-results";
@@ -79,7 +79,7 @@ pub fn widest_interval(record: &RunRecord, trials: &[Trial]) -> Option<WidestInt
 }
 
 /// Returns the workloads that need no more blocks after an interim analysis, including those that have no interval.
-pub fn look(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
+pub fn analyse_interim(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
     let enough = |row: &RowNow| row.state.enough || row.state.half_width.is_none();
     row_states(record, trials).into_iter().filter(enough).map(|row| row.workload).collect()
 }
@@ -214,7 +214,7 @@ impl Output {
             false => choice::screen(choice, 0),
         };
         match &self.file {
-            Some(path) => Ok(author::replace(path, text.as_bytes())?),
+            Some(path) => Ok(result_owner::replace(path, text.as_bytes())?),
             None if self.of_choice()? => print_data(&text),
             None => print(&text),
         }
@@ -225,7 +225,7 @@ impl Output {
         let format = self.resolve()?;
         let tails = if self.tails { text::tails(report, 0) } else { String::new() };
         if let Some(path) = &self.file {
-            return Ok(author::replace_with(path, |file| {
+            return Ok(result_owner::replace_with(path, |file| {
                 (format.write)(report, file)?;
                 file.write_all(tails.as_bytes())
             })?);

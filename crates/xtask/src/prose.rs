@@ -1,8 +1,13 @@
 //! `cargo run -p xtask -- prose`: finds comments, pages and test names that a reader has to read twice.
 //!
-//! It looks for doc comments that open with a question word instead of a subject or a verb, for words that hide which
-//! component acts, for sentences of more than 35 words and paragraphs of more than 120, and for test names that state no
-//! behaviour. Text in backticks, in double quotes and in code blocks is quoted: it counts as one word.
+//! It looks for:
+//!
+//! * doc comments that open with a question word instead of a subject or a verb;
+//! * words that hide which component acts;
+//! * sentences of more than 35 words and paragraphs of more than 120;
+//! * test names that state no behaviour.
+//!
+//! Text in backticks, in double quotes and in code blocks is quoted: it counts as one word.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -140,9 +145,10 @@ fn item(line: &str) -> Option<&str> {
 }
 
 fn long_parts(paragraph: &str) -> impl Iterator<Item = String> {
-    let plain = without_quotations(paragraph);
-    let words: Vec<&str> = plain.split_whitespace().collect();
-    let begins = |word: &&str| word.starts_with(|c: char| c.is_uppercase() || "x(*[".contains(c));
+    let plain = without_quotations(paragraph).replace(" %", "%");
+    let is_word = |text: &&str| text.chars().any(char::is_alphanumeric);
+    let words: Vec<&str> = plain.split_whitespace().filter(is_word).collect();
+    let begins = |word: &&str| word.starts_with(|c: char| c.is_uppercase() || c.is_numeric() || "x(*[".contains(c));
     let mut sentences: Vec<&[&str]> = Vec::new();
     let mut start = 0;
     for end in 1..=words.len() {
@@ -185,7 +191,7 @@ fn without_quotations(line: &str) -> String {
             Some(end) => &quoted[end + 2..],
             None => &quoted[1..],
         };
-        plain += " x ";
+        plain += " x";
     }
     plain + rest
 }

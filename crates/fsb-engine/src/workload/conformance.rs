@@ -167,7 +167,7 @@ fn every_example_runs_on_nothing_and_repeats_to_the_last_digit() {
         let fake = |seed| {
             let change = move |task: &mut Task| {
                 task.backend = Some("null".to_owned());
-                task.clock = ClockSpec::Fake { seed, slowdown: 1.0, noise: 0.05, stretch: 0 };
+                task.clock = ClockSpec::Fake { seed, slowdown: 1.0, noise: 0.05, sample: 0 };
             };
             run(&spec, nowhere, profile.operations, change).unwrap()
         };
@@ -328,7 +328,7 @@ fn a_time_limit_ends_divisible_work_after_an_operation() {
     let spec = with("read", &[("file_size", "1M".into()), ("block_size", "4K".into())]);
     let limited = |task: &mut Task| {
         task.until_seconds = Some(1e-4);
-        task.clock = ClockSpec::Fake { seed: 5, slowdown: 1.0, noise: 0.05, stretch: 0 };
+        task.clock = ClockSpec::Fake { seed: 5, slowdown: 1.0, noise: 0.05, sample: 0 };
         task.backend = Some("null".to_owned());
     };
     let (measured, _) = run(&spec, Path::new("/nowhere"), 100_000, limited).unwrap();

@@ -40,10 +40,10 @@ mod tests {
     #[test]
     fn workers_together_take_from_the_first_start_to_the_last_end() {
         let worker = |begun, ended| {
-            let mut stretches = PhaseTimes::<2>::new();
-            stretches.begun(1, begun);
-            stretches.ended(1, ended);
-            stretches
+            let mut phase_times = PhaseTimes::<2>::new();
+            phase_times.begun(1, begun);
+            phase_times.ended(1, ended);
+            phase_times
         };
         assert_eq!(PhaseTimes::of_all([worker(5, 9), worker(7, 20)]).durations(), [0, 15]);
         assert_eq!(PhaseTimes::<2>::of_all([]).durations(), [0, 0], "nothing has begun");

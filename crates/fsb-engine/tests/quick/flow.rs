@@ -78,7 +78,7 @@ fn pretended_runs_repeat_to_the_last_digit_whatever_waits_for_what() {
             let workload = json!({"name": name, "file_size": 50_000});
             let mut task = task(Step::Measure, Path::new("/nowhere"), 4000, &workload);
             task.backend = Some("null".to_owned());
-            task.clock = ClockSpec::Fake { seed: 3, slowdown: 1.0, noise: 0.05, stretch: 0 };
+            task.clock = ClockSpec::Fake { seed: 3, slowdown: 1.0, noise: 0.05, sample: 0 };
             worker::perform(&task, &mut crate::common::Open).unwrap().whole().expect("a measure step measures")
         };
         let first = run();

@@ -9,29 +9,29 @@ use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, plain, short
 use crate::run::joined_timeline::JoinedTimeline;
 use crate::view::{Row, View};
 
-pub(super) const KIND: ChartKind = ChartKind { name: "course", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind { name: "timeline", draw: Draw::Row(draw) };
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
     let Some(workload) = row.workload() else { return Vec::new() };
     let cells = workload.cells.iter().enumerate().filter(|(target, _)| !row.cells[*target].unranked);
-    let courses: Vec<(usize, &JoinedTimeline)> =
-        cells.filter_map(|(target, cell)| Some((target, cell.course.as_ref()?))).collect();
-    let rates = courses.iter().flat_map(|(_, course)| course.rates.iter().flatten().copied());
+    let timelines: Vec<(usize, &JoinedTimeline)> =
+        cells.filter_map(|(target, cell)| Some((target, cell.timeline.as_ref()?))).collect();
+    let rates = timelines.iter().flat_map(|(_, timeline)| timeline.rates.iter().flatten().copied());
     let most = rates.fold(0.0, f64::max);
-    let longest = || courses.iter().flat_map(|(_, course)| course.longest.iter().flatten().copied());
+    let longest = || timelines.iter().flat_map(|(_, timeline)| timeline.longest.iter().flatten().copied());
     let (lo, hi) = longest().fold((f64::MAX, 0.0f64), |(lo, hi), value| (lo.min(value), hi.max(value)));
     if most == 0.0 || hi == 0.0 {
         return Vec::new();
     }
     let scale = unit(Unit::OperationsPerSecond, most);
     let mut traces: Vec<Value> = Vec::new();
-    for (target, course) in &courses {
+    for (target, timeline) in &timelines {
         let name = plain(&view.names[*target]);
-        let rates = course.rates.iter().map(|rate| rate.map(|rate| short(rate / scale.divisor)));
-        traces.push(line(&name, *target, course, rates.collect(), "y", &format!("%{{y}} {}", scale.name)));
-        let longest = course.longest.iter().map(|seconds| seconds.map(short));
-        traces.push(line(&name, *target, course, longest.collect(), "y2", "longest %{y:.3s}s"));
-        traces.extend(stalls(&name, *target, course, hi));
+        let rates = timeline.rates.iter().map(|rate| rate.map(|rate| short(rate / scale.divisor)));
+        traces.push(line(&name, *target, timeline, rates.collect(), "y", &format!("%{{y}} {}", scale.name)));
+        let longest = timeline.longest.iter().map(|seconds| seconds.map(short));
+        traces.push(line(&name, *target, timeline, longest.collect(), "y2", "longest %{y:.3s}s"));
+        traces.extend(stalls(&name, *target, timeline, hi));
     }
     let (lo, hi) = (lo / 1.3, hi * 1.5);
     let (places, texts) = second_ticks(lo, hi);
@@ -59,22 +59,22 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
 fn line(
     name: &str,
     target: usize,
-    course: &JoinedTimeline,
+    timeline: &JoinedTimeline,
     values: Vec<Option<Value>>,
     axis: &str,
     text: &str,
 ) -> Value {
     json!({
         "type": "scatter", "mode": "lines", "name": name, "yaxis": axis, "connectgaps": false,
-        "x": course.seconds.iter().map(|seconds| short(*seconds)).collect::<Vec<_>>(), "y": values,
+        "x": timeline.seconds.iter().map(|seconds| short(*seconds)).collect::<Vec<_>>(), "y": values,
         "line": { "color": color(target), "width": 1.2, "dash": dash(target) },
         "hovertemplate": format!("{name}, %{{x}} s: {text}<extra></extra>"),
     })
 }
 
 /// Draws crosses for stalls at the top of the lower figure.
-fn stalls(name: &str, target: usize, course: &JoinedTimeline, top: f64) -> Option<Value> {
-    let texts: Vec<String> = course
+fn stalls(name: &str, target: usize, timeline: &JoinedTimeline, top: f64) -> Option<Value> {
+    let texts: Vec<String> = timeline
         .stalls
         .iter()
         .map(|stall| format!("{name}, stall of {}: {}", show_seconds(stall.lasted), stall.meanwhile()))
@@ -82,8 +82,8 @@ fn stalls(name: &str, target: usize, course: &JoinedTimeline, top: f64) -> Optio
     (!texts.is_empty()).then(|| {
         json!({
             "type": "scatter", "mode": "markers", "name": name, "yaxis": "y2",
-            "x": course.stalls.iter().map(|stall| short(stall.at + stall.lasted / 2.0)).collect::<Vec<_>>(),
-            "y": course.stalls.iter().map(|_| short(top)).collect::<Vec<_>>(),
+            "x": timeline.stalls.iter().map(|stall| short(stall.at + stall.lasted / 2.0)).collect::<Vec<_>>(),
+            "y": timeline.stalls.iter().map(|_| short(top)).collect::<Vec<_>>(),
             "marker": { "color": color(target), "symbol": "x", "size": 8 },
             "hovertext": texts, "hoverinfo": "text",
         })

@@ -38,7 +38,8 @@ pub struct Choice {
     /// The fastest candidate, then those that are not significantly different from it; empty if nothing was measured.
     pub answer: Vec<String>,
     /// The number of race rounds that were measured.
-    pub heats: usize,
+    #[serde(rename = "heats")]
+    pub race_rounds: usize,
     /// The workloads that each race round measures.
     pub workloads: Vec<String>,
     /// All candidates by state, the fastest first and those that were not raced last; within a state by speed.
@@ -67,7 +68,8 @@ pub struct Candidate {
     /// probability 1 − `error`.
     pub interval: Option<Interval>,
     /// The number of race rounds in which it has a value.
-    pub heats: usize,
+    #[serde(rename = "heats")]
+    pub race_rounds: usize,
     /// The reason why it may be faster.
     pub why: String,
     /// The loss that it may cause; absent if it keeps everything that the defaults keep.
@@ -153,9 +155,9 @@ impl Choice {
             candidates.push(Candidate {
                 name: target.name.clone(),
                 state,
-                ratio: if place == 0 && known.heats > 0 { Some(1.0) } else { known.ratio },
+                ratio: if place == 0 && known.race_rounds > 0 { Some(1.0) } else { known.ratio },
                 interval: known.interval,
-                heats: known.heats,
+                race_rounds: known.race_rounds,
                 why: beside.why,
                 risk: beside.risk,
                 risks: risks::of(record, &target.name).to_vec(),
@@ -169,7 +171,7 @@ impl Choice {
             state: State::NotRaced,
             ratio: None,
             interval: None,
-            heats: 0,
+            race_rounds: 0,
             why: String::new(),
             risk: None,
             risks: Vec::new(),
@@ -192,7 +194,7 @@ impl Choice {
             error: race.error,
             decided: current.decided,
             answer,
-            heats: replay.race.heats(),
+            race_rounds: replay.race.race_rounds(),
             workloads: record.cells.iter().map(|cell| cell.label.clone()).collect(),
             candidates,
             effects: effects(record, trials, &replay),

@@ -58,13 +58,13 @@ impl Replay {
                 replay.fail(0, why, &mut failures);
                 continue;
             };
-            let mut heat = Vec::new();
+            let mut race_round = Vec::new();
             for (candidate, given) in given {
                 let shared: Option<Vec<f64>> =
                     reference.values.keys().map(|workload| given.values.get(workload).copied()).collect();
                 match shared {
                     // Many workloads count as their geometric mean.
-                    Some(values) => heat.push(Entry {
+                    Some(values) => race_round.push(Entry {
                         candidate: *candidate,
                         part: given.part,
                         value: values.iter().sum::<f64>() / values.len() as f64,
@@ -72,7 +72,7 @@ impl Replay {
                     None => replay.fail(*candidate, given.failure.clone().unwrap_or_default(), &mut failures),
                 }
             }
-            replay.race.add(heat);
+            replay.race.add(race_round);
             replay.blocks.push(*block);
         }
         replay
@@ -85,10 +85,10 @@ impl Replay {
         let Some(race) = &plan.race else { return Vec::new() };
         let fixed = race.first_stage.get(self.blocks.len());
         match fixed {
-            Some(heat) => {
+            Some(race_round) => {
                 let is_out = |candidate: &usize| *candidate != 0 && self.barred.contains_key(candidate);
                 let can = |candidate: &usize| !self.without_loss.contains_key(candidate) && !is_out(candidate);
-                let chosen = heat.iter().map(|candidate| *candidate as usize).filter(can).collect();
+                let chosen = race_round.iter().map(|candidate| *candidate as usize).filter(can).collect();
                 self.race.place(chosen, plan.at_once(), plan.seed)
             }
             None => self.race.draw(plan.at_once(), plan.seed),

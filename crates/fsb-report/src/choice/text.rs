@@ -22,7 +22,7 @@ pub fn screen(choice: &Choice, width: usize) -> String {
     not_raced(&mut lines, choice, width);
     lines.push(String::new());
     let mut facts = choice.facts.clone();
-    facts.insert(0, counted(choice.heats, "race round"));
+    facts.insert(0, counted(choice.race_rounds, "race round"));
     paragraph(&mut lines, width, &facts.join(" · "), "", "  ");
     if let Some(finished) = &choice.finished {
         paragraph(&mut lines, width, &format!("ended after {finished}"), "", "  ");
@@ -55,14 +55,14 @@ fn change(candidate: &Candidate, ratio: f64) -> String {
 fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     let mut say = |text: &str| paragraph(lines, width, text, "", "");
     let reference = &choice.reference;
-    let raced = choice.candidates.iter().filter(|candidate| candidate.heats > 0).count();
+    let raced = choice.candidates.iter().filter(|candidate| candidate.race_rounds > 0).count();
     let Some(leader) = leader(choice) else {
-        return say(&match choice.heats {
+        return say(&match choice.race_rounds {
             0 => "No answer: no candidate has a value to compare.".to_owned(),
-            heats => format!(
+            race_rounds => format!(
                 "No answer: {} of {raced} candidates are too few values for an interval. Use a larger --budget, or name \
                  fewer candidates with --only.",
-                counted(heats, "race round")
+                counted(race_rounds, "race round")
             ),
         });
     };
@@ -87,7 +87,7 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         )),
         (false, over) => {
             let over = over.map(|over| format!(", {over} against {reference}")).unwrap_or_default();
-            let rounds = counted(leader.heats, "race round");
+            let rounds = counted(leader.race_rounds, "race round");
             let left = choice.answer.len();
             let known = if left >= raced {
                 format!("none of {raced} candidates is shown to be slower than another")
@@ -128,7 +128,7 @@ fn commands(lines: &mut Vec<String>, choice: &Choice) {
 }
 
 fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
-    let raced: Vec<&Candidate> = choice.candidates.iter().filter(|candidate| candidate.heats > 0).collect();
+    let raced: Vec<&Candidate> = choice.candidates.iter().filter(|candidate| candidate.race_rounds > 0).collect();
     if raced.is_empty() {
         return;
     }
@@ -153,7 +153,7 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         risky |= candidate.risk.is_some();
         let risk = if candidate.risk.is_some() { "!" } else { "" };
         let name = candidate.label();
-        let line = format!("{numbers:<24} {:>5}  {risk}", candidate.heats);
+        let line = format!("{numbers:<24} {:>5}  {risk}", candidate.race_rounds);
         if name.chars().count() > longest {
             paragraph(lines, width, &name, &format!("{sign} "), "    ");
             lines.push(format!("  {:longest$}  {line}", "").trim_end().to_owned());

@@ -1,6 +1,6 @@
 //! A summary from a record and its trials.
 
-use fsb_model::{RunRecord, Trial, Warning};
+use fsb_model::{RunRecord, Trial, Warning, metric};
 use fsb_stats::compare::{Document, Finding};
 
 use super::published::PublishedTable;
@@ -24,6 +24,13 @@ fn left_out(record: &RunRecord, rows: &[Workload]) -> Vec<String> {
         }
     }
     labels
+}
+
+/// Returns the significant differences from the baseline in a rate of operations.
+fn significant(row: &Workload) -> impl Iterator<Item = (&str, usize)> {
+    let cells = row.cells.iter().enumerate().filter(|_| row.metric == metric::OPERATION_RATE.name);
+    let sure = cells.filter(|(_, cell)| cell.against.as_ref().is_some_and(|against| against.verdict.is_sure()));
+    sure.map(|(place, _)| (row.workload.as_str(), place))
 }
 
 impl Summary {
@@ -75,7 +82,8 @@ impl Summary {
         if summary.unjudged.is_some() {
             unjudged::strip(&mut summary);
         }
-        summary.explanations = causes::explanations(record, &summary.rows, trials);
+        let differences = summary.rows.iter().filter(|row| row.withheld.is_none()).flat_map(significant);
+        summary.explanations = causes::explanations(record, &differences.collect::<Vec<_>>(), trials);
         headline::add_findings(&mut summary);
         let preface = interference::preface(trials).or_else(|| headline::withheld(&summary));
         summary.answer = preface.unwrap_or_default() + &headline::headline(&summary);

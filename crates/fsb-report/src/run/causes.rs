@@ -13,7 +13,6 @@ use fsb_stats::{FEWEST_JUDGED, Interval, LEVEL, t_interval};
 use serde::Serialize;
 
 use super::report_trial::ReportTrial;
-use super::summary::Workload;
 
 /// Bytes of a flushed write of the probe, and of its random read.
 const PROBED: f64 = 4096.0;
@@ -76,26 +75,29 @@ pub struct Explanation {
 type Costs = (f64, [f64; CAUSES.len()]);
 const CAUSES: [CauseKind; 3] = [CauseKind::Cpu, CauseKind::Flushes, CauseKind::Bytes];
 
-/// Explains every significant difference from the baseline in a rate of operations that a probed device served.
-pub(super) fn explanations(record: &RunRecord, rows: &[Workload], trials: &[ReportTrial]) -> Vec<Explanation> {
+/// Explains differences from the baseline: of rates of operations that a probed device served. Each has the label of its
+/// workload, and the place of its target in the plan.
+pub(super) fn explanations(
+    record: &RunRecord,
+    differences: &[(&str, usize)],
+    trials: &[ReportTrial],
+) -> Vec<Explanation> {
     let mut by_cell: BTreeMap<(&str, &str), Vec<&ReportTrial>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.counts()) {
         by_cell.entry((&trial.what.workload, &trial.what.target)).or_default().push(trial);
     }
     let names: Vec<&str> = record.plan.targets.iter().map(|target| target.name.as_str()).collect();
-    let explained = |row: &Workload, place: usize| -> Option<Explanation> {
-        row.cells[place].against.as_ref().filter(|against| against.verdict.is_sure())?;
+    let explained = |(workload, place): &(&str, usize)| -> Option<Explanation> {
         let of = |target: &str| {
             let costs = |trial: &&ReportTrial| Some((trial.block, costs(record, trial)?));
-            by_cell.get(&(row.workload.as_str(), target))?.iter().map(costs).collect::<Option<BTreeMap<u32, Costs>>>()
+            by_cell.get(&(*workload, target))?.iter().map(costs).collect::<Option<BTreeMap<u32, Costs>>>()
         };
-        let (baseline, candidate) = (of(names[0])?, of(names[place])?);
+        let (baseline, candidate) = (of(names[0])?, of(names[*place])?);
         let pairs = candidate.iter().filter_map(|(block, own)| Some((own, baseline.get(block)?)));
         let differences: Vec<[f64; CAUSES.len() + 1]> = pairs.map(|(own, other)| difference(own, other)).collect();
-        explanation(row, [names[0], names[place]], &differences)
+        explanation([workload, names[*place], names[0]], &differences)
     };
-    let rows = rows.iter().filter(|row| row.withheld.is_none() && row.metric == metric::OPERATION_RATE.name);
-    rows.flat_map(|row| (1..names.len()).filter_map(move |place| explained(row, place))).collect()
+    differences.iter().filter_map(explained).collect()
 }
 
 /// Returns the time of an operation and what CPU, flushes and bytes account for. Returns `None` if the trial lacks a
@@ -136,11 +138,7 @@ fn difference((seconds, causes): &Costs, (others_seconds, others): &Costs) -> [f
     by_cause
 }
 
-fn explanation(
-    row: &Workload,
-    [baseline, candidate]: [&str; 2],
-    blocks: &[[f64; CAUSES.len() + 1]],
-) -> Option<Explanation> {
+fn explanation([workload, candidate, baseline]: [&str; 3], blocks: &[[f64; CAUSES.len() + 1]]) -> Option<Explanation> {
     if blocks.len() < FEWEST_JUDGED {
         return None;
     }
@@ -154,7 +152,7 @@ fn explanation(
     let mut causes: Vec<Cause> = kinds.map(cause).collect::<Option<_>>()?;
     let seconds = causes.iter().map(|cause| cause.seconds).sum();
     causes[..CAUSES.len()].sort_by(|a, b| b.seconds.abs().total_cmp(&a.seconds.abs()));
-    let [workload, candidate, baseline] = [&row.workload, candidate, baseline].map(str::to_owned);
+    let [workload, candidate, baseline] = [workload, candidate, baseline].map(str::to_owned);
     Some(Explanation { workload, candidate, baseline, seconds, causes })
 }
 

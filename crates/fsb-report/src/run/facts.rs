@@ -69,7 +69,7 @@ pub(super) fn facts(record: &RunRecord, trials: &[ReportTrial], blocks: u32) -> 
         Some(planned) if record.stop_reason.is_none() && blocks < planned => format!("{blocks} of {planned} blocks"),
         _ => counted(blocks as usize, "block"),
     });
-    facts.extend(looks(record, blocks));
+    facts.extend(interim_analyses(record, blocks));
     if record.plan.scale != 1.0 {
         facts.push(format!("scale {}", scale(record.plan.scale)));
     }
@@ -178,10 +178,10 @@ pub(super) fn rounds(record: &RunRecord) -> Option<String> {
 }
 
 /// `2 of 3 interim analyses`; `None` if fewer than two were planned.
-pub(super) fn looks(record: &RunRecord, blocks: u32) -> Option<String> {
-    if record.looks.len() < 2 {
+pub(super) fn interim_analyses(record: &RunRecord, blocks: u32) -> Option<String> {
+    if record.interim_analyses.len() < 2 {
         return None;
     }
-    let taken = record.looks.iter().filter(|look| **look <= blocks).count();
-    Some(format!("{taken} of {} interim analyses", record.looks.len()))
+    let taken = record.interim_analyses.iter().filter(|analysis| **analysis <= blocks).count();
+    Some(format!("{taken} of {} interim analyses", record.interim_analyses.len()))
 }

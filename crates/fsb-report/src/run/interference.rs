@@ -12,8 +12,8 @@ use crate::show::{counted, listed};
 /// `CPU steal 3 %: 4 of 180 trials affected and retried`; `None` if interference affected no trial.
 pub(super) fn warning(trials: &[ReportTrial]) -> Option<String> {
     let measured = || trials.iter().filter(|trial| trial.phase == Phase::Measured);
-    let disturbed: Vec<&ReportTrial> = measured().filter(|trial| !trial.extras().interference.is_empty()).collect();
-    if disturbed.is_empty() {
+    let affected: Vec<&ReportTrial> = measured().filter(|trial| !trial.extras().interference.is_empty()).collect();
+    if affected.is_empty() {
         return None;
     }
     let mut cells: BTreeMap<(&str, &str), u32> = BTreeMap::new();
@@ -24,7 +24,7 @@ pub(super) fn warning(trials: &[ReportTrial]) -> Option<String> {
     // Attempts of one trial count as one trial. So do trials of a block that a resumed run measured again.
     let place = |trial: &ReportTrial| (trial.block, cells[&(&*trial.what.target, &*trial.what.workload)]);
     let places = |wanted: &dyn Fn(&ReportTrial) -> bool| -> BTreeSet<_> {
-        disturbed.iter().filter(|trial| wanted(trial)).map(|trial| place(trial)).collect()
+        affected.iter().filter(|trial| wanted(trial)).map(|trial| place(trial)).collect()
     };
     let repeated = places(&|trial| trial.superseded);
     let analysed = places(&|trial| !trial.superseded);
@@ -38,7 +38,7 @@ pub(super) fn warning(trials: &[ReportTrial]) -> Option<String> {
             format!("{some} affected, {again} of them retried, {kept} affected to the end and analysed")
         }
     };
-    Some(format!("{}: {what}; fsb doctor shows the cause", listed(&causes(&disturbed))))
+    Some(format!("{}: {what}; fsb doctor shows the cause", listed(&causes(&affected))))
 }
 
 /// If interference affected a larger share of the trials than this, the numbers are less certain than their intervals
@@ -47,7 +47,7 @@ const SOME: f64 = 0.1;
 
 /// The number of analysed trials that interference affected, and its causes.
 pub(super) struct Share {
-    pub(super) disturbed: usize,
+    pub(super) affected: usize,
     all: usize,
     causes: Vec<String>,
 }
@@ -55,27 +55,27 @@ pub(super) struct Share {
 impl Share {
     /// Returns the share of all analysed trials, from 0 to 1.
     pub(super) fn of_all(&self) -> f64 {
-        self.disturbed as f64 / self.all as f64
+        self.affected as f64 / self.all as f64
     }
 
     /// Returns whether interference affected more than half of them.
     pub(super) fn most(&self) -> bool {
-        2 * self.disturbed > self.all
+        2 * self.affected > self.all
     }
 
     /// `CPU steal 58 % affected 86 of 96 trials`.
     pub(super) fn words(&self) -> String {
-        format!("{} affected {} of {}", listed(&self.causes), self.disturbed, counted(self.all, "trial"))
+        format!("{} affected {} of {}", listed(&self.causes), self.affected, counted(self.all, "trial"))
     }
 }
 
 /// Returns the share of the analysed trials that interference affected. Empty if it affected none.
 pub(super) fn share(trials: &[ReportTrial]) -> impl Iterator<Item = Share> {
     let analysed: Vec<&ReportTrial> = trials.iter().filter(|trial| trial.counts()).collect();
-    let disturbed: Vec<&ReportTrial> =
+    let affected: Vec<&ReportTrial> =
         analysed.iter().copied().filter(|trial| !trial.extras().interference.is_empty()).collect();
-    let share = Share { disturbed: disturbed.len(), all: analysed.len(), causes: causes(&disturbed) };
-    (share.disturbed > 0).then_some(share).into_iter()
+    let share = Share { affected: affected.len(), all: analysed.len(), causes: causes(&affected) };
+    (share.affected > 0).then_some(share).into_iter()
 }
 
 /// Returns the share of the trials that interference affected, in words, if it is more than a tenth.
@@ -87,7 +87,7 @@ pub(crate) fn warning_of_some(trials: &[ReportTrial]) -> Option<String> {
 /// interference in 9 of 12 trials (CPU steal 58 %): `.
 pub(super) fn preface(trials: &[ReportTrial]) -> Option<String> {
     let share = share(trials).find(Share::most)?;
-    let (some, all) = (share.disturbed, counted(share.all, "trial"));
+    let (some, all) = (share.affected, counted(share.all, "trial"));
     Some(format!("With interference in {some} of {all} ({}): ", listed(&share.causes)))
 }
 

@@ -64,21 +64,21 @@ impl JoinedTimeline {
         let least = typical(&lines().flat_map(rates_of).collect::<Vec<_>>()) * STALLED;
         let bin = lines().map(bin_of).fold(0.0, f64::max);
         let (seconds, rates, longest, stalls) = Default::default();
-        let mut course = JoinedTimeline { block, bin, seconds, rates, longest, stalls };
+        let mut timeline = JoinedTimeline { block, bin, seconds, rates, longest, stalls };
         let mut start = 0.0;
         for line in lines() {
-            if !course.rates.is_empty() {
-                course.push(start, None, 0);
+            if !timeline.rates.is_empty() {
+                timeline.push(start, None, 0);
                 start += bin;
             }
             let own = bin_of(line);
-            course.stalls.extend(stalls_of(line, least, start));
+            timeline.stalls.extend(stalls_of(line, least, start));
             for (rate, longest_us) in rates_of(line).zip(&line.longest_us) {
-                course.push(start + own / 2.0, rate, *longest_us);
+                timeline.push(start + own / 2.0, rate, *longest_us);
                 start += own;
             }
         }
-        course
+        timeline
     }
 
     fn push(&mut self, seconds: f64, rate: Option<f64>, longest_us: u64) {
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn stalls_are_found_with_the_device_io_beside_them() {
         let (some, none) = (Some(1000), Some(0));
-        let course = JoinedTimeline::joined(
+        let timeline = JoinedTimeline::joined(
             3,
             &[line(
                 &[some, some, none, none, Some(50), some, none, some, None, None, some],
@@ -168,8 +168,8 @@ mod tests {
             )],
         );
         // Neither a single bin nor a pause of the clock is a stall.
-        assert_eq!(course.stalls.len(), 1, "{course:?}");
-        let stall = &course.stalls[0];
+        assert_eq!(timeline.stalls.len(), 1, "{timeline:?}");
+        let stall = &timeline.stalls[0];
         assert!((stall.at - 0.04).abs() < 1e-9 && (stall.lasted - 0.06).abs() < 1e-9);
         assert_eq!(stall.meanwhile(), "the device read nothing, wrote 12.0 KiB, 3 flushes");
     }
@@ -185,8 +185,8 @@ mod tests {
 
     #[test]
     fn repetitions_follow_each_other_with_a_gap() {
-        let course = JoinedTimeline::joined(1, &[line(&[Some(10), Some(10)], &[1, 1]), line(&[Some(20)], &[2])]);
-        assert_eq!(course.rates, [Some(10.0), Some(10.0), None, Some(20.0)]);
-        assert!(course.stalls.is_empty(), "ten operations a second leave most bins empty");
+        let timeline = JoinedTimeline::joined(1, &[line(&[Some(10), Some(10)], &[1, 1]), line(&[Some(20)], &[2])]);
+        assert_eq!(timeline.rates, [Some(10.0), Some(10.0), None, Some(20.0)]);
+        assert!(timeline.stalls.is_empty(), "ten operations a second leave most bins empty");
     }
 }

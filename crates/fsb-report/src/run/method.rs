@@ -13,7 +13,7 @@ use crate::show::{listed, percent};
 /// Returns paragraphs on the methods that this run uses.
 pub(super) fn paragraphs(summary: &Summary, record: &RunRecord) -> Vec<Paragraph> {
     let mut paragraphs = vec![design(record), cell(summary)];
-    paragraphs.extend(looks(record));
+    paragraphs.extend(interim_analyses(record));
     if let Some(why) = &summary.unjudged {
         paragraphs.insert(0, unjudged::method(summary, why));
     }
@@ -58,8 +58,8 @@ fn design(record: &RunRecord) -> Paragraph {
 }
 
 /// Returns the paragraph on interim analyses. Returns `None` if the number of blocks was fixed beforehand.
-fn looks(record: &RunRecord) -> Option<Paragraph> {
-    let planned: Vec<String> = record.looks.iter().map(u32::to_string).collect();
+fn interim_analyses(record: &RunRecord) -> Option<Paragraph> {
+    let planned: Vec<String> = record.interim_analyses.iter().map(u32::to_string).collect();
     (planned.len() > 1).then(|| Paragraph {
         title: "Interim analyses",
         text: format!(
@@ -177,7 +177,7 @@ fn all_workloads() -> Paragraph {
     }
 }
 
-/// Returns the paragraph on findings, for runs in which fsb looks for them.
+/// Returns the paragraph on findings, for runs in which fsb interim_analyses for them.
 pub(super) fn findings(theta: f64) -> Paragraph {
     Paragraph {
         title: "Findings",

@@ -190,7 +190,8 @@ pub struct TrialFields<'a> {
     #[serde(default)]
     pub part: Option<u32>,
     #[serde(default)]
-    pub stretches: StretchFields<'a>,
+    #[serde(rename = "stretches")]
+    pub samples: SampleFields<'a>,
     #[serde(default)]
     pub timelines: Cow<'a, [Timeline]>,
     #[serde(default, borrow)]
@@ -219,7 +220,7 @@ pub struct MetricFields<'a> {
 /// The part of the samples that says how long each one took.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct StretchFields<'a> {
+pub struct SampleFields<'a> {
     timed_ns: Cow<'a, [u64]>,
 }
 
@@ -259,7 +260,7 @@ impl<'a> From<&'a Trial> for TrialFields<'a> {
             interference: Cow::Borrowed(&trial.interference),
             superseded: trial.superseded,
             part: trial.part,
-            stretches: StretchFields { timed_ns: Cow::Borrowed(&trial.stretches.timed_ns) },
+            samples: SampleFields { timed_ns: Cow::Borrowed(&trial.samples.timed_ns) },
             timelines: Cow::Borrowed(&trial.timelines),
             latency: trial.latency.iter().map(|(name, found)| (Text(text(name)), Text(text(found)))).collect(),
             observed: IdleField { idle: trial.observed.idle },
@@ -297,7 +298,7 @@ impl ShownTrials {
             part: trial.part,
             started: seconds(&trial.started),
             values: trial.metrics.iter().map(|metric| metric.value).collect(),
-            timed_ns: Times::of(&trial.stretches.timed_ns),
+            timed_ns: Times::of(&trial.samples.timed_ns),
             extras: (extras != NO_EXTRAS).then(|| extras.into()),
         });
     }
@@ -438,8 +439,8 @@ mod tests {
     fn shared_strings_are_stored_once_and_times_are_whole() {
         let (_, mut trials) = sample::run(&["ext4", "xfs"], 5);
         let long = vec![0, u64::from(u32::MAX), u64::from(u32::MAX) + 1];
-        trials[0].stretches.timed_ns = long.clone();
-        trials[1].stretches.timed_ns = vec![7, u64::from(u32::MAX)];
+        trials[0].samples.timed_ns = long.clone();
+        trials[1].samples.timed_ns = vec![7, u64::from(u32::MAX)];
         (trials[0].error, trials[1].error) = (Some("full".to_owned()), Some("full".to_owned()));
         let shown = ReportTrial::all(&trials);
         assert_eq!(shown[0].timed_ns.to_vec(), long);

@@ -13,7 +13,7 @@ use fsb_stats::{
 use super::joined_timeline::JoinedTimeline;
 use super::report_trial::{MetricKind, ReportTrial, last_attempts, value};
 use super::summary::{Lost, Measured, Overall, Secondary, State, TargetSummary, TrialPoint, Workload};
-use super::{costs, latency, risks, roles, stretches, withheld};
+use super::{costs, latency, risks, roles, samples, withheld};
 use crate::mark;
 
 /// Returns one row per cell of the plan, then one for every label that only the trials have, and the correlation of
@@ -116,7 +116,7 @@ fn cells(record: &RunRecord, case: &Case<'_>) -> (Metric, Vec<(Measured, Vec<Rou
     }
     let cell = |target: &Target| {
         let own = by_target.get(&*target.name).map_or(&[][..], Vec::as_slice);
-        let rounds = stretches::rounds(own, &primary);
+        let rounds = samples::rounds(own, &primary);
         (cell(own, &primary, record.targets.get(&target.name)), rounds)
     };
     let cells = record.plan.targets.iter().map(cell).collect();
@@ -131,7 +131,7 @@ fn row(record: &RunRecord, case: &Case<'_>) -> Workload {
         let spread = |pair: &Pair| (pair.baseline == 0 && pair.candidate == index).then_some(pair.spread).flatten();
         let spread = ranking.pairs.iter().find_map(spread);
         cell.scatter = spread.and_then(|spread| scatter(spread, &rounds[0], &rounds[index]));
-        cell.not_stationary = stretches::judged(&rounds[index], record.plan.theta);
+        cell.not_stationary = samples::judged(&rounds[index], record.plan.theta);
     }
     let operation = case.trials.first();
     Workload {
@@ -232,7 +232,7 @@ pub(super) fn cell(trials: &[&ReportTrial], primary: &Metric, target: Option<&Ta
         lost,
         secondary: other_metrics(&good, primary),
         latency: latency::merged(&good),
-        course: JoinedTimeline::of(&valued),
+        timeline: JoinedTimeline::of(&valued),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::summary::{Summary, TargetSummary, Workload};
-use super::{courses, roles, stretches, tables};
+use super::{roles, samples, tables, timelines};
 use crate::chart;
 use crate::compare;
 use crate::mark;
@@ -92,7 +92,7 @@ fn workload(summary: &Summary, view: &View<'_>, row: &Row<'_>, place: usize) -> 
         blocks.push(Block::Charts(charts.collect()));
         blocks.extend(tables::latency(summary, found, operation).map(|table| Block::table("latency", table)));
     }
-    blocks.extend(courses::table(summary, found).map(|table| Block::table("course", table)));
+    blocks.extend(timelines::table(summary, found).map(|table| Block::table("timeline", table)));
     blocks.extend(tables::costs(summary, found).map(|table| Block::table("costs", table)));
     let (title, table) = match view.group_size {
         1 => ("Every trial".to_owned(), tables::trials(summary, found)),
@@ -113,7 +113,7 @@ fn rounds(summary: &Summary, workload: &Workload) -> Option<String> {
         Some(format!("{} against {reference}: between rounds {rounds}, between blocks {blocks}.", target.label()))
     });
     let kinds = cells.filter_map(|(target, cell)| {
-        let words = stretches::words(cell.not_stationary.as_ref()?, workload.unit, workload.better);
+        let words = samples::words(cell.not_stationary.as_ref()?, workload.unit, workload.better);
         Some(format!("{} is not stationary (~): {words}.", target.label()))
     });
     let said: Vec<String> = kinds.chain(scatter).collect();

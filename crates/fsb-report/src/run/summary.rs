@@ -242,7 +242,7 @@ pub struct Measured {
     pub latency: Vec<Latency>,
     /// The timeline of one trial; absent if none lasted. The record contains it in full.
     #[serde(skip)]
-    pub course: Option<JoinedTimeline>,
+    pub timeline: Option<JoinedTimeline>,
 }
 
 /// Whether a cell has values.

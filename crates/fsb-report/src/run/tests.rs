@@ -296,7 +296,7 @@ fn in_turn_a_row_of_mostly_invalid_trials_is_not_judged_by_the_rest() {
     });
     let summary = Summary::of_run(&record, &trials);
     let row = summary.rows.iter().find(|row| row.workload == label).unwrap();
-    assert_eq!(row.withheld, Some(Withheld::Spoilt { trials: 60, disturbed: 0, invalid: 31 }));
+    assert_eq!(row.withheld, Some(Withheld::Spoilt { trials: 60, affected: 0, invalid: 31 }));
     assert!(row.finding.contains(": of 60 trials 31 invalid; "), "{}", row.finding);
     assert_eq!(row.ranking.outcome, RowOutcome::NotJudged);
 }

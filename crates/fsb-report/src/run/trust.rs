@@ -126,7 +126,7 @@ fn words_of_lost((lost, all): (usize, usize)) -> String {
 /// Returns the reason for high trust.
 fn quiet(trials: &[ReportTrial]) -> String {
     let measured = trials.iter().filter(|trial| trial.phase == Phase::Measured && trial.counts()).count();
-    let affected = interference::share(trials).next().map_or(0, |share| share.disturbed);
+    let affected = interference::share(trials).next().map_or(0, |share| share.affected);
     let affected = if affected == 0 { "none".to_owned() } else { format!("only {affected}") };
     format!("interference affected {affected} of {}", counted(measured, "trial"))
 }

@@ -7,7 +7,7 @@ use fsb_stats::Verdict;
 
 use super::causes::Explanation;
 use super::summary::{Measured, Summary, TargetSummary, TrustLevel, Workload};
-use super::{costs, groups, headline, scaling, stretches};
+use super::{costs, groups, headline, samples, scaling};
 use crate::judged::Judged;
 use crate::mark;
 use crate::releases::Releases;
@@ -151,9 +151,9 @@ fn notes(summary: &Summary) -> Vec<String> {
     let stopped = stopped.map(|stopped| format!("The run ended after {stopped}."));
     let earlier = summary.earlier.iter().map(|earlier| format!("{}.", capital(&earlier.line())));
     let mut notes = headline::resolution_lines(summary);
-    notes.extend(stretches::total_time_line(summary));
+    notes.extend(samples::total_time_line(summary));
     notes.extend(costs::deferred_line(summary));
-    notes.extend(stretches::sustained_lines(summary));
+    notes.extend(samples::sustained_lines(summary));
     notes.extend(costs::lines(summary));
     notes.extend(summary.explanations.iter().map(Explanation::line));
     notes.extend(scaling::lines(summary));

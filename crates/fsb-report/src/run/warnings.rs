@@ -7,7 +7,7 @@ use fsb_stats::Noise;
 
 use super::report_trial::ReportTrial;
 use super::summary::{Measured, State, Summary, Workload};
-use super::{device, geometry, headline, interference, risks, stretches, trust};
+use super::{device, geometry, headline, interference, risks, samples, trust};
 use crate::record_text::stop_reason_text;
 use crate::show::{NOT_HERE, counted, some_of, some_rows};
 use crate::warning::warning_text;
@@ -47,7 +47,7 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ReportTr
         warnings.extend(correlated(summary));
     }
     warnings.extend(not_stationary(summary));
-    warnings.extend(stretches::unsteady_warning(summary));
+    warnings.extend(samples::unsteady_warning(summary));
     warnings.extend(device::warning(record));
     warnings.extend(restless(trials));
     warnings.extend(interference::warning(trials));
@@ -249,7 +249,7 @@ fn noise(summary: &Summary) -> Vec<String> {
 fn not_stationary(summary: &Summary) -> Option<String> {
     let named: Vec<String> = cells(summary)
         .filter_map(|(target, row, cell)| {
-            let words = stretches::words(cell.not_stationary.as_ref()?, row.unit, row.better);
+            let words = samples::words(cell.not_stationary.as_ref()?, row.unit, row.better);
             Some(format!("{target} at {}, {words}", row.workload))
         })
         .collect();

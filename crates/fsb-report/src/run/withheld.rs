@@ -39,7 +39,7 @@ pub enum Withheld {
         /// Trials of the case.
         trials: usize,
         /// Trials that were affected by interference.
-        disturbed: usize,
+        affected: usize,
         /// Other invalid trials.
         invalid: usize,
     },
@@ -65,8 +65,8 @@ impl Withheld {
                 format!("{lost} of {} {have} no value", counted(*trials, "trial"))
             }
             Withheld::Memory { cause, .. } => cause.clone(),
-            Withheld::Spoilt { trials, disturbed, invalid } => {
-                let kinds = [(disturbed, "affected by interference"), (invalid, "invalid")];
+            Withheld::Spoilt { trials, affected, invalid } => {
+                let kinds = [(affected, "affected by interference"), (invalid, "invalid")];
                 let kinds: Vec<String> = kinds
                     .iter()
                     .filter(|(count, _)| **count > 0)
@@ -176,12 +176,12 @@ fn spoilt(record: &RunRecord, label: &str, own: &[&ReportTrial]) -> Option<Withh
     if in_rounds(record, label) {
         return None;
     }
-    let disturbed = own.iter().filter(|trial| !trial.extras().interference.is_empty()).count();
+    let affected = own.iter().filter(|trial| !trial.extras().interference.is_empty()).count();
     let is_invalid =
         |trial: &&&ReportTrial| trial.outcome == Outcome::Invalid && trial.extras().interference.is_empty();
     let invalid = own.iter().filter(is_invalid).count();
-    let found = Withheld::Spoilt { trials: own.len(), disturbed, invalid };
-    (2 * (disturbed + invalid) > own.len()).then_some(found)
+    let found = Withheld::Spoilt { trials: own.len(), affected, invalid };
+    (2 * (affected + invalid) > own.len()).then_some(found)
 }
 
 /// Counts trials without a value and all trials, of cells that have values: the others do not compete.

@@ -115,7 +115,7 @@ pub fn side_by_side(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
     let (mut record, mut trials) = run(targets, blocks);
     let parts = targets.len() as u32;
     record.placement = Some(run::Placement::SideBySide { parts, part_bytes: 660 << 20 });
-    record.looks = (2..=4).map(|rotation| 3 * rotation).collect();
+    record.interim_analyses = (2..=4).map(|rotation| 3 * rotation).collect();
     let rounds = run::Rounds { rounds: 9, units: 1, lead_in: true };
     record.rounds = record.cells.iter().map(|cell| (cell.label.clone(), rounds)).collect();
     let mut random = Pcg64Mcg::seed_from_u64(9);
@@ -134,11 +134,11 @@ pub fn side_by_side(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
             let log = slower(round, &mut random) + 0.03 * normal(&mut random);
             (1e8 * log.exp()) as u64
         };
-        trial.stretches = trial::Stretches {
+        trial.samples = trial::Samples {
             units: 1,
             operations: 4000,
             timed_ns: (0..9).map(time).collect(),
-            ..trial::Stretches::default()
+            ..trial::Samples::default()
         };
     }
     (record, trials)
@@ -186,7 +186,7 @@ fn trial(record: &RunRecord, target: usize, index: usize, block: u32, order: u32
         interference: Vec::new(),
         superseded: false,
         part: None,
-        stretches: Default::default(),
+        samples: Default::default(),
         timelines: Vec::new(),
         extra: Map::new(),
     }
@@ -283,7 +283,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         placement: None,
         rounds: BTreeMap::new(),
         units: BTreeMap::new(),
-        looks: Vec::new(),
+        interim_analyses: Vec::new(),
         order: Vec::new(),
         segments: vec![Segment {
             boot_id: "c0ffee".to_owned(),
@@ -317,7 +317,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
             workloads: Vec::new(),
             controls: BTreeMap::new(),
             repetition: Repetition::Budget { seconds: 300.0 },
-            stretch: None,
+            sample_time: None,
             seed: 42,
             size: Bytes(2 << 30),
             dir: "/var/tmp".into(),

@@ -20,7 +20,7 @@ fn count(sum: &mut Deferred, before: Option<Counters>, after: Option<Counters>) 
 
 /// Accumulates the deferred work of a target while it is measured.
 #[derive(Debug, Default)]
-pub(super) struct Leavings {
+pub(super) struct DeferredWork {
     sum: Deferred,
     /// Seconds of each syncfs that followed a sample.
     syncs: Vec<f64>,
@@ -28,9 +28,9 @@ pub(super) struct Leavings {
     written: u64,
 }
 
-impl Leavings {
+impl DeferredWork {
     /// Records the end of a sample.
-    pub(super) fn stretch(&mut self, operations: u64, before: Option<Counters>, after: Option<Counters>) {
+    pub(super) fn sample(&mut self, operations: u64, before: Option<Counters>, after: Option<Counters>) {
         self.sum.operations += operations;
         if let (Some(before), Some(after)) = (before, after) {
             self.written += after.write_bytes.saturating_sub(before.write_bytes);
@@ -40,8 +40,8 @@ impl Leavings {
     /// Records the end of a repetition of a sequential trial. The deferred work of earlier repetitions is written by
     /// then, so the counts start again.
     pub(super) fn repetition(&mut self, operations: u64, before: Option<Counters>, after: Option<Counters>) {
-        *self = Leavings::default();
-        self.stretch(operations, before, after);
+        *self = DeferredWork::default();
+        self.sample(operations, before, after);
     }
 
     /// Records a sync of the target after a sample.
@@ -97,11 +97,11 @@ mod tests {
 
     #[test]
     fn deferred_work_is_divided_by_all_operations() {
-        let mut left = Leavings::default();
-        left.stretch(100, counters(0, 0), counters(4096, 1));
+        let mut left = DeferredWork::default();
+        left.sample(100, counters(0, 0), counters(4096, 1));
         left.synced(0.1, counters(4096, 1), counters(8192, 3));
         assert_eq!((left.written, left.sum.bytes, left.sum.flushes), (4096, 4096, 2));
-        left.stretch(100, None, None);
+        left.sample(100, None, None);
         let sum = Deferred { seconds: 0.5, ..left.sum };
         assert_eq!(sum.per_operation(), Some([20.48, 0.01, 0.0025]));
         assert_eq!(Deferred::default().per_operation(), None);

@@ -74,7 +74,7 @@ pub(crate) fn refused(failure: Failure) -> TrialReply {
         measured: None,
         observed: Observed::default(),
         interference: Vec::new(),
-        stretches: Default::default(),
+        samples: Default::default(),
         spent: Spent::default(),
         target_lost: false,
         out_of_time,

@@ -492,7 +492,7 @@ impl Case<'_, '_> {
             let Some(sample) = sample else { continue };
             place.samples += 1;
             let Method::Rounds { units, .. } = self.request.method else { continue };
-            let kept = &mut place.tally.stretches;
+            let kept = &mut place.tally.samples;
             (kept.units, kept.operations) = (units, sample.operations);
             kept.timed_ns.push(sample.unit_ns.iter().sum());
             if sample.unit_ns.len() > 1 {
@@ -558,12 +558,12 @@ impl Case<'_, '_> {
         if let Some(seen) = watch.map(Watch::end) {
             watch::add(&mut tally.watched, seen);
         }
-        match (&mut tally.leavings, later) {
-            (Some(leavings), Some((synced, later))) => {
-                leavings.stretch(operations, before[at], after[at]);
-                leavings.synced(synced, after[at], later);
+        match (&mut tally.deferred, later) {
+            (Some(deferred), Some((synced, later))) => {
+                deferred.sample(operations, before[at], after[at]);
+                deferred.synced(synced, after[at], later);
             }
-            (Some(leavings), None) => leavings.repetition(operations, before[at], after[at]),
+            (Some(deferred), None) => deferred.repetition(operations, before[at], after[at]),
             (None, _) => {}
         }
         let sample = Sample {
@@ -696,12 +696,12 @@ fn interference(fake: Option<Fake>, pretends: bool, watched: &watch::Seen) -> Ve
 
 /// Returns the clock of a sample. That of the null file system makes its times up, from a seed and the number of the
 /// sample.
-fn clock(fake: Option<Fake>, pretends: bool, (seed, stretch): (u64, u64), slot: Slot) -> ClockSpec {
+fn clock(fake: Option<Fake>, pretends: bool, (seed, sample): (u64, u64), slot: Slot) -> ClockSpec {
     /// The factor by which pretended interference makes times longer. An analysis that uses such a trial is noticed.
     const DISTURBED_SLOWDOWN: f64 = 1.5;
     let Some(fake) = fake else { return injected::clock(slot) };
     let disturbed = if pretends { DISTURBED_SLOWDOWN } else { 1.0 };
-    ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * disturbed, noise: fake.noise, stretch }
+    ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * disturbed, noise: fake.noise, sample }
 }
 
 /// Returns the bytes that a device read and wrote between two readings.

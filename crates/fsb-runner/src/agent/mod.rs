@@ -1,11 +1,11 @@
 //! The agent: it owns the testbed, and conducts the trials that the runner requests.
 
+mod checks;
 pub(crate) mod client;
 mod deferred;
 mod failure;
 pub(crate) mod lines;
 mod measure;
-mod proof;
 pub(crate) mod protocol;
 mod tally;
 

@@ -11,7 +11,7 @@ use fsb_model::Interference;
 use fsb_model::observed::{Deferred, Observed, Spent};
 use fsb_model::sustained::Sustained;
 use fsb_model::timeline::Timeline;
-use fsb_model::trial::{Stretches, WorkerSpan};
+use fsb_model::trial::{Samples, WorkerSpan};
 use fsb_model::{Amount, Outcome, Target, WorkloadSpec};
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
 use serde::{Deserialize, Serialize};
@@ -186,7 +186,7 @@ pub struct TrialReply {
     pub interference: Vec<Interference>,
     /// The samples of a trial in rounds.
     #[serde(default)]
-    pub stretches: Stretches,
+    pub samples: Samples,
     /// Seconds of its steps, for the planner.
     pub spent: Spent,
     /// The target is gone (a remount failed), so nothing more can run on it in this block.
@@ -211,8 +211,8 @@ impl TrialReply {
         let timed = self.measured.as_ref().map_or(0, |measured| measured.timed_ns);
         [prepare, settle, measure, cleanup].iter().all(|seconds| (0.0..=LONGEST_SECONDS).contains(seconds))
             && in_range(&[timed])
-            && in_range(&self.stretches.timed_ns)
-            && in_range(&self.stretches.unit_ns)
+            && in_range(&self.samples.timed_ns)
+            && in_range(&self.samples.unit_ns)
     }
 }
 

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use fsb_engine::{Measurement, Profile, latency};
 use fsb_model::observed::{MemoryUse, Observed, Spent};
-use fsb_model::trial::Stretches;
+use fsb_model::trial::Samples;
 use fsb_model::{Interference, Outcome};
 use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::{ColdMethod, Counters, Provisioned, Testbed, TestbedError, watch};
 
-use super::deferred::Leavings;
+use super::checks::{self, Seen};
+use super::deferred::DeferredWork;
 use super::failure::{Failure, for_want_of_memory, refused};
-use super::proof::{self, Seen};
 use super::protocol::{Measured, TrialReply};
 
 /// The sums of a trial under way.
@@ -34,9 +34,9 @@ pub(super) struct Tally {
     /// Processes that the kernel had killed under the limit before the trial.
     pub(super) killed_before: u64,
     /// The samples of a trial in rounds.
-    pub(super) stretches: Stretches,
+    pub(super) samples: Samples,
     /// The deferred work; only for a target with a device of its own.
-    pub(super) leavings: Option<Leavings>,
+    pub(super) deferred: Option<DeferredWork>,
     /// The end of what a command printed.
     output: Option<String>,
     /// Bytes that could be filled when the file system was empty.
@@ -53,7 +53,7 @@ impl Tally {
         // The device under a directory serves others too.
         let private = target.abilities.fake.is_none() && target.abilities.cold == Some(ColdMethod::Remount);
         let free_when_empty = target.free_bytes;
-        Tally { leavings: private.then(Leavings::default), free_when_empty, ..Tally::empty() }
+        Tally { deferred: private.then(DeferredWork::default), free_when_empty, ..Tally::empty() }
     }
 
     fn empty() -> Tally {
@@ -70,8 +70,8 @@ impl Tally {
             before_cold: None,
             memory: None,
             killed_before: 0,
-            stretches: Stretches::default(),
-            leavings: None,
+            samples: Samples::default(),
+            deferred: None,
             output: None,
             free_when_empty: 0,
             restless: 0,
@@ -81,8 +81,8 @@ impl Tally {
 
     /// Quiesces the target and records its deferred work.
     pub(super) fn rest(&mut self, testbed: &mut dyn Testbed, slot: u32, left: Duration) -> Result<(), TestbedError> {
-        if let Some(leavings) = self.leavings.take() {
-            self.measured.deferred = leavings.rest(testbed, slot, left)?;
+        if let Some(deferred) = self.deferred.take() {
+            self.measured.deferred = deferred.rest(testbed, slot, left)?;
             self.fill(testbed, slot);
         }
         Ok(())
@@ -184,7 +184,7 @@ impl Tally {
             ..self.seen.observed()
         };
         let (outcome, error) = match ended {
-            Ok(()) => match proof::verdict(profile, &target.abilities, &self.seen, &self.measured)
+            Ok(()) => match checks::verdict(profile, &target.abilities, &self.seen, &self.measured)
                 .and_then(|()| unflushed(&target.held, &self.measured))
             {
                 Ok(()) => (Outcome::Ok, None),
@@ -208,7 +208,7 @@ impl Tally {
                 error,
                 observed,
                 interference,
-                stretches: self.stretches,
+                samples: self.samples,
                 spent: self.spent,
                 target_lost: false,
                 measured: Some(self.measured),

@@ -24,7 +24,8 @@ pub fn print(plan: &Plan) -> Result<String, PlanError> {
             ..RepetitionFile::default()
         },
     };
-    let repetition = RepetitionFile { stretch: plan.stretch.map(|seconds| format!("{seconds}s")), ..repetition };
+    let repetition =
+        RepetitionFile { sample_time: plan.sample_time.map(|seconds| format!("{seconds}s")), ..repetition };
     let file = PlanFile {
         name: Some(plan.name.clone()),
         targets: plan.targets.iter().map(|target| Spanned::new(0..0, TargetFile::of(target))).collect(),

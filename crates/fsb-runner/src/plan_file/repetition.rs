@@ -25,20 +25,21 @@ pub struct RepetitionFile {
     /// Time that a sample should last, such as `50ms`. From 1 second on, everything is measured in sequential trials
     /// instead of rounds of short samples.
     #[serde(default, deserialize_with = "written::time", skip_serializing_if = "Option::is_none")]
-    pub stretch: Option<String>,
+    #[serde(alias = "stretch")]
+    pub sample_time: Option<String>,
 }
 
 /// Refuses a length of samples below 1 millisecond or above an hour.
-pub(super) fn check_stretch(stretch: Seconds) -> Result<(), String> {
-    if (0.001..=3600.0).contains(&stretch.0) {
+pub(super) fn check_sample_time(sample_time: Seconds) -> Result<(), String> {
+    if (0.001..=3600.0).contains(&sample_time.0) {
         return Ok(());
     }
-    Err(format!("stretch {}s: give between 1 millisecond and an hour", stretch.0))
+    Err(format!("sample_time {}s: give between 1 millisecond and an hour", sample_time.0))
 }
 
 impl RepetitionFile {
     /// The names of its fields.
-    pub(super) const FIELDS: &[&str] = &["blocks", "budget", "precision", "stretch"];
+    pub(super) const FIELDS: &[&str] = &["blocks", "budget", "precision", "sample_time"];
 
     pub(super) fn is_empty(&self) -> bool {
         *self == RepetitionFile::default()
@@ -70,25 +71,25 @@ impl RepetitionFile {
         }
     }
 
-    pub(super) fn resolve_stretch(&self) -> Result<Option<f64>, PlanError> {
-        let Some(text) = &self.stretch else { return Ok(None) };
+    pub(super) fn resolve_sample_time(&self) -> Result<Option<f64>, PlanError> {
+        let Some(text) = &self.sample_time else { return Ok(None) };
         let time = parse_duration(text).map_err(|error| PlanError::Request(error.to_string()))?;
-        check_stretch(Seconds(time.as_secs_f64())).map_err(PlanError::Request)?;
+        check_sample_time(Seconds(time.as_secs_f64())).map_err(PlanError::Request)?;
         Ok(Some(time.as_secs_f64()))
     }
 
     /// Merges this table over another one. `blocks` replaces `budget` and `precision`, and they replace it.
     pub(super) fn over(self, under: RepetitionFile) -> RepetitionFile {
-        let stretch = self.stretch.or(under.stretch);
+        let sample_time = self.sample_time.or(under.sample_time);
         if self.blocks.is_some() {
-            return RepetitionFile { stretch, blocks: self.blocks, budget: self.budget, precision: self.precision };
+            return RepetitionFile { sample_time, blocks: self.blocks, budget: self.budget, precision: self.precision };
         }
         let says_time = self.budget.is_some() || self.precision.is_some();
         RepetitionFile {
             blocks: if says_time { None } else { under.blocks },
             budget: self.budget.or(under.budget),
             precision: self.precision.or(under.precision),
-            stretch,
+            sample_time,
         }
     }
 }
@@ -99,10 +100,10 @@ mod tests {
 
     use crate::plan_file;
 
-    fn plan(stretch: &str) -> String {
+    fn plan(sample_time: &str) -> String {
         format!(
             "targets = ['null']\n[[workload]]\nname = 'write'\nfile_size = '1M'\n[[workload]]\nname = 'rename'\n\
-             files = 10\nstretch = {stretch}\n"
+             files = 10\nsample_time = {sample_time}\n"
         )
     }
 
@@ -118,11 +119,19 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_may_have_a_stretch_of_its_own_which_a_printed_plan_keeps() {
+    fn the_former_name_of_the_sample_time_is_still_read() {
+        let text = format!("{}[repetition]\nstretch = '50ms'\n", plan("'10s'").replace("sample_time", "stretch"));
+        let plan = plan_file::parse(&text, "p").unwrap().resolve(2, 7).unwrap().plan;
+        assert_eq!((plan.sample_time, plan.sample_time_of(&plan.workloads[1])), (Some(0.05), Some(10.0)));
+        assert!(plan_file::print(&plan).unwrap().contains("sample_time"));
+    }
+
+    #[test]
+    fn a_workload_may_have_a_sample_time_of_its_own_which_a_printed_plan_keeps() {
         let resolved = plan_file::parse(&plan("'10s'"), "p").unwrap().resolve(2, 7).unwrap();
-        let stretches: Vec<_> =
-            resolved.plan.workloads.iter().map(|workload| resolved.plan.stretch_of(workload)).collect();
-        assert_eq!(stretches, [None, Some(10.0)]);
+        let samples: Vec<_> =
+            resolved.plan.workloads.iter().map(|workload| resolved.plan.sample_time_of(workload)).collect();
+        assert_eq!(samples, [None, Some(10.0)]);
         let printed = plan_file::print(&resolved.plan).unwrap();
         assert_eq!(
             plan_file::parse(&printed, "printed").unwrap().resolve(2, 7).unwrap().plan,
@@ -150,7 +159,7 @@ mod tests {
             plan_file::parse(&text, "p").and_then(|plan| plan.resolve(2, 7))
         };
         let held = of("name = 'rename'\nfiles = 10").unwrap();
-        assert_eq!(held.plan.stretch_of(&held.plan.workloads[0]), Some(10.0));
+        assert_eq!(held.plan.sample_time_of(&held.plan.workloads[0]), Some(10.0));
         assert_eq!(held.work.cells[0].cell.label, "rename 4K files, sustained");
         let printed = plan_file::print(&held.plan).unwrap();
         assert_eq!(plan_file::parse(&printed, "printed").unwrap().resolve(2, 7).unwrap().plan, held.plan, "{printed}");
@@ -158,7 +167,7 @@ mod tests {
             let error = of(wrong).unwrap_err().to_string();
             assert!(error.contains("cannot be sustained: ") && error.contains("line "), "{wrong}: {error}");
         }
-        let short = of("name = 'rename'\nstretch = '50ms'").unwrap_err().to_string();
+        let short = of("name = 'rename'\nsample_time = '50ms'").unwrap_err().to_string();
         assert!(short.contains("a second or more"), "{short}");
         let text = "targets = ['null']\n[[workload]]\nname = 'rename'\nsustain = 0\n";
         let never = plan_file::parse(text, "p").and_then(|plan| plan.resolve(2, 7)).unwrap_err().to_string();
@@ -166,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_that_nobody_can_mean_is_refused_where_it_stands() {
+    fn an_impossible_sample_time_is_refused_at_its_place() {
         for (wrong, word) in [
             ("'10ns'", "not a duration"),
             ("'10us'", "1 millisecond"),

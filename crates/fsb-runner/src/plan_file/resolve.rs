@@ -13,7 +13,7 @@ use fsb_model::{Place, Target, WorkloadSpec};
 use toml::Spanned;
 
 use super::error::{PLAN_CONFLICT, PLAN_NO_TARGET, PlanError};
-use super::repetition::check_stretch;
+use super::repetition::check_sample_time;
 use super::{DEFAULT_SIZE, DEFAULT_SUITE, DEFAULT_THETA, PlanFile, place};
 use crate::suite;
 use crate::sweep::{self, Scope};
@@ -64,7 +64,7 @@ impl PlanFile {
             name: self.name.clone().unwrap_or(if own { "plan".to_owned() } else { suite_name }),
             targets,
             workloads: Vec::new(),
-            stretch: repetition.resolve_stretch()?,
+            sample_time: repetition.resolve_sample_time()?,
             repetition: repetition.resolve()?,
             seed: self.seed.unwrap_or(fresh_seed),
             one_at_a_time: self.one_at_a_time,
@@ -139,9 +139,9 @@ impl PlanFile {
         let swept = if self.verify { verified(swept, sizing)? } else { swept };
         for (index, spec) in swept {
             let parsed = ParsedCell::parse(&spec, sizing).map_err(|error| self.workload_error(index, &error))?;
-            if let Some(stretch) = spec.stretch {
-                let here = |why: String| self.error_at(self.workload_span(index, Some("stretch")), &why);
-                check_stretch(stretch).map_err(here)?;
+            if let Some(sample_time) = spec.sample_time {
+                let here = |why: String| self.error_at(self.workload_span(index, Some("sample_time")), &why);
+                check_sample_time(sample_time).map_err(here)?;
             }
             let label = &parsed.cell.label;
             match known.get(label) {

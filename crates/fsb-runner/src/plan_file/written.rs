@@ -86,7 +86,7 @@ mod tests {
             ("theta = 5", "budget = 300", "theta = '5%'", "budget = '5m'"),
             ("theta = 2.5", "budget = 90.5", "theta = '2.5%'", "budget = '90.5s'"),
             ("scale = 0.5", "precision = 2", "scale = '1/2'", "precision = '2%'"),
-            ("scale = 1", "stretch = 2", "", "stretch = '2s'"),
+            ("scale = 1", "sample_time = 2", "", "sample_time = '2s'"),
             ("controls = { swap = false }", "blocks = 5", "controls = { swap = 'off' }", "blocks = 5"),
         ] {
             let resolved =

@@ -326,7 +326,9 @@ impl Schedule<'_> {
     /// The clock alone decides, so that the analysis after the last block is the final one.
     fn fill_budget(&mut self, made: u32, planned: u32, last: f64) {
         let record = &self.run.record;
-        let Some(next) = record.looks.iter().find(|look| **look > made).copied().filter(|_| made >= planned) else {
+        let Some(next) =
+            record.interim_analyses.iter().find(|analysis| **analysis > made).copied().filter(|_| made >= planned)
+        else {
             return;
         };
         let share = self.open_cells().len() as f64 / self.held_cells().len() as f64;
@@ -344,7 +346,7 @@ impl Schedule<'_> {
         let by_time = matches!(record.plan.repetition, Repetition::Budget { .. });
         let missing = FEWEST_BLOCKS_JUDGED.saturating_sub(planned);
         let needed = longest * f64::from(missing);
-        if !by_time || missing == 0 || !record.looks.is_empty() || needed > self.seconds_of_budget_left() {
+        if !by_time || missing == 0 || !record.interim_analyses.is_empty() || needed > self.seconds_of_budget_left() {
             return false;
         }
         self.run.record.blocks_planned = Some(FEWEST_BLOCKS_JUDGED);

@@ -46,7 +46,7 @@ impl Schedule<'_> {
         let timelines = std::mem::take(&mut measured.timelines);
         let metrics = match outcome {
             Outcome::Ok | Outcome::Invalid => {
-                values::metrics(profile, &measured, &reply.stretches).unwrap_or_else(|why| {
+                values::metrics(profile, &measured, &reply.samples).unwrap_or_else(|why| {
                     // A warm-up of a rate is too short for its percentile, and no analysis uses it.
                     if order.block == 0 && profile.rate.is_some() {
                         return Vec::new();
@@ -95,7 +95,7 @@ impl Schedule<'_> {
             interference: reply.interference,
             superseded: false,
             part: order.part_of(&target.name).map(|part| part + self.parts_before()),
-            stretches: reply.stretches,
+            samples: reply.samples,
             timelines,
             extra: Map::new(),
         }

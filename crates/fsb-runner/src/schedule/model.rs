@@ -3,7 +3,7 @@
 use fsb_engine::Profile;
 use fsb_model::{Cell, Plan};
 
-use super::planner::{self, Case, InRounds, STRETCH, UnitCost, WARM_UP, Whole, WholeCost, sets, whole_seconds};
+use super::planner::{self, Case, InRounds, SAMPLE_SECONDS, UnitCost, WARM_UP, Whole, WholeCost, sets, whole_seconds};
 use crate::agent::TrialReply;
 use crate::work::{CellUnit, ParsedCell};
 
@@ -35,7 +35,7 @@ pub(super) struct CellState {
     /// The unit that its samples consist of; `None` if it is measured as a whole.
     pub(super) unit: Option<CellUnit>,
     /// Seconds that the plan asks its samples to last.
-    pub(super) stretch: Option<f64>,
+    pub(super) sample_seconds: Option<f64>,
     pub(super) left_out: Option<LeftOut>,
     /// Its warm-up took longer than the budget allows.
     pub(super) too_long: bool,
@@ -57,7 +57,7 @@ impl CellState {
     pub(super) fn new(parsed: ParsedCell, in_rounds: bool, plan: &Plan) -> CellState {
         let ParsedCell { cell, profile, unit } = parsed;
         CellState {
-            stretch: plan.stretch_of(&cell.workload),
+            sample_seconds: plan.sample_time_of(&cell.workload),
             unit: unit.filter(|_| in_rounds),
             cell,
             profile,
@@ -103,7 +103,7 @@ impl CellState {
         let Some(unit) = &self.unit else {
             return Case::Whole(Box::new(Whole {
                 profile: self.profile.clone(),
-                stretch: whole_seconds(&self.profile, self.stretch),
+                sample_seconds: whole_seconds(&self.profile, self.sample_seconds),
                 sustain: self.cell.workload.sustain,
                 costs: self.whole_costs.clone(),
             }));
@@ -114,7 +114,7 @@ impl CellState {
             own_files: unit.own_files,
             revisit: self.revisits(room),
             room: fits(room.bytes, unit.space).min(fits(room.inodes, unit.inodes)),
-            stretch: self.stretch.unwrap_or(STRETCH),
+            sample_seconds: self.sample_seconds.unwrap_or(SAMPLE_SECONDS),
             single: self.is_long_command(long),
             costs: self.unit_costs.clone(),
         })
@@ -137,7 +137,7 @@ impl CellState {
     }
 
     fn learn_unit(&mut self, reply: &TrialReply, room: Room) {
-        let (timed, spent) = (&reply.stretches.timed_ns, &reply.spent);
+        let (timed, spent) = (&reply.samples.timed_ns, &reply.spent);
         if timed.is_empty() {
             return;
         }

@@ -55,7 +55,7 @@ fn expected_of(record: &RunRecord, work: &Work, warmup: bool) -> Expected {
         if in_rounds(parsed) {
             return estimate::ROW;
         }
-        let asked = plan.stretch_of(&parsed.cell.workload);
+        let asked = plan.sample_time_of(&parsed.cell.workload);
         estimate::trial_seconds(&parsed.profile, shortened(whole_seconds(&parsed.profile, asked), scale(asked)))
     };
     let trials: f64 = work.cells.iter().map(of_cell).sum();
@@ -115,7 +115,7 @@ impl Schedule<'_> {
             decided = Basis { cases: &cases[..judged], ..basis }.decide();
         }
         self.note(&decided);
-        self.run.record.looks = decided.looks;
+        self.run.record.interim_analyses = decided.interim_analyses;
         self.plan_blocks(decided.blocks, decided.block_seconds);
     }
 
@@ -146,7 +146,7 @@ impl Schedule<'_> {
     }
 
     fn basis<'c>(&self, cases: &'c [Case], left: f64) -> Basis<'c> {
-        let asked = |cell: &CellState| cell.is_held() && cell.unit.is_none() && cell.stretch.is_some();
+        let asked = |cell: &CellState| cell.is_held() && cell.unit.is_none() && cell.sample_seconds.is_some();
         Basis {
             cases,
             base: self.making.iter().sum(),
@@ -186,7 +186,8 @@ impl Schedule<'_> {
     /// Records and reports the number of blocks, with the expected seconds of each, and the rule that ends the run.
     fn plan_blocks(&mut self, blocks: u32, block_seconds: f64) {
         let record = &mut self.run.record;
-        let rule = StoppingRule::of(record.plan.repetition, record.plan.targets.len(), blocks, &record.looks);
+        let rule =
+            StoppingRule::of(record.plan.repetition, record.plan.targets.len(), blocks, &record.interim_analyses);
         record.blocks_planned = Some(blocks);
         record.stopping_rule = Some(rule.clone());
         self.run.observer.event(&Event::Planned {

@@ -2,7 +2,7 @@
 //! for all targets alike.
 //!
 //! A cell is measured in one of two ways. *In rounds*, a sample is as many units as the fastest target does in
-//! [`STRETCH`], or in the time that the plan asks for. A block holds as many rounds as its time allows, and more of
+//! [`SAMPLE_SECONDS`], or in the time that the plan asks for. A block holds as many rounds as its time allows, and more of
 //! cells whose rounds cost little compared with the steps that are done once. *As a whole*, a sample follows
 //! docs/methods/method.md ("Measuring", 7): 2 s if something reaches the device, otherwise 0.1 s. The fastest target
 //! decides, so that the samples of other targets are not shorter. If restoring the state takes much longer than the
@@ -28,7 +28,7 @@ const FILL: f64 = 0.9;
 
 /// The default of the least seconds of a sample in rounds on the fastest target. Of 4, 1, 0.2 and 0.05 s the shortest
 /// was the most precise in the same time, and the steps around a sample take some milliseconds.
-pub(super) const STRETCH: f64 = 0.025;
+pub(super) const SAMPLE_SECONDS: f64 = 0.025;
 /// The seconds of a sample from which on a cell is measured as a whole: no unit's state lasts for it.
 pub(crate) const LONGEST: f64 = 1.0;
 /// The largest ratio of the time to make the files of a unit to its sample, if each unit has files of its own.
@@ -119,7 +119,7 @@ pub(super) struct Whole {
     /// The profile of its workload.
     pub(super) profile: Profile,
     /// Seconds that a sample should last.
-    pub(super) stretch: f64,
+    pub(super) sample_seconds: f64,
     /// The number of times that the journal is to be written in a sample; `None` if the sample ends by its length.
     pub(super) sustain: Option<f64>,
     /// The costs on each target.
@@ -136,7 +136,7 @@ pub(super) struct InRounds {
     /// Units that a slice has room for.
     pub(super) room: u32,
     /// Seconds that a sample should last.
-    pub(super) stretch: f64,
+    pub(super) sample_seconds: f64,
     /// A sample is long enough to be measured once a block, without a round that leads in.
     pub(super) single: bool,
     /// The costs on each target.
@@ -181,7 +181,7 @@ pub(super) struct Decision {
     /// Measured blocks to make.
     pub(super) blocks: u32,
     /// The numbers of blocks after which results are analysed; empty if the number of blocks was requested.
-    pub(super) looks: Vec<u32>,
+    pub(super) interim_analyses: Vec<u32>,
     /// Expected seconds of a block.
     pub(super) block_seconds: f64,
 }
@@ -202,8 +202,8 @@ impl Basis<'_> {
             return self.decision(blocks, scale, 0, Vec::new());
         }
         let scale = self.wholes(self.left_for_wholes()).of;
-        let (Size { blocks, of: rounds }, looks) = self.in_rounds(scale);
-        self.decision(blocks, scale, rounds, looks)
+        let (Size { blocks, of: rounds }, interim_analyses) = self.in_rounds(scale);
+        self.decision(blocks, scale, rounds, interim_analyses)
     }
 
     /// Returns the number of cells, from the first one on, that the budget holds often enough to judge them. All must
@@ -229,7 +229,7 @@ impl Basis<'_> {
         self.left * FILL
     }
 
-    fn decision(&self, blocks: u32, scale: f64, rounds: u32, looks: Vec<u32>) -> Decision {
+    fn decision(&self, blocks: u32, scale: f64, rounds: u32, interim_analyses: Vec<u32>) -> Decision {
         let share = |case: &Case| match case {
             Case::Whole(whole) => Share::Whole(whole.amount(scale)),
             Case::Rounds(row) => {
@@ -239,7 +239,7 @@ impl Basis<'_> {
             }
         };
         let shares = self.cases.iter().map(share).collect();
-        Decision { shares, blocks, looks, block_seconds: self.block_seconds(scale, rounds) }
+        Decision { shares, blocks, interim_analyses, block_seconds: self.block_seconds(scale, rounds) }
     }
 
     fn block_seconds(&self, scale: f64, rounds: u32) -> f64 {
@@ -343,10 +343,10 @@ impl Basis<'_> {
                 // Time is left for more blocks.
                 let held = (budget / self.block_seconds(scale, MOST_ROUNDS)).floor().min(f64::from(most)) as u32;
                 let blocks = (held / rotation * rotation).max(blocks);
-                return (Size { blocks, of: MOST_ROUNDS }, looks(blocks, rotation));
+                return (Size { blocks, of: MOST_ROUNDS }, interim_analyses(blocks, rotation));
             }
             if rounds >= FEWEST_ROUNDS || blocks <= fewest && rounds >= FEWEST_WITHOUT_CHOICE {
-                return (Size { blocks, of: rounds }, looks(blocks, rotation));
+                return (Size { blocks, of: rounds }, interim_analyses(blocks, rotation));
             }
             if blocks <= fewest {
                 break;
@@ -399,7 +399,7 @@ impl InRounds {
     fn units(&self) -> u32 {
         let costs = || self.costs.iter().filter(|cost| cost.timed > 0.0);
         let fastest = costs().map(|cost| cost.timed).fold(f64::MAX, f64::min);
-        let wanted = (self.stretch / fastest).ceil().clamp(1.0, 1e6) as u32;
+        let wanted = (self.sample_seconds / fastest).ceil().clamp(1.0, 1e6) as u32;
         if !self.own_files {
             return wanted;
         }
@@ -434,7 +434,7 @@ impl Whole {
             let turns = cost.journal_turns?;
             Some(if turns > 0.0 { sustain * cost.seconds / turns * MARGIN } else { f64::INFINITY })
         });
-        needed.fold(self.stretch, f64::max).min(self.stretch * LONGEST)
+        needed.fold(self.sample_seconds, f64::max).min(self.sample_seconds * LONGEST)
     }
 
     fn amount(&self, scale: f64) -> Amount {
@@ -445,7 +445,7 @@ impl Whole {
         }
         let costs = || self.costs.iter().filter(|cost| cost.seconds > 0.0);
         let rate = |cost: &&WholeCost| cost.operations as f64 / cost.seconds;
-        let seconds = seconds(profile, self.stretch, scale);
+        let seconds = seconds(profile, self.sample_seconds, scale);
         let pass = profile.operations.max(1);
         let Some(fastest) = costs().max_by(|a, b| rate(a).total_cmp(&rate(b))) else {
             return Amount::of(1, pass);
@@ -533,19 +533,19 @@ pub(crate) fn sets(revisit: bool, rounds: u32, spares: u32, units: u32) -> u32 {
 /// Returns the numbers of blocks after which results are analysed: half of the blocks, three quarters and all, each a
 /// whole rotation. Cells that ended early may leave time for more blocks, so one and a half times and twice as many
 /// follow.
-fn looks(blocks: u32, rotation: u32) -> Vec<u32> {
+fn interim_analyses(blocks: u32, rotation: u32) -> Vec<u32> {
     let at = |share: f64| ((f64::from(blocks) * share).ceil() as u32).next_multiple_of(rotation);
-    let mut looks: Vec<u32> =
+    let mut interim_analyses: Vec<u32> =
         [at(0.5), at(0.75)].into_iter().filter(|at| *at >= FEWEST_BLOCKS && *at < blocks).collect();
-    looks.extend([blocks, at(1.5), at(2.0)]);
+    interim_analyses.extend([blocks, at(1.5), at(2.0)]);
     // With few blocks, two shares may be the same rotation.
-    looks.dedup();
-    looks
+    interim_analyses.dedup();
+    interim_analyses
 }
 
-fn seconds(profile: &Profile, stretch: f64, scale: f64) -> f64 {
-    let floor = if profile.durability == Durability::Each { EACH_SECONDS.min(stretch) } else { 0.0 };
-    shortened(stretch, scale).max(floor)
+fn seconds(profile: &Profile, sample_seconds: f64, scale: f64) -> f64 {
+    let floor = if profile.durability == Durability::Each { EACH_SECONDS.min(sample_seconds) } else { 0.0 };
+    shortened(sample_seconds, scale).max(floor)
 }
 
 /// Returns the least length of a sample, relative to its desired length: 1 if its length was `asked` for.
@@ -554,8 +554,8 @@ pub(super) fn shortest(asked: bool) -> f64 {
 }
 
 /// Returns the seconds of a sample that the budget makes shorter, but not shorter than a sample in memory.
-pub(super) fn shortened(stretch: f64, scale: f64) -> f64 {
-    (stretch * scale).max(MEMORY_SECONDS.min(stretch))
+pub(super) fn shortened(sample_seconds: f64, scale: f64) -> f64 {
+    (sample_seconds * scale).max(MEMORY_SECONDS.min(sample_seconds))
 }
 
 /// Returns the desired seconds of a whole's sample: the time that was `asked` for, or else a default that is shorter if
@@ -569,7 +569,7 @@ pub(super) fn whole_seconds(profile: &Profile, asked: Option<f64>) -> f64 {
 pub(super) fn warmup_seconds(profile: &Profile, plan: &Plan, held: Option<f64>, trials: usize) -> f64 {
     let share =
         plan.repetition.budget().map_or(f64::INFINITY, |budget| budget.as_secs_f64() / trials.max(1) as f64 / 10.0);
-    let whole = whole_seconds(profile, held.or(plan.stretch));
+    let whole = whole_seconds(profile, held.or(plan.sample_time));
     whole.min(share).max(MEMORY_SECONDS.min(whole))
 }
 
@@ -603,7 +603,7 @@ mod tests {
             journal_turns: None,
             between: false,
         };
-        Whole { profile, stretch: 2.0, sustain: None, costs: costs.iter().enumerate().map(cost).collect() }
+        Whole { profile, sample_seconds: 2.0, sustain: None, costs: costs.iter().enumerate().map(cost).collect() }
     }
 
     /// Plans one whole within `left` seconds.
@@ -629,7 +629,7 @@ mod tests {
 
     fn row(own_files: bool, revisit: bool, single: bool, cost: UnitCost) -> Case {
         let costs = vec![cost.clone(), cost];
-        Case::Rounds(InRounds { own_files, revisit, room: 100, stretch: STRETCH, single, costs })
+        Case::Rounds(InRounds { own_files, revisit, room: 100, sample_seconds: SAMPLE_SECONDS, single, costs })
     }
 
     fn rows(count: usize, unit: f64) -> Vec<Case> {
@@ -683,7 +683,7 @@ mod tests {
         let decided = Basis { cases: &cases, repetition, left: 1.0, ..BASIS }.decide();
         assert!(decided.blocks == 7 && amount(&decided).operations >= 800, "{decided:?}");
         let decided = basis(&rows(1, 0.01), 3, repetition, 1.0).decide();
-        assert_eq!((decided.blocks, decided.looks.len()), (7, 0));
+        assert_eq!((decided.blocks, decided.interim_analyses.len()), (7, 0));
     }
 
     #[test]
@@ -707,11 +707,11 @@ mod tests {
     #[test]
     fn five_minutes_hold_twelve_blocks_and_are_analysed_on_the_way() {
         let decided = decide(0.01, 280.0, 2);
-        assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 10, 12, 18, 24][..]));
+        assert_eq!((decided.blocks, &decided.interim_analyses[..]), (12, &[6, 10, 12, 18, 24][..]));
         assert!((0..12).all(|case| rounds(&decided, case).rounds >= FEWEST_ROUNDS), "{decided:?}");
         assert_eq!(rounds(&decided, 1).units, 3);
         let decided = decide(0.01, 280.0, 3);
-        assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 9, 12, 18, 24][..]));
+        assert_eq!((decided.blocks, &decided.interim_analyses[..]), (12, &[6, 9, 12, 18, 24][..]));
     }
 
     #[test]
@@ -736,11 +736,11 @@ mod tests {
         };
         let decided = decide(1.0, true, 50.0);
         assert_eq!(rounds(&decided, 0), Rounds { rounds: 1, units: 1, lead_in: false });
-        assert_eq!((decided.blocks, &decided.looks[..2]), (14, &[8, 12][..]));
+        assert_eq!((decided.blocks, &decided.interim_analyses[..2]), (14, &[8, 12][..]));
         assert_eq!(decide(1.0, false, 50.0).blocks, 6);
         // Five blocks can be judged, though they are no whole rotation.
         let decided = decide(4.0, true, 52.0);
-        assert_eq!((decided.blocks, decided.looks.len()), (5, 0));
+        assert_eq!((decided.blocks, decided.interim_analyses.len()), (5, 0));
         // Runs on a state that takes long to make are worth more rounds.
         let slow_setup = UnitCost { timed: 1.0, wall: 1.0, prepare: 0.0, fixed: 20.0 };
         let repetition = Repetition::Budget { seconds: 900.0 };
@@ -752,7 +752,7 @@ mod tests {
     fn a_bound_makes_rounds_fewer_before_there_are_fewer_blocks() {
         let made = |seconds, left| {
             let decided = basis(&rows(2, 0.1), 2, Repetition::Blocks { blocks: 6, seconds }, left).decide();
-            assert_eq!((decided.blocks, decided.looks.len()), (6, 0));
+            assert_eq!((decided.blocks, decided.interim_analyses.len()), (6, 0));
             rounds(&decided, 1).rounds
         };
         assert_eq!(made(None, f64::INFINITY), USUAL_ROUNDS);
@@ -774,9 +774,15 @@ mod tests {
     fn no_number_of_blocks_is_analysed_twice() {
         for rotation in 1..=16 {
             for blocks in (rotation..=MOST_BLOCKS).step_by(rotation as usize) {
-                let looks = looks(blocks, rotation);
-                assert!(looks.windows(2).all(|pair| pair[0] < pair[1]), "{blocks} blocks of {rotation}: {looks:?}");
-                assert!(looks.contains(&blocks) && looks.iter().all(|look| look.is_multiple_of(rotation)));
+                let interim_analyses = interim_analyses(blocks, rotation);
+                assert!(
+                    interim_analyses.windows(2).all(|pair| pair[0] < pair[1]),
+                    "{blocks} blocks of {rotation}: {interim_analyses:?}"
+                );
+                assert!(
+                    interim_analyses.contains(&blocks)
+                        && interim_analyses.iter().all(|analysis| analysis.is_multiple_of(rotation))
+                );
             }
         }
     }
@@ -812,13 +818,13 @@ mod tests {
         ) {
             let decided = decide(unit, left, rotation);
             prop_assert!(decided.blocks.is_multiple_of(rotation) || decided.blocks < rotation);
-            if decided.looks.is_empty() {
+            if decided.interim_analyses.is_empty() {
                 prop_assert!((1..fewest_blocks(rotation)).contains(&decided.blocks));
             } else {
-                prop_assert!(decided.blocks >= FEWEST_BLOCKS && decided.looks.contains(&decided.blocks));
+                prop_assert!(decided.blocks >= FEWEST_BLOCKS && decided.interim_analyses.contains(&decided.blocks));
             }
-            prop_assert!(decided.looks.windows(2).all(|pair| pair[0] < pair[1]));
-            prop_assert!(decided.looks.iter().all(|look| look.is_multiple_of(rotation)));
+            prop_assert!(decided.interim_analyses.windows(2).all(|pair| pair[0] < pair[1]));
+            prop_assert!(decided.interim_analyses.iter().all(|analysis| analysis.is_multiple_of(rotation)));
             prop_assert!(decided.blocks == 1 || decided.block_seconds * f64::from(decided.blocks) <= left, "{:?}", decided);
         }
     }

@@ -120,8 +120,9 @@ impl Schedule<'_> {
     pub(super) fn run_blocks(&mut self) -> Result<StopReason, RunError> {
         let mut made = self.last_block();
         // Analyses of earlier segments: their findings follow from the trials.
-        let past: Vec<u32> = self.run.record.looks.iter().copied().filter(|look| *look < made).collect();
-        past.into_iter().for_each(|look| drop(self.judge(look)));
+        let past: Vec<u32> =
+            self.run.record.interim_analyses.iter().copied().filter(|analysis| *analysis < made).collect();
+        past.into_iter().for_each(|analysis| drop(self.judge(analysis)));
         let (mut last, mut longest) = (None::<f64>, 0.0_f64);
         loop {
             let judgment = self.judge(made);

@@ -9,7 +9,7 @@ use fsb_engine::Sizing;
 use fsb_model::observed::Spent;
 use fsb_model::place::VmRecord;
 use fsb_model::run::TargetRecord;
-use fsb_model::trial::Stretches;
+use fsb_model::trial::Samples;
 use fsb_model::{Amount, Outcome, Target, Warning, WorkloadSpec};
 use fsb_testbed::control::Held;
 use fsb_testbed::optional;
@@ -194,9 +194,9 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
 
 /// Returns a reply whose sums overflow.
 fn impossible() -> TrialReply {
-    let stretches = Stretches { timed_ns: vec![u64::MAX; 2], ..Stretches::default() };
+    let samples = Samples { timed_ns: vec![u64::MAX; 2], ..Samples::default() };
     let spent = Spent { prepare: -1e300, settle: 1e300, ..Spent::default() };
-    TrialReply { outcome: Outcome::Ok, stretches, spent, ..crate::agent::refused_lost(String::new()) }
+    TrialReply { outcome: Outcome::Ok, samples, spent, ..crate::agent::refused_lost(String::new()) }
 }
 
 fn provisioned() -> Provisioned {

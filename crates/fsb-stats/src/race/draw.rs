@@ -19,12 +19,13 @@ impl Race {
     /// candidates on the slices where they were least often. Among equal assignments it chooses at random, without
     /// regard to the results.
     pub fn draw(&self, places: usize, seed: u64) -> Vec<Drawn> {
-        let mut lot = Pcg64::seed_from_u64(seed ^ (self.heats.len() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut lot =
+            Pcg64::seed_from_u64(seed ^ (self.race_rounds.len() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut others: Vec<(usize, u64, usize)> = self
             .left()
             .into_iter()
             .filter(|candidate| *candidate != 0)
-            .map(|candidate| (self.heats_of(candidate), lot.next_u64(), candidate))
+            .map(|candidate| (self.race_rounds_of(candidate), lot.next_u64(), candidate))
             .collect();
         others.sort_unstable();
         let others = others.into_iter().take(places.saturating_sub(1)).map(|(_, _, candidate)| candidate);
@@ -34,7 +35,8 @@ impl Race {
 
     /// Puts these candidates on slices for the next race round.
     pub fn place(&self, chosen: Vec<usize>, places: usize, seed: u64) -> Vec<Drawn> {
-        let mut lot = Pcg64::seed_from_u64(seed ^ (self.heats.len() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut lot =
+            Pcg64::seed_from_u64(seed ^ (self.race_rounds.len() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         self.placed(chosen, places, &mut lot)
     }
 
@@ -46,7 +48,7 @@ impl Race {
     fn parts(&self, chosen: &[usize], places: usize, lot: &mut Pcg64) -> Vec<u32> {
         let often = |candidate: usize, part: u32| {
             let there = |entry: &&super::Entry| entry.candidate == candidate && entry.part == Some(part);
-            self.heats.iter().flatten().filter(there).count()
+            self.race_rounds.iter().flatten().filter(there).count()
         };
         let cost: Vec<Vec<usize>> = chosen
             .iter()

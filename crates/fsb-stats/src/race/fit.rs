@@ -45,22 +45,23 @@ pub(super) struct Difference {
 impl Fit {
     /// Fits the rounds of this number of candidates. The first candidate is in every round. Returns `None` if no
     /// degrees of freedom are left for the variance, or if the normal equations cannot be solved.
-    pub(super) fn of(candidates: usize, heats: &[Vec<Entry>]) -> Option<Fit> {
+    pub(super) fn of(candidates: usize, race_rounds: &[Vec<Entry>]) -> Option<Fit> {
         let mut place = vec![None; candidates];
         let mut seen = 0;
-        for entry in heats.iter().flatten().filter(|entry| entry.candidate != 0) {
+        for entry in race_rounds.iter().flatten().filter(|entry| entry.candidate != 0) {
             if place[entry.candidate].is_none() {
                 place[entry.candidate] = Some(seen);
                 seen += 1;
             }
         }
-        let parts = heats.iter().flatten().filter_map(|entry| entry.part).max().map_or(0, |most| most as usize + 1);
+        let parts =
+            race_rounds.iter().flatten().filter_map(|entry| entry.part).max().map_or(0, |most| most as usize + 1);
         let layout = Layout { place: &place, seen };
         let size = seen + parts;
         let (mut normal, mut right) = (Square::zero(size), vec![0.0; size]);
         let (mut squares, mut values) = (0.0, 0usize);
-        for heat in heats {
-            for (row, y) in layout.centred(heat) {
+        for race_round in race_rounds {
+            for (row, y) in layout.centred(race_round) {
                 for &(a, x) in &row {
                     right[a] += x * y;
                     for &(b, z) in &row {
@@ -71,7 +72,7 @@ impl Fit {
                 values += 1;
             }
         }
-        let degrees = values as f64 - heats.len() as f64 - seen as f64 - parts.saturating_sub(1) as f64;
+        let degrees = values as f64 - race_rounds.len() as f64 - seen as f64 - parts.saturating_sub(1) as f64;
         if degrees <= 0.0 {
             return None;
         }
@@ -88,7 +89,7 @@ impl Fit {
             let left = (squares - explained).max(f64::MIN_POSITIVE);
             // −2 times the logarithm of the restricted likelihood at its maximum over σ², but for a constant (S. R.
             // Searle, G. Casella and C. E. McCulloch, Variance Components, 1992, section 6.6).
-            let fixed = values as f64 - heats.len() as f64 - seen as f64;
+            let fixed = values as f64 - race_rounds.len() as f64 - seen as f64;
             let unlikely = fixed * libm::log(left) + ln_determinant - parts as f64 * libm::log(*penalty);
             if unlikely < most_likely {
                 (best, most_likely) = (Some((inverse, effects, left)), unlikely);
@@ -96,7 +97,7 @@ impl Fit {
         }
         let (inverse, effects, left) = best?;
         let variance = (left / degrees).max(f64::MIN_POSITIVE);
-        let own = own_variances(&layout, candidates, heats, &inverse, &effects, variance);
+        let own = own_variances(&layout, candidates, race_rounds, &inverse, &effects, variance);
         Some(Fit { place, effects, covariance: inverse, variance, own, degrees })
     }
 
@@ -136,17 +137,17 @@ impl Fit {
 fn own_variances(
     layout: &Layout<'_>,
     candidates: usize,
-    heats: &[Vec<Entry>],
+    race_rounds: &[Vec<Entry>],
     inverse: &Square,
     effects: &[f64],
     variance: f64,
 ) -> Vec<f64> {
     let mut sums = vec![(PRIOR_VALUES * variance, PRIOR_VALUES); candidates];
-    for heat in heats {
-        for (entry, (row, y)) in heat.iter().zip(layout.centred(heat)) {
+    for race_round in race_rounds {
+        for (entry, (row, y)) in race_round.iter().zip(layout.centred(race_round)) {
             let fitted: f64 = row.iter().map(|&(at, x)| x * effects[at]).sum();
             let pairs = row.iter().flat_map(|&(a, x)| row.iter().map(move |&(b, z)| (a, b, x * z)));
-            let leverage = 1.0 / heat.len() as f64 + pairs.map(|(a, b, x)| x * inverse.get(a, b)).sum::<f64>();
+            let leverage = 1.0 / race_round.len() as f64 + pairs.map(|(a, b, x)| x * inverse.get(a, b)).sum::<f64>();
             // A value that determines its own effect carries no information on the variance.
             if leverage < 0.95 {
                 let (squares, values) = &mut sums[entry.candidate];
@@ -166,26 +167,26 @@ struct Layout<'a> {
 
 impl Layout<'_> {
     /// Returns the rows of a round and their values, minus the means of the round.
-    fn centred(&self, heat: &[Entry]) -> Vec<(Vec<(usize, f64)>, f64)> {
-        let many = heat.len().max(1) as f64;
+    fn centred(&self, race_round: &[Entry]) -> Vec<(Vec<(usize, f64)>, f64)> {
+        let many = race_round.len().max(1) as f64;
         let columns = |entry: &Entry| {
             let part = entry.part.map(|part| self.seen + part as usize);
             self.place[entry.candidate].into_iter().chain(part)
         };
         let mut mean: Vec<(usize, f64)> = Vec::new();
-        for column in heat.iter().flat_map(columns) {
+        for column in race_round.iter().flat_map(columns) {
             match mean.iter_mut().find(|(known, _)| *known == column) {
                 Some((_, sum)) => *sum += 1.0 / many,
                 None => mean.push((column, 1.0 / many)),
             }
         }
-        let level = heat.iter().map(|entry| entry.value).sum::<f64>() / many;
+        let level = race_round.iter().map(|entry| entry.value).sum::<f64>() / many;
         let row = |entry: &Entry| {
             let own: Vec<usize> = columns(entry).collect();
             let of = |&(column, mean): &(usize, f64)| (column, f64::from(u8::from(own.contains(&column))) - mean);
             (mean.iter().map(of).collect(), entry.value - level)
         };
-        heat.iter().map(row).collect()
+        race_round.iter().map(row).collect()
     }
 }
 
@@ -276,11 +277,11 @@ mod tests {
             let number = |value: &serde_json::Value| value.as_f64().unwrap();
             let rows: Vec<[f64; 4]> = serde_json::from_value(race["rows"].clone()).unwrap();
             let in_round = |round: f64| rows.iter().filter(move |row| row[0] == round);
-            let heats: Vec<Vec<Entry>> = (1..=rows.len() / 4)
+            let race_rounds: Vec<Vec<Entry>> = (1..=rows.len() / 4)
                 .map(|round| in_round(round as f64).map(|row| entry(row[1] as usize, row[2] as u32, row[3])).collect())
                 .collect();
             let candidates = race["candidates"].as_u64().unwrap() as usize;
-            let fit = Fit::of(candidates, &heats).unwrap();
+            let fit = Fit::of(candidates, &race_rounds).unwrap();
             let near = |ours: f64, theirs: &serde_json::Value, of: &str| {
                 assert!(
                     (ours - number(theirs)).abs() <= 1e-9 * number(theirs).abs().max(0.01),
@@ -301,18 +302,18 @@ mod tests {
     /// Without noise, the differences between candidates that never met are exact, through the baseline.
     #[test]
     fn effects_without_noise_are_found_exactly() {
-        let heats: Vec<Vec<Entry>> = (0..12u32)
-            .map(|heat| {
-                let level = f64::from(heat) * 3.0;
-                let pair = if heat % 2 == 0 { [(1, 0.1), (2, -0.2)] } else { [(3, 0.3), (4, 0.05)] };
+        let race_rounds: Vec<Vec<Entry>> = (0..12u32)
+            .map(|race_round| {
+                let level = f64::from(race_round) * 3.0;
+                let pair = if race_round % 2 == 0 { [(1, 0.1), (2, -0.2)] } else { [(3, 0.3), (4, 0.05)] };
                 let all = [(0, 0.0), pair[0], pair[1]];
-                all.into_iter().map(|(who, effect)| entry(who, (heat + who as u32) % 3, level + effect)).collect()
+                all.into_iter().map(|(who, effect)| entry(who, (race_round + who as u32) % 3, level + effect)).collect()
             })
             .collect();
-        let fit = Fit::of(6, &heats).unwrap();
+        let fit = Fit::of(6, &race_rounds).unwrap();
         let found = fit.difference(3, 2).unwrap();
         assert!((found.estimate - 0.5).abs() < 1e-9 && found.v > 0.0 && found.scale < 1e-6, "{found:?}");
-        assert!(fit.difference(5, 0).is_none(), "it was in no heat");
+        assert!(fit.difference(5, 0).is_none(), "it was in no race round");
     }
 
     /// Without slices, the difference from the baseline in the same rounds is the mean of the differences.
@@ -320,8 +321,8 @@ mod tests {
     fn two_candidates_are_the_paired_difference() {
         let values = [(1.0, 1.5), (2.0, 2.2), (0.5, 1.1), (3.0, 3.9)];
         let plain = |candidate, value| Entry { candidate, part: None, value };
-        let heats: Vec<Vec<Entry>> = values.iter().map(|(a, b)| vec![plain(0, *a), plain(1, *b)]).collect();
-        let found = Fit::of(2, &heats).unwrap().difference(1, 0).unwrap();
+        let race_rounds: Vec<Vec<Entry>> = values.iter().map(|(a, b)| vec![plain(0, *a), plain(1, *b)]).collect();
+        let found = Fit::of(2, &race_rounds).unwrap().difference(1, 0).unwrap();
         let differences: Vec<f64> = values.iter().map(|(a, b)| b - a).collect();
         let mean = differences.iter().sum::<f64>() / 4.0;
         let s2 = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / 3.0;

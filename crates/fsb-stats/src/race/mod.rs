@@ -42,7 +42,7 @@ pub enum Out {
         /// The index of the faster candidate.
         than: usize,
         /// The number of race rounds up to that point.
-        heats: usize,
+        race_rounds: usize,
     },
     /// It has no values.
     Failed,
@@ -53,7 +53,7 @@ pub enum Out {
 pub struct Race {
     settings: Settings,
     out: Vec<Option<Out>>,
-    heats: Vec<Vec<Entry>>,
+    race_rounds: Vec<Vec<Entry>>,
     fit: Option<Fit>,
 }
 
@@ -71,7 +71,7 @@ pub struct Standing {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
     /// The number of race rounds with a value of it.
-    pub heats: usize,
+    pub race_rounds: usize,
     /// Its speed as a ratio to the baseline's.
     pub ratio: Option<f64>,
     /// The interval of that ratio, which holds at all interim analyses and for all candidates together.
@@ -85,7 +85,7 @@ pub struct Known {
 impl Race {
     /// Starts a race between this number of candidates, the baseline included.
     pub fn new(candidates: usize, settings: Settings) -> Race {
-        Race { settings, out: vec![None; candidates], heats: Vec::new(), fit: None }
+        Race { settings, out: vec![None; candidates], race_rounds: Vec::new(), fit: None }
     }
 
     /// Removes a candidate that cannot be measured.
@@ -95,20 +95,20 @@ impl Race {
 
     /// Adds the results of a race round, and drops candidates that are surely slower than the leader by now. A round
     /// without the baseline, or with the baseline alone, is ignored.
-    pub fn add(&mut self, heat: Vec<Entry>) {
-        if heat.len() < 2 || !heat.iter().any(|entry| entry.candidate == 0) {
+    pub fn add(&mut self, race_round: Vec<Entry>) {
+        if race_round.len() < 2 || !race_round.iter().any(|entry| entry.candidate == 0) {
             return;
         }
-        self.heats.push(heat);
+        self.race_rounds.push(race_round);
         self.look();
     }
 
     /// Fits all rounds so far, and drops candidates that are surely slower than the leader.
     fn look(&mut self) {
-        self.fit = Fit::of(self.out.len(), &self.heats);
+        self.fit = Fit::of(self.out.len(), &self.race_rounds);
         let Some(leader) = self.leader() else { return };
-        if self.heats_of(leader) >= FEWEST_HEATS {
-            self.drop_slower(leader, FEWEST_HEATS);
+        if self.race_rounds_of(leader) >= FEWEST_RACE_ROUNDS {
+            self.drop_slower(leader, FEWEST_RACE_ROUNDS);
         }
     }
 
@@ -123,11 +123,11 @@ impl Race {
     /// Drops the candidates with at least `fewest` rounds that are surely slower than the leader.
     fn drop_slower(&mut self, leader: usize, fewest: usize) {
         for candidate in self.left() {
-            if candidate == leader || self.heats_of(candidate) < fewest {
+            if candidate == leader || self.race_rounds_of(candidate) < fewest {
                 continue;
             }
             if self.bounds(leader, candidate).is_some_and(|(lo, _, _)| lo > 0.0) {
-                self.out[candidate] = Some(Out::Slower { than: leader, heats: self.heats.len() });
+                self.out[candidate] = Some(Out::Slower { than: leader, race_rounds: self.race_rounds.len() });
             }
         }
     }
@@ -138,13 +138,13 @@ impl Race {
     }
 
     /// Returns the number of race rounds so far.
-    pub fn heats(&self) -> usize {
-        self.heats.len()
+    pub fn race_rounds(&self) -> usize {
+        self.race_rounds.len()
     }
 
     /// Returns the number of race rounds of a candidate.
-    fn heats_of(&self, candidate: usize) -> usize {
-        self.heats.iter().flatten().filter(|entry| entry.candidate == candidate).count()
+    fn race_rounds_of(&self, candidate: usize) -> usize {
+        self.race_rounds.iter().flatten().filter(|entry| entry.candidate == candidate).count()
     }
 
     /// Returns the fastest remaining candidate.
@@ -202,7 +202,7 @@ impl Race {
             let finite = bounds.filter(|(lo, _, hi)| lo.is_finite() && hi.is_finite());
             let most = leader.and_then(|leader| self.bounds(candidate, leader)).map(|(_, _, most)| libm::exp(most));
             Known {
-                heats: self.heats_of(candidate),
+                race_rounds: self.race_rounds_of(candidate),
                 ratio: bounds.map(|(_, estimate, _)| libm::exp(estimate)),
                 interval: finite.map(|(lo, _, hi)| Interval { lo: libm::exp(lo), hi: libm::exp(hi) }),
                 at_most: most.filter(|most| most.is_finite() && Some(candidate) != leader),
@@ -214,7 +214,7 @@ impl Race {
 }
 
 /// A candidate stays in a running race for at least this number of rounds.
-const FEWEST_HEATS: usize = 2;
+const FEWEST_RACE_ROUNDS: usize = 2;
 
 #[cfg(test)]
 mod tests;

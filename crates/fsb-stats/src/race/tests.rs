@@ -62,7 +62,7 @@ enum Plan {
 impl Family {
     fn run(&self, seed: u64, plan: Plan) -> Ended {
         /// Longer races count as undecided.
-        const MOST_HEATS: usize = 1500;
+        const MOST_RACE_ROUNDS: usize = 1500;
         let mut random = Pcg64::seed_from_u64(seed);
         let truth: Vec<f64> = (0..CANDIDATES).map(|at| (self.truth)(&mut random, at)).collect();
         let parts: Vec<f64> = (0..PLACES).map(|_| self.parts * normal(&mut random)).collect();
@@ -71,11 +71,11 @@ impl Family {
         let scale = self.noise / (self.tails / (self.tails - 2.0)).sqrt();
         let mut race = Race::new(CANDIDATES, Settings { theta: THETA, error: ERROR });
         let mut ended = Ended::default();
-        let heats = match plan {
-            Plan::Race => MOST_HEATS,
+        let race_rounds = match plan {
+            Plan::Race => MOST_RACE_ROUNDS,
             Plan::Equally(turns) => (turns * (CANDIDATES - 1)).div_ceil(PLACES - 1),
         };
-        for _ in 0..heats {
+        for _ in 0..race_rounds {
             let level = 0.3 * normal(&mut random);
             let entries = race.draw(PLACES, seed).into_iter().map(|Drawn { candidate, part }| {
                 let uneven = if candidate % 4 == 3 { self.uneven } else { 1.0 };
@@ -87,7 +87,7 @@ impl Family {
             ended.spent += entries.len();
             match plan {
                 Plan::Race => race.add(entries),
-                Plan::Equally(_) => race.heats.push(entries),
+                Plan::Equally(_) => race.race_rounds.push(entries),
             }
             if plan == Plan::Race && race.is_decided() {
                 race.conclude();
@@ -99,7 +99,7 @@ impl Family {
             }
         }
         if plan != Plan::Race {
-            race.fit = Fit::of(CANDIDATES, &race.heats);
+            race.fit = Fit::of(CANDIDATES, &race.race_rounds);
         }
         let best = truth.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let leader = race.leader().unwrap_or(0);
@@ -251,11 +251,11 @@ fn nobody_is_surely_slower_among_equals() {
 }
 
 #[test]
-fn a_heat_holds_the_reference_and_those_measured_least() {
+fn a_race_round_holds_the_reference_and_those_measured_least() {
     let mut race = Race::new(6, Settings { theta: THETA, error: ERROR });
     race.withdraw(4);
     let mut counts = [0; 6];
-    for heat in 0..8 {
+    for race_round in 0..8 {
         let drawn = race.draw(PLACES, 5);
         assert_eq!(drawn[0].candidate, 0);
         let mut parts: Vec<u32> = drawn.iter().map(|drawn| drawn.part).collect();
@@ -265,7 +265,7 @@ fn a_heat_holds_the_reference_and_those_measured_least() {
         race.add(
             drawn
                 .iter()
-                .map(|drawn| Entry { candidate: drawn.candidate, part: Some(drawn.part), value: f64::from(heat) })
+                .map(|drawn| Entry { candidate: drawn.candidate, part: Some(drawn.part), value: f64::from(race_round) })
                 .collect(),
         );
     }
@@ -273,12 +273,12 @@ fn a_heat_holds_the_reference_and_those_measured_least() {
 }
 
 #[test]
-fn heats_without_the_reference_or_with_nobody_else_tell_nothing() {
+fn race_rounds_without_the_reference_or_with_nobody_else_tell_nothing() {
     let mut race = Race::new(3, Settings { theta: THETA, error: ERROR });
     let entry = |candidate| Entry { candidate, part: None, value: 1.0 };
     race.add(vec![entry(1), entry(2)]);
     race.add(vec![entry(0)]);
-    assert_eq!(race.heats(), 0);
+    assert_eq!(race.race_rounds(), 0);
     let standing = race.standing();
     assert!(standing.leader.is_none() && !standing.decided);
 }
@@ -290,11 +290,15 @@ fn a_candidate_slower_in_its_only_round_is_not_in_the_answer() {
     let mut race = Race::new(6, Settings { theta: THETA, error: ERROR });
     let entry = |candidate: usize, value: f64| Entry { candidate, part: None, value };
     let noise = |at: usize| 0.002 * ((at * 7 % 5) as f64 - 2.0);
-    for heat in 0..12 {
-        let rival = if heat == 11 { 5 } else { 2 + heat % 3 };
-        race.add(vec![entry(0, noise(heat)), entry(1, 0.4 + noise(heat + 1)), entry(rival, noise(heat + 3))]);
+    for race_round in 0..12 {
+        let rival = if race_round == 11 { 5 } else { 2 + race_round % 3 };
+        race.add(vec![
+            entry(0, noise(race_round)),
+            entry(1, 0.4 + noise(race_round + 1)),
+            entry(rival, noise(race_round + 3)),
+        ]);
     }
     assert!(race.is_decided() && race.left().contains(&5));
     race.conclude();
-    assert_eq!((race.heats_of(5), race.left()), (1, vec![1]));
+    assert_eq!((race.race_rounds_of(5), race.left()), (1, vec![1]));
 }

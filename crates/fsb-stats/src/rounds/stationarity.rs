@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn few_stretches_are_of_no_kind() {
+    fn few_samples_are_of_no_kind() {
         let two = vec![vec![1.0, 1.0, 9.0, 9.0]; 4];
         assert_eq!(stationarity(&two, 0.03), Ok(None));
     }

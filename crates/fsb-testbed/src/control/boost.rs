@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, read_trimmed};
 
-use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
+use super::interface::{Applied, Control, KEEP, PossibleInterference, Scope, Value};
 use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::writable;
 use crate::ledger::Action;
@@ -79,9 +79,9 @@ impl Control for Boost {
         switches(roots).any(|(file, _)| action.written() == Some(file.as_path()))
     }
 
-    fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
+    fn interferes(&self, roots: &Roots) -> Option<PossibleInterference> {
         let (path, [on, _]) = switch(roots)?;
-        (read_trimmed(&path).as_deref() == Some(on)).then_some(Disturbance {
+        (read_trimmed(&path).as_deref() == Some(on)).then_some(PossibleInterference {
             what: "the speed of the processors depends on their temperature",
             advice: "fsb run --control boost=off",
         })

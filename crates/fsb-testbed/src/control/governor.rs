@@ -9,7 +9,7 @@ use fsb_model::nearest;
 use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, read_trimmed};
 
-use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
+use super::interface::{Applied, Control, KEEP, PossibleInterference, Scope, Value};
 use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::{is_numbered, numbered, writable};
 use crate::declared::OptionKind;
@@ -116,9 +116,9 @@ impl Control for Governor {
         path.parent().is_some_and(|policy| is_numbered(policy, &directory(roots), POLICY) && setting(policy) == path)
     }
 
-    fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
+    fn interferes(&self, roots: &Roots) -> Option<PossibleInterference> {
         let changing = policies(roots).iter().any(|policy| current(policy).is_some_and(|name| name != "performance"));
-        changing.then_some(Disturbance {
+        changing.then_some(PossibleInterference {
             what: "frequencies change while fsb measures",
             advice: "fsb run --control governor=performance",
         })
@@ -157,8 +157,8 @@ mod tests {
             assert_eq!((applied.observed.as_str(), handles.len()), ("performance", 2));
         });
         assert_eq!(Governor.observe(&bench.roots, &bench.place), "performance, powersave, schedutil");
-        assert!(Governor.disturbs(&bench.roots).is_some());
-        assert!(Governor.disturbs(&machine(&["performance"]).roots).is_none());
+        assert!(Governor.interferes(&bench.roots).is_some());
+        assert!(Governor.interferes(&machine(&["performance"]).roots).is_none());
     }
 
     #[test]

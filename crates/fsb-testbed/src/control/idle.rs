@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use fsb_sys::error::{Refusal, attempt};
 use fsb_sys::{Roots, read_trimmed};
 
-use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
+use super::interface::{Applied, Control, KEEP, PossibleInterference, Scope, Value};
 use super::interface::{Context, Stop, TargetDevice};
 use super::sysfs::{numbered, writable};
 use crate::host;
@@ -113,9 +113,9 @@ impl Control for Idle {
         Applied::of(self.name(), value, apply(context))
     }
 
-    fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
+    fn interferes(&self, roots: &Roots) -> Option<PossibleInterference> {
         let felt = !host::is_virtual_machine(roots) && self.probe(roots).is_ok() && deepest(roots) >= FELT;
-        felt.then_some(Disturbance {
+        felt.then_some(PossibleInterference {
             what: "processors sleep while they wait for the device, so times of durable writes include waking",
             advice: "fsb run --control idle=poll",
         })
@@ -162,7 +162,7 @@ mod tests {
                 assert_eq!(applied.observed == "idle processors poll", polls, "{applied:?}");
             });
             assert_eq!(written(&bench).starts_with(&[0; 4]), polls, "{flags} {value}");
-            assert_eq!(Idle.disturbs(&bench.roots).is_some(), flags.ends_with("fpu"));
+            assert_eq!(Idle.interferes(&bench.roots).is_some(), flags.ends_with("fpu"));
         }
     }
 

@@ -132,7 +132,7 @@ impl Applied {
 
 /// A condition that would interfere with a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Disturbance {
+pub struct PossibleInterference {
     /// The effect on the run.
     pub what: &'static str,
     /// The advice to the user.
@@ -192,7 +192,7 @@ pub trait Control: Sync {
         false
     }
     /// Returns the interference that the current state would cause, if any.
-    fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
+    fn interferes(&self, roots: &Roots) -> Option<PossibleInterference> {
         let _ = roots;
         None
     }

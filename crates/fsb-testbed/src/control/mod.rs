@@ -31,7 +31,7 @@ pub use active::Machine;
 pub(crate) use active::{check, check_place, check_target, value_of};
 pub use idle::stay_awake;
 pub(crate) use interface::check_declared;
-pub use interface::{Applied, Control, Disturbance, KEEP, Scope, Value};
+pub use interface::{Applied, Control, KEEP, PossibleInterference, Scope, Value};
 pub use interface::{Context, Held, Stop, TargetDevice};
 pub use numa::processors_left;
 pub(crate) use page_cache::{PAGE_CACHE, cold_method};

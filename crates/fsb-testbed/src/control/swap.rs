@@ -5,7 +5,7 @@ use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::swap::{self, SwapArea};
 use fsb_sys::{Roots, memory};
 
-use super::interface::{Applied, Control, Disturbance, KEEP, Scope, Value, one_of};
+use super::interface::{Applied, Control, KEEP, PossibleInterference, Scope, Value, one_of};
 use super::interface::{Context, Stop, TargetDevice};
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::progress::Progress;
@@ -108,8 +108,8 @@ impl Control for Swap {
         matches!(action, Action::SwapOn { .. })
     }
 
-    fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
-        (!swap::active(roots).is_empty()).then_some(Disturbance {
+    fn interferes(&self, roots: &Roots) -> Option<PossibleInterference> {
+        (!swap::active(roots).is_empty()).then_some(PossibleInterference {
             what: "paging may affect a run",
             advice: "fsb run --control swap=off, where memory allows",
         })

@@ -61,7 +61,7 @@ fn share(seen: &Seen, name: &str) -> Option<f64> {
 }
 
 /// Half of the limit for a trial, because a trial adds up steal and the use by other processes.
-fn disturbs(share: f64) -> bool {
+fn interferes(share: f64) -> bool {
     share > CPU_SHARE / 2.0
 }
 
@@ -79,7 +79,7 @@ fn processors(seen: &Seen, busiest: &[(String, u64)], time: Duration) -> Finding
         .collect();
     let names = if named.is_empty() { String::new() } else { format!(": {}", named.join(", ")) };
     let text = format!("{} of the CPU time in {}{names}", percent(all), show_duration(time));
-    if disturbs(all) {
+    if interferes(all) {
         return finding(topic, State::Warning, text, "stop them for the run, or measure when they are idle");
     }
     finding(topic, State::Ok, text, "")
@@ -88,7 +88,7 @@ fn processors(seen: &Seen, busiest: &[(String, u64)], time: Duration) -> Finding
 fn stolen(seen: &Seen) -> Option<Finding> {
     let stolen = share(seen, steal::SECONDS)?;
     let text = format!("{} of the CPU time went to other virtual machines", percent(stolen));
-    Some(if disturbs(stolen) {
+    Some(if interferes(stolen) {
         let advice = "measure when the host is idle, or on a machine with dedicated processors";
         finding("CPU steal", State::Warning, text, advice)
     } else {

@@ -217,7 +217,7 @@ fn look(member: &dyn Control, disk: &TargetDevice, live: &[Entry], roots: &Roots
         let text = format!("set by a running fsb (process {}): {now}", entry.owner.pid);
         return finding(name, State::Ok, text, "");
     }
-    match (member.probe(roots).map_err(String::from), member.disturbs(roots)) {
+    match (member.probe(roots).map_err(String::from), member.interferes(roots)) {
         (Ok(()), None) => finding(name, State::Ok, format!("available: {now}"), ""),
         (Ok(()), Some(why)) => finding(name, State::Warning, format!("available: {now}: {}", why.what), why.advice),
         // A control without anything to do here is not a defect.

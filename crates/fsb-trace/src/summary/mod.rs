@@ -49,7 +49,7 @@ pub struct Summary {
     pub initial_sizes: Sizes,
     pub with_holes: u64,
     /// Calls and bytes in each slice of the timeline.
-    pub course: Vec<[u64; 2]>,
+    pub timeline: Vec<[u64; 2]>,
     slice_ns: u64,
     unsynced: BTreeMap<u32, u64>,
 }
@@ -58,7 +58,7 @@ impl Summary {
     /// Creates the summary of a recording of that duration and overhead.
     pub fn new(duration_ns: u64, overhead: Overhead) -> Summary {
         let slice_ns = (duration_ns / SLICES as u64).max(1);
-        Summary { overhead, slice_ns, course: vec![[0; 2]; SLICES], ..Summary::default() }
+        Summary { overhead, slice_ns, timeline: vec![[0; 2]; SLICES], ..Summary::default() }
     }
 
     /// Counts the states of names before the first call.
@@ -87,8 +87,8 @@ impl Summary {
         kind.ns = kind.ns.saturating_add(ns);
         let slice = (call.end_ns() / self.slice_ns).min(SLICES as u64 - 1) as usize;
         if call.kind.is_replayed() {
-            self.course[slice][0] += 1;
-            self.course[slice][1] = self.course[slice][1].saturating_add(call.moved());
+            self.timeline[slice][0] += 1;
+            self.timeline[slice][1] = self.timeline[slice][1].saturating_add(call.moved());
         }
         let goes_on = self.files.add(call, names);
         match call.kind {

@@ -9,8 +9,8 @@ use fsb_report::visible;
 use fsb_runner::plan_file::PlanFile;
 use fsb_vm::kernel::{self, Kernel};
 
-use crate::author;
 use crate::exit;
+use crate::result_owner;
 use crate::results::print;
 use crate::signals::{Second, Signals};
 use crate::stderr::say;
@@ -62,7 +62,7 @@ enum Command {
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
-    author::check_cache()?;
+    result_owner::check_cache()?;
     kernel::tidy();
     match &arguments.command {
         Command::List => list()?,
@@ -80,7 +80,7 @@ pub fn unpack(file: &PlanFile) -> anyhow::Result<()> {
     if !in_vm {
         return Ok(());
     }
-    author::check_cache()?;
+    result_owner::check_cache()?;
     kernel::tidy();
     for text in file.kernels.iter().map(|text| text.get_ref()).filter(|text| text.ends_with(".deb")) {
         interruptible(|stopped| kernel::unpacked(text, &mut say, stopped))?;

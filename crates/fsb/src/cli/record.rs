@@ -12,7 +12,7 @@ use fsb_sys::InvokingUser;
 use fsb_trace::Header;
 
 use crate::stderr::{notify, say};
-use crate::{author, code, exit};
+use crate::{code, exit, result_owner};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -144,7 +144,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
                 format!("cannot rename {} to {}: {error}", made.display(), path.display()),
             )
         };
-        author::looking(|| std::fs::rename(made, path))?.map_err(failed)?;
+        result_owner::looking(|| std::fs::rename(made, path))?.map_err(failed)?;
     }
     print(path, &outcome);
     Ok(if outcome.code.is_some_and(|code| code != 0) { exit::TRIALS } else { exit::DONE })
@@ -192,7 +192,7 @@ fn part(path: &Path) -> PathBuf {
 /// Removes an empty trace, but only if it is a regular file.
 fn forget(path: &Path) -> anyhow::Result<()> {
     let removed =
-        author::looking(|| if std::fs::metadata(path)?.is_file() { std::fs::remove_file(path) } else { Ok(()) });
+        result_owner::looking(|| if std::fs::metadata(path)?.is_file() { std::fs::remove_file(path) } else { Ok(()) });
     removed?.map_err(|error| exit::failure(&code::OUTPUT_FAILED, format!("cannot remove {}: {error}", path.display())))
 }
 

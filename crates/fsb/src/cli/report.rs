@@ -12,7 +12,7 @@ use fsb_store::{NO_RUN, StoreError};
 use crate::results::{self, Output};
 use crate::stderr::{notify, say};
 use crate::stored::Stored;
-use crate::{author, code, earlier, exit, stored};
+use crate::{code, earlier, exit, result_owner, stored};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -75,7 +75,7 @@ fn of_no_run(path: &Path, error: StoreError) -> anyhow::Error {
         return error.into();
     }
     let shown = path.display();
-    if author::looking(|| std::fs::symlink_metadata(path).is_err()).unwrap_or(true) {
+    if result_owner::looking(|| std::fs::symlink_metadata(path).is_err()).unwrap_or(true) {
         let help = match path.extension() {
             Some(_) => format!("name the run before the file to write: fsb report RUN -o {shown}"),
             None => "name the directory of a run, such as one in fsb-results".to_owned(),

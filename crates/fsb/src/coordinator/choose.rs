@@ -13,8 +13,8 @@ use fsb_testbed::{LocalTestbed, Testbed};
 
 use super::stage::Stage;
 use super::{Turn, check, make_absolute, new_record, next_command, run_and_show, space};
-use crate::author::{author, holder};
 use crate::progress::Verbosity;
+use crate::result_owner::{holder, result_owner};
 use crate::results::Output;
 use crate::{code, exit};
 
@@ -26,7 +26,7 @@ pub fn choose(
     verbosity: Verbosity,
     turn: Turn,
 ) -> anyhow::Result<u8> {
-    fsb_store::check_new(out, &author()).map_err(next_command::of_unwritable)?;
+    fsb_store::check_new(out, &result_owner()).map_err(next_command::of_unwritable)?;
     make_absolute(&mut resolved.plan)?;
     let (mut record, work) = new_record(resolved)?;
     if let Some(fsb_model::run::Placement::InTurn { reason }) = &record.placement {
@@ -41,7 +41,8 @@ pub fn choose(
     leave_out_refused(&mut record, &work)?;
     schedule::check_budget(&record, &work)?;
     let lock = check(&record, &work, turn)?;
-    let directory = RunDirectory::create(out, &record, author(), &holder()).map_err(next_command::of_unwritable)?;
+    let directory =
+        RunDirectory::create(out, &record, result_owner(), &holder()).map_err(next_command::of_unwritable)?;
     let (stage, agent) = Stage::set(lock, &record)?;
     run_and_show(stage, agent, directory, (record, work, Vec::new()), output, verbosity)
 }
@@ -69,8 +70,8 @@ pub(super) fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::
     race.refused.extend(refused.iter().map(|(at, why)| Refused { name: targets[*at].name.clone(), why: why.clone() }));
     // Indices in the design are those of the plan: the design continues without the refused candidates.
     let moved = |at: &u32| (!gone(*at as usize)).then(|| (0..*at as usize).filter(|at| !gone(*at)).count() as u32);
-    for heat in &mut race.first_stage {
-        *heat = heat.iter().filter_map(moved).collect();
+    for race_round in &mut race.first_stage {
+        *race_round = race_round.iter().filter_map(moved).collect();
     }
     let whole = |places: &[u32]| places.iter().all(|at| !gone(*at as usize));
     race.factors.retain(|factor| whole(&factor.with) && whole(&factor.without));

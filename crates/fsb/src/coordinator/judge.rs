@@ -20,11 +20,11 @@ struct Intervals;
 impl Judge for Intervals {
     fn judge(&mut self, record: &RunRecord, trials: &[Trial], made: u32) -> Judgment {
         let of_ratios = record.plan.targets.len() > 1;
-        if record.looks.contains(&made) {
-            return Judgment { settled: results::look(record, trials), ..Judgment::default() };
+        if record.interim_analyses.contains(&made) {
+            return Judgment { settled: results::analyse_interim(record, trials), ..Judgment::default() };
         }
         let Repetition::Precision { half_width, .. } = record.plan.repetition else { return Judgment::default() };
-        if !record.looks.is_empty() || made < FEWEST_BLOCKS_JUDGED {
+        if !record.interim_analyses.is_empty() || made < FEWEST_BLOCKS_JUDGED {
             return Judgment::default();
         }
         match results::widest_interval(record, trials) {
@@ -49,7 +49,7 @@ impl Judge for Intervals {
             (Ending::Planned { .. }, Repetition::Precision { .. }) => {
                 StopReason::Imprecise { blocks: planned, shortfall }
             }
-            (Ending::Planned { open, workloads }, Repetition::Budget { .. }) if !record.looks.is_empty() => {
+            (Ending::Planned { open, workloads }, Repetition::Budget { .. }) if !record.interim_analyses.is_empty() => {
                 StopReason::Undecided { blocks: planned, open, workloads }
             }
             (Ending::Planned { .. }, Repetition::Budget { .. }) => {
@@ -76,7 +76,7 @@ impl Judge for Race {
             return ended(RaceEnd::BaselineFailed { target: record.plan.targets[0].name.clone(), error });
         }
         let in_first_stage = record.plan.race.as_ref().is_some_and(|race| replay.blocks.len() < race.first_stage.len());
-        if !in_first_stage && replay.race.left().len() < 2 && replay.race.heats() > 0 {
+        if !in_first_stage && replay.race.left().len() < 2 && replay.race.race_rounds() > 0 {
             return ended(RaceEnd::OthersSlower);
         }
         if !in_first_stage && replay.race.is_decided() {

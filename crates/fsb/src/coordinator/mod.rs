@@ -29,12 +29,12 @@ use fsb_testbed::ledger::Owner;
 use fsb_testbed::lock::RunLock;
 use fsb_testbed::{LocalTestbed, Testbed, TestbedError, control, host, medium};
 
-use crate::author::{author, check_cache, command_line, holder};
 use crate::code;
 use crate::earlier;
 use crate::exit::{self, Failure};
 use crate::journal::Directory;
 use crate::progress::{Progress, Verbosity, warn};
+use crate::result_owner::{check_cache, command_line, holder, result_owner};
 use crate::results::{self, Output};
 use crate::stderr::{notify, say};
 pub use record::new_record;
@@ -153,12 +153,13 @@ pub fn start_in_set(
     turn: Turn,
     begun: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<u8> {
-    fsb_store::check_new(out, &author()).map_err(next_command::of_unwritable)?;
+    fsb_store::check_new(out, &result_owner()).map_err(next_command::of_unwritable)?;
     make_absolute(&mut resolved.plan)?;
     let (record, work) = new_record(resolved)?;
     schedule::check_budget(&record, &work)?;
     let lock = check(&record, &work, turn)?;
-    let directory = RunDirectory::create(out, &record, author(), &holder()).map_err(next_command::of_unwritable)?;
+    let directory =
+        RunDirectory::create(out, &record, result_owner(), &holder()).map_err(next_command::of_unwritable)?;
     begun()?;
     let (stage, agent) = Stage::set(lock, &record)?;
     run_and_show(stage, agent, directory, (record, work, Vec::new()), output, verbosity)
@@ -166,7 +167,7 @@ pub fn start_in_set(
 
 /// Resumes the run in `path`. Consent to wipe a device is not remembered: its name may belong to another disk by now.
 pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, verbosity: Verbosity, turn: Turn) -> anyhow::Result<u8> {
-    let claim = Claim::take(path, author(), &holder())?;
+    let claim = Claim::take(path, result_owner(), &holder())?;
     let contents = claim.read()?;
     if contents.record.plan.place == Place::Vm {
         check_cache()?;

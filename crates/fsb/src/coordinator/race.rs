@@ -28,7 +28,7 @@ pub(super) fn show(
         say(&format!("report: {}", path.display()));
     }
     // Too few rounds for an answer are no failure of a trial.
-    Ok(if choice.has_answer() || choice.heats > 0 { exit::DONE } else { exit::TRIALS })
+    Ok(if choice.has_answer() || choice.race_rounds > 0 { exit::DONE } else { exit::TRIALS })
 }
 
 /// Returns the first screen of an interrupted race; empty if it has no answer yet. Writes the race's files.

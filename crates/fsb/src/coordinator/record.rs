@@ -12,13 +12,13 @@ use fsb_runner::work::Work;
 use fsb_store::RunDirectory;
 use fsb_testbed::{fs, host, medium};
 
-use crate::author;
+use crate::result_owner;
 use crate::{code, exit};
 
 /// Makes the paths of a plan absolute, because a run may be resumed from another working directory.
 pub(super) fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
     let absolute = |path: &Path| {
-        let path = author::absolute(path)?;
+        let path = result_owner::absolute(path)?;
         // run.json is text; a path that is not UTF-8 could not be found again.
         path.to_str()
             .ok_or_else(|| exit::failure(&code::INVALID_VALUE, format!("{}: the path is not UTF-8", path.display())))?;
@@ -69,7 +69,7 @@ pub fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
         placement: Some(placement),
         rounds: Default::default(),
         units: Default::default(),
-        looks: Vec::new(),
+        interim_analyses: Vec::new(),
         order: Vec::new(),
         host: Default::default(),
         media: Default::default(),

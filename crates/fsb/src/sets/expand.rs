@@ -10,7 +10,7 @@ use fsb_store::{RUN_FILE, TRIALS_FILE};
 use glob::MatchOptions;
 
 use super::argument::is_glob;
-use crate::{author, code, earlier, exit};
+use crate::{code, earlier, exit, result_owner};
 
 /// The size of the beginning of a file from which the readers recognize it.
 const HEAD: u64 = 64 << 10;
@@ -28,7 +28,7 @@ pub(super) enum Found {
 
 /// Returns everything behind a path, in natural order unless the order was typed.
 pub(super) fn expand(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>> {
-    author::looking(|| behind(path, warnings))?
+    result_owner::looking(|| behind(path, warnings))?
 }
 
 fn behind(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>> {

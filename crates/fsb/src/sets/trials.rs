@@ -112,7 +112,8 @@ pub(super) struct Compared {
     #[serde(default)]
     part: Option<u32>,
     #[serde(default)]
-    stretches: Times,
+    #[serde(rename = "stretches")]
+    samples: Times,
 }
 
 /// The times of the samples.
@@ -190,7 +191,7 @@ impl Trials {
         *all += 1;
         *spoilt += usize::from(!trial.interference.is_empty() || outcome == Outcome::Invalid);
         let line = u32::try_from(line).unwrap_or(u32::MAX);
-        let within = squared_error_of_mean(&trial.stretches.timed_ns);
+        let within = squared_error_of_mean(&trial.samples.timed_ns);
         self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, part, values, within });
     }
 

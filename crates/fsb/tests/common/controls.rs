@@ -12,7 +12,7 @@ name = "controlled"
 guest-memory = "off"
 [repetition]
 blocks = 50
-stretch = "100ms"
+sample_time = "100ms"
 [[workload]]
 name = "write"
 file_size = "2M"

@@ -180,7 +180,7 @@ name = "tiny"
 guest-memory = "off"
 [repetition]
 blocks = 1
-stretch = "1ms"
+sample_time = "1ms"
 [[workload]]
 name = "write"
 file_size = "2M"
@@ -228,7 +228,7 @@ pub fn on_two_processors() {
 pub fn fast_plan(directory: &Path) -> PathBuf {
     on_two_processors();
     let path = directory.join("fast.toml");
-    fs::write(&path, "suite = 'quick'\n[repetition]\nstretch = '1ms'\n").expect("the plan is written");
+    fs::write(&path, "suite = 'quick'\n[repetition]\nsample_time = '1ms'\n").expect("the plan is written");
     path
 }
 

@@ -9,7 +9,7 @@ memory-limit = "32M"
 guest-memory = "off"
 [repetition]
 blocks = 1
-stretch = "10ms"
+sample_time = "10ms"
 [[workload]]
 name = "read"
 file_size = ["32M", "64M"]
@@ -41,7 +41,7 @@ name = "warm"
 guest-memory = "off"
 [repetition]
 blocks = 5
-stretch = "1ms"
+sample_time = "1ms"
 [[workload]]
 name = "rewrite"
 file_size = "64K..256K"

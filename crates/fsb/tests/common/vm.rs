@@ -15,7 +15,7 @@ memory = '512M'
 cpus = 2
 [repetition]
 blocks = 1
-stretch = '1ms'
+sample_time = '1ms'
 [[workload]]
 name = 'write'
 file_size = '1M'

@@ -32,7 +32,7 @@ fn a_tree_is_read_with_the_rights_of_whoever_asked_root() {
     for path in [&own, &own.join("inner"), &own.join("inner/two")] {
         chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     }
-    fs::write(home.join("short.toml"), "targets = ['null']\n[repetition]\nstretch = '1ms'\n").unwrap();
+    fs::write(home.join("short.toml"), "targets = ['null']\n[repetition]\nsample_time = '1ms'\n").unwrap();
     let run = |tree: &str| {
         sudo(&home, &["run", "short.toml", "--tree", tree, "--blocks", "1", "--out", "out", JSON]).output().unwrap()
     };

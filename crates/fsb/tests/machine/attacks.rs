@@ -175,7 +175,7 @@ fn a_run_of_the_engine_that_is_stopped_and_continued_ends_with_all_trials() {
     let before = (traces(), shared());
     let directory = scratch();
     let plan = "targets = ['ext4']\nsize = '64M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\n\
-                stretch = '2s'\n[[workload]]\nname = 'write'\nfile_size = '8M'\nblock_size = '4K'\n\
+                sample_time = '2s'\n[[workload]]\nname = 'write'\nfile_size = '8M'\nblock_size = '4K'\n\
                 access = 'random'\ndurability = 'each'\n";
     fs::write(directory.path().join("plan.toml"), plan).unwrap();
     let mut run = Running::start(directory.path(), &["run", "plan.toml", "--out", "run", "-q"]);

@@ -32,8 +32,8 @@ fn a_short_command_goes_in_rounds_and_stays_in_its_target() {
     assert_eq!(trials.len(), 4);
     for trial in &trials {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
-        let stretches = trial["stretches"]["timed_ns"].as_array().map_or(0, Vec::len);
-        assert!(stretches >= 3, "rounds: {trial:#}");
+        let samples = trial["stretches"]["timed_ns"].as_array().map_or(0, Vec::len);
+        assert!(samples >= 3, "rounds: {trial:#}");
         let time = metric(trial, "command_time");
         assert!(time > 0.0, "{time}");
         assert!(metric(trial, "space") >= 3e6 && metric(trial, "space") < 4e6, "{trial:#}");

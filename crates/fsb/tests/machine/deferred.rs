@@ -19,14 +19,14 @@ fn deferred_work_is_counted_until_the_target_is_idle() {
     }
     let before = traces();
     let scratch = scratch();
-    let row = |durability: &str, stretch: &str| {
+    let row = |durability: &str, sample_time: &str| {
         format!(
-            "[[workload]]\nname = 'write'\nfile_size = '16M'\ndurability = '{durability}'\nstretch = '{stretch}'\n\
-             label = '{durability} {stretch}'\n"
+            "[[workload]]\nname = 'write'\nfile_size = '16M'\ndurability = '{durability}'\nsample_time = '{sample_time}'\n\
+             label = '{durability} {sample_time}'\n"
         )
     };
     let rows = [("none", "20ms"), ("end", "20ms"), ("none", "1s")];
-    let plan: String = rows.iter().map(|(durability, stretch)| row(durability, stretch)).collect();
+    let plan: String = rows.iter().map(|(durability, sample_time)| row(durability, sample_time)).collect();
     let reads = "[[workload]]\nname = 'read'\nfile_size = '16M'\ncache = 'warm'\n";
     std::fs::write(
         scratch.path().join("plan.toml"),

@@ -46,7 +46,7 @@ fn a_neighbour_that_works_is_seen_from_within_the_run() {
     let scratch = scratch();
     fs::write(
         scratch.path().join("plan.toml"),
-        "size = '64M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\nstretch = '3s'\n\
+        "size = '64M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\nsample_time = '3s'\n\
          [[workload]]\nname = 'write'\nfile_size = '4M'\ndurability = 'each'\n",
     )
     .unwrap();

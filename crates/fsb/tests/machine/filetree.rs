@@ -8,7 +8,7 @@ fn trees_are_copied_and_deleted_on_real_file_systems_and_leave_nothing() {
     let directory = scratch();
     let before = traces();
     let mut plan = "targets = ['ext4', 'xfs', 'btrfs']\nsize = '320M'\n[controls]\nguest-memory = 'off'\n\
-                    [repetition]\nblocks = 1\nstretch = '1ms'\n"
+                    [repetition]\nblocks = 1\nsample_time = '1ms'\n"
         .to_owned();
     for (set, operation, more) in [
         ("music", "copy-into", "verify = true"),

@@ -11,7 +11,7 @@ fn personalities_run_on_real_file_systems_and_leave_nothing() {
     let directory = scratch();
     let before = traces();
     let mut plan = "targets = ['ext4', 'xfs', 'btrfs', 'tmpfs']\nsize = '320M'\n[controls]\nguest-memory = 'off'\n\
-                    [repetition]\nblocks = 1\nstretch = '1ms'\n"
+                    [repetition]\nblocks = 1\nsample_time = '1ms'\n"
         .to_owned();
     for name in PERSONALITIES {
         let files = if name == "oltp" { 4 } else { 150 };

@@ -14,7 +14,7 @@ const PLAN: &str = r#"
 guest-memory = "off"
 [repetition]
 blocks = 1
-stretch = "200ms"
+sample_time = "200ms"
 [[workload]]
 name = "read"
 label = "cold"
@@ -236,7 +236,7 @@ fn strace_sees_one_call_an_operation_of_workloads_on_names() {
     for (name, parameters, call) in CALLS_ON_NAMES {
         let scratch = scratch();
         let plan = format!(
-            "[controls]\nguest-memory = \"off\"\n[repetition]\nblocks = 1\nstretch = \"20ms\"\n\
+            "[controls]\nguest-memory = \"off\"\n[repetition]\nblocks = 1\nsample_time = \"20ms\"\n\
              [[workload]]\nname = \"{name}\"\n{parameters}\n"
         );
         let traced = traced_run(scratch.path(), &plan, "%file");

@@ -115,7 +115,7 @@ fn a_killed_worker_costs_one_trial() {
     let scratch = scratch();
     std::fs::write(
         scratch.path().join("slow.toml"),
-        "targets = ['ext4']\nsize = '64M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 2\nstretch = '1s'\n\
+        "targets = ['ext4']\nsize = '64M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 2\nsample_time = '1s'\n\
          [[workload]]\nname = 'write'\nfile_size = '8M'\nblock_size = '4K'\naccess = 'random'\ndurability = 'each'\n\
          [[workload]]\nname = 'rename'\nfiles = 10\n",
     )

@@ -15,7 +15,7 @@ fn a_disk_that_fills_up_in_the_middle_fails_one_trial() {
          [[thread]]\nname = 'writer'\nsteps = [ {creates}]\n'''\n"
     );
     let plan = format!(
-        "targets = ['few=ext4,mkfs=\"-T largefile\"']\nsize = '320M'\nmkfs_defaults = true\n{SHORT}stretch = '2s'\n{grows}{OTHERS}"
+        "targets = ['few=ext4,mkfs=\"-T largefile\"']\nsize = '320M'\nmkfs_defaults = true\n{SHORT}sample_time = '2s'\n{grows}{OTHERS}"
     );
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
     let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);

@@ -15,7 +15,7 @@ fn a_rate_is_kept_or_the_row_says_that_it_was_not_and_what_lasts_has_a_course() 
         [[workload]]\nname = 'read'\nfile_size = '16M'\nblock_size = '4K'\naccess = 'random'\nrate = '5000/s'\n\
         [[workload]]\nname = 'read'\nfile_size = '16M'\nblock_size = '4K'\naccess = 'random'\nrate = '10000000/s'\n\
         [[workload]]\nname = 'write'\nfile_size = '16M'\nblock_size = '4K'\noverwrite = true\ndurability = 'each'\n\
-        stretch = '1s'\nlabel = 'writes'\n\
+        sample_time = '1s'\nlabel = 'writes'\n\
         [repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n";
     std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
     let output = fsb(scratch.path(), &["run", "plan.toml", "ext4", "--size", "1G", "--out", "run"]);
@@ -33,10 +33,10 @@ fn a_rate_is_kept_or_the_row_says_that_it_was_not_and_what_lasts_has_a_course() 
     assert!(of("random read 4K, warm, p99 at 10000000/s")["error"].as_str().unwrap().starts_with("not sustained: "));
 
     // 10,000 operations at 5000 a second, none of them lost.
-    let course = &kept["timelines"][0];
-    let (bin, rates) = (course["bin_ns"].as_f64().unwrap() * 1e-9, course["rates"].as_array().unwrap());
+    let timeline = &kept["timelines"][0];
+    let (bin, rates) = (timeline["bin_ns"].as_f64().unwrap() * 1e-9, timeline["rates"].as_array().unwrap());
     let done: f64 = rates.iter().filter_map(Value::as_f64).sum::<f64>() * bin;
-    assert!((9_000.0..11_500.0).contains(&done) && rates.len() > 90, "{done} {course}");
+    assert!((9_000.0..11_500.0).contains(&done) && rates.len() > 90, "{done} {timeline}");
     // The device wrote meanwhile at least the bytes of the writes.
     let writes = of("writes");
     let written = |trial: &Value| -> f64 {
@@ -49,5 +49,5 @@ fn a_rate_is_kept_or_the_row_says_that_it_was_not_and_what_lasts_has_a_course() 
     let page = fsb(scratch.path(), &["report", "run", "--format", "html", "-o", "page.html"]);
     expect_code(&page, 0);
     let page = std::fs::read_to_string(scratch.path().join("page.html")).unwrap();
-    assert!(page.contains("One trial over time"), "the page has the table of courses");
+    assert!(page.contains("One trial over time"), "the page has the table of timelines");
 }

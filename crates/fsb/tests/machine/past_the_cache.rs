@@ -11,7 +11,7 @@ name = "past the cache"
 guest-memory = "off"
 [repetition]
 blocks = 1
-stretch = "1ms"
+sample_time = "1ms"
 [[workload]]
 name = "read"
 file_size = "2M"

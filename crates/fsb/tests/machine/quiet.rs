@@ -18,7 +18,7 @@ const READ: &str = "[[workload]]\nname = 'read'\nfile_size = '16M'\nblock_size =
 fn reads(directory: &Path, out: &str, workloads: &str) -> Vec<Value> {
     let plan = format!(
         "targets = ['ext2', 'ext3', 'ext4', 'xfs', 'btrfs']\nsize = '320M'\none_at_a_time = true\nseed = 3\n[controls]\nguest-memory = 'off'\n\
-         [repetition]\nblocks = 1\nstretch = '50ms'\n{workloads}"
+         [repetition]\nblocks = 1\nsample_time = '50ms'\n{workloads}"
     );
     fs::write(directory.join("plan.toml"), plan).unwrap();
     expect_code(&fsb(directory, &["run", "plan.toml", "--out", out, "-q"]), 0);

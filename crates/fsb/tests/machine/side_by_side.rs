@@ -19,7 +19,7 @@ fn parts(trials: &[Value]) -> BTreeMap<(String, u64), BTreeSet<u64>> {
 }
 
 #[test]
-fn parts_rotate_and_every_stretch_is_kept() {
+fn parts_rotate_and_every_sample_is_kept() {
     needs!(root);
     needs!(program "mkfs.ext4");
     needs!(program "mkfs.btrfs");
@@ -49,23 +49,23 @@ fn parts_rotate_and_every_stretch_is_kept() {
         };
         assert_eq!(trial["outcome"], "ok", "{trial}");
         in_rounds += 1;
-        let stretches = &trial["stretches"];
-        assert_eq!(stretches["units"], rounds["units"]);
+        let samples = &trial["stretches"];
+        assert_eq!(samples["units"], rounds["units"]);
         for list in ["timed_ns", "device_bytes", "device_flushes", "deferred_bytes"] {
-            assert_eq!(stretches[list].as_array().unwrap().len() as u64, rounds["rounds"].as_u64().unwrap(), "{list}");
+            assert_eq!(samples[list].as_array().unwrap().len() as u64, rounds["rounds"].as_u64().unwrap(), "{list}");
         }
-        let units = stretches["units"].as_u64().unwrap() as usize;
-        if let Some(unit_ns) = stretches["unit_ns"].as_array() {
-            let sums = unit_ns.chunks(units).map(|stretch| stretch.iter().filter_map(Value::as_u64).sum::<u64>());
-            let timed: Vec<u64> = stretches["timed_ns"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
+        let units = samples["units"].as_u64().unwrap() as usize;
+        if let Some(unit_ns) = samples["unit_ns"].as_array() {
+            let sums = unit_ns.chunks(units).map(|sample| sample.iter().filter_map(Value::as_u64).sum::<u64>());
+            let timed: Vec<u64> = samples["timed_ns"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
             assert_eq!(sums.collect::<Vec<_>>(), timed, "{trial}");
         }
         // The value is the geometric mean of the samples' rates.
-        let times: Vec<f64> = stretches["timed_ns"].as_array().unwrap().iter().map(|ns| ns.as_f64().unwrap()).collect();
+        let times: Vec<f64> = samples["timed_ns"].as_array().unwrap().iter().map(|ns| ns.as_f64().unwrap()).collect();
         let typical = (times.iter().map(|ns| ns.ln()).sum::<f64>() / times.len() as f64).exp() * 1e-9;
         let metric = &trial["metrics"][0];
         if metric["unit"] == "operations_per_second" {
-            let rate = stretches["operations"].as_f64().unwrap() / typical;
+            let rate = samples["operations"].as_f64().unwrap() / typical;
             assert!((metric["value"].as_f64().unwrap() / rate - 1.0).abs() < 1e-5, "{trial}");
         }
         assert!(trial["requested"]["unit"]["operations"].as_u64().unwrap() > 0, "{trial}");
@@ -104,7 +104,7 @@ fn a_part_that_is_too_small_is_refused_with_the_size_that_would_do() {
 /// A FUSE server reads through the page cache of the device, whose read-ahead goes beyond the files of one unit into
 /// those of the next: unless the cache is dropped again, some samples read nothing.
 #[test]
-fn every_stretch_that_begins_cold_reads_its_files() {
+fn every_sample_that_begins_cold_reads_its_files() {
     needs!(root);
     needs!(program "mkfs.ext4");
     needs!(program "mkntfs");
@@ -122,12 +122,12 @@ fn every_stretch_that_begins_cold_reads_its_files() {
         let output =
             fsb(scratch.path(), &[&["run", "cold.toml", "ext4", other, "--out", "run", "-q"], &size[..]].concat());
         expect_code(&output, 0);
-        each_stretch_read_as_much(&measured(scratch.path()));
+        each_sample_read_as_much(&measured(scratch.path()));
         std::fs::remove_dir_all(scratch.path().join("run")).unwrap();
     }
 }
 
-fn each_stretch_read_as_much(trials: &[Value]) {
+fn each_sample_read_as_much(trials: &[Value]) {
     assert_eq!(trials.len(), 6);
     for trial in trials {
         assert_eq!(trial["outcome"], "ok", "{trial}");

@@ -12,7 +12,7 @@ fn a_visit_goes_on_until_the_journal_was_written_and_its_later_part_counts() {
     let before = traces();
     let scratch = scratch();
     let plan = "\
-        [[workload]]\nname = 'flow'\ndurability = 'none'\nlabel = 'directories'\nsustain = 4\nstretch = '2s'\n\
+        [[workload]]\nname = 'flow'\ndurability = 'none'\nlabel = 'directories'\nsustain = 4\nsample_time = '2s'\n\
         flow = '''\nname = 'directories'\n\
         [[fileset]]\nname = 'all'\nfiles = 0\ndirectories = 20000\nsize = 0\nwidth = 500\npreallocated = 0.5\n\
         [[thread]]\nname = 'worker'\n\
@@ -40,8 +40,8 @@ fn a_visit_goes_on_until_the_journal_was_written_and_its_later_part_counts() {
     assert!(lead_in > 0.0 && lead_in <= seconds / 2.0 + 0.1, "{held}");
     assert!((ext4["metrics"][0]["value"].as_f64().unwrap() / rate - 1.0).abs() < 1e-9, "{ext4}");
     // The rate is the mean of the bins after the lead-in.
-    let course = &ext4["timelines"][0];
-    let first = (lead_in / (course["bin_ns"].as_f64().unwrap() * 1e-9)).round() as usize;
-    let steady: Vec<f64> = course["rates"].as_array().unwrap()[first..].iter().filter_map(Value::as_f64).collect();
+    let timeline = &ext4["timelines"][0];
+    let first = (lead_in / (timeline["bin_ns"].as_f64().unwrap() * 1e-9)).round() as usize;
+    let steady: Vec<f64> = timeline["rates"].as_array().unwrap()[first..].iter().filter_map(Value::as_f64).collect();
     assert!((steady.iter().sum::<f64>() / steady.len() as f64 / rate - 1.0).abs() < 0.01, "{held}");
 }

@@ -9,7 +9,7 @@ use crate::common::*;
 fn a_budget_that_holds_nothing_is_refused() {
     let scratch = scratch();
     fs::create_dir(scratch.path().join("data")).unwrap();
-    let plan = "[[workload]]\nname = 'read'\nfile_size = '4G'\ncache = 'any'\nstretch = '10s'\n";
+    let plan = "[[workload]]\nname = 'read'\nfile_size = '4G'\ncache = 'any'\nsample_time = '10s'\n";
     fs::write(scratch.path().join("huge.toml"), plan).unwrap();
     let arguments = ["run", "huge.toml", "./data", "--budget", "1s", "--out", "run"];
     fails(scratch.path(), &arguments, 2, "run/budget-too-small");

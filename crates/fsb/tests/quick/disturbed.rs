@@ -203,7 +203,7 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
     let scratch = scratch();
     fs::write(
         scratch.path().join("two.toml"),
-        "[repetition]\nstretch = '20ms'\n[[workload]]\nname = 'rename'\nfiles = 200\n\
+        "[repetition]\nsample_time = '20ms'\n[[workload]]\nname = 'rename'\nfiles = 200\n\
          [[workload]]\nname = 'delete'\nfiles = 200\ndurability = 'each'\n",
     )
     .unwrap();

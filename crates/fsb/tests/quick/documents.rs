@@ -150,7 +150,7 @@ fn measures(words: &[String]) {
     let replaced = ["--in", "--kernel", "--memory", "--cpus", "--wipe", "--budget", "--blocks", "--control"];
     let kept = options.into_iter().filter(|[name, _]| !replaced.contains(name)).flatten();
     let options: Vec<&str> = kept.filter(|word| !word.is_empty()).collect();
-    fs::write(directory.path().join("small.toml"), "[repetition]\nstretch = '1ms'\n").unwrap();
+    fs::write(directory.path().join("small.toml"), "[repetition]\nsample_time = '1ms'\n").unwrap();
     let named: Vec<String> = (0..targets.len()).map(|number| format!("t{number}=null")).collect();
     let small = ["run", "small.toml", "--blocks", "1", "--control", "guest-memory=off", "-q"];
     // A plan that is documented with a scale may not work with a smaller one.
@@ -191,7 +191,7 @@ fn results() -> tempfile::TempDir {
         fs::copy(data.join("tool-output/postmark-1.53.txt"), at(name)).unwrap();
     }
     lay_trace(directory.path());
-    fs::write(at("small.toml"), "suite = 'quick'\n[repetition]\nstretch = '1ms'\nblocks = 1\n").unwrap();
+    fs::write(at("small.toml"), "suite = 'quick'\n[repetition]\nsample_time = '1ms'\nblocks = 1\n").unwrap();
     for (name, targets) in [
         ("20261120T150405Z-ext4", &["ext4=null"][..]),
         ("20261127T150405Z-ext4", &["ext4=null"]),

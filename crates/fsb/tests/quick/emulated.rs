@@ -9,7 +9,7 @@ const SMALL: &str = r#"
 name = "small"
 [repetition]
 blocks = 5
-stretch = "1ms"
+sample_time = "1ms"
 [[workload]]
 name = "write"
 file_size = ["64K", "256K"]

@@ -8,7 +8,7 @@ fn the_sets_of_2008_have_the_table_that_was_printed() {
     let directory = scratch();
     let run = |out: &str| {
         let plan = "targets = ['ext2=null', 'ext3-journal=null']\nsuite = 'fedorchuk'\n\
-                    [repetition]\nblocks = 2\nstretch = '1ms'\n";
+                    [repetition]\nblocks = 2\nsample_time = '1ms'\n";
         std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
         let options = ["run", "plan.toml", "--scale", "1/64", "--seed", "1", "--out", out];
         let output = fsb(directory.path(), &options);
@@ -85,7 +85,8 @@ fn the_shape_of_a_directory_is_recorded_and_replayed_without_it() {
     std::fs::hard_link(tree.join("a/first"), tree.join("b/first")).unwrap();
     std::os::unix::fs::symlink("/", tree.join("b/everything")).unwrap();
     std::fs::write(tree.join("b/third"), [3; 70]).unwrap();
-    std::fs::write(directory.path().join("short.toml"), "targets = ['null']\n[repetition]\nstretch = '1ms'\n").unwrap();
+    std::fs::write(directory.path().join("short.toml"), "targets = ['null']\n[repetition]\nsample_time = '1ms'\n")
+        .unwrap();
     let run = |tree: &str, out: &str| {
         let options = ["run", "short.toml", "--tree", tree, "--blocks", "1", "--seed", "1", "--out", out];
         let output = fsb(directory.path(), &options);

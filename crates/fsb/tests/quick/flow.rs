@@ -12,7 +12,7 @@ fn personalities_are_the_same_to_the_last_digit() {
     let directory = scratch();
     let run = |out: &str| {
         let mut plan =
-            "targets = ['null', 'slow=null,slowdown=10%']\n[repetition]\nblocks = 2\nstretch = '1ms'\n".to_owned();
+            "targets = ['null', 'slow=null,slowdown=10%']\n[repetition]\nblocks = 2\nsample_time = '1ms'\n".to_owned();
         for name in PERSONALITIES {
             plan += &format!("[[workload]]\nname = '{name}'\nthreads = 3\n");
         }

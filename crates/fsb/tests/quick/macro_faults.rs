@@ -11,7 +11,7 @@ fn workloads_larger_than_the_target_are_refused_beforehand() {
     let directory = scratch();
     let large = "[[workload]]\nname = 'fileserver'\nfiles = 40000\n";
     let plan =
-        format!("targets = ['ext4']\nsize = '320M'\nmkfs_defaults = true\n{SHORT}stretch = '1ms'\n{large}{OTHERS}");
+        format!("targets = ['ext4']\nsize = '320M'\nmkfs_defaults = true\n{SHORT}sample_time = '1ms'\n{large}{OTHERS}");
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
     let is_root = rustix::process::geteuid().is_root();
     let code = if is_root { "machine/no-space" } else { "testbed/needs-root" };
@@ -27,7 +27,7 @@ fn too_few_files_fail_one_trial() {
                [[fileset]]\nname = 'mails'\nfiles = 3\nsize = '1K'\n\
                [[thread]]\nname = 'reader'\nsteps = [ { op = 'delete', set = 'mails', iterations = 10 } ]\n'''\n";
     // Long enough for more than three deletions on the busiest machine.
-    let plan = format!("targets = ['./target']\n{SHORT}stretch = '300ms'\n{few}{OTHERS}");
+    let plan = format!("targets = ['./target']\n{SHORT}sample_time = '300ms'\n{few}{OTHERS}");
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
     let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
     expect_code(&output, 4);
@@ -42,7 +42,7 @@ fn files_that_vanish_fail_one_trial() {
     let target = directory.path().join("target");
     std::fs::create_dir(&target).unwrap();
     let served = "[[workload]]\nname = 'fileserver'\nfiles = 300\nfile_size = '8K'\ndurability = 'none'\n";
-    let plan = format!("targets = ['./target']\n{SHORT}stretch = '500ms'\n{served}{OTHERS}");
+    let plan = format!("targets = ['./target']\n{SHORT}sample_time = '500ms'\n{served}{OTHERS}");
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
     let running = Running::start(directory.path(), &["run", "plan.toml", "--out", "out"]);
     let over = AtomicBool::new(false);

@@ -7,7 +7,7 @@ use crate::common::*;
 /// A matrix of seven combinations, each trial done in milliseconds.
 const PLAN: &str = r#"
 [repetition]
-stretch = "1ms"
+sample_time = "1ms"
 [[workload]]
 name = "rewrite"
 file_size = "64K..256K"
@@ -106,7 +106,7 @@ fn a_report_of_a_matrix_has_charts_over_sizes_and_no_section_for_each_of_many_ce
     let scratch = scratch();
     let page = |sizes: &str, out: &str| {
         let plan = format!(
-            "[repetition]\nstretch = '1ms'\nblocks = 5\n[[workload]]\nname = 'rewrite'\nfile_size = '{sizes}'\n\
+            "[repetition]\nsample_time = '1ms'\nblocks = 5\n[[workload]]\nname = 'rewrite'\nfile_size = '{sizes}'\n\
              block_size = '64K..1M'\n"
         );
         fs::write(scratch.path().join("plan.toml"), plan).unwrap();

@@ -69,7 +69,7 @@ size = "1024T"
 theta = "8%"
 [repetition]
 blocks = 12
-stretch = "20ms"
+sample_time = "20ms"
 [[workload]]
 name = "write"
 file_size = "2M"

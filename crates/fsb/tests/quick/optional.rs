@@ -4,7 +4,7 @@ use crate::common::{counting, expect_code, fails, fsb, fsb_json, message, record
 
 /// A plan with a target for which no machine has enough space.
 const PLAN: &str = "targets = ['null', 'ext2=null', { target = 'striped=ext4@raid0:loop+loop', optional = true }]\n\
-                    size = '1024T'\n[repetition]\nblocks = 5\nstretch = '1ms'\n\
+                    size = '1024T'\n[repetition]\nblocks = 5\nsample_time = '1ms'\n\
                     [[workload]]\nname = 'stat'\nfiles = 50\n[[workload]]\nname = 'varmail'\nfiles = 200\n";
 
 #[test]

@@ -6,7 +6,7 @@ use crate::common::{expect_code, fsb, scratch, stdout};
 fn the_operations_of_2006_stand_beside_their_table() {
     let directory = scratch();
     let plan = "targets = ['reiserfs=null', 'jfs=null']\nsuite = 'horvath-2006'\n\
-                [repetition]\nblocks = 1\nstretch = '1ms'\n";
+                [repetition]\nblocks = 1\nsample_time = '1ms'\n";
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
     let output = fsb(directory.path(), &["run", "plan.toml", "--scale", "1/64", "--seed", "1", "--out", "out"]);
     expect_code(&output, 0);

@@ -18,18 +18,18 @@ fn a_target_that_cannot_be_made_leaves_the_others() {
 }
 
 #[test]
-fn stretches_of_seconds_are_visits() {
+fn samples_of_seconds_are_sequential_trials() {
     let scratch = scratch();
-    let seconds = |stretch: &str| {
+    let seconds = |sample_time: &str| {
         std::fs::write(
             scratch.path().join("write.toml"),
             format!(
-                "[repetition]\nblocks = 2\nstretch = '{stretch}'\n[[workload]]\nname = 'write'\nfile_size = '1M'\n\
+                "[repetition]\nblocks = 2\nsample_time = '{sample_time}'\n[[workload]]\nname = 'write'\nfile_size = '1M'\n\
                  block_size = '4K'\naccess = 'random'\ndurability = 'each'\n"
             ),
         )
         .unwrap();
-        let out = format!("run-{stretch}");
+        let out = format!("run-{sample_time}");
         expect_code(&fsb(scratch.path(), &["run", "write.toml", "a=null", "b=null", "--out", &out, "-q"]), 0);
         let trials = trials(&scratch.path().join(&out)).into_iter().filter(|trial| trial["phase"] == "measured");
         let timed = |trial: Value| {
@@ -52,7 +52,7 @@ fn one_workload_of_a_plan_may_be_measured_in_visits() {
     let workload = "[[workload]]\nname = 'write'\nfile_size = '1M'\nblock_size = '4K'\ndurability = 'each'\n";
     std::fs::write(
         scratch.path().join("mixed.toml"),
-        format!("{workload}access = 'random'\nstretch = '1500ms'\n{workload}"),
+        format!("{workload}access = 'random'\nsample_time = '1500ms'\n{workload}"),
     )
     .unwrap();
     let arguments = ["run", "mixed.toml", "a=null", "b=null", "--out", "run", "-q"];

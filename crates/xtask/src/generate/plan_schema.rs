@@ -91,7 +91,7 @@ fn keys() -> Value {
                 "blocks": { "type": "integer", "minimum": 1, "description": "Number of blocks" },
                 "budget": described(&quantity, "Time limit of the run, such as 5m"),
                 "precision": described(&quantity, "Half-width of the intervals to reach, such as 2%"),
-                "stretch": described(&quantity, "Length of a timed sample, such as 50ms"),
+                "sample_time": described(&quantity, "Length of a timed sample, such as 50ms"),
             },
         },
         "controls": described(&controls(), "Host conditions to set"),
@@ -143,7 +143,7 @@ fn workload(workload: &dyn Workload, definitions: &mut Definitions) -> Value {
     });
     let mut properties = Map::new();
     properties.insert("name".to_owned(), json!({ "const": workload.name() }));
-    properties.insert("stretch".to_owned(), definitions.reference("stretch", time));
+    properties.insert("sample_time".to_owned(), definitions.reference("sample_time", time));
     properties.insert("sustain".to_owned(), definitions.reference("sustain", sustain));
     let (mut required, mut dependent) = (vec!["name"], Map::new());
     for one in workload.parameters() {

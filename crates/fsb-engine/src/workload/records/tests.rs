@@ -129,7 +129,7 @@ fn a_mix_is_as_the_ratio_says_and_visits_each_record_once() {
 fn a_rate_is_kept_and_time_counts_from_when_an_operation_was_due() {
     let paced = |rate: u64, operations: u64| {
         let (spec, job) = job(&json!({"name": "random-mix", "file_size": "64K", "block_size": "4K", "rate": rate}));
-        let clock = ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.0, stretch: 0 };
+        let clock = ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.0, sample: 0 };
         let context = context(&spec, Path::new("/nowhere"), operations);
         let context = Context { clock, backend: Some(backend::find("null").unwrap()), ..context };
         let found = job.measure(&context, &mut Open::default()).unwrap();
@@ -160,7 +160,7 @@ fn senseless_rates_are_refused() {
     }
     let (_, job) = job(&json!({"name": "read", "file_size": "64K", "block_size": "4K", "rate": "2000/s"}));
     assert_eq!(job.profile().label, "read 4K, warm, p99 at 2000/s");
-    assert!(job.unit().is_none(), "a rate is not kept in short stretches");
+    assert!(job.unit().is_none(), "a rate is not kept in short samples");
 }
 
 /// Runs every member on every backend that it accepts and that this kernel has. Verification finds no error.
@@ -281,7 +281,7 @@ fn runs_on_nothing_repeat_to_the_last_digit_in_processes_and_rounds() {
         let passes = if job.profile().repeats_in_place { 3 } else { 1 };
         let fake = || {
             let context = context(&spec, Path::new("/nowhere"), job.profile().operations * passes);
-            let clock = ClockSpec::Fake { seed: 7, slowdown: 1.0, noise: 0.05, stretch: 0 };
+            let clock = ClockSpec::Fake { seed: 7, slowdown: 1.0, noise: 0.05, sample: 0 };
             let context = Context { backend: backend::find("null").ok(), clock, ..context };
             job.measure(&context, &mut Open::default()).unwrap()
         };

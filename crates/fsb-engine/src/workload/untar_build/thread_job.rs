@@ -414,7 +414,7 @@ pub(super) fn refused(set: &Path, name: &CStr, (call, errno): Refusal) -> Engine
 /// The report of one worker.
 #[derive(Debug, Clone)]
 pub(super) struct Report {
-    stretches: PhaseTimes<5>,
+    phase_times: PhaseTimes<5>,
     histograms: [Histogram<u64>; 5],
 }
 
@@ -431,7 +431,7 @@ fn rate(phase: Phase) -> &'static MetricKind {
 impl Report {
     /// Returns an empty report whose memory was touched.
     pub(super) fn new() -> Report {
-        Report { stretches: PhaseTimes::new(), histograms: std::array::from_fn(|_| latency::touched()) }
+        Report { phase_times: PhaseTimes::new(), histograms: std::array::from_fn(|_| latency::touched()) }
     }
 
     #[inline]
@@ -440,18 +440,18 @@ impl Report {
     }
 
     pub(super) fn begun(&mut self, phase: Phase, ns: u64) {
-        self.stretches.begun(phase as usize, ns);
+        self.phase_times.begun(phase as usize, ns);
     }
 
     fn ended(&mut self, phase: Phase, ns: u64) {
-        self.stretches.ended(phase as usize, ns);
+        self.phase_times.ended(phase as usize, ns);
     }
 
     /// Adds to a measurement: the time of all phases, each from the first start to the last end, the rates, and the
     /// latencies.
     pub(super) fn add_to(reports: &[Report], options: &Options, measurement: &mut Measurement) {
         measurement.timed_ns = 0;
-        let durations = PhaseTimes::of_all(reports.iter().map(|report| report.stretches)).durations();
+        let durations = PhaseTimes::of_all(reports.iter().map(|report| report.phase_times)).durations();
         let phases = options.phases();
         for &phase in &phases {
             let timed_ns = durations[phase as usize];

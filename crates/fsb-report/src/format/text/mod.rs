@@ -358,7 +358,7 @@ pub fn tails(report: &Report<'_>, width: usize) -> String {
     paragraph(&mut lines, width.max(WIDTH), note, "  ", "  ");
     if rows.iter().any(|row| row.cells.iter().any(|cell| cell.scatter.is_some())) {
         let note = "Each short sample ends with a sync, so stalls of commits and checkpoints are outside it. The \
-                    suite sustained, or stretch = \"60s\" in a plan, includes them.";
+                    suite sustained, or sample_time = \"60s\" in a plan, includes them.";
         paragraph(&mut lines, width.max(WIDTH), note, "  ", "  ");
     }
     lines.join("\n") + "\n"

@@ -62,7 +62,7 @@ pub fn design(mut raced: Vec<Raced>, places: usize) -> anyhow::Result<Design> {
         let words = option.mount.iter().map(|word| (*word).to_owned()).chain(mkfs);
         Factor { option: words.collect::<Vec<_>>().join(","), with: having(true), without: having(false) }
     });
-    Ok((raced, heats(&places_of_rows, places), factors.collect()))
+    Ok((raced, race_rounds(&places_of_rows, places), factors.collect()))
 }
 
 /// Returns the rows of a design for `factors` factors: for each factor, whether the row has its option.
@@ -76,10 +76,10 @@ fn rows(factors: usize) -> Vec<Vec<bool>> {
 }
 
 /// Returns race rounds in which each row occurs [`TURNS`] times, with the baseline and each time with other candidates.
-fn heats(rows: &[u32], places: usize) -> Vec<Vec<u32>> {
+fn race_rounds(rows: &[u32], places: usize) -> Vec<Vec<u32>> {
     let others: Vec<u32> = rows.iter().copied().filter(|row| *row != 0).collect();
     let each = places - 1;
-    let mut heats = Vec::new();
+    let mut race_rounds = Vec::new();
     for turn in 0..TURNS {
         let step = others.len().div_ceil(each);
         // In the first turn adjacent rows share a race round, in the second distant ones.
@@ -87,9 +87,9 @@ fn heats(rows: &[u32], places: usize) -> Vec<Vec<u32>> {
             0 => others.clone(),
             _ => (0..step).flat_map(|from| others.iter().copied().skip(from).step_by(step)).collect(),
         };
-        heats.extend(order.chunks(each).map(|some| std::iter::once(0).chain(some.iter().copied()).collect()));
+        race_rounds.extend(order.chunks(each).map(|some| std::iter::once(0).chain(some.iter().copied()).collect()));
     }
-    heats
+    race_rounds
 }
 
 #[cfg(test)]
@@ -123,12 +123,12 @@ mod tests {
     fn a_design_holds_every_option_and_the_race_all_candidates() {
         let (raced, _) = candidates::all(&["ext4".to_owned()], false, false).unwrap();
         let singles = raced.len();
-        let (raced, heats, factors) = design(raced, 4).unwrap();
+        let (raced, race_rounds, factors) = design(raced, 4).unwrap();
         assert!(raced.len() > singles && factors.len() > 5);
         for factor in &factors {
             assert_eq!(factor.with.len(), factor.without.len(), "{factor:?}");
         }
-        assert!(heats.iter().all(|heat| heat[0] == 0 && heat.len() <= 4));
+        assert!(race_rounds.iter().all(|race_round| race_round[0] == 0 && race_round.len() <= 4));
         let (mixed, _) = candidates::all(&["ext4".to_owned(), "xfs".to_owned()], false, false).unwrap();
         assert!(design(mixed, 4).is_err());
     }

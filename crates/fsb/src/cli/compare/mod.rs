@@ -16,7 +16,7 @@ use fsb_stats::compare::{Collected, Document, Single};
 use crate::gate::Judged;
 use crate::results::{self, print_data, print_exactly, print_report};
 use crate::stderr::say;
-use crate::{author, code, exit, gate, sets};
+use crate::{code, exit, gate, result_owner, sets};
 use crate::{color, columns};
 use requests::{Requests, compared};
 use target_by_target::TargetByTarget;
@@ -210,7 +210,7 @@ fn emit(arguments: &Arguments, format: &Format, document: &Document, report: &Re
         warnings.for_each(|warning| say(&format!("warning: {warning}")));
     }
     match &arguments.output {
-        Some(path) => Ok(author::replace_with(path, |file| (format.write)(report, file))?),
+        Some(path) => Ok(result_owner::replace_with(path, |file| (format.write)(report, file))?),
         None if is_text => {
             let width = columns::of_terminal(std::io::stdout()).unwrap_or(WIDTH);
             print_exactly(&text::screen(report, width, color::is_on(&std::io::stdout()), true))

@@ -12,9 +12,9 @@ use fsb_report::show::entry;
 use fsb_runner::plan_file::{PlanFile, typed};
 
 use super::plan_text::{is_plan, read_plan};
-use crate::author::{self, author};
 use crate::columns;
 use crate::coordinator;
+use crate::result_owner::{self, result_owner};
 use crate::results::print;
 use crate::{code, exit};
 
@@ -80,7 +80,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         ));
     }
     let directory = output.unwrap_or_else(|| PathBuf::from(format!("{}-{}", request.name, exporter.name)));
-    let made = author().act(|| std::fs::create_dir_all(&directory)).and_then(|made| made);
+    let made = result_owner().act(|| std::fs::create_dir_all(&directory)).and_then(|made| made);
     made.map_err(|error| exit::failure(&code::OUTPUT_FAILED, format!("cannot make {}: {error}", directory.display())))?;
     export.files.iter().try_for_each(|file| write(&directory, file))?;
     print(&told(&export, &directory))?;
@@ -144,10 +144,10 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
 
 fn write(directory: &Path, file: &ExportFile) -> anyhow::Result<()> {
     let path = directory.join(&file.name);
-    author::replace(&path, file.text.as_bytes())?;
+    result_owner::replace(&path, file.text.as_bytes())?;
     if file.is_program {
         let mode = || std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755));
-        let set = author().act(mode).and_then(|set| set);
+        let set = result_owner().act(mode).and_then(|set| set);
         set.map_err(|error| {
             exit::failure(&code::OUTPUT_FAILED, format!("cannot make {} a program: {error}", path.display()))
         })?;

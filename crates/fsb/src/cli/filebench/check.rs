@@ -8,7 +8,7 @@ use fsb_engine::{Job, workload};
 use rustix::fs::Access;
 
 use super::measure::Choices;
-use crate::author::Rights;
+use crate::result_owner::Rights;
 use crate::space::{Need, Room};
 use crate::{code, exit};
 

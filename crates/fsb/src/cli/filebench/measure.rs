@@ -14,8 +14,8 @@ use fsb_testbed::control;
 use fsb_testbed::ledger::{self, EntryHandle, Ledger, Owner};
 
 use super::table;
-use crate::author::Rights;
 use crate::coordinator;
+use crate::result_owner::Rights;
 use crate::results;
 use crate::signals::{Second, Signals};
 use crate::stderr::{notify, say};
@@ -217,7 +217,7 @@ struct Own {
 
 impl Own {
     fn make(directory: &Path) -> anyhow::Result<Own> {
-        let within = crate::author::absolute(directory)?;
+        let within = crate::result_owner::absolute(directory)?;
         let rights = Rights::below(&within)?;
         let ledger = Ledger::open(&ledger::default_directory()?, Owner::current(), control::RULES)?;
         let (path, handle) = ledger.record_directory(&within, rights.uid())?;

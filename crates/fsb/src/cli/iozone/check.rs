@@ -14,7 +14,7 @@ use fsb_model::Bytes;
 use rustix::fs::Access;
 
 use super::remount;
-use crate::author::{self, Rights};
+use crate::result_owner::{self, Rights};
 use crate::space::Room;
 use crate::stderr::{notify, say};
 use crate::{code, exit};
@@ -48,7 +48,7 @@ fn check_with(options: &Options, rows: &[Row], rights: Rights) -> anyhow::Result
         something_to_read(options, rows, *found)?;
         permitted(path, *found, writes(options))?;
         if *found != Existing::Nothing && writes(options) {
-            author::check_existing(path, rights)?;
+            result_owner::check_existing(path, rights)?;
         }
     }
     memory(options, rows)?;
@@ -178,7 +178,7 @@ fn writable(path: &Path) -> anyhow::Result<()> {
     let refused = |error: &dyn std::fmt::Display| {
         exit::failure(&code::UNWRITABLE, format!("cannot write {}: {error}", path.display()))
     };
-    author::check(path).map_err(|error| refused(&author::reason(error)))?;
+    result_owner::check(path).map_err(|error| refused(&result_owner::reason(error)))?;
     rustix::fs::access(directory(path), Access::WRITE_OK | Access::EXEC_OK).map_err(|error| refused(&error))
 }
 

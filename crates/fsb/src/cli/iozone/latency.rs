@@ -8,7 +8,7 @@ use anyhow::Context;
 use fsb_compat::iozone::sequence::Operation;
 use fsb_engine::classic::PhaseResult;
 
-use crate::author;
+use crate::result_owner;
 
 /// Latency files that this run has begun.
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl LatencyFiles {
     }
 
     fn append(&mut self, name: &str, record: u64, result: &PhaseResult) -> anyhow::Result<()> {
-        let mut file = BufWriter::new(author::append(Path::new(name))?);
+        let mut file = BufWriter::new(result_owner::append(Path::new(name))?);
         if self.begun.insert(name.to_owned()) {
             writeln!(file, "Offset in kBytes   Latency in microseconds  Transfer size in bytes")?;
         }

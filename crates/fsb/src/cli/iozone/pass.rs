@@ -7,7 +7,7 @@ use fsb_engine::classic::{self, GroupResult, Phase, PhaseError, PhaseResult};
 use fsb_runner::worker::{Desk, Post, Work, Worker, WorkerError};
 use serde::{Deserialize, Serialize};
 
-use crate::author::Rights;
+use crate::result_owner::Rights;
 use crate::signals::Signals;
 
 /// Passes of IOzone's, as work that a worker does.

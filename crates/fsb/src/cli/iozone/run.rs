@@ -7,9 +7,9 @@ use fsb_engine::classic;
 
 use super::session::{IozoneSession, Reports};
 use super::{table, together};
-use crate::author::Rights;
 use crate::coordinator::{Turn, warn_of_concurrent};
 use crate::exit;
+use crate::result_owner::Rights;
 use crate::results;
 
 /// Measures and prints.

@@ -9,9 +9,9 @@ use fsb_engine::classic::{self, Corruption, PhaseError};
 use super::latency::LatencyFiles;
 use super::pass::PassWorker;
 use super::remount::Remount;
-use crate::author::{self, Rights};
 use crate::code;
 use crate::exit;
+use crate::result_owner::{self, Rights};
 use crate::results;
 use crate::signals::{Second, Signals};
 use crate::stderr::say;
@@ -81,7 +81,7 @@ pub struct Reports {
 impl Reports {
     pub fn save(&self, options: &Options) -> anyhow::Result<()> {
         let Some(path) = &options.sheet else { return Ok(()) };
-        Ok(author::replace(path, &self.sheet)?)
+        Ok(result_owner::replace(path, &self.sheet)?)
     }
 }
 

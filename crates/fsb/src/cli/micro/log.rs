@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::message::{self, MessageFormat};
 use crate::stderr::{notify, say};
-use crate::{author, code, exit, results};
+use crate::{code, exit, result_owner, results};
 
 /// The 2023 tool's log: results and warnings to the requested sinks.
 pub struct Log {
@@ -23,10 +23,10 @@ impl Log {
     /// Opens the requested destinations.
     pub fn open(options: &Options) -> anyhow::Result<Self> {
         let open = |path: &Path| {
-            author::append(path).map_err(|error| {
+            result_owner::append(path).map_err(|error| {
                 exit::failure(
                     &code::UNWRITABLE,
-                    format!("cannot write --logFile {}: {}", path.display(), author::reason(error)),
+                    format!("cannot write --logFile {}: {}", path.display(), result_owner::reason(error)),
                 )
             })
         };

@@ -16,7 +16,7 @@ use super::log::Log;
 use crate::coordinator::{self, Turn};
 use crate::journal::Nowhere;
 use crate::progress::{Progress, Verbosity};
-use crate::{author, exit};
+use crate::{exit, result_owner};
 
 /// The duration of a cycle if fsb chooses the iterations: twice the least that the thesis asks for (section 4.4.3),
 /// because the pilot only estimates it.
@@ -33,7 +33,7 @@ pub fn plan(options: &Options, repetition: &RepetitionFile) -> anyhow::Result<Re
     // The 2023 tool works in the directory of temporary files by default, so that it does not fill the current one.
     let output = options.output.clone().unwrap_or_else(std::env::temp_dir);
     // An absolute path cannot be mistaken for a file system.
-    let target = author::absolute(&output)?;
+    let target = result_owner::absolute(&output)?;
     let typed = PlanFile {
         name: Some("micro".to_owned()),
         targets: vec![typed(&target.display().to_string())],

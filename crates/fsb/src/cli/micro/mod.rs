@@ -20,7 +20,7 @@ use fsb_runner::plan_file::RepetitionFile;
 
 use super::help::heading;
 use crate::coordinator::Turn;
-use crate::{author, code, exit};
+use crate::{code, exit, result_owner};
 use log::Log;
 use measure::{choose_amounts, measure, plan};
 
@@ -72,7 +72,7 @@ impl Arguments {
     fn repetition(&self) -> RepetitionFile {
         let (precision, budget) = (self.precision.clone(), self.budget.clone());
         let blocks = precision.is_none().then_some(1);
-        RepetitionFile { blocks, precision, budget, stretch: None }
+        RepetitionFile { blocks, precision, budget, sample_time: None }
     }
 }
 
@@ -151,10 +151,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
                 "name a file, such as results.csv",
             ));
         }
-        author::check(path).map_err(|error| {
+        result_owner::check(path).map_err(|error| {
             exit::failure(
                 &code::UNWRITABLE,
-                format!("cannot write --exportOutput {}: {}", path.display(), author::reason(error)),
+                format!("cannot write --exportOutput {}: {}", path.display(), result_owner::reason(error)),
             )
         })?;
     }

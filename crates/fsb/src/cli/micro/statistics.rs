@@ -13,7 +13,7 @@ use fsb_stats::{describe, quantile, t_interval};
 
 use super::log::Log;
 use super::measure::{cycle_milliseconds, failure, iterations};
-use crate::{author, exit};
+use crate::{exit, result_owner};
 
 /// Logs the results, and writes the exported samples. Returns the exit code.
 pub fn finish(record: &RunRecord, trials: &[Trial], options: &Options, log: &mut Log) -> anyhow::Result<u8> {
@@ -46,7 +46,7 @@ pub fn finish(record: &RunRecord, trials: &[Trial], options: &Options, log: &mut
         log.warn(&notice::MICRO_INTERFERENCE, &text)?;
     }
     if let Some(path) = &options.export_output {
-        author::replace(path, samples_csv(&samples).as_bytes())?;
+        result_owner::replace(path, samples_csv(&samples).as_bytes())?;
     }
     Ok(exit::DONE)
 }

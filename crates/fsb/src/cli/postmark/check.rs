@@ -10,7 +10,7 @@ use fsb_compat::postmark::{Settings, pool, source};
 use fsb_model::postmark::{Act, Operation};
 use rustix::fs::Access;
 
-use crate::author::{self, Rights};
+use crate::result_owner::{self, Rights};
 use crate::space::{Need, Room};
 use crate::{code, exit};
 
@@ -54,8 +54,8 @@ pub fn report(file: Option<&str>) -> anyhow::Result<()> {
             format!("cannot add a report to {shown}: no directory {}", parent.display()),
         ));
     }
-    author::check(path).map_err(|error| {
-        exit::failure(&code::UNWRITABLE, format!("cannot add a report to {shown}: {}", author::reason(error)))
+    result_owner::check(path).map_err(|error| {
+        exit::failure(&code::UNWRITABLE, format!("cannot add a report to {shown}: {}", result_owner::reason(error)))
     })?;
     let writable = if path.exists() { path } else { parent };
     let denied =

@@ -11,8 +11,8 @@ use fsb_runner::worker::{Desk, Post, Work, Worker, WorkerError};
 use serde::{Deserialize, Serialize};
 
 use super::check;
-use crate::author::Rights;
 use crate::coordinator::{Turn, warn_of_concurrent};
+use crate::result_owner::Rights;
 use crate::results;
 use crate::signals::Signals;
 use crate::stderr::say;

@@ -10,10 +10,10 @@ use fsb_model::errno;
 
 use super::script::{self, Script};
 use super::{check, run};
-use crate::author;
 use crate::code;
 use crate::coordinator::Turn;
 use crate::exit::{self, Failure};
+use crate::result_owner;
 use crate::results;
 use crate::signals::{Second, Signals};
 use crate::stderr::{notify, say};
@@ -173,6 +173,6 @@ fn check_script(script: &Script, settings: &mut Settings, depth: usize) -> anyho
 /// Prints the text, or appends it to a file.
 fn emit(file: Option<&str>, text: &str) -> anyhow::Result<()> {
     let Some(path) = file else { return results::print(text) };
-    let mut file = author::append(Path::new(path))?;
+    let mut file = result_owner::append(Path::new(path))?;
     file.write_all(text.as_bytes()).with_context(|| format!("cannot write to {path}"))
 }

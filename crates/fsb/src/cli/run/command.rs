@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cli::help::heading;
 use crate::stderr::notify;
-use crate::{author, code, exit};
+use crate::{code, exit, result_owner};
 
 /// Options of the command that follows `--`.
 #[derive(Debug, Args)]
@@ -94,7 +94,7 @@ impl CommandArguments {
             };
         }
         let missing = || self.input.iter().find(|input| runs_here && !Path::new(input).exists());
-        if let Some(missing) = author::looking(missing)? {
+        if let Some(missing) = result_owner::looking(missing)? {
             let message = format!("--input {missing}: no such file or directory");
             return Err(exit::failure_about(&code::UNREADABLE, [("path", missing.as_str().into())], message));
         }

@@ -300,7 +300,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
             blocks: arguments.blocks,
             budget: arguments.budget,
             precision: arguments.precision,
-            stretch: None,
+            sample_time: None,
         },
         place: arguments.place.as_deref().map(typed),
         kernels: arguments.kernel.iter().map(|text| typed(&absolute(text))).collect(),

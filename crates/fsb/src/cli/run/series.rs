@@ -16,7 +16,7 @@ use crate::exit::{self, Failure};
 use crate::progress::Verbosity;
 use crate::results::{self, Output};
 use crate::stderr::say;
-use crate::{author, stored};
+use crate::{result_owner, stored};
 
 const SCHEMA: &str = "fsbench/set/1";
 /// The largest number of runs of a set.
@@ -47,7 +47,7 @@ pub struct Making<'a> {
 
 /// Makes a new set of runs of the plan in a directory.
 pub fn start(file: &PlanFile, runs: u32, directory: &Path, making: &Making<'_>) -> anyhow::Result<u8> {
-    fsb_store::check_new(directory, &author::author())?;
+    fsb_store::check_new(directory, &result_owner::result_owner())?;
     let set = RunSet { schema: SCHEMA.to_owned(), runs, seed: file.seed };
     make(&set, Some(file), directory, making)
 }
@@ -140,7 +140,7 @@ fn write(set: &RunSet, directory: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     let text = serde_json::to_string_pretty(set)? + "\n";
-    Ok(author::replace(&path, text.as_bytes())?)
+    Ok(result_owner::replace(&path, text.as_bytes())?)
 }
 
 /// Returns the error of a run, with the number of finished runs and the command that continues.

@@ -12,7 +12,7 @@ use fsb_model::{Bytes, RunRecord, WorkloadSpec};
 use fsb_sys::InvokingUser;
 use serde_json::Value;
 
-use crate::{author, code, exit};
+use crate::{code, exit, result_owner};
 
 const WORKLOAD: &str = "filetree";
 /// The smallest size of the image, unless the user chooses another.
@@ -23,7 +23,7 @@ pub(super) fn workloads(tree: &Path) -> anyhow::Result<(Vec<WorkloadSpec>, Bytes
     // Messages quote names of the tree, or text of a file that is not a run record: read with the invoking user's
     // privileges.
     let read = || if tree.is_dir() { recorded(tree) } else { of_run(tree) };
-    let (name, shape) = author::author().act(read).map_err(|error| failed(tree, &error))??;
+    let (name, shape) = result_owner::result_owner().act(read).map_err(|error| failed(tree, &error))??;
     if shape.files() == 0 {
         return Err(exit::failure(&code::INVALID_INPUT, format!("--tree {}: the tree has no files", tree.display())));
     }

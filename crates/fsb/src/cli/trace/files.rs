@@ -7,7 +7,7 @@ use fsb_codes::notice;
 use fsb_trace::{Reader, Totals, TraceError};
 
 use crate::stderr::{notify, say};
-use crate::{author, code, exit};
+use crate::{code, exit, result_owner};
 
 pub(super) fn open(path: &Path) -> anyhow::Result<Reader<BufReader<std::fs::File>>> {
     let file = fsb_input::open_or_pipe(path).map_err(|error| unread(path, &error.into()))?;
@@ -17,14 +17,14 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Reader<BufReader<std::fs::File
 /// Opens the output file of a trace and truncates it.
 pub(crate) fn output(path: &Path) -> anyhow::Result<std::fs::File> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if author::looking(|| path.is_dir() || !directory.is_dir())? {
+    if result_owner::looking(|| path.is_dir() || !directory.is_dir())? {
         return Err(exit::advised(
             &code::UNWRITABLE,
             format!("cannot write {}: it is a directory, or its directory does not exist", path.display()),
             "name a file in a directory that exists with -o",
         ));
     }
-    let file = author::append(path)?;
+    let file = result_owner::append(path)?;
     if file.metadata().is_ok_and(|found| found.is_file()) {
         file.set_len(0)?;
     }

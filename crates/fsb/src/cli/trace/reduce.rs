@@ -6,7 +6,7 @@ use clap::Args;
 use fsb_trace::{Part, Reduction, reduce};
 
 use crate::results::print_data;
-use crate::{author, exit};
+use crate::{exit, result_owner};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +43,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     let text = reduce(&reduction, &totals.unwrap_or_default());
     match &arguments.output {
-        Some(path) => author::replace(path, text.as_bytes())?,
+        Some(path) => result_owner::replace(path, text.as_bytes())?,
         None => print_data(&text)?,
     }
     Ok(exit::DONE)

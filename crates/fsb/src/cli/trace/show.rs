@@ -108,7 +108,7 @@ fn text(header: &Header, totals: &Totals, summary: &Summary, names: &Names, dura
     direction(&mut out, "writes", &summary.writes);
     syncs(&mut out, summary);
     files(&mut out, summary, names);
-    course(&mut out, summary, seconds);
+    timeline(&mut out, summary, seconds);
     out
 }
 
@@ -188,14 +188,14 @@ fn files(out: &mut String, summary: &Summary, names: &Names) {
 }
 
 /// Prints the timeline of calls and bytes.
-fn course(out: &mut String, summary: &Summary, seconds: f64) {
+fn timeline(out: &mut String, summary: &Summary, seconds: f64) {
     const STEPS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let slice = seconds / summary.course.len() as f64;
+    let slice = seconds / summary.timeline.len() as f64;
     let _ = writeln!(out, "\nover {}:", show_seconds(seconds));
     for (at, what) in [(0, "calls"), (1, "bytes")] {
-        let most = summary.course.iter().map(|both| both[at]).max().unwrap_or(0);
+        let most = summary.timeline.iter().map(|both| both[at]).max().unwrap_or(0);
         let line: String =
-            summary.course.iter().map(|both| STEPS[(both[at] * 8).div_ceil(most.max(1)).min(8) as usize]).collect();
+            summary.timeline.iter().map(|both| STEPS[(both[at] * 8).div_ceil(most.max(1)).min(8) as usize]).collect();
         let rate = most as f64 / slice.max(1e-9);
         let rate = if at == 0 { format!("{}/s", show_count(rate)) } else { format!("{}/s", show_bytes(rate)) };
         let _ = writeln!(out, "  {what} |{line}| up to {rate}");

@@ -8,7 +8,7 @@ fn a_mail_server_runs_on_real_file_systems_and_leaves_nothing() {
     let directory = scratch();
     let before = traces();
     let plan = "targets = ['ext4', 'ext3,data=journal', 'tmpfs']\nsize = '320M'\n[controls]\nguest-memory = 'off'\n\
-                [repetition]\nblocks = 1\nstretch = '10ms'\n\
+                [repetition]\nblocks = 1\nsample_time = '10ms'\n\
                 [[workload]]\nname = 'postmark'\nnumber = 100\ntransactions = 500\ndurability = 'end'\nverify = true\n\
                 [[workload]]\nname = 'postmark'\nnumber = 100\ntransactions = 500\nthreads = 2\n\
                 [[workload]]\nname = 'postmark'\nnumber = 100\ntransactions = 500\nprocesses = 2\nverify = true\n\

@@ -19,7 +19,7 @@ targets = [
 ]
 [repetition]
 blocks = 1
-stretch = "500ms"
+sample_time = "500ms"
 [[workload]]
 name = "write"
 file_size = "24M"

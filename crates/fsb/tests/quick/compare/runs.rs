@@ -104,11 +104,11 @@ fn cells_that_differ_in_sizes_only_are_a_grid() {
     let cell = |name: &str, size: &str, block: &str| {
         format!("[[workload]]\nname = '{name}'\nfile_size = '{size}'\nblock_size = '{block}'\ncache = 'warm'\n")
     };
-    let mut plan = "[controls]\nguest-memory = 'off'\n[repetition]\nstretch = '1ms'\n".to_owned();
+    let mut plan = "[controls]\nguest-memory = 'off'\n[repetition]\nsample_time = '1ms'\n".to_owned();
     for (size, block) in [("1M", "128K"), ("2M", "256K"), ("1M", "256K")] {
         plan += &cell("read", size, block).replace("cache", &format!("label = 'read {block} of {size}, warm'\ncache"));
     }
-    let unlabelled = "[controls]\nguest-memory = 'off'\n[repetition]\nstretch = '1ms'\n".to_owned()
+    let unlabelled = "[controls]\nguest-memory = 'off'\n[repetition]\nsample_time = '1ms'\n".to_owned()
         + &["64K", "128K", "256K"].map(|block| cell("read", "1M", block)).concat();
     for (name, text, workloads) in [("labelled", &plan, 3), ("grid", &unlabelled, 1)] {
         let file = format!("{name}.toml");

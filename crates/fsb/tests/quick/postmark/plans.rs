@@ -9,7 +9,7 @@ fn the_three_tests_have_the_rows_of_their_tables() {
     let run = |out: &str| {
         // One repetition per trial: the number that fits depends on this machine.
         let plan = "targets = ['ext2=null', 'ext3-journal=null']\nsuite = 'dordevic'\n\
-                    [repetition]\nblocks = 2\nstretch = '1ms'\n";
+                    [repetition]\nblocks = 2\nsample_time = '1ms'\n";
         std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
         let options = ["run", "plan.toml", "--scale", "1/16", "--seed", "1", "--out", out];
         let output = fsb(directory.path(), &options);

@@ -12,28 +12,28 @@ pub(super) fn table(summary: &Summary, workload: &Workload) -> Option<Table> {
     let cells = workload.cells.iter().enumerate();
     let rows: Vec<TableRow> = cells
         .filter_map(|(target, cell)| {
-            let course = cell.course.as_ref()?;
-            let longest = course.stalls.iter().max_by(|a, b| a.lasted.total_cmp(&b.lasted));
-            let stalls = match course.stalls.len() {
+            let timeline = cell.timeline.as_ref()?;
+            let longest = timeline.stalls.iter().max_by(|a, b| a.lasted.total_cmp(&b.lasted));
+            let stalls = match timeline.stalls.len() {
                 0 => "none".to_owned(),
-                n => format!("{n}, {} in all", show_seconds(course.stalls.iter().map(|stall| stall.lasted).sum())),
+                n => format!("{n}, {} in all", show_seconds(timeline.stalls.iter().map(|stall| stall.lasted).sum())),
             };
             let worst = longest.map_or_else(
                 || TableCell::of("–"),
                 |stall| TableCell { small: stall.meanwhile(), ..TableCell::of(show_seconds(stall.lasted)) },
             );
-            let typical = format!("{}/s", show_count(course.typical()));
+            let typical = format!("{}/s", show_count(timeline.typical()));
             let cells = vec![
-                TableCell::of(course.block.to_string()),
+                TableCell::of(timeline.block.to_string()),
                 TableCell::of(typical),
-                TableCell::of(show_seconds(course.longest())),
+                TableCell::of(show_seconds(timeline.longest())),
                 TableCell::of(stalls),
                 worst,
             ];
             Some(TableRow::of_column(target, &summary.targets[target].label(), cells))
         })
         .collect();
-    let bin = workload.cells.iter().find_map(|cell| cell.course.as_ref())?.bin;
+    let bin = workload.cells.iter().find_map(|cell| cell.timeline.as_ref())?.bin;
     let head = ["Target", "Block", "Typical rate", "Longest operation", "Stalls", "Longest stall"];
     let caption = format!(
         "One trial over time, that with the median value, in bins of {}; a stall is {} or more below a tenth of the typical \

@@ -4,16 +4,16 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use fsb_store::{Author, StoreError};
+use fsb_store::{ResultOwner, StoreError};
 use fsb_sys::InvokingUser;
 
 use crate::{code, exit};
 
 /// Returns the owner of results.
-pub fn author() -> Author {
+pub fn result_owner() -> ResultOwner {
     match InvokingUser::current() {
-        Some(invoking_user) => Author::invoking_user(invoking_user.uid, act),
-        None => Author::this_user(),
+        Some(invoking_user) => ResultOwner::invoking_user(invoking_user.uid, act),
+        None => ResultOwner::this_user(),
     }
 }
 
@@ -38,7 +38,7 @@ pub fn read_as_invoking_user() {
 
 /// Looks for files with the invoking user's privileges, because messages print the names that are found.
 pub fn looking<T>(look: impl FnOnce() -> T) -> anyhow::Result<T> {
-    author().act(look).map_err(|error| {
+    result_owner().act(look).map_err(|error| {
         exit::failure(&code::DIRECTORY_NOT_WRITABLE, format!("cannot read as the invoking user: {error}"))
     })
 }
@@ -56,22 +56,22 @@ pub fn holder() -> String {
 
 /// Replaces a file that the user named by `content`.
 pub fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
-    fsb_store::replace(path, content, &author())
+    fsb_store::replace(path, content, &result_owner())
 }
 
 /// Replaces a file that the user named by the output of `write`.
 pub fn replace_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
-    fsb_store::replace_with(path, &author(), write)
+    fsb_store::replace_with(path, &result_owner(), write)
 }
 
 /// Opens a file that the user named, to append to it.
 pub fn append(path: &Path) -> Result<File, StoreError> {
-    fsb_store::append(path, &author())
+    fsb_store::append(path, &result_owner())
 }
 
 /// Checks that a file that the user named can be written; called before anything is measured.
 pub fn check(path: &Path) -> Result<(), StoreError> {
-    fsb_store::check_output(path, &author())
+    fsb_store::check_output(path, &result_owner())
 }
 
 /// Returns the reason why a file that the user named cannot be written, without the name of the file.
@@ -89,8 +89,8 @@ pub fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
 
 /// Checks that an existing file can be written with these rights.
 pub fn check_existing(path: &Path, rights: Rights) -> Result<(), StoreError> {
-    let author = if rights == Rights::InvokingUser { author() } else { Author::this_user() };
-    fsb_store::check_existing(path, &author)
+    let result_owner = if rights == Rights::InvokingUser { result_owner() } else { ResultOwner::this_user() };
+    fsb_store::check_existing(path, &result_owner)
 }
 
 /// The user whose privileges create files in directories that the user named, under names that others could guess.

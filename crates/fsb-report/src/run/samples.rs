@@ -126,7 +126,7 @@ pub(super) fn unsteady_warning(summary: &Summary) -> Option<String> {
     let rows = sustained_rows(summary, &told);
     (!rows.is_empty()).then(|| {
         format!(
-            "the rate still changed between the two halves: {}; use a longer 'stretch' in the plan",
+            "the rate still changed between the two halves: {}; use a longer 'sample_time' in the plan",
             some_of(&rows, 3)
         )
     })
@@ -153,7 +153,7 @@ mod tests {
         let (record, mut trials) = sample::side_by_side(&["ext4", "xfs"], 12);
         let first = record.cells[0].label.clone();
         for trial in trials.iter_mut().filter(|trial| trial.workload == first) {
-            let times = &mut trial.stretches.timed_ns;
+            let times = &mut trial.samples.timed_ns;
             times.fill(1_000_000 + u64::from(trial.block));
             if trial.target == "xfs" {
                 times[0] *= longer;

@@ -9,21 +9,21 @@ pub type Act = fn(&mut dyn FnMut()) -> io::Result<()>;
 
 /// The owner of the results. The store opens directories, and creates and renames files, with this user's privileges.
 #[derive(Debug, Clone, Copy)]
-pub struct Author {
+pub struct ResultOwner {
     uid: u32,
     act: Option<Act>,
 }
 
-impl Author {
+impl ResultOwner {
     /// Returns the user that this process runs as. If this is root, the store writes only in directories that no other
     /// user can change.
-    pub fn this_user() -> Author {
-        Author { uid: geteuid().as_raw(), act: None }
+    pub fn this_user() -> ResultOwner {
+        ResultOwner { uid: geteuid().as_raw(), act: None }
     }
 
     /// Returns the user on whose behalf root works. `act` runs a closure with that user's privileges.
-    pub fn invoking_user(uid: u32, act: Act) -> Author {
-        Author { uid, act: Some(act) }
+    pub fn invoking_user(uid: u32, act: Act) -> ResultOwner {
+        ResultOwner { uid, act: Some(act) }
     }
 
     /// Returns the owner of the files that the store creates.
@@ -41,7 +41,7 @@ impl Author {
         self.act.is_none() && self.uid == 0
     }
 
-    /// Runs `work` with the author's privileges.
+    /// Runs `work` with the owner's privileges.
     pub fn act<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         let Some(act) = self.act else { return Ok(work()) };
         let (mut work, mut answer) = (Some(work), None);
@@ -49,7 +49,7 @@ impl Author {
         answer.ok_or_else(|| io::Error::other("nothing was done with the invoking_user's rights"))
     }
 
-    /// Runs fallible work as [`Author::act`] does.
+    /// Runs fallible work as [`ResultOwner::act`] does.
     pub(crate) fn attempt<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         self.act(work).flatten()
     }
