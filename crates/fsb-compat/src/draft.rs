@@ -41,6 +41,8 @@ pub(crate) struct Draft {
     key: String,
     values: usize,
     unsaid: usize,
+    /// The line of the value of a series at a file size and a record size.
+    places: HashMap<(usize, Option<u64>, Option<u64>), u32>,
 }
 
 /// The runs of a file.
@@ -68,7 +70,7 @@ pub(crate) struct Position {
 impl Draft {
     pub fn new(tool: &'static str) -> Self {
         let run = Run { tool: tool.to_owned(), ..Run::default() };
-        Draft { run, tool, index: HashMap::new(), key: String::new(), values: 0, unsaid: 0 }
+        Draft { run, tool, index: HashMap::new(), key: String::new(), values: 0, unsaid: 0, places: HashMap::new() }
     }
 
     /// Adds a remark about a line or about the whole file. Beyond `MOST_REMARKS`, remarks are only counted.
@@ -128,6 +130,7 @@ impl Draft {
         let Position { file_size, record_size, line } = place;
         match value {
             Ok(value) if believable(self.run.series[series].unit, value) => {
+                self.places.entry((series, file_size, record_size)).or_insert(line);
                 self.run.series[series].points.push(Point { file_size, record_size, value, line });
             }
             Ok(value) => {
@@ -159,8 +162,7 @@ impl Draft {
         value: Result<f64, GapReason>,
     ) -> Result<(), ReadError> {
         let series = self.series(name, metric, found_unit)?;
-        let same = |point: &&Point| (point.file_size, point.record_size) == (place.file_size, place.record_size);
-        if let Some(Point { line, .. }) = self.run.series[series].points.iter().find(same).copied() {
+        if let Some(line) = self.places.get(&(series, place.file_size, place.record_size)).copied() {
             let Name { operation, .. } = name;
             self.remark(place.line, format_args!("{operation}: second value after line {line}; the first is kept"));
             return Ok(());

@@ -1,5 +1,6 @@
-//! Distributions of random access that visit some items more often than others, with the names and the meaning of fio's
-//! option `random_distribution`.
+//! Distributions of random access that visit some items more often than others, with the names of fio's option
+//! `random_distribution`. `normal` is a normal distribution; that of fio is a mean of twelve uniform numbers with a uniform
+//! offset.
 //!
 //! A distribution draws ranks. A permutation assigns the ranks to items, so that the most frequent items do not lie
 //! side by side; only zones are regions of the file. Each draw is a function of the seed and its own number.

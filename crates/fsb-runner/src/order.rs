@@ -59,8 +59,8 @@ pub fn rounds(seed: u64, block: u32, slots: u32, lead_in: bool, rounds: u32) -> 
 }
 
 /// Returns the slice of each target, in the order of `targets`. From block 1 on, each rotation of `parts` blocks is a
-/// random Latin square. In a rotation every target is on every slice once, and the targets on neighbouring slices
-/// change from block to block and from rotation to rotation.
+/// random Latin square. In a rotation every target is on every slice once. The targets on neighbouring slices change from
+/// rotation to rotation.
 pub fn parts(seed: u64, block: u32, all: &[String], targets: &[String], parts: u32) -> Vec<u32> {
     let parts = parts.max(1);
     let (rotation, row) = match block.checked_sub(1) {

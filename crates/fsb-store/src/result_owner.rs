@@ -46,7 +46,7 @@ impl ResultOwner {
         let Some(act) = self.act else { return Ok(work()) };
         let (mut work, mut answer) = (Some(work), None);
         act(&mut || answer = work.take().map(|work| work()))?;
-        answer.ok_or_else(|| io::Error::other("nothing was done with the invoking_user's rights"))
+        answer.ok_or_else(|| io::Error::other("nothing ran with the privileges of the invoking user"))
     }
 
     /// Runs fallible work as [`ResultOwner::act`] does.

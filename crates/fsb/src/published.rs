@@ -25,7 +25,8 @@ fn horvath(record: &RunRecord) -> Option<PublishedTable> {
     let label = |workload: &str| {
         let asked = known.iter().find(|known| known.name == workload)?;
         let is_asked = |cell: &&Cell| {
-            let same = |key: &str| cell.workload.params.get(key) == asked.params.get(key);
+            let same =
+                |key: &str| asked.params.get(key).is_none_or(|asked| cell.workload.params.get(key) == Some(asked));
             cell.workload.name == workload && cell.label.contains(" 128K, ") && same("cache") && same("durability")
         };
         cells.iter().find(is_asked).map(|cell| cell.label.clone())

@@ -61,9 +61,11 @@ fn with_findings(summary: Summary, record: &RunRecord, trials: &[ReportTrial]) -
     match all_pairs(&sets, record.plan.theta) {
         Ok((findings, warnings)) if sets.len() > 1 => {
             let summary = summary.with_findings(findings, warnings);
+            // The charts of a page number targets alike, so a target without a value leaves all charts over sizes out.
+            let complete = sets.len() == record.plan.targets.len();
             match compare(&sets, &Request::new(0, record.plan.theta)) {
-                Ok(document) => summary.with_matrix(document),
-                Err(_) => summary,
+                Ok(document) if complete => summary.with_matrix(document),
+                _ => summary,
             }
         }
         _ => summary,

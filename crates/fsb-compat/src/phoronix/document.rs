@@ -15,6 +15,9 @@ const DEEPEST: usize = 16;
 /// The most systems that are kept. They are only needed for the warning about their differences.
 const MOST_SYSTEMS: usize = 1000;
 
+/// The most properties of a system that are kept.
+const MOST_PROPERTIES: usize = 200;
+
 /// Characters of the name of a system or a test that are kept.
 const LONGEST_NAME: usize = 200;
 
@@ -217,10 +220,10 @@ fn name(text: &str) -> String {
 /// Splits `Processor: AMD EPYC (2 Cores), Memory: 24GB` into names and values. A comma also occurs in a value.
 fn properties(text: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
-    for part in text.split(", ") {
+    for part in text.split(", ").take(MOST_PROPERTIES) {
         match (part.split_once(": "), found.last_mut()) {
             (Some((key, value)), _) => found.push((name(key), value.to_owned())),
-            (None, Some((_, value))) => *value += part,
+            (None, Some((_, value))) => *value = format!("{value}, {part}"),
             (None, None) => {}
         }
     }

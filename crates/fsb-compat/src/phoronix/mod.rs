@@ -120,6 +120,9 @@ fn number(text: &str) -> Option<f64> {
 /// The property of a system that users compare systems for.
 const FILE_SYSTEM: &str = "File-System";
 
+/// The most properties that a warning names.
+const NAMED: usize = 10;
+
 /// Returns a warning for each system whose hardware or software differs from that of the first one. File systems may
 /// differ.
 fn differences(systems: &[System]) -> Vec<String> {
@@ -134,7 +137,9 @@ fn differences(systems: &[System]) -> Vec<String> {
         differ.sort_unstable();
         differ.dedup();
         if !differ.is_empty() {
-            texts.push(format!("'{}' and '{}' differ in: {}", first.name, other.name, differ.join(", ")));
+            let more = if differ.len() > NAMED { format!(" and {} more", differ.len() - NAMED) } else { String::new() };
+            let named = differ.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+            texts.push(format!("'{}' and '{}' differ in: {named}{more}", first.name, other.name));
         }
     }
     texts

@@ -64,6 +64,12 @@ const LATENCY_P95: MetricKind = MetricKind {
 /// The operation of latencies, which sysbench prints for reads, writes and fsyncs together: its events.
 const EVENT: &str = "event";
 
+/// The line of the default `--file-fsync-freq=100`.
+const USUAL_SYNC: &str = "Periodic FSYNC enabled, calling fsync() each 100 requests.";
+
+/// The default of `--file-rw-ratio`, as printed.
+const USUAL_RATIO: &str = "1.50";
+
 /// The resolution of a latency in seconds: two digits of a millisecond.
 const RESOLUTION: f64 = 1e-5;
 
@@ -101,6 +107,9 @@ struct Report {
     record_size: Option<u64>,
     /// `synchronous`, `asynchronous`, `slow mmaped` or `fast mmaped`.
     backend: String,
+    /// Settings that differ from the defaults of sysbench: flags of open, times of fsync, the share of reads.
+    unusual: Vec<String>,
+    syncs_periodically: bool,
     /// Set by the last line of the settings: results follow.
     workload: Option<String>,
 }
@@ -111,7 +120,8 @@ impl Report {
         draft.run.version = version;
         draft.run.clock_resolution = Some(RESOLUTION);
         let (file_size, record_size, backend, workload) = (None, None, String::new(), None);
-        Report { draft, threads: 1, files: 1, file_size, record_size, backend, workload }
+        let (unusual, syncs_periodically) = (Vec::new(), false);
+        Report { draft, threads: 1, files: 1, file_size, record_size, backend, unusual, syncs_periodically, workload }
     }
 
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
@@ -144,10 +154,29 @@ impl Report {
             self.record_size = size(found);
         } else if let Some(backend) = text.strip_prefix("Using ").and_then(|text| text.strip_suffix(" I/O mode")) {
             self.backend = backend.to_owned();
+        } else if let Some(flags) = text.strip_prefix("Extra file open flags: ").filter(|flags| *flags != "(none)") {
+            self.unusual.push(flags.to_owned());
+        } else if text.starts_with("Periodic FSYNC enabled") {
+            self.syncs_periodically = true;
+            if text != USUAL_SYNC {
+                self.unusual
+                    .push(text.trim_start_matches("Periodic FSYNC enabled, calling ").trim_end_matches('.').to_owned());
+            }
+        } else if text.starts_with("Calling fsync() after each write") {
+            self.unusual.push("fsync() after each write".to_owned());
+        } else if let Some(ratio) = text.strip_prefix("Read/Write ratio for combined random IO test: ") {
+            if ratio != USUAL_RATIO {
+                self.unusual.push(format!("{ratio} reads per write"));
+            }
         } else if let Some(mode) = text.strip_prefix("Doing ").and_then(|text| text.strip_suffix(" test")) {
             let Report { threads, files, backend, .. } = self;
             // sysbench prints no command line, so that the settings are part of the name.
-            self.workload = Some(format!("{}, {threads} threads, {files} files, {backend}", known(mode)));
+            let mut name = format!("{}, {threads} threads, {files} files, {backend}", known(mode));
+            if !self.syncs_periodically {
+                name += ", no periodic fsync()";
+            }
+            self.unusual.iter().for_each(|setting| name += &format!(", {setting}"));
+            self.workload = Some(name);
         } else if let Some((files, each)) = text.strip_suffix(" each").and_then(|text| text.split_once(" files, ")) {
             self.files = whole(files.as_bytes()).unwrap_or(self.files);
             self.file_size = size(each);

@@ -27,6 +27,17 @@ fn operations_that_are_not_part_of_the_test_are_absent() {
     assert_eq!(series(&run, "event", "latency_p99").gaps[0].why, GapReason::BelowClock);
 }
 
+#[test]
+fn settings_that_change_the_work_are_part_of_its_name() {
+    let text = std::fs::read_to_string(golden("sysbench/1.0.20-seqrd.txt")).unwrap();
+    let workload = |text: &str| parse("sysbench", text).series[0].workload.clone().unwrap();
+    assert_eq!(workload(&text), "seqrd, 1 threads, 4 files, synchronous");
+    assert!(workload(&text.replace("flags: (none)", "flags: directio")).ends_with(", directio"));
+    let without = text.replace("Periodic FSYNC enabled, calling fsync() each 100 requests.\n", "");
+    assert!(workload(&without).ends_with(", no periodic fsync()"));
+    assert!(workload(&text.replace("each 100 requests", "each 1 requests")).ends_with(", fsync() each 1 requests"));
+}
+
 /// The results of 1.1, in the structure of its source.
 const RATES_OF_1_1: &str = "
 Throughput:

@@ -46,14 +46,16 @@ fn check_permissions(spec: &Spec, context: &Context) -> Result<(), EngineError> 
 /// The member that changes permissions.
 pub(super) static CHMOD: SimpleWorkload = SimpleWorkload {
     rules: Rules { name: "chmod", ..RULES },
-    about: "change the permissions of every file, to 0600 and on the next pass to 0644; where each is durable, with \
-            fsync of the file",
+    about: "set the permissions of every file, to 0600 and to 0644 in turn; where each is durable, with fsync of the file",
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())]),
     content: Content::Full,
     change: Change::Overwritten,
     profile: |spec| spec.profile("chmod", spec.files_label("chmod")),
     measure: |spec, profile, context, gate| {
-        let act = |turn: &mut Turn<'_>| turn.calls().set_mode(turn.root(), turn.path(), MODES[turn.pass as usize % 2]);
+        let act = |turn: &mut Turn<'_>| {
+            let mode = MODES[(context.repetition as usize + turn.pass as usize) % 2];
+            turn.calls().set_mode(turn.root(), turn.path(), mode)
+        };
         let call = NameCall::new("chmod", Kind::Attributes, Changes::File, &act);
         let measured = names::measure(spec, NameCall { unsupported, ..call }, profile, context, gate)?;
         check_permissions(spec, context).map(|()| measured)
@@ -84,8 +86,9 @@ pub(super) static UTIMENS: SimpleWorkload = SimpleWorkload {
     profile: |spec| spec.profile("utimens", spec.files_label("utimens")),
     measure: |spec, profile, context, gate| {
         let act = |turn: &mut Turn<'_>| {
-            // A time in 2001 that all file systems can store, and one day later on every second pass.
-            let time = Timespec { tv_sec: 1_000_000_000 + 86_400 * (turn.pass as i64 % 2), tv_nsec: 0 };
+            // A time in 2001 that all file systems can store, and a minute later with each sample and each pass.
+            let minutes = i64::from(context.repetition) + turn.pass as i64;
+            let time = Timespec { tv_sec: 1_000_000_000 + 60 * minutes, tv_nsec: 0 };
             let times = Timestamps { last_access: time, last_modification: time };
             turn.calls().set_times(turn.root(), turn.path(), &times)
         };

@@ -33,8 +33,8 @@ pub(crate) struct Rules {
     pub(crate) file_size: &'static str,
     /// The default record; `None` if it follows from the access.
     pub(crate) block_size: Option<&'static str>,
-    pub(crate) records: Records,
     /// The division of data into operations.
+    pub(crate) records: Records,
     /// The first one is the default.
     pub(crate) access: &'static [Access],
     pub(crate) durability: &'static [Durability],
@@ -135,9 +135,9 @@ pub(crate) enum Items {
     Links,
 }
 
+/// The division of data into operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Records {
-    /// The division of data into operations.
     /// No data is moved; files may be empty.
     None,
     /// An operation is a whole file, written in records of `block_size`; files may be empty.

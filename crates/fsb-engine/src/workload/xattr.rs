@@ -129,8 +129,8 @@ impl XattrJob {
         Err(EngineError { inapplicable: true, ..EngineError::new(why) })
     }
 
-    fn values(&self) -> [Vec<u8>; 2] {
-        [b'a', b'b'].map(|byte| vec![byte; self.value_size])
+    fn value(&self, byte: u8) -> Vec<u8> {
+        vec![byte; self.value_size]
     }
 }
 
@@ -173,7 +173,7 @@ impl Job for XattrJob {
         if context.preparing == Preparing::Settling {
             return Ok(());
         }
-        let ([value, _], set, layout) = (self.values(), context.set(), &self.spec.layout);
+        let (value, set, layout) = (self.value(u8::MAX), context.set(), &self.spec.layout);
         self.probe(context, &value)?;
         if self.begins_with_attribute() {
             let paths = WholePaths::new(&set, &Names::new(layout), layout);
@@ -188,10 +188,11 @@ impl Job for XattrJob {
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let layout = &self.spec.layout;
         let paths = WholePaths::new(&context.set(), &Names::new(layout), layout);
-        let (values, size) = (self.values(), self.value_size);
-        // A first pass that overwrites changes the value, too.
+        // ext4 skips a value that does not change, so each pass sets another one than the last pass of the sample before.
+        let values = [0, 1].map(|pass| self.value(((2 * context.repetition + pass) % 251) as u8));
+        let size = self.value_size;
         let set = |turn: &mut Turn<'_>| {
-            let value = &values[(turn.pass + 1) as usize % 2];
+            let value = &values[turn.pass as usize % 2];
             turn.calls().set_attribute(paths.path(turn.file), NAME, value)
         };
         let get = |turn: &mut Turn<'_>| {
@@ -236,7 +237,7 @@ mod tests {
                         let path = root.path().join(format!("fsb-set/d00000/f{file:08}"));
                         let mut value = [0; 64];
                         let length = rustix::fs::getxattr(&path, NAME, &mut value).unwrap();
-                        assert_eq!(&value[..length], [b'b'; 50], "{overwrite}");
+                        assert_eq!(&value[..length], [0; 50], "{overwrite}");
                     }
                 }
             }

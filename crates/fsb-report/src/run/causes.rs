@@ -8,14 +8,17 @@
 use std::collections::BTreeMap;
 
 use fsb_model::host::DeviceRates;
-use fsb_model::{RunRecord, metric};
+use fsb_model::{Outcome, RunRecord, metric};
 use fsb_stats::{FEWEST_JUDGED, Interval, LEVEL, t_interval};
 use serde::Serialize;
 
-use super::report_trial::ReportTrial;
+use super::report_trial::{ReportTrial, last_attempts};
 
 /// Bytes of a flushed write of the probe, and of its random read.
 const PROBED: f64 = 4096.0;
+
+/// The operation of a flow.
+const FLOW: &str = "operation";
 
 /// A cause of a difference in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -90,7 +93,8 @@ pub(super) fn explanations(
     let explained = |(workload, place): &(&str, usize)| -> Option<Explanation> {
         let of = |target: &str| {
             let costs = |trial: &&ReportTrial| Some((trial.block, costs(record, trial)?));
-            by_cell.get(&(*workload, target))?.iter().map(costs).collect::<Option<BTreeMap<u32, Costs>>>()
+            let trials = last_attempts(by_cell.get(&(*workload, target))?);
+            Some(trials.iter().filter_map(costs).collect::<BTreeMap<u32, Costs>>())
         };
         let (baseline, candidate) = (of(names[0])?, of(names[*place])?);
         let pairs = candidate.iter().filter_map(|(block, own)| Some((own, baseline.get(block)?)));
@@ -100,12 +104,12 @@ pub(super) fn explanations(
     differences.iter().filter_map(explained).collect()
 }
 
-/// Returns the time of an operation and what CPU, flushes and bytes account for. Returns `None` if the trial lacks a
-/// count, or if the device was not probed in its block.
+/// Returns the time of an operation and what CPU, flushes and bytes account for. Returns `None` if the trial is invalid or
+/// lacks a count, if its number of workers is unknown, or if the device was not probed in its block.
 fn costs(record: &RunRecord, trial: &ReportTrial) -> Option<Costs> {
     let rates = record.devices_probed.get(&trial.block)?.get(&trial.what.target)?;
-    let threads = trial.what.params.get("threads").and_then(serde_json::Value::as_u64).unwrap_or(1) as f64;
-    let seconds = threads / trial.metric(metric::OPERATION_RATE.name)?;
+    let workers = workers(trial).filter(|_| trial.outcome == Outcome::Ok)?;
+    let seconds = workers / trial.metric(metric::OPERATION_RATE.name)?;
     let count = |kind: &metric::MetricKind| trial.metric(kind.name);
     let [of_flush, of_byte] = prices(trial, rates)?;
     let causes = [
@@ -114,6 +118,14 @@ fn costs(record: &RunRecord, trial: &ReportTrial) -> Option<Costs> {
         count(&metric::DEVICE_BYTES_PER_OPERATION)? * of_byte,
     ];
     Some((seconds, causes))
+}
+
+/// Returns the number of threads in all processes. Returns `None` for flows, whose threads do different work.
+fn workers(trial: &ReportTrial) -> Option<f64> {
+    let count = |name: &str| trial.what.params.get(name).and_then(serde_json::Value::as_u64);
+    let known = trial.what.operation != FLOW && (count("threads").is_some() || count("processes").is_some());
+    let factor = |name: &str| count(name).unwrap_or(1).max(1) as f64;
+    known.then(|| factor("threads") * factor("processes"))
 }
 
 /// Returns the seconds of a flush and of a byte on the raw device.
@@ -208,7 +220,7 @@ mod tests {
             let noise = 1.0 + 0.002 * f64::from(trial.block % 3);
             let (seconds, cpu, flushes) =
                 if trial.target == "xfs" { (seconds, cpu, flushes) } else { (200e-6, 20e-6, 2.0) };
-            trial.params.insert("durability".to_owned(), "each".into());
+            trial.params.extend([("durability".to_owned(), "each".into()), ("threads".to_owned(), 1.into())]);
             trial.metrics = vec![
                 OPERATION_RATE.of(1.0 / (seconds * noise)),
                 CPU_PER_OPERATION.of(cpu * noise),

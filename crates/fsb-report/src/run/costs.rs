@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use fsb_model::metric::WITH_DEFERRED;
+use fsb_model::metric::{WITH_DEFERRED, WRITE_AMPLIFICATION};
 use fsb_model::{Better, RunRecord};
-use fsb_stats::{BlockValue, Comparison, Ranking, hold_groups_over_page};
+use fsb_stats::{BlockValue, Comparison, FEWEST_JUDGED, LEVEL, Ranking, hold_groups_over_page, t_interval};
 
 use super::summary::{Measured, Secondary, Summary, Workload};
 use crate::show::{Change, counted, listed, some_rows, told_of_rows};
@@ -44,31 +44,56 @@ fn flushed(summary: &Summary) -> Option<String> {
     (!rows.is_empty()).then(|| format!("p99 where each operation is flushed: {}.", rows.join("; ")))
 }
 
-/// `Device bytes for each byte written: ext4 1.9, xfs 2.3, btrfs 3.1 (geometric mean of 4 workloads). With btrfs, a disk
-/// rated for 600 TBW holds 194 TB of such writes.`
+/// `Device bytes for each byte written: ext4 1.9 [1.8 2.0] and btrfs 3.1 [3.0 3.3] (geometric mean of 4 workloads, 95 %
+/// intervals). With btrfs, a disk rated for 600 TBW holds 194 TB of such writes.` The second sentence is left out where the
+/// largest number does not differ significantly from the smallest one.
 fn wear(summary: &Summary) -> Option<String> {
     /// An endurance that makers of consumer disks state for 1 TB.
     const RATED: f64 = 600.0;
-    let amplification = |cell: &Measured| {
-        cell.beside("write_amplification").map(|found| found.description.mean).filter(|times| *times > 0.0)
-    };
     // A row counts only if all targets have it, so that all means are of the same work.
-    let rows: Vec<Vec<f64>> =
-        summary.rows.iter().filter_map(|row| row.cells.iter().map(amplification).collect()).collect();
-    if rows.is_empty() || summary.unjudged.is_some() {
+    let points = |cell: &Measured| Some(&cell.beside(WRITE_AMPLIFICATION.name)?.points);
+    let rows: Vec<Vec<&Vec<BlockValue>>> = summary
+        .rows
+        .iter()
+        .filter(|row| row.withheld.is_none())
+        .filter_map(|row| row.cells.iter().map(points).collect())
+        .collect();
+    let value = |points: &[BlockValue], block: u32| {
+        points.iter().find(|point| point.block == block && point.value > 0.0).map(|point| point.value.ln())
+    };
+    let of_block = |target: usize, block: u32| -> Option<f64> {
+        let sum = rows.iter().map(|row| value(row[target], block)).sum::<Option<f64>>();
+        sum.map(|sum| sum / rows.len() as f64)
+    };
+    let blocks = rows.first()?.first()?.iter().map(|point| point.block);
+    let all =
+        |block: u32| (0..summary.targets.len()).map(|target| of_block(target, block)).collect::<Option<Vec<f64>>>();
+    let logs: Vec<Vec<f64>> = blocks.filter_map(all).collect();
+    if logs.len() < FEWEST_JUDGED || summary.unjudged.is_some() {
         return None;
     }
-    let mean = |target: usize| (rows.iter().map(|row| row[target].ln()).sum::<f64>() / rows.len() as f64).exp();
-    let means: Vec<(String, f64)> =
-        summary.targets.iter().enumerate().map(|(place, target)| (target.label(), mean(place))).collect();
-    let shown: Vec<String> = means.iter().map(|(name, times)| format!("{name} {times:.1}")).collect();
-    let (most, times) = means.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let interval = |of: &dyn Fn(&Vec<f64>) -> f64| t_interval(&logs.iter().map(of).collect::<Vec<_>>(), LEVEL).ok()?;
+    let mean = |target: usize| (logs.iter().map(|block| block[target]).sum::<f64>() / logs.len() as f64).exp();
+    let shown = summary.targets.iter().enumerate().map(|(place, target)| {
+        let interval = interval(&|block| block[place])?;
+        let [lo, hi] = [interval.lo, interval.hi].map(f64::exp);
+        Some(format!("{} {:.1} [{lo:.1} {hi:.1}]", target.label(), mean(place)))
+    });
+    let shown: Vec<String> = shown.collect::<Option<_>>()?;
+    let places = || 0..summary.targets.len();
+    let most = places().max_by(|a, b| mean(*a).total_cmp(&mean(*b)))?;
+    let least = places().min_by(|a, b| mean(*a).total_cmp(&mean(*b)))?;
+    let differs = interval(&|block| block[most] - block[least]).is_some_and(|interval| interval.lo > 0.0);
+    let endurance = format!(
+        " With {}, a disk rated for {RATED:.0} TBW holds {:.0} TB of such writes.",
+        summary.targets[most].label(),
+        RATED / mean(most)
+    );
     Some(format!(
-        "Device bytes for each byte written: {} (geometric mean of {}). With {most}, a disk rated for {RATED:.0} TBW \
-         holds {:.0} TB of such writes.",
-        shown.join(", "),
+        "Device bytes for each byte written: {} (geometric mean of {}, 95 % intervals).{}",
+        listed(&shown),
         counted(rows.len(), "workload"),
-        RATED / times
+        if differs { &endurance } else { "" }
     ))
 }
 
@@ -181,8 +206,13 @@ pub(super) fn compare(rows: &mut [Workload], record: &RunRecord) {
     }
 }
 
+/// Returns whether the report needs the values of a metric by block.
+pub(super) fn keeps_points(metric: &str) -> bool {
+    metric == WRITE_AMPLIFICATION.name || is_compared(metric)
+}
+
 /// Returns whether values of a metric are compared with others.
-pub(super) fn is_compared(metric: &str) -> bool {
+fn is_compared(metric: &str) -> bool {
     metric == CPU || metric == SPACE || metric.ends_with(WITH_DEFERRED)
 }
 
@@ -248,27 +278,30 @@ mod tests {
         assert_eq!(lines_of(|_, block| (1e-6 * noise(block), 4096.0)), Vec::<String>::new());
     }
 
-    /// Differences at one row that are significant alone, but that chance produces among twelve rows.
     #[test]
     fn wear_is_that_of_the_same_work_on_all_targets() {
-        let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
-        for trial in trials.iter_mut().filter(|trial| trial.workload == record.cells[0].label) {
-            trial.metrics.push(WRITE_AMPLIFICATION.of(if trial.target == "xfs" { 3.0 } else { 1.5 }));
-        }
-        for trial in trials.iter_mut().filter(|trial| trial.workload == record.cells[1].label && trial.target == "xfs")
-        {
-            trial.metrics.push(WRITE_AMPLIFICATION.of(9.0));
-        }
-        let line = wear(&Summary::of_run(&record, &trials)).unwrap();
-        assert_eq!(
-            line,
-            "Device bytes for each byte written: ext4 1.5, xfs 3.0 (geometric mean of 1 workload). With xfs, a disk \
-             rated for 600 TBW holds 200 TB of such writes."
-        );
+        let line = |xfs: f64| {
+            let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
+            for trial in &mut trials {
+                let is_xfs = trial.target == "xfs";
+                if trial.workload == record.cells[0].label {
+                    let noise = 1.0 + 0.01 * f64::from(trial.block % 2);
+                    trial.metrics.push(WRITE_AMPLIFICATION.of(noise * if is_xfs { xfs } else { 1.5 }));
+                } else if trial.workload == record.cells[1].label && is_xfs {
+                    trial.metrics.push(WRITE_AMPLIFICATION.of(9.0));
+                }
+            }
+            wear(&Summary::of_run(&record, &trials)).unwrap()
+        };
+        let expected = "Device bytes for each byte written: ext4 1.5 [1.5 1.5] and xfs 3.0 [3.0 3.0] (geometric mean of 1 \
+                        workload, 95 % intervals). With xfs, a disk rated for 600 TBW holds 199 TB of such writes.";
+        assert_eq!(line(3.0), expected);
+        assert!(line(1.5).ends_with("intervals)."), "{}", line(1.5));
         let (record, trials) = sample::run(&["ext4", "xfs"], 6);
         assert_eq!(wear(&Summary::of_run(&record, &trials)), None);
     }
 
+    /// Differences at one row that are significant alone, but that chance produces among twelve rows.
     #[test]
     fn costs_are_corrected_for_the_number_of_rows() {
         let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);

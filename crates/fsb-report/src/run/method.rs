@@ -177,7 +177,7 @@ fn all_workloads() -> Paragraph {
     }
 }
 
-/// Returns the paragraph on findings, for runs in which fsb interim_analyses for them.
+/// Returns the paragraph on findings, for runs with a matrix of sizes.
 pub(super) fn findings(theta: f64) -> Paragraph {
     Paragraph {
         title: "Findings",

@@ -281,6 +281,6 @@ fn describe_metric(good: &[&ReportTrial], metric: &MetricKind) -> Option<Seconda
         description,
         interval,
         against: None,
-        points: if costs::is_compared(&metric.name) { points } else { Vec::new() },
+        points: if costs::keeps_points(&metric.name) { points } else { Vec::new() },
     })
 }

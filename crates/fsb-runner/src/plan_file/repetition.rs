@@ -39,7 +39,7 @@ pub(super) fn check_sample_time(sample_time: Seconds) -> Result<(), String> {
 
 impl RepetitionFile {
     /// The names of its fields.
-    pub(super) const FIELDS: &[&str] = &["blocks", "budget", "precision", "sample_time"];
+    pub(super) const FIELDS: &[&str] = &["blocks", "budget", "precision", "sample_time", "stretch"];
 
     pub(super) fn is_empty(&self) -> bool {
         *self == RepetitionFile::default()

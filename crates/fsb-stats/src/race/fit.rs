@@ -7,6 +7,8 @@
 //! the rounds where slices differ ten times as much as values. The slice of a candidate does not depend on results, so
 //! that differences stay unbiased whatever the slices' effects are.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::Entry;
 
 /// The weight of the pooled variance in the variance of a candidate, in values.
@@ -54,9 +56,11 @@ impl Fit {
                 seen += 1;
             }
         }
-        let parts =
-            race_rounds.iter().flatten().filter_map(|entry| entry.part).max().map_or(0, |most| most as usize + 1);
-        let layout = Layout { place: &place, seen };
+        // A record may hold any number as a slice.
+        let known: BTreeSet<u32> = race_rounds.iter().flatten().filter_map(|entry| entry.part).collect();
+        let slices: BTreeMap<u32, usize> = known.into_iter().zip(seen..).collect();
+        let parts = slices.len();
+        let layout = Layout { place: &place, slices: &slices };
         let size = seen + parts;
         let (mut normal, mut right) = (Square::zero(size), vec![0.0; size]);
         let (mut squares, mut values) = (0.0, 0usize);
@@ -162,7 +166,7 @@ fn own_variances(
 /// The positions of effects in the normal equations: candidates, then slices.
 struct Layout<'a> {
     place: &'a [Option<usize>],
-    seen: usize,
+    slices: &'a BTreeMap<u32, usize>,
 }
 
 impl Layout<'_> {
@@ -170,7 +174,7 @@ impl Layout<'_> {
     fn centred(&self, race_round: &[Entry]) -> Vec<(Vec<(usize, f64)>, f64)> {
         let many = race_round.len().max(1) as f64;
         let columns = |entry: &Entry| {
-            let part = entry.part.map(|part| self.seen + part as usize);
+            let part = entry.part.and_then(|part| self.slices.get(&part).copied());
             self.place[entry.candidate].into_iter().chain(part)
         };
         let mut mean: Vec<(usize, f64)> = Vec::new();

@@ -100,11 +100,11 @@ impl Race {
             return;
         }
         self.race_rounds.push(race_round);
-        self.look();
+        self.analyse();
     }
 
     /// Fits all rounds so far, and drops candidates that are surely slower than the leader.
-    fn look(&mut self) {
+    fn analyse(&mut self) {
         self.fit = Fit::of(self.out.len(), &self.race_rounds);
         let Some(leader) = self.leader() else { return };
         if self.race_rounds_of(leader) >= FEWEST_RACE_ROUNDS {

@@ -40,20 +40,26 @@ fn scalar(text: &str) -> Value {
     if text.starts_with('{')
         && let Ok(table) = toml::from_str::<Params>(&format!("value = {text}"))
     {
-        return table.into_values().next().unwrap_or_default();
+        // A value with a line break could hold further keys.
+        return if table.len() == 1 { table.into_values().next().unwrap_or_default() } else { Value::from(text) };
     }
     let is_plain = |value: &Value| value.is_number() || value.is_boolean();
     serde_json::from_str(text).ok().filter(is_plain).unwrap_or_else(|| Value::from(text))
 }
 
-/// Returns the parts between commas that are not in brackets or braces, trimmed.
+/// Returns the parts between commas that are not in a list or a table, trimmed. A list or a table begins with a bracket or
+/// a brace at the beginning of a value.
 fn outside_brackets(text: &str) -> impl Iterator<Item = &str> {
-    let mut depth = 0_usize;
+    let (mut depth, mut before, mut is_quoted) = (0_usize, ' ', false);
     let parts = text.split(move |c: char| {
+        is_quoted ^= c == '"' && depth > 0;
         match c {
-            '[' | '{' => depth += 1,
-            ']' | '}' => depth = depth.saturating_sub(1),
+            '[' | '{' if depth > 0 && !is_quoted || before == '=' => depth += 1,
+            ']' | '}' if !is_quoted => depth = depth.saturating_sub(1),
             _ => {}
+        }
+        if c != ' ' {
+            before = c;
         }
         c == ',' && depth == 0
     });
@@ -112,6 +118,8 @@ mod tests {
             "data": { "compressible": "60%", "duplicate": "10%" }, "block_size": ["4K", "64K"], "threads": 2,
         });
         assert_eq!((read.name.as_str(), serde_json::to_value(&read.params).unwrap()), ("read", expected));
+        let read = workload("read,label=a{b,threads=2").unwrap();
+        assert_eq!((&read.params["label"], &read.params["threads"]), (&"a{b".into(), &2.into()));
         assert!(workload("read,data={broken").is_ok_and(|read| read.params["data"] == "{broken"));
     }
 }

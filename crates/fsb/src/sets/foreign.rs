@@ -41,6 +41,8 @@ pub(super) fn sets(argument: &Argument, files: &[PathBuf]) -> anyhow::Result<Vec
             }
         }
     }
+    // Only a name of the user's makes one set of several systems.
+    is_split |= argument.name.is_none() && by_system.len() > 1;
     let typed = argument.text.display().to_string();
     let path = called(&argument.paths, files);
     let mut sets = Vec::new();

@@ -92,6 +92,7 @@ fn keys() -> Value {
                 "budget": described(&quantity, "Time limit of the run, such as 5m"),
                 "precision": described(&quantity, "Half-width of the intervals to reach, such as 2%"),
                 "sample_time": described(&quantity, "Length of a timed sample, such as 50ms"),
+                "stretch": former(quantity.clone()),
             },
         },
         "controls": described(&controls(), "Host conditions to set"),
@@ -135,6 +136,13 @@ impl Definitions {
     }
 }
 
+/// Returns the schema of the former name of `sample_time`, which is still read.
+fn former(mut schema: Value) -> Value {
+    schema["description"] = "Former name of sample_time".into();
+    schema["deprecated"] = true.into();
+    schema
+}
+
 fn workload(workload: &dyn Workload, definitions: &mut Definitions) -> Value {
     let time = json!({ "type": ["string", "number"], "description": "Length of a timed sample, such as 10s" });
     let sustain = json!({
@@ -143,7 +151,9 @@ fn workload(workload: &dyn Workload, definitions: &mut Definitions) -> Value {
     });
     let mut properties = Map::new();
     properties.insert("name".to_owned(), json!({ "const": workload.name() }));
+    let stretch = former(time.clone());
     properties.insert("sample_time".to_owned(), definitions.reference("sample_time", time));
+    properties.insert("stretch".to_owned(), definitions.reference("stretch", stretch));
     properties.insert("sustain".to_owned(), definitions.reference("sustain", sustain));
     let (mut required, mut dependent) = (vec!["name"], Map::new());
     for one in workload.parameters() {

@@ -118,6 +118,9 @@ fn possible(direction: Direction, piece: &Piece) -> Result<(), String> {
     if piece.word("random_distribution") == "zipf:1" {
         return refuse("fio has no Zipf distribution with the exponent 1");
     }
+    if piece.word("random_distribution").starts_with("normal:") {
+        return refuse("the normal distribution of fio is another one");
+    }
     match ["close", "lock", "verify"].iter().find(|key| piece.flag(key) || !piece.word(key).is_empty()) {
         Some(key) => Err(format!("fio has no equivalent of {key} inside the timed part")),
         None => Ok(()),
@@ -250,5 +253,6 @@ mod tests {
         let options = section("zipf:1.1").unwrap().options;
         assert!(options.contains(&("random_distribution", "zipf:1.1".to_owned())), "{options:?}");
         assert!(section("zipf:1").unwrap_err().contains("exponent 1"));
+        assert!(section("normal:10").unwrap_err().contains("another one"));
     }
 }

@@ -74,8 +74,8 @@ pub(super) fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
         all.extend(group(ParameterGroup::Work, [Parameter::new("stride", Number(1..=1 << 32), STRIDE, about)]));
     }
     if member.access.contains(&Access::Random) {
-        let about = "visits of records: zipf:1.1, pareto:0.2, normal:10 or zoned:80/20:20/80, as in fio, or each record once a \
-                     pass";
+        let about =
+            "visits of records: zipf:1.1, pareto:0.2, normal:10 or zoned:80/20:20/80, or each record once a pass";
         let distribution = Parameter::new(DISTRIBUTION, ParameterKind::Text, UNIFORM, about);
         let random = Needs::Value("access", &["random"]);
         all.extend(group(ParameterGroup::Calls, [distribution.needs(random)]));

@@ -98,7 +98,7 @@ impl Args for Arguments {
             command.arg(arg.help_heading(heading_of(key.name)).hide_short_help(RARE.contains(&key.name)))
         });
         let precision = Arg::new(PRECISION).long(PRECISION).value_name("P").help_heading(heading::TIME);
-        let command = command.arg(precision.help("Add blocks of cycles until the mean is within ±P"));
+        let command = command.arg(precision.help("Add blocks of cycles until mean is within ±P"));
         let budget = Arg::new(BUDGET).long(BUDGET).value_name("TIME").requires(PRECISION).help_heading(heading::TIME);
         let command = command.arg(budget.help("Time limit of --precision [default: 5m]"));
         let help = "Measure although another fsb measures";
