@@ -51,8 +51,10 @@ fn wear(summary: &Summary) -> Option<String> {
     /// An endurance that makers of consumer disks state for 1 TB.
     const RATED: f64 = 600.0;
     // A row counts only if all targets have it, so that all means are of the same work.
-    let points = |cell: &Measured| Some(&cell.beside(WRITE_AMPLIFICATION.name)?.points);
-    let rows: Vec<Vec<&Vec<BlockValue>>> = summary
+    fn points(cell: &Measured) -> Option<&[BlockValue]> {
+        Some(&cell.beside(WRITE_AMPLIFICATION.name)?.points)
+    }
+    let rows: Vec<Vec<&[BlockValue]>> = summary
         .rows
         .iter()
         .filter(|row| row.withheld.is_none())

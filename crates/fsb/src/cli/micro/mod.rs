@@ -28,7 +28,8 @@ use measure::{choose_amounts, measure, plan};
 const SETTINGS: &str = "settings.ini";
 
 /// Options that only the complete help page lists.
-const RARE: [&str; 7] = ["benchmark", "uid", "gid", "forceRootUser", "minLogLevel", "sink", "logFile"];
+const RARE: [&str; 8] =
+    ["warmupCycleCount", "benchmark", "uid", "gid", "forceRootUser", "minLogLevel", "sink", "logFile"];
 
 /// Options of fsb, not settings of the 2023 tool.
 const CONCURRENT: &str = "allow-concurrent";
@@ -100,7 +101,7 @@ impl Args for Arguments {
         let precision = Arg::new(PRECISION).long(PRECISION).value_name("P").help_heading(heading::TIME);
         let command = command.arg(precision.help("Add blocks of cycles until mean is within ±P"));
         let budget = Arg::new(BUDGET).long(BUDGET).value_name("TIME").requires(PRECISION).help_heading(heading::TIME);
-        let command = command.arg(budget.help("Time limit of --precision [default: 5m]"));
+        let command = command.arg(budget.help("Time limit of --precision [default: 5m]").hide_short_help(true));
         let help = "Measure although another fsb measures";
         command.arg(concurrent.help(help).help_heading(heading::MACHINE).hide_short_help(true))
     }
