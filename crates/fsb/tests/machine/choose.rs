@@ -39,7 +39,7 @@ fn the_fastest_of_many_is_found_and_told_how_to_make() {
     assert!((winner.as_f64().unwrap() - 1.45).abs() < 0.2, "{winner}");
     // The race drops losers: except for the last race round, they are in no more race rounds than candidates that may
     // still win. Only the baseline is in all of them.
-    let race_rounds = |one: &Value| one["race_rounds"].as_u64().unwrap();
+    let race_rounds = |one: &Value| one["heats"].as_u64().unwrap();
     let slower = |one: &&Value| one["state"] == "slower" && one["name"] != "ext4";
     let mut losers = candidates.iter().filter(slower);
     assert!(candidates.iter().filter(|one| one["state"] == "slower").count() > 8, "{text}");
