@@ -3,7 +3,7 @@
 
 use std::io::Cursor;
 
-use fsb_trace::{Order, Part, Reader, Skimmed};
+use fsb_trace::{Order, TracePart, Reader, Skimmed};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -13,19 +13,19 @@ fuzz_target!(|bytes: &[u8]| {
     order.initial(&skimmed.initial);
     while let Ok(Some(part)) = reader.next_part() {
         match part {
-            Part::Initial(all) => {
+            TracePart::Initial(all) => {
                 for initial in &all {
                     assert!(initial.name < reader.names().len());
                     let name = reader.names().get(initial.name);
                     assert!(!name.starts_with(b"/") && !name.split(|byte| *byte == b'/').any(|one| one == b".."));
                 }
             }
-            Part::Calls(calls) => {
+            TracePart::Calls(calls) => {
                 for call in &calls {
                     let _ = order.turn(call, reader.names());
                 }
             }
-            Part::End(_) => return,
+            TracePart::End(_) => return,
         }
     }
 });

@@ -13,7 +13,7 @@ use crate::task::ClockSpec;
 
 /// The operation that a timed interval covers. The fake clock's times depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum OperationKind {
     Read,
     Write,
     Create,
@@ -77,7 +77,7 @@ impl Clock {
 
     /// Returns the time in nanoseconds at the end of an operation of `kind` over `bytes`.
     #[inline]
-    pub(crate) fn after(&mut self, kind: Kind, bytes: u64) -> u64 {
+    pub(crate) fn after(&mut self, kind: OperationKind, bytes: u64) -> u64 {
         match self {
             Clock::Monotonic => monotonic_ns(),
             Clock::Fake(fake) => fake.advance(kind, bytes),
@@ -162,7 +162,7 @@ impl Fake {
         }
     }
 
-    fn advance(&mut self, kind: Kind, bytes: u64) -> u64 {
+    fn advance(&mut self, kind: OperationKind, bytes: u64) -> u64 {
         let bits = mix(self.key ^ self.readings);
         self.readings += 1;
         // Half to one and a half times the base, and one call in 64 up to five times that: a tail for percentiles.
@@ -175,26 +175,34 @@ impl Fake {
     }
 
     /// Nanoseconds of a call on a usual solid-state disk, roughly.
-    fn base_ns(&self, kind: Kind, bytes: u64) -> f64 {
+    fn base_ns(&self, kind: OperationKind, bytes: u64) -> f64 {
         let cold = self.circumstances.cache.begins_cold();
         let (fixed, per_byte) = match kind {
-            Kind::Read if cold => (80_000.0, 0.5),
-            Kind::Read => (400.0, 0.1),
-            Kind::Write => (600.0, 0.25),
-            Kind::Create => (12_000.0, 0.25),
-            Kind::Stat if cold => (15_000.0, 0.0),
-            Kind::Stat => (600.0, 0.0),
-            Kind::Readdir if cold => (90_000.0, 500.0),
-            Kind::Readdir => (1_500.0, 60.0),
-            Kind::Rename => (4_000.0, 0.0),
-            Kind::Delete => (6_000.0, 0.0),
-            Kind::Attributes => (2_500.0, 0.0),
-            Kind::Close => (900.0, 0.0),
-            Kind::Sync => (5_000_000.0, 0.4),
+            OperationKind::Read if cold => (80_000.0, 0.5),
+            OperationKind::Read => (400.0, 0.1),
+            OperationKind::Write => (600.0, 0.25),
+            OperationKind::Create => (12_000.0, 0.25),
+            OperationKind::Stat if cold => (15_000.0, 0.0),
+            OperationKind::Stat => (600.0, 0.0),
+            OperationKind::Readdir if cold => (90_000.0, 500.0),
+            OperationKind::Readdir => (1_500.0, 60.0),
+            OperationKind::Rename => (4_000.0, 0.0),
+            OperationKind::Delete => (6_000.0, 0.0),
+            OperationKind::Attributes => (2_500.0, 0.0),
+            OperationKind::Close => (900.0, 0.0),
+            OperationKind::Sync => (5_000_000.0, 0.4),
         };
         let durable_each = self.circumstances.durability == Durability::Each;
         let flush = match kind {
-            Kind::Write | Kind::Create | Kind::Rename | Kind::Delete | Kind::Attributes if durable_each => 150_000.0,
+            OperationKind::Write
+            | OperationKind::Create
+            | OperationKind::Rename
+            | OperationKind::Delete
+            | OperationKind::Attributes
+                if durable_each =>
+            {
+                150_000.0
+            }
             _ => 0.0,
         };
         fixed + flush + per_byte * bytes as f64
@@ -213,7 +221,7 @@ mod tests {
     fn total(seed: u64, slowdown: f64) -> f64 {
         let mut clock = fake(seed, slowdown);
         let start = clock.now();
-        let stop = (0..1000).map(|_| clock.after(Kind::Read, 4096)).last().unwrap();
+        let stop = (0..1000).map(|_| clock.after(OperationKind::Read, 4096)).last().unwrap();
         (stop - start) as f64
     }
 
@@ -238,7 +246,7 @@ mod tests {
                 break now;
             }
         };
-        assert!(clock.after(Kind::Write, 1) - start >= (done - start) * 4);
+        assert!(clock.after(OperationKind::Write, 1) - start >= (done - start) * 4);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::profile::Profile;
 use crate::shared_memory::SharedMemory;
 use crate::task::{Gate, Ready};
 use crate::thread_recorder::{Recording, ThreadRecorder};
-use crate::threads::{Outcome, ThreadJob};
+use crate::threads::{ThreadJob, WorkerOutcome};
 use crate::{EngineError, latency, usage};
 
 /// The memory that all processes share.
@@ -58,8 +58,8 @@ pub(crate) fn run<C: ThreadJob>(
     profile: &Profile,
     ready: Ready,
     gate: &mut dyn Gate,
-) -> Result<Outcome<C::Report>, EngineError> {
-    let mut outcome = Outcome::new(clock::cost_ns(context.clock));
+) -> Result<WorkerOutcome<C::Report>, EngineError> {
+    let mut outcome = WorkerOutcome::new(clock::cost_ns(context.clock));
     let shared = SharedMemory::new(Shared::default())?;
     let mut children = Children::default();
     let mut members = Vec::new();

@@ -7,7 +7,7 @@ use fsb_model::trial::WorkerSpan;
 use hdrhistogram::Histogram;
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
 
-use crate::clock::{Clock, Kind};
+use crate::clock::{Clock, OperationKind};
 use crate::{latency, usage};
 
 /// One thread's clock, histogram and counters. All memory is reserved at construction.
@@ -121,7 +121,7 @@ impl<'t> ThreadRecorder<'t> {
 
     /// Ends an operation and begins the next one. Returns whether to continue.
     #[inline]
-    pub(crate) fn lap(&mut self, kind: Kind, bytes: u64) -> bool {
+    pub(crate) fn lap(&mut self, kind: OperationKind, bytes: u64) -> bool {
         let started = self.last;
         self.tick(kind, bytes);
         self.complete(started, bytes)
@@ -129,7 +129,7 @@ impl<'t> ThreadRecorder<'t> {
 
     /// Reads the clock after an operation of this kind.
     #[inline]
-    pub(crate) fn tick(&mut self, kind: Kind, bytes: u64) {
+    pub(crate) fn tick(&mut self, kind: OperationKind, bytes: u64) {
         self.last = self.clock.after(kind, bytes);
     }
 
@@ -138,7 +138,7 @@ impl<'t> ThreadRecorder<'t> {
         // The thread may have waited for others since it read the clock.
         let begun = self.clock.now().max(self.last);
         act()?;
-        self.tick(Kind::Sync, bytes);
+        self.tick(OperationKind::Sync, bytes);
         self.syncs.saturating_record(self.last.saturating_sub(begun));
         Ok(())
     }
@@ -397,7 +397,7 @@ mod tests {
         let failed = AtomicBool::new(false);
         let mut recorder = recorder(&failed, None);
         recorder.start();
-        let more = (0..500).all(|_| recorder.lap(Kind::Read, 4096));
+        let more = (0..500).all(|_| recorder.lap(OperationKind::Read, 4096));
         assert!(more);
         let Recording { span, histogram, .. } = recorder.finish();
         assert_eq!((span.rank, span.operations, span.bytes), (3, 500, 500 * 4096));
@@ -411,12 +411,12 @@ mod tests {
         let failed = AtomicBool::new(false);
         let mut short = recorder(&failed, Some(1e-5));
         short.start();
-        let laps = (0..1000).take_while(|_| short.lap(Kind::Read, 4096)).count();
+        let laps = (0..1000).take_while(|_| short.lap(OperationKind::Read, 4096)).count();
         assert!((5..50).contains(&laps), "{laps}");
         let mut recorder = recorder(&failed, None);
         recorder.start();
         failed.store(true, Ordering::Relaxed);
-        assert!(!recorder.lap(Kind::Read, 4096));
+        assert!(!recorder.lap(OperationKind::Read, 4096));
     }
 
     #[test]
@@ -424,7 +424,7 @@ mod tests {
         let failed = AtomicBool::new(false);
         let mut recorder = recorder(&failed, None);
         recorder.start();
-        recorder.lap(Kind::Write, 4096);
+        recorder.lap(OperationKind::Write, 4096);
         let before = recorder.last();
         recorder.sync(4096, || Ok::<(), ()>(())).unwrap();
         recorder.sync(4096, || Err(())).unwrap_err();
@@ -440,9 +440,9 @@ mod tests {
         let mut recorder = ThreadRecorder { progress: Some(&progress), ..recorder(&failed, None) };
         for _ in 0..3 {
             recorder.start();
-            assert!(recorder.lap(Kind::Read, 4096));
+            assert!(recorder.lap(OperationKind::Read, 4096));
             recorder.pause();
-            recorder.tick(Kind::Sync, 0);
+            recorder.tick(OperationKind::Sync, 0);
         }
         assert_eq!(progress.load(Ordering::Relaxed), 3 * 4096);
         let Recording { span, histogram, .. } = recorder.finish();

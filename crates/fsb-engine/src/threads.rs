@@ -82,7 +82,7 @@ pub(crate) trait ThreadJob: Sync {
 }
 
 /// The results of the threads.
-pub(crate) struct Outcome<R> {
+pub(crate) struct WorkerOutcome<R> {
     pub(crate) spans: Vec<WorkerSpan>,
     pub(crate) histogram: Histogram<u64>,
     pub(crate) syncs: Histogram<u64>,
@@ -93,11 +93,11 @@ pub(crate) struct Outcome<R> {
     pub(crate) clock_cost_ns: f64,
 }
 
-impl<R> Outcome<R> {
+impl<R> WorkerOutcome<R> {
     /// Returns an outcome without any recording.
-    pub(crate) fn new(clock_cost_ns: f64) -> Outcome<R> {
+    pub(crate) fn new(clock_cost_ns: f64) -> WorkerOutcome<R> {
         let (spans, reports) = (Vec::new(), Vec::new());
-        Outcome {
+        WorkerOutcome {
             spans,
             histogram: latency::empty(),
             syncs: latency::empty(),
@@ -123,7 +123,7 @@ impl<R> Outcome<R> {
     }
 
     /// Replaces CPU times if the clock is fake. They would be the only numbers that differ from run to run.
-    pub(crate) fn simulate_usage(mut self, clock: ClockSpec) -> Outcome<R> {
+    pub(crate) fn simulate_usage(mut self, clock: ClockSpec) -> WorkerOutcome<R> {
         if let ClockSpec::Fake { .. } = clock {
             let busy: u64 = self.spans.iter().map(|span| span.stop_ns - span.start_ns).sum();
             self.user_seconds = busy as f64 * 0.1e-9;
@@ -173,7 +173,7 @@ pub(crate) fn run<C: ThreadJob>(
     ready: Ready,
     helped: bool,
     gate: &mut dyn Gate,
-) -> Result<Outcome<C::Report>, EngineError> {
+) -> Result<WorkerOutcome<C::Report>, EngineError> {
     let clock_cost_ns = clock::cost_ns(context.clock);
     let until = context.until_seconds.filter(|_| profile.divisible);
     let circumstances = Circumstances { cache: profile.cache, durability: profile.durability };
@@ -214,7 +214,7 @@ pub(crate) fn run<C: ThreadJob>(
         }
         (results, before)
     });
-    let mut outcome = Outcome::new(clock_cost_ns);
+    let mut outcome = WorkerOutcome::new(clock_cost_ns);
     let (mut used, mut untimed) = ([0.0f64; 2], [0.0; 2]);
     for result in results {
         let Some(recorded) = result? else { continue };
@@ -365,7 +365,7 @@ mod tests {
     use fsb_model::WorkloadSpec;
 
     use super::*;
-    use crate::clock::Kind;
+    use crate::clock::OperationKind;
     use crate::workload::testing::{SIZING, task};
     use crate::{Step, Task, workload};
 
@@ -397,7 +397,7 @@ mod tests {
             }
             // With a failing thread, the others run until they see the failure.
             let laps = if self.0.contains(&Fate::Fails) { u64::MAX } else { 10 };
-            (0..laps).take_while(|_| recorder.lap(Kind::Read, 1)).for_each(drop);
+            (0..laps).take_while(|_| recorder.lap(OperationKind::Read, 1)).for_each(drop);
             Ok(())
         }
 
@@ -416,7 +416,7 @@ mod tests {
             recorder: &mut ThreadRecorder<'_>,
         ) -> Result<(), EngineError> {
             assert_eq!(bytes, 10 * self.0.len() as u64, "all threads are done before the end");
-            recorder.tick(Kind::Sync, bytes);
+            recorder.tick(OperationKind::Sync, bytes);
             Ok(())
         }
     }
@@ -430,7 +430,7 @@ mod tests {
         }
     }
 
-    fn run_fated(fates: &[Fate], gate: &mut Counted) -> Result<Outcome<u32>, EngineError> {
+    fn run_fated(fates: &[Fate], gate: &mut Counted) -> Result<WorkerOutcome<u32>, EngineError> {
         let params = BTreeMap::from([("threads".to_owned(), fates.len().into())]);
         let spec = WorkloadSpec::new("read", params);
         let profile = workload::parse(&spec, &SIZING).unwrap().profile();

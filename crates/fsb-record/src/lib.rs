@@ -19,4 +19,4 @@ mod world;
 
 pub use child::{CHILD_ARGUMENT, child_main, program_of};
 pub use recording::{Method, Request, Subject, record};
-pub use tracer::{Outcome, RecordError};
+pub use tracer::{RecordError, RecordOutcome};

@@ -11,7 +11,7 @@ use fsb_trace::{Header, Overhead};
 
 use crate::cost::Cost;
 use crate::rounds::Took;
-use crate::tracer::{Counts, Outcome, RecordError, Tracer};
+use crate::tracer::{Counts, RecordError, RecordOutcome, Tracer};
 use crate::{child, rounds, syscalls};
 
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ pub struct Request {
 ///
 /// # Errors
 /// Fails if the program cannot be traced, or the trace cannot be written.
-pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result<Outcome, RecordError> {
+pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result<RecordOutcome, RecordError> {
     if matches!(request.subject, Subject::Program(_)) {
         keep_to_ourselves(request)?;
     }

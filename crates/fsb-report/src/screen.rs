@@ -175,7 +175,7 @@ impl Layout {
 
 /// The content of one cell.
 #[derive(Clone)]
-pub(crate) enum Part {
+pub(crate) enum CellPart {
     /// A change and its mark.
     Change(Change, String),
     /// A value and its mark.
@@ -186,12 +186,12 @@ pub(crate) enum Part {
 
 impl Column {
     /// Returns a column of cells with their colours, under a title.
-    pub(crate) fn new(title: &str, cells: Vec<(Part, Option<Color>)>) -> Column {
-        let (parts, paint): (Vec<Part>, Vec<Option<Color>>) = cells.into_iter().unzip();
+    pub(crate) fn new(title: &str, cells: Vec<(CellPart, Option<Color>)>) -> Column {
+        let (parts, paint): (Vec<CellPart>, Vec<Option<Color>>) = cells.into_iter().unzip();
         let title = visible::line(title).into_owned();
-        let set = |parts: &[Part]| aligned(parts).iter().map(|cell| visible::line(cell).into_owned()).collect();
-        let without_percent: Vec<Part> = parts.iter().map(Part::without_percent).collect();
-        let has_changes = parts.iter().any(|part| matches!(part, Part::Change(..)));
+        let set = |parts: &[CellPart]| aligned(parts).iter().map(|cell| visible::line(cell).into_owned()).collect();
+        let without_percent: Vec<CellPart> = parts.iter().map(CellPart::without_percent).collect();
+        let has_changes = parts.iter().any(|part| matches!(part, CellPart::Change(..)));
         let narrow =
             Layout::new(if has_changes { format!("{title}, %") } else { title.clone() }, set(&without_percent));
         Column { wide: Layout::new(title, set(&parts)), narrow, paint }
@@ -203,12 +203,12 @@ impl Column {
     }
 }
 
-impl Part {
-    fn without_percent(&self) -> Part {
+impl CellPart {
+    fn without_percent(&self) -> CellPart {
         match self {
-            Part::Change(change, mark) => {
+            CellPart::Change(change, mark) => {
                 let center = change.center.trim_end_matches(" %").to_owned();
-                Part::Change(Change { center, ..change.clone() }, mark.clone())
+                CellPart::Change(Change { center, ..change.clone() }, mark.clone())
             }
             other => other.clone(),
         }
@@ -216,26 +216,27 @@ impl Part {
 }
 
 /// Pads every part to the width of its column.
-fn aligned(parts: &[Part]) -> Vec<String> {
-    let widest = |of: &dyn Fn(&Part) -> Option<&str>| parts.iter().filter_map(of).map(display_width).max().unwrap_or(0);
+fn aligned(parts: &[CellPart]) -> Vec<String> {
+    let widest =
+        |of: &dyn Fn(&CellPart) -> Option<&str>| parts.iter().filter_map(of).map(display_width).max().unwrap_or(0);
     let center = widest(&|part| match part {
-        Part::Change(change, _) => Some(&change.center),
+        CellPart::Change(change, _) => Some(&change.center),
         _ => None,
     });
     let ends = parts.iter().filter_map(|part| match part {
-        Part::Change(Change { ends: Some((lo, hi)), .. }, _) => Some(display_width(lo) + display_width(hi)),
+        CellPart::Change(Change { ends: Some((lo, hi)), .. }, _) => Some(display_width(lo) + display_width(hi)),
         _ => None,
     });
     let inner = ends.max().unwrap_or(0);
     let value = widest(&|part| match part {
-        Part::Value(value, _) => Some(value),
+        CellPart::Value(value, _) => Some(value),
         _ => None,
     });
     let interval = if inner > 0 { inner + 4 } else { 0 };
-    let shown = |part: &Part| match part {
-        Part::Words(words) => words.clone(),
-        Part::Value(text, mark) => format!("{} {mark}", pad_left(text, value)),
-        Part::Change(change, mark) => {
+    let shown = |part: &CellPart| match part {
+        CellPart::Words(words) => words.clone(),
+        CellPart::Value(text, mark) => format!("{} {mark}", pad_left(text, value)),
+        CellPart::Change(change, mark) => {
             // The lower end is beside the left bracket, the upper one beside the right.
             let ends = change.ends.as_ref().map(|(lo, hi)| {
                 let hi = pad_left(hi, inner - display_width(lo));

@@ -3,7 +3,7 @@
 use fsb_stats::describe;
 
 use crate::run::{Measured, Summary, Workload};
-use crate::screen::{Column, Part, WIDTH, paragraph, tables};
+use crate::screen::{CellPart, Column, WIDTH, paragraph, tables};
 use crate::show::{Change, counted};
 
 /// Returns a table in `width` columns (80 at least): for the baseline the mean value of each case, for other targets
@@ -13,7 +13,7 @@ pub fn screen(runs: &[Summary], width: usize) -> String {
     let width = width.max(WIDTH);
     let labels: Vec<&str> = first.rows.iter().map(|row| row.workload.as_str()).collect();
     let column = |target: usize| {
-        let cell = |row: &Workload| (Part::Value(text(runs, row, target), String::new()), None);
+        let cell = |row: &Workload| (CellPart::Value(text(runs, row, target), String::new()), None);
         Column::new(&first.targets[target].label(), first.rows.iter().map(cell).collect())
     };
     let columns: Vec<Column> = (0..first.targets.len()).map(column).collect();

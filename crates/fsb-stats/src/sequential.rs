@@ -115,7 +115,7 @@ impl Remainder {
 
     fn drawn(before: &[u32], last: u32, lost: u32) -> Remainder {
         let analyses: Vec<u32> = before.iter().copied().chain([last]).collect();
-        let steps: Vec<Step> = Step::all(&analyses, lost);
+        let steps: Vec<PathStep> = PathStep::all(&analyses, lost);
         let draw = || (0..BATCHES).into_par_iter().flat_map_iter(|batch| small_p_values(&steps, batch)).collect();
         let mut paths: Vec<(f64, f64)> = in_parallel(draw);
         paths.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
@@ -171,7 +171,7 @@ fn level_left(paths: &[(f64, f64)], alpha: f64) -> f64 {
 }
 
 /// The blocks of a path between one analysis and the next.
-struct Step {
+struct PathStep {
     /// Blocks before it, and those that it adds.
     before: f64,
     added: f64,
@@ -183,15 +183,15 @@ struct Step {
     least: f64,
 }
 
-impl Step {
-    fn all(analyses: &[u32], lost: u32) -> Vec<Step> {
+impl PathStep {
+    fn all(analyses: &[u32], lost: u32) -> Vec<PathStep> {
         let befores = std::iter::once(0).chain(analyses.iter().copied());
         let step = |(place, (before, after)): (usize, (u32, &u32))| {
             let added = after.saturating_sub(before).max(1);
             let fresh = if before == 0 { after.saturating_sub(lost).max(1) } else { added - 1 };
             let degrees = f64::from(after.saturating_sub(lost).max(1));
             let kept = if place + 1 == analyses.len() { KEPT } else { INTERIM_SHARE * KEPT };
-            Step {
+            PathStep {
                 before: f64::from(before),
                 added: f64::from(added),
                 within: ChiSquared::new(f64::from(fresh)).ok().filter(|_| fresh > 0),
@@ -204,12 +204,12 @@ impl Step {
 }
 
 /// The p-value of each path at its end and the smallest one before, where either is small.
-fn small_p_values(steps: &[Step], batch: u64) -> Vec<(f64, f64)> {
+fn small_p_values(steps: &[PathStep], batch: u64) -> Vec<(f64, f64)> {
     let mut random = Pcg64::seed_from_u64(batch);
     let mut found = Vec::new();
     for _ in 0..BATCH {
         let (mut sum, mut squares, mut last, mut smallest) = (0.0f64, 0.0f64, 1.0f64, 1.0f64);
-        for Step { before, added, within, degrees, least } in steps {
+        for PathStep { before, added, within, degrees, least } in steps {
             smallest = smallest.min(last);
             let normal: f64 = StandardNormal.sample(&mut random);
             let more = normal * added.sqrt();

@@ -11,7 +11,7 @@ const SYSTEMCTL: &str = "systemctl";
 
 /// The properties of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unit {
+pub struct SystemdUnit {
     /// The full name, with the suffix.
     pub name: String,
     /// Whether the unit exists.
@@ -36,7 +36,7 @@ pub fn present() -> Result<(), Refusal> {
 }
 
 /// Queries a unit. A name without a suffix is a service.
-pub fn unit(name: &str) -> Result<Unit, Refusal> {
+pub fn unit(name: &str) -> Result<SystemdUnit, Refusal> {
     const PROPERTIES: &str =
         "--property=Id,LoadState,ActiveState,CanStop,CanStart,RefuseManualStop,RefuseManualStart,TriggeredBy";
     let output = call(&["show", PROPERTIES, "--", name])?;
@@ -64,10 +64,10 @@ fn call(arguments: &[&str]) -> Result<String, Refusal> {
     Err(format!("systemctl {verb}: {}: {}", output.status, program::last_lines(&output.stderr)).into())
 }
 
-fn parse(asked: &str, text: &str) -> Unit {
+fn parse(asked: &str, text: &str) -> SystemdUnit {
     let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).unwrap_or("");
     let allowed = value("RefuseManualStop") != "yes" && value("RefuseManualStart") != "yes";
-    Unit {
+    SystemdUnit {
         name: if value("Id").is_empty() { asked.to_owned() } else { value("Id").to_owned() },
         exists: value("LoadState") == "loaded",
         active: matches!(value("ActiveState"), "active" | "reloading" | "activating"),

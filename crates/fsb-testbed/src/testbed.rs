@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::Held;
 use crate::fs::Fake;
-use crate::medium::Part;
+use crate::medium::Slice;
 use crate::progress::Progress;
 use crate::watch::{DeviceTimeline, Watch};
 
@@ -109,7 +109,7 @@ pub struct OpenedPart {
     /// Its device, as the user knows it: `/dev/loop3`.
     pub device: PathBuf,
     /// Its place on the medium.
-    pub place: Part,
+    pub place: Slice,
 }
 
 /// A target that is ready for workers.

@@ -3,7 +3,7 @@
 /// The kind of a call. The numbers are those on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum CallKind {
     Open = 1,
     Close,
     Duplicate,
@@ -56,7 +56,7 @@ pub(crate) struct Fields {
 /// The name, family and stored fields of a kind of call.
 #[derive(Debug)]
 pub struct About {
-    pub kind: Kind,
+    pub kind: CallKind,
     /// The name that strace uses.
     pub name: &'static str,
     /// The family that a summary counts the kind in.
@@ -64,7 +64,7 @@ pub struct About {
     pub(crate) fields: Fields,
 }
 
-const fn about(kind: Kind, name: &'static str, family: &'static str, letters: &'static [u8]) -> About {
+const fn about(kind: CallKind, name: &'static str, family: &'static str, letters: &'static [u8]) -> About {
     let mut fields =
         Fields { handle: false, other: false, name: false, second: false, offset: false, length: false, flags: false };
     let mut at = 0;
@@ -86,45 +86,45 @@ const fn about(kind: Kind, name: &'static str, family: &'static str, letters: &'
 /// Every kind, in the order of its numbers. Fields: h descriptor, 2 another one (or a lane), n name, s second name, o
 /// offset, l length, f flags.
 pub static ALL_KINDS: &[About] = &[
-    about(Kind::Open, "open", "open", b"hnlf"),
-    about(Kind::Close, "close", "close", b"h"),
-    about(Kind::Duplicate, "dup", "close", b"h2"),
-    about(Kind::Read, "read", "read", b"hol"),
-    about(Kind::ReadAt, "pread", "read", b"hol"),
-    about(Kind::Write, "write", "write", b"hol"),
-    about(Kind::WriteAt, "pwrite", "write", b"hol"),
-    about(Kind::Seek, "lseek", "seek", b"hof"),
-    about(Kind::Sync, "fsync", "sync", b"h"),
-    about(Kind::DataSync, "fdatasync", "sync", b"h"),
-    about(Kind::SyncRange, "sync_file_range", "sync", b"holf"),
-    about(Kind::SyncFileSystem, "syncfs", "sync", b"hf"),
-    about(Kind::Truncate, "ftruncate", "size", b"hl"),
-    about(Kind::TruncateName, "truncate", "size", b"nl"),
-    about(Kind::Allocate, "fallocate", "size", b"holf"),
-    about(Kind::Rename, "rename", "rename", b"nsf"),
-    about(Kind::Unlink, "unlink", "remove", b"n"),
-    about(Kind::RemoveDirectory, "rmdir", "remove", b"n"),
-    about(Kind::MakeDirectory, "mkdir", "make", b"nl"),
-    about(Kind::Link, "link", "make", b"ns"),
-    about(Kind::SymbolicLink, "symlink", "make", b"ns"),
-    about(Kind::Stat, "fstat", "stat", b"h"),
-    about(Kind::StatName, "stat", "stat", b"nf"),
-    about(Kind::ReadLink, "readlink", "stat", b"n"),
-    about(Kind::List, "getdents", "list", b"hl"),
-    about(Kind::Copy, "copy_file_range", "copy", b"h2olf"),
-    about(Kind::Attributes, "fchmod", "attributes", b"hf"),
-    about(Kind::AttributesName, "chmod", "attributes", b"nf"),
-    about(Kind::Advise, "fadvise", "advise", b"holf"),
-    about(Kind::Map, "mmap", "map", b"holf"),
-    about(Kind::Spawn, "clone", "process", b"2"),
-    about(Kind::Wait, "wait", "process", b"2"),
-    about(Kind::Exit, "exit", "process", b""),
-    about(Kind::Wake, "wake", "process", b"2"),
+    about(CallKind::Open, "open", "open", b"hnlf"),
+    about(CallKind::Close, "close", "close", b"h"),
+    about(CallKind::Duplicate, "dup", "close", b"h2"),
+    about(CallKind::Read, "read", "read", b"hol"),
+    about(CallKind::ReadAt, "pread", "read", b"hol"),
+    about(CallKind::Write, "write", "write", b"hol"),
+    about(CallKind::WriteAt, "pwrite", "write", b"hol"),
+    about(CallKind::Seek, "lseek", "seek", b"hof"),
+    about(CallKind::Sync, "fsync", "sync", b"h"),
+    about(CallKind::DataSync, "fdatasync", "sync", b"h"),
+    about(CallKind::SyncRange, "sync_file_range", "sync", b"holf"),
+    about(CallKind::SyncFileSystem, "syncfs", "sync", b"hf"),
+    about(CallKind::Truncate, "ftruncate", "size", b"hl"),
+    about(CallKind::TruncateName, "truncate", "size", b"nl"),
+    about(CallKind::Allocate, "fallocate", "size", b"holf"),
+    about(CallKind::Rename, "rename", "rename", b"nsf"),
+    about(CallKind::Unlink, "unlink", "remove", b"n"),
+    about(CallKind::RemoveDirectory, "rmdir", "remove", b"n"),
+    about(CallKind::MakeDirectory, "mkdir", "make", b"nl"),
+    about(CallKind::Link, "link", "make", b"ns"),
+    about(CallKind::SymbolicLink, "symlink", "make", b"ns"),
+    about(CallKind::Stat, "fstat", "stat", b"h"),
+    about(CallKind::StatName, "stat", "stat", b"nf"),
+    about(CallKind::ReadLink, "readlink", "stat", b"n"),
+    about(CallKind::List, "getdents", "list", b"hl"),
+    about(CallKind::Copy, "copy_file_range", "copy", b"h2olf"),
+    about(CallKind::Attributes, "fchmod", "attributes", b"hf"),
+    about(CallKind::AttributesName, "chmod", "attributes", b"nf"),
+    about(CallKind::Advise, "fadvise", "advise", b"holf"),
+    about(CallKind::Map, "mmap", "map", b"holf"),
+    about(CallKind::Spawn, "clone", "process", b"2"),
+    about(CallKind::Wait, "wait", "process", b"2"),
+    about(CallKind::Exit, "exit", "process", b""),
+    about(CallKind::Wake, "wake", "process", b"2"),
     // The lane that woke it, and after how many nanoseconds of waiting.
-    about(Kind::Woken, "woken", "process", b"2o"),
+    about(CallKind::Woken, "woken", "process", b"2o"),
 ];
 
-impl Kind {
+impl CallKind {
     /// Returns the properties of the kind.
     pub fn about(self) -> &'static About {
         &ALL_KINDS[self as usize - 1]
@@ -136,18 +136,18 @@ impl Kind {
     }
 
     /// Returns the kind with that number.
-    pub(crate) fn of(number: u8) -> Option<Kind> {
+    pub(crate) fn of(number: u8) -> Option<CallKind> {
         ALL_KINDS.get(usize::from(number).checked_sub(1)?).map(|about| about.kind)
     }
 
     /// Returns whether it moves data between memory and a file. Its result is then the number of bytes moved.
     pub fn moves(self) -> bool {
-        matches!(self, Kind::Read | Kind::ReadAt | Kind::Write | Kind::WriteAt)
+        matches!(self, CallKind::Read | CallKind::ReadAt | CallKind::Write | CallKind::WriteAt)
     }
 
     /// Returns whether it uses the position of its descriptor.
     pub fn is_positional(self) -> bool {
-        matches!(self, Kind::Read | Kind::Write | Kind::Seek | Kind::List)
+        matches!(self, CallKind::Read | CallKind::Write | CallKind::Seek | CallKind::List)
     }
 
     /// Returns whether it has a name, and not a descriptor alone.
@@ -158,7 +158,10 @@ impl Kind {
     /// Returns whether a replay makes the call. A replay leaves out the calls between processes, and mappings, because
     /// the accesses through a mapping are not recorded.
     pub fn is_replayed(self) -> bool {
-        !matches!(self, Kind::Spawn | Kind::Wait | Kind::Exit | Kind::Wake | Kind::Woken | Kind::Map)
+        !matches!(
+            self,
+            CallKind::Spawn | CallKind::Wait | CallKind::Exit | CallKind::Wake | CallKind::Woken | CallKind::Map
+        )
     }
 }
 
@@ -170,7 +173,7 @@ pub const LOST_UNIT: u64 = 64;
 pub struct Call {
     /// The lane that made it, from 0: a thread, or several that lived one after another.
     pub lane: u32,
-    pub kind: Kind,
+    pub kind: CallKind,
     /// Nanoseconds from the beginning of the recording to its start.
     pub start_ns: u64,
     /// Nanoseconds that it took.
@@ -198,7 +201,7 @@ pub struct Call {
 
 impl Call {
     /// Returns an empty call of a kind.
-    pub fn new(kind: Kind) -> Call {
+    pub fn new(kind: CallKind) -> Call {
         Call {
             lane: 0,
             kind,
@@ -222,7 +225,7 @@ impl Call {
 
     /// Returns the number of bytes that it moved.
     pub fn moved(&self) -> u64 {
-        if self.kind.moves() || self.kind == Kind::Copy { self.result.max(0) as u64 } else { 0 }
+        if self.kind.moves() || self.kind == CallKind::Copy { self.result.max(0) as u64 } else { 0 }
     }
 }
 
@@ -283,8 +286,8 @@ mod tests {
     fn kinds_stand_at_their_numbers() {
         for (at, about) in ALL_KINDS.iter().enumerate() {
             assert_eq!(about.kind as usize, at + 1, "{}", about.name);
-            assert_eq!(Kind::of(about.kind as u8), Some(about.kind));
+            assert_eq!(CallKind::of(about.kind as u8), Some(about.kind));
         }
-        assert_eq!((Kind::of(0), Kind::of(ALL_KINDS.len() as u8 + 1)), (None, None));
+        assert_eq!((CallKind::of(0), CallKind::of(ALL_KINDS.len() as u8 + 1)), (None, None));
     }
 }

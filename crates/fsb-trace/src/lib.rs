@@ -28,9 +28,9 @@ mod resolve;
 pub mod summary;
 
 pub use anonymous::Disguise;
-pub use call::{ALL_KINDS, Call, Kind, LOST_UNIT, flags};
+pub use call::{ALL_KINDS, Call, CallKind, LOST_UNIT, flags};
 pub use error::{CODES, TraceError};
-pub use format::{Header, Names, Overhead, Part, Reader, Skimmed, Totals, VERSION, Writer};
+pub use format::{Header, Names, Overhead, Reader, Skimmed, Totals, TracePart, VERSION, Writer};
 pub use initial::{Initial, State};
 pub use order::{Order, Turn};
 pub use path::{is_inside, normal};

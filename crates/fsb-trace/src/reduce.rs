@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
-use crate::call::{Call, Kind, flags};
+use crate::call::{Call, CallKind, flags};
 use crate::format::Totals;
 use crate::initial::{Initial, State};
 
 /// Steps of one thread are taken in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Step {
+enum ReduceStep {
     Delete,
     Create,
     Open,
@@ -26,8 +26,8 @@ enum Step {
 /// Counts the properties that a flow needs.
 #[derive(Debug, Default)]
 pub struct Reduction {
-    counts: HashMap<Step, u64>,
-    bytes: HashMap<Step, u64>,
+    counts: HashMap<ReduceStep, u64>,
+    bytes: HashMap<ReduceStep, u64>,
     places: HashMap<u32, (u64, bool)>,
     files: HashSet<u32>,
     there: HashSet<u32>,
@@ -53,25 +53,25 @@ impl Reduction {
             return;
         }
         let step = match call.kind {
-            Kind::Open if call.flags & (flags::DIRECTORY | flags::PATH) != 0 => return,
-            Kind::Open => {
+            CallKind::Open if call.flags & (flags::DIRECTORY | flags::PATH) != 0 => return,
+            CallKind::Open => {
                 self.files.insert(call.name);
                 let new = call.flags & flags::CREATE != 0 && !self.there.contains(&call.name);
                 let makes = new && self.made.insert(call.name);
                 self.places.insert(call.handle, (0, true));
-                if makes { Step::Create } else { Step::Open }
+                if makes { ReduceStep::Create } else { ReduceStep::Open }
             }
-            Kind::Close if self.places.remove(&call.handle).is_some() => Step::Close,
-            Kind::Read | Kind::ReadAt => self.moved(call, Step::ReadNext, Step::ReadRandom),
-            Kind::Write | Kind::WriteAt => self.moved(call, Step::WriteNext, Step::WriteRandom),
-            Kind::Sync | Kind::DataSync => Step::Sync,
-            Kind::Unlink => {
+            CallKind::Close if self.places.remove(&call.handle).is_some() => ReduceStep::Close,
+            CallKind::Read | CallKind::ReadAt => self.moved(call, ReduceStep::ReadNext, ReduceStep::ReadRandom),
+            CallKind::Write | CallKind::WriteAt => self.moved(call, ReduceStep::WriteNext, ReduceStep::WriteRandom),
+            CallKind::Sync | CallKind::DataSync => ReduceStep::Sync,
+            CallKind::Unlink => {
                 self.made.remove(&call.name);
                 self.there.remove(&call.name);
-                Step::Delete
+                ReduceStep::Delete
             }
-            Kind::Stat | Kind::StatName => Step::Stat,
-            Kind::List => Step::List,
+            CallKind::Stat | CallKind::StatName => ReduceStep::Stat,
+            CallKind::List => ReduceStep::List,
             _ => return,
         };
         *self.counts.entry(step).or_default() += 1;
@@ -79,34 +79,42 @@ impl Reduction {
         *sum = sum.saturating_add(call.moved());
     }
 
-    fn moved(&mut self, call: &Call, next: Step, random: Step) -> Step {
+    fn moved(&mut self, call: &Call, next: ReduceStep, random: ReduceStep) -> ReduceStep {
         let place = self.places.entry(call.handle).or_insert((0, true));
         let goes_on = std::mem::replace(&mut place.0, call.offset.wrapping_add(call.moved())) == call.offset;
         if goes_on { next } else { random }
     }
 
-    fn count(&self, step: Step) -> u64 {
+    fn count(&self, step: ReduceStep) -> u64 {
         self.counts.get(&step).copied().unwrap_or_default()
     }
 
-    fn mean(&self, step: Step) -> u64 {
+    fn mean(&self, step: ReduceStep) -> u64 {
         (self.bytes.get(&step).copied().unwrap_or_default() / self.count(step).max(1)).max(1)
     }
 }
 
 /// Returns the flow as TOML, with remarks on the parts of the trace that it leaves out.
 pub fn reduce(reduction: &Reduction, totals: &Totals) -> String {
-    let count = |step: Step| reduction.count(step);
-    let opened = count(Step::Create) + count(Step::Open);
-    let moved: u64 =
-        [Step::ReadNext, Step::ReadRandom, Step::WriteNext, Step::WriteRandom].into_iter().map(count).sum();
+    let count = |step: ReduceStep| reduction.count(step);
+    let opened = count(ReduceStep::Create) + count(ReduceStep::Open);
+    let moved: u64 = [ReduceStep::ReadNext, ReduceStep::ReadRandom, ReduceStep::WriteNext, ReduceStep::WriteRandom]
+        .into_iter()
+        .map(count)
+        .sum();
     // A program that keeps its files open becomes a flow of reads, writes and syncs.
     let holds = opened.saturating_mul(20) < moved;
-    let main = [Step::ReadNext, Step::ReadRandom, Step::WriteNext, Step::WriteRandom, Step::Sync];
+    let main = [
+        ReduceStep::ReadNext,
+        ReduceStep::ReadRandom,
+        ReduceStep::WriteNext,
+        ReduceStep::WriteRandom,
+        ReduceStep::Sync,
+    ];
     let rarest = main.into_iter().map(count).filter(|count| count * 50 >= moved.max(1)).min().unwrap_or(1);
     let unit = if holds { rarest.max(1) } else { opened.max(1) } as f64;
     let mut left_out = Vec::new();
-    let mut times = |step: Step, what: &str| {
+    let mut times = |step: ReduceStep, what: &str| {
         let ratio = count(step) as f64 / unit;
         if ratio >= 0.5 {
             return ratio.round() as u64;
@@ -117,9 +125,10 @@ pub fn reduce(reduction: &Reduction, totals: &Totals) -> String {
         0
     };
     let files = reduction.files.len().max(1) as u64;
-    let makes = count(Step::Create) > 0 && !holds && count(Step::Create) * 2 >= opened;
-    let size =
-        (reduction.there_bytes / (reduction.there.len() as u64).max(1)).max(reduction.mean(Step::WriteNext)).max(4096);
+    let makes = count(ReduceStep::Create) > 0 && !holds && count(ReduceStep::Create) * 2 >= opened;
+    let size = (reduction.there_bytes / (reduction.there.len() as u64).max(1))
+        .max(reduction.mean(ReduceStep::WriteNext))
+        .max(4096);
     let mut steps = Vec::new();
     let fd = if holds { "set = \"files\"" } else { "fd = 1" };
     let mut step = |times: u64, text: String| {
@@ -134,13 +143,14 @@ pub fn reduce(reduction: &Reduction, totals: &Totals) -> String {
     } else if !holds {
         step(1, "op = \"open\", set = \"files\", fd = 1".to_owned());
     }
-    let reads = |step: Step, random: &str| format!("op = \"read\", {fd}, size = \"{}\"{random}", reduction.mean(step));
+    let reads =
+        |step: ReduceStep, random: &str| format!("op = \"read\", {fd}, size = \"{}\"{random}", reduction.mean(step));
     // A new file holds no data to read.
     if !makes {
-        step(times(Step::ReadNext, "sequential reads"), reads(Step::ReadNext, ""));
-        step(times(Step::ReadRandom, "reads at other places"), reads(Step::ReadRandom, ", random = true"));
+        step(times(ReduceStep::ReadNext, "sequential reads"), reads(ReduceStep::ReadNext, ""));
+        step(times(ReduceStep::ReadRandom, "reads at other places"), reads(ReduceStep::ReadRandom, ", random = true"));
     }
-    let write = |step: Step, random: &str| {
+    let write = |step: ReduceStep, random: &str| {
         let size = reduction.mean(step);
         if makes && random.is_empty() {
             format!("op = \"append\", fd = 1, size = \"{size}\"")
@@ -148,9 +158,9 @@ pub fn reduce(reduction: &Reduction, totals: &Totals) -> String {
             format!("op = \"write\", {fd}, size = \"{size}\"{random}")
         }
     };
-    step(times(Step::WriteNext, "sequential writes"), write(Step::WriteNext, ""));
-    step(times(Step::WriteRandom, "writes at other places"), write(Step::WriteRandom, ", random = true"));
-    let syncs = times(Step::Sync, "syncs");
+    step(times(ReduceStep::WriteNext, "sequential writes"), write(ReduceStep::WriteNext, ""));
+    step(times(ReduceStep::WriteRandom, "writes at other places"), write(ReduceStep::WriteRandom, ", random = true"));
+    let syncs = times(ReduceStep::Sync, "syncs");
     step(
         syncs,
         if holds { "op = \"sync-set\", set = \"files\"".to_owned() } else { "op = \"sync\", fd = 1".to_owned() },
@@ -158,8 +168,8 @@ pub fn reduce(reduction: &Reduction, totals: &Totals) -> String {
     if !holds {
         step(1, "op = \"close\", fd = 1".to_owned());
     }
-    step(times(Step::Stat, "calls for attributes"), "op = \"stat\", set = \"files\"".to_owned());
-    step(times(Step::List, "lists of directories"), "op = \"list\", set = \"files\"".to_owned());
+    step(times(ReduceStep::Stat, "calls for attributes"), "op = \"stat\", set = \"files\"".to_owned());
+    step(times(ReduceStep::List, "lists of directories"), "op = \"list\", set = \"files\"".to_owned());
     if steps.is_empty() {
         steps.push("    { op = \"stat\", set = \"files\" },".to_owned());
     }
@@ -196,20 +206,20 @@ mod tests {
         text
     }
 
-    fn moved(kind: Kind, offset: u64) -> Call {
+    fn moved(kind: CallKind, offset: u64) -> Call {
         Call { handle: 1, offset, length: 4096, result: 4096, ..Call::new(kind) }
     }
 
     #[test]
     fn a_database_keeps_its_files_open() {
-        let mut calls = vec![Call { handle: 1, name: 1, flags: flags::READ, ..Call::new(Kind::Open) }];
+        let mut calls = vec![Call { handle: 1, name: 1, flags: flags::READ, ..Call::new(CallKind::Open) }];
         for at in 0..100 {
             calls.extend([
-                moved(Kind::ReadAt, at * 9000),
-                moved(Kind::ReadAt, at * 5000),
-                moved(Kind::WriteAt, at * 77),
+                moved(CallKind::ReadAt, at * 9000),
+                moved(CallKind::ReadAt, at * 5000),
+                moved(CallKind::WriteAt, at * 77),
             ]);
-            calls.push(Call { handle: 1, ..Call::new(Kind::DataSync) });
+            calls.push(Call { handle: 1, ..Call::new(CallKind::DataSync) });
         }
         let text = flow(&calls);
         assert!(
@@ -223,11 +233,11 @@ mod tests {
     fn a_mail_server_makes_and_deletes() {
         let mut calls = Vec::new();
         for name in 1..50 {
-            calls.push(Call { handle: name, name, flags: flags::CREATE | flags::WRITE, ..Call::new(Kind::Open) });
-            calls.push(Call { handle: name, ..moved(Kind::Write, 0) });
-            calls.push(Call { handle: name, ..Call::new(Kind::Sync) });
-            calls.push(Call { handle: name, ..Call::new(Kind::Close) });
-            calls.push(Call { name, ..Call::new(Kind::Unlink) });
+            calls.push(Call { handle: name, name, flags: flags::CREATE | flags::WRITE, ..Call::new(CallKind::Open) });
+            calls.push(Call { handle: name, ..moved(CallKind::Write, 0) });
+            calls.push(Call { handle: name, ..Call::new(CallKind::Sync) });
+            calls.push(Call { handle: name, ..Call::new(CallKind::Close) });
+            calls.push(Call { name, ..Call::new(CallKind::Unlink) });
         }
         let text = flow(&calls);
         for step in ["delete", "create", "append", "sync", "close"] {

@@ -9,7 +9,7 @@ use fsb_engine::classic::{CHILD_ARGUMENT, child_main};
 use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT};
 #[cfg(feature = "vm")]
 use fsb_runner::vm::{self, VM_AGENT_ARGUMENT};
-use fsb_runner::worker::{AS_CALLER, Kind, Steps, WORKER_ARGUMENT, worker_main};
+use fsb_runner::worker::{AS_CALLER, Steps, WORKER_ARGUMENT, WorkKind, worker_main};
 use fsb_sys::{InvokingUser, sandbox};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::{LocalTestbed, TestbedError, WATCHER_ARGUMENT};
@@ -23,12 +23,12 @@ use crate::code;
 use crate::exit;
 
 /// All kinds of work that workers can do.
-static WORK: &[Kind] = &[
-    Kind::of::<Steps>(),
+static WORK: &[WorkKind] = &[
+    WorkKind::of::<Steps>(),
     #[cfg(feature = "emulations")]
-    Kind::of::<iozone::Passes>(),
+    WorkKind::of::<iozone::Passes>(),
     #[cfg(feature = "emulations")]
-    Kind::of::<postmark::Runs>(),
+    WorkKind::of::<postmark::Runs>(),
 ];
 
 /// Runs the role that the first argument names, if it names one.

@@ -25,7 +25,7 @@ const BARE_LOOP_SHARE: f64 = 0.95;
 pub struct Options {
     /// Leave the other parts out.
     #[arg(long)]
-    pub only: Option<Part>,
+    pub only: Option<BenchPart>,
     /// Directory of the files.
     #[arg(long, default_value = ".")]
     pub dir: PathBuf,
@@ -54,7 +54,7 @@ pub struct Options {
 
 /// A part of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Part {
+pub enum BenchPart {
     /// The hot loop.
     Engine,
     /// Backends beside fio.

@@ -21,7 +21,7 @@ mod prose;
 mod quiet;
 mod summary;
 
-use bench::Part;
+use bench::BenchPart;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -62,28 +62,28 @@ fn main() -> anyhow::Result<()> {
         Task::Generate(options) => generate::run(&options),
         Task::Bench(options) => {
             let wanted = |part| options.only.is_none_or(|only| only == part);
-            if wanted(Part::Engine) {
+            if wanted(BenchPart::Engine) {
                 bench::run(&options)?;
             }
-            if wanted(Part::Backends) {
+            if wanted(BenchPart::Backends) {
                 backends::run(&options)?;
             }
-            if wanted(Part::Agree) {
+            if wanted(BenchPart::Agree) {
                 agree::run(&options)?;
             }
-            if wanted(Part::Iozone) {
+            if wanted(BenchPart::Iozone) {
                 iozone::run(&options)?;
             }
-            if wanted(Part::Postmark) {
+            if wanted(BenchPart::Postmark) {
                 postmark::run(&options)?;
             }
-            if wanted(Part::Filebench) {
+            if wanted(BenchPart::Filebench) {
                 filebench::run(&options)?;
             }
-            if wanted(Part::Compare) {
+            if wanted(BenchPart::Compare) {
                 compare::run(&options.dir, options.rounds)?;
             }
-            if wanted(Part::Quiet) {
+            if wanted(BenchPart::Quiet) {
                 quiet::run(&options.dir, options.rounds)?;
             }
             Ok(())

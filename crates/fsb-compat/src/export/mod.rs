@@ -9,6 +9,6 @@ pub(crate) mod request;
 pub(crate) mod script;
 
 pub use exporter::{Export, ExportFile, Exporter};
-pub use request::{Made, Piece, Request, Row, Source, TargetRecipe, UnitPiece};
+pub use request::{ExportCase, Made, Piece, Request, Source, TargetRecipe, UnitPiece};
 
 pub static EXPORTERS: &[Exporter] = &[crate::fio::EXPORTER];

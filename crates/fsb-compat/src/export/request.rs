@@ -18,14 +18,14 @@ pub struct Request {
     /// The directory of the images.
     pub dir: String,
     /// In the plan's order.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ExportCase>,
     /// In the plan's order.
     pub targets: Vec<TargetRecipe>,
 }
 
 /// A case of a plan.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct ExportCase {
     /// Its name: `write 1M, durable`.
     pub label: String,
     pub whole: Piece,

@@ -5,7 +5,7 @@ use fsb_model::shell;
 use crate::export::request::{Made, Request, Source, TargetRecipe, plain};
 
 /// A case as a step of the script.
-pub(crate) struct Step {
+pub(crate) struct ScriptStep {
     /// The name that the tool knows it by, of characters that a shell does not interpret.
     pub name: String,
     /// Its files must not be cached when it begins.
@@ -28,15 +28,15 @@ pub(crate) struct Tool {
     pub compare: &'static str,
 }
 
-pub(crate) fn script(request: &Request, tool: &Tool, steps: &[Step]) -> String {
+pub(crate) fn script(request: &Request, tool: &Tool, steps: &[ScriptStep]) -> String {
     let Tool { program, prepare, measure, compare } = tool;
     let Request { name, author, dir, .. } = request;
     let numbered = || (1..).zip(&request.targets);
     let targets: String = numbered().map(|(number, target)| function(number, target)).collect();
     let calls: String = numbered().map(|(number, target)| call(number, target)).collect();
     let word = |yes: bool, word: &'static str| if yes { word } else { "-" };
-    let row = |step: &Step| {
-        let Step { name, cold, prepared, durable } = step;
+    let row = |step: &ScriptStep| {
+        let ScriptStep { name, cold, prepared, durable } = step;
         let words = [word(*cold, "cold"), word(*prepared, "prepared"), word(*durable, "durable")];
         format!("    run_case {name} {}\n", words.join(" "))
     };

@@ -75,8 +75,8 @@ impl Reports {
             return Ok(true);
         };
         match row {
-            Row::Records(records) => report.records = records,
-            Row::Values(file, values) => report.keep(file, &values, line, known, draft, mode)?,
+            SheetRow::Records(records) => report.records = records,
+            SheetRow::Values(file, values) => report.keep(file, &values, line, known, draft, mode)?,
         }
         Ok(true)
     }
@@ -132,13 +132,13 @@ impl Report {
     }
 }
 
-enum Row {
+enum SheetRow {
     Records(Vec<u64>),
     Values(u64, Vec<f64>),
 }
 
 /// Parses a line. Sizes in quotes are a heading; a size in quotes with numbers after it is a row.
-fn parse(line: &Line) -> Option<Row> {
+fn parse(line: &Line) -> Option<SheetRow> {
     let quoted = |bytes: &[u8]| {
         let kilobytes = whole(bytes.strip_prefix(b"\"")?.strip_suffix(b"\"")?)?;
         kilobytes.checked_mul(1024).filter(|bytes| *bytes > 0)
@@ -148,7 +148,7 @@ fn parse(line: &Line) -> Option<Row> {
         return None;
     }
     if found.iter().all(|word| quoted(word).is_some()) && (found.len() > 1 || line.bytes.starts_with(b" ")) {
-        return found.iter().map(|word| quoted(word)).collect::<Option<_>>().map(Row::Records);
+        return found.iter().map(|word| quoted(word)).collect::<Option<_>>().map(SheetRow::Records);
     }
     // IOzone prints a blank after each value: without it, the file may end within the number.
     if !line.ended && found.len() > 1 && !line.bytes.ends_with(b" ") {
@@ -156,7 +156,7 @@ fn parse(line: &Line) -> Option<Row> {
     }
     let number = |bytes: &&[u8]| std::str::from_utf8(bytes).ok()?.parse().ok().filter(|value: &f64| *value >= 0.0);
     let (file, values) = found.split_first()?;
-    Some(Row::Values(quoted(file)?, values.iter().map(number).collect::<Option<_>>()?))
+    Some(SheetRow::Values(quoted(file)?, values.iter().map(number).collect::<Option<_>>()?))
 }
 
 fn known(series: &[Series]) -> Known {

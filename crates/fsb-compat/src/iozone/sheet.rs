@@ -5,7 +5,7 @@ use rust_xlsxwriter::{Format, Workbook, Worksheet, XlsxError};
 use super::options::Options;
 use super::print::report::{CPU_TITLE, Cells, chosen, throughput_heading, throughput_title};
 use super::print::{Report, ThroughputTest};
-use super::sequence::{Row, report_records};
+use super::sequence::{MatrixRow, report_records};
 
 /// A spreadsheet that could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +65,11 @@ fn grid(
 ///
 /// # Errors
 /// Fails if there are more rows than a sheet has.
-pub fn throughput_sheet(options: &Options, sizes: Row, runs: &[Vec<ThroughputTest>]) -> Result<Vec<u8>, SheetError> {
+pub fn throughput_sheet(
+    options: &Options,
+    sizes: MatrixRow,
+    runs: &[Vec<ThroughputTest>],
+) -> Result<Vec<u8>, SheetError> {
     let mut workbook = Workbook::new();
     let sheet = workbook.add_worksheet().set_name("iozone")?;
     sheet.write_string(0, 0, &options.command)?;

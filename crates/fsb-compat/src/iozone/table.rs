@@ -54,7 +54,7 @@ impl Table {
         }
     }
 
-    fn parse(&self, line: &Line) -> Result<Row, String> {
+    fn parse(&self, line: &Line) -> Result<GridRow, String> {
         let mut row: [Word; 32] = [Word { end: 0, bytes: b"" }; 32];
         let mut count = 0;
         for word in words(line.bytes) {
@@ -71,11 +71,11 @@ impl Table {
         if file == 0 || record > file || file > u64::MAX >> 10 {
             return Err(format!("file size {file} kB with record size {record} kB"));
         }
-        Ok(Row { file, record, cells, cut })
+        Ok(GridRow { file, record, cells, cut })
     }
 
-    fn keep(&mut self, row: Row, line: &Line, draft: &mut Draft, mode: &Mode) -> Result<(), ReadError> {
-        let Row { file, record, cells, cut } = row;
+    fn keep(&mut self, row: GridRow, line: &Line, draft: &mut Draft, mode: &Mode) -> Result<(), ReadError> {
+        let GridRow { file, record, cells, cut } = row;
         if let Some(first) = self.seen.get(&(file, record)) {
             let text =
                 format!("file size {file} kB with record size {record} kB is in line {first} too; the first is kept");
@@ -101,7 +101,7 @@ impl Table {
 }
 
 /// A row: sizes in kilobytes and numbers by column.
-struct Row {
+struct GridRow {
     file: u64,
     record: u64,
     cells: super::layout::Cells,

@@ -69,7 +69,7 @@ static TESTS: [PublishedTest; 9] = [
 const FILE_SYSTEMS: [&str; 4] = ["ext2", "ext4", "btrfs", "ntfs"];
 
 #[derive(Deserialize)]
-struct Row {
+struct CycleRow {
     table: String,
     file_system: String,
     microseconds_per_iteration: f64,
@@ -95,7 +95,7 @@ fn printed_rates() -> BTreeMap<(String, String), String> {
 pub fn appendix_c() -> Vec<PublishedMean> {
     let mut sums: BTreeMap<(usize, usize), (f64, usize)> = BTreeMap::new();
     let mut reader = csv::Reader::from_reader(include_str!("appendix-c.csv").as_bytes());
-    for row in reader.deserialize::<Row>().flatten() {
+    for row in reader.deserialize::<CycleRow>().flatten() {
         let test = TESTS.iter().position(|test| test.appendix == row.table);
         let file_system = FILE_SYSTEMS.iter().position(|name| *name == row.file_system);
         if let Some(place) = test.zip(file_system) {

@@ -44,7 +44,7 @@ pub fn help(beginning: Option<&str>) -> String {
 
 /// The result of a run.
 #[derive(Debug, Clone, Copy)]
-pub struct Outcome {
+pub struct PostmarkOutcome {
     /// The counts of operations and bytes.
     pub tally: Tally,
     /// Files that were deleted after the transactions.
@@ -59,15 +59,15 @@ pub struct Outcome {
     pub deletion: f64,
 }
 
-pub fn report(settings: &Settings, outcome: &Outcome) -> String {
+pub fn report(settings: &Settings, outcome: &PostmarkOutcome) -> String {
     match settings.style {
         Style::Verbose => verbose(&settings.shape, outcome),
         Style::Terse => terse(&settings.shape, outcome),
     }
 }
 
-fn verbose(shape: &Shape, outcome: &Outcome) -> String {
-    let Outcome { tally, deleted_alone, total, creation, transactions, deletion } = *outcome;
+fn verbose(shape: &Shape, outcome: &PostmarkOutcome) -> String {
+    let PostmarkOutcome { tally, deleted_alone, total, creation, transactions, deletion } = *outcome;
     let number = u64::from(shape.number);
     let mixed = [tally.created - number, tally.deleted - deleted_alone];
     let rate = |count: u64, seconds: f64| rate(per_second(count as f64, seconds));
@@ -110,8 +110,8 @@ fn verbose(shape: &Shape, outcome: &Outcome) -> String {
     )
 }
 
-fn terse(shape: &Shape, outcome: &Outcome) -> String {
-    let Outcome { tally, deleted_alone, total, creation, transactions, deletion } = *outcome;
+fn terse(shape: &Shape, outcome: &PostmarkOutcome) -> String {
+    let PostmarkOutcome { tally, deleted_alone, total, creation, transactions, deletion } = *outcome;
     let number = u64::from(shape.number);
     let rates = [
         (f64::from(shape.transactions), transactions),

@@ -1,6 +1,6 @@
 //! PostMark's operations and its report, beside PostMark itself.
 
-use fsb_compat::postmark::print::{self, Outcome};
+use fsb_compat::postmark::print::{self, PostmarkOutcome};
 use fsb_compat::postmark::{Settings, parse};
 
 use crate::ours::ours;
@@ -8,7 +8,7 @@ use crate::ours::ours;
 #[test]
 fn the_report_has_the_shape_of_postmarks_and_is_read_back() {
     let mut settings = Settings::default();
-    let outcome = Outcome { total: 2.5, transactions: 2.0, ..ours(&settings).unwrap() };
+    let outcome = PostmarkOutcome { total: 2.5, transactions: 2.0, ..ours(&settings).unwrap() };
     let text = print::banner("fsb 0.1.0") + &print::report(&settings, &outcome);
     let run = crate::parse("postmark", &text);
     assert_eq!((run.version.as_deref(), run.clock_resolution), (Some("1.51"), Some(1e-9)));

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::EngineError;
 use crate::backend::{self, Completion, Flush, IoRequest, OpenFlags, Queued, RangeLock, Session, Setup, Slot, Verb};
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::data::{Data, DataSource, Memory, PAGE};
 use crate::order::Visits;
 use crate::thread_recorder::ThreadRecorder;
@@ -369,7 +369,7 @@ impl RequestQueue {
                 }
                 if flush_each {
                     session.flush(request_slot.request.slot, request_slot.file, Flush::Data)?;
-                    recorder.tick(Kind::Write, 0);
+                    recorder.tick(OperationKind::Write, 0);
                 }
                 let started = request_slot.started;
                 self.unload(tag);

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use crate::EngineError;
 use crate::backend::{Backend, Directory, Flush, IoRequest, Purpose, Session, Slot, Verb};
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::data::{Data, DataSource};
 use crate::fileset::{Layout, Names};
 use std::ops::Range;
@@ -47,7 +47,7 @@ pub(crate) struct IoOptions {
     pub(crate) purpose: Purpose,
     pub(crate) verb: Verb,
     /// The kind of operation for the fake clock.
-    pub(crate) kind: Kind,
+    pub(crate) kind: OperationKind,
     pub(crate) record_size: u64,
     pub(crate) access: Access,
     /// The files that this I/O loop may access: all of the set, or those of one process.

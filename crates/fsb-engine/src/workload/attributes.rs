@@ -10,7 +10,7 @@ use super::simple::SimpleWorkload;
 use super::spec::{Rules, Spec};
 use super::unit::Change;
 use crate::EngineError;
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::context::Context;
 use crate::fileset::Content;
 
@@ -56,7 +56,7 @@ pub(super) static CHMOD: SimpleWorkload = SimpleWorkload {
             let mode = MODES[(context.repetition as usize + turn.pass as usize) % 2];
             turn.calls().set_mode(turn.root(), turn.path(), mode)
         };
-        let call = NameCall::new("chmod", Kind::Attributes, Changes::File, &act);
+        let call = NameCall::new("chmod", OperationKind::Attributes, Changes::File, &act);
         let measured = names::measure(spec, NameCall { unsupported, ..call }, profile, context, gate)?;
         check_permissions(spec, context).map(|()| measured)
     },
@@ -71,7 +71,7 @@ pub(super) static CHOWN: SimpleWorkload = SimpleWorkload {
     measure: |spec, profile, context, gate| {
         let (owner, group) = (rustix::process::geteuid(), rustix::process::getegid());
         let act = |turn: &mut Turn<'_>| turn.calls().set_owner(turn.root(), turn.path(), owner, group);
-        let call = NameCall::new("chown", Kind::Attributes, Changes::File, &act);
+        let call = NameCall::new("chown", OperationKind::Attributes, Changes::File, &act);
         let measured = names::measure(spec, NameCall { unsupported, ..call }, profile, context, gate)?;
         check_permissions(spec, context).map(|()| measured)
     },
@@ -92,7 +92,7 @@ pub(super) static UTIMENS: SimpleWorkload = SimpleWorkload {
             let times = Timestamps { last_access: time, last_modification: time };
             turn.calls().set_times(turn.root(), turn.path(), &times)
         };
-        let call = NameCall::new("set the times of", Kind::Attributes, Changes::File, &act);
+        let call = NameCall::new("set the times of", OperationKind::Attributes, Changes::File, &act);
         names::measure(spec, NameCall { unsupported, ..call }, profile, context, gate)
     },
     ..CHMOD

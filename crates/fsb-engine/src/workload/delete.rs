@@ -7,7 +7,7 @@ use super::params;
 use super::simple::SimpleWorkload;
 use super::spec::Rules;
 use super::unit::Change;
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::fileset::Content;
 use crate::profile::{Profile, Renewal};
 
@@ -24,7 +24,7 @@ pub(super) static DELETE: SimpleWorkload = SimpleWorkload {
     },
     measure: |spec, profile, context, gate| {
         let act = |turn: &mut Turn<'_>| turn.calls().unlink(turn.root(), turn.path());
-        let call = NameCall::new("delete", Kind::Delete, Changes::Directory, &act);
+        let call = NameCall::new("delete", OperationKind::Delete, Changes::Directory, &act);
         names::measure(spec, call, profile, context, gate)
     },
 };

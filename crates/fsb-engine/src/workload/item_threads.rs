@@ -5,7 +5,7 @@ use fsb_model::Durability;
 use super::spec::Spec;
 use crate::EngineError;
 use crate::backend::Purpose;
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::context::Context;
 use crate::io_loop::{IoLoop, OpenFileSet};
 use crate::order::Visits;
@@ -38,7 +38,7 @@ where
         recorder.start();
         for item in visits {
             let bytes = (self.act)(io, item)?;
-            if !recorder.lap(Kind::Create, bytes) {
+            if !recorder.lap(OperationKind::Create, bytes) {
                 break;
             }
         }

@@ -10,7 +10,7 @@ use super::params;
 use super::simple::SimpleWorkload;
 use super::spec::{Items, Rules};
 use super::unit::Change;
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::fileset::{Content, LINK_TARGET, Names};
 use crate::profile::{Profile, Renewal};
 
@@ -36,7 +36,7 @@ pub(super) static LINK: SimpleWorkload = SimpleWorkload {
     measure: |spec, profile, context, gate| {
         let others = Names::other(&spec.layout);
         let act = |turn: &mut Turn<'_>| turn.calls().link(turn.root(), turn.path(), others.path(turn.file));
-        let call = NameCall { unsupported, ..NameCall::new("link", Kind::Create, Changes::Directory, &act) };
+        let call = NameCall { unsupported, ..NameCall::new("link", OperationKind::Create, Changes::Directory, &act) };
         names::measure(spec, call, profile, context, gate)
     },
 };
@@ -53,7 +53,7 @@ pub(super) static SYMLINK: SimpleWorkload = SimpleWorkload {
     },
     measure: |spec, profile, context, gate| {
         let act = |turn: &mut Turn<'_>| turn.calls().symbolic_link(turn.root(), LINK_TARGET, turn.path());
-        let call = NameCall::new("make symbolic link", Kind::Create, Changes::Directory, &act);
+        let call = NameCall::new("make symbolic link", OperationKind::Create, Changes::Directory, &act);
         names::measure(spec, NameCall { unsupported, ..call }, profile, context, gate)
     },
     ..LINK
@@ -80,7 +80,7 @@ pub(super) static READLINK: SimpleWorkload = SimpleWorkload {
             let read = turn.calls().read_link(turn.root(), turn.path(), &mut target, length)?;
             if read == length { Ok(()) } else { Err(Errno::NODATA) }
         };
-        let call = NameCall::new("read link", Kind::Stat, Changes::Nothing, &act);
+        let call = NameCall::new("read link", OperationKind::Stat, Changes::Nothing, &act);
         names::measure(spec, NameCall { warm: Some(&act), ..call }, profile, context, gate)
     },
 };

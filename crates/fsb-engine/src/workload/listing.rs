@@ -12,7 +12,7 @@ use super::names::{open_directory, refused};
 use super::spec::Spec;
 use crate::EngineError;
 use crate::backend::Directory;
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::context::Context;
 use crate::fileset::Layout;
 use crate::io_loop::OpenFileSet;
@@ -27,7 +27,7 @@ const BUFFER: usize = 32 << 10;
 
 /// The unit of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum ListingUnit {
     /// A directory, read to its end.
     Directory,
     /// An entry, with its attributes asked for.
@@ -37,7 +37,7 @@ pub(super) enum Unit {
 /// Lists the directories against the clock.
 pub(super) fn measure(
     spec: &Spec,
-    unit: Unit,
+    unit: ListingUnit,
     profile: &Profile,
     context: &Context,
     gate: &mut dyn Gate,
@@ -49,7 +49,7 @@ pub(super) fn measure(
 
 struct ListThreads<'a> {
     spec: &'a Spec,
-    unit: Unit,
+    unit: ListingUnit,
     set: &'a OpenFileSet,
     context: &'a Context,
 }
@@ -69,11 +69,11 @@ impl ThreadJob for ListThreads<'_> {
         let Spec { layout, threads, access, .. } = *self.spec;
         let (all, operations) = (layout.directories(), self.context.operations);
         let mut share = match self.unit {
-            Unit::Directory => order::share(all, operations, rank, threads),
-            Unit::Entry => order::share(all, all, rank, threads),
+            ListingUnit::Directory => order::share(all, operations, rank, threads),
+            ListingUnit::Entry => order::share(all, all, rank, threads),
         };
         let mut entries = u64::MAX;
-        if self.unit == Unit::Entry {
+        if self.unit == ListingUnit::Entry {
             entries = entries_of(&layout, &share, operations);
             share.operations = if entries == 0 { 0 } else { u64::MAX };
         }
@@ -85,8 +85,8 @@ impl ThreadJob for ListThreads<'_> {
         recorder.start();
         while let Some(directory) = state.directories.next() {
             let more = match self.unit {
-                Unit::Directory => self.list(directory, state, recorder)?,
-                Unit::Entry => self.scan(directory, state, recorder)?,
+                ListingUnit::Directory => self.list(directory, state, recorder)?,
+                ListingUnit::Entry => self.scan(directory, state, recorder)?,
             };
             if !more {
                 break;
@@ -114,7 +114,7 @@ impl ListThreads<'_> {
         })?;
         self.all_seen(directory, seen)?;
         drop(handle);
-        Ok(recorder.lap(Kind::Readdir, seen))
+        Ok(recorder.lap(OperationKind::Readdir, seen))
     }
 
     /// Reads the attributes of each entry, one operation each, until the directory or the operations end.
@@ -134,7 +134,7 @@ impl ListThreads<'_> {
             }
             seen += 1;
             *left -= 1;
-            going = recorder.lap(Kind::Stat, 0) && *left > 0;
+            going = recorder.lap(OperationKind::Stat, 0) && *left > 0;
             if going { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         failure.map_or(Ok(()), Err)?;

@@ -14,7 +14,7 @@ use super::parameter::{self, Needs, Parameter, ParameterGroup, ParameterKind, gr
 use super::params::{self, Reader};
 use super::spec::NAMES_BACKENDS;
 use crate::backend::{Backend, OpenFlags, Session, Setup};
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::context::{Context, Preparing};
 use crate::fileset::{self, Content, Layout};
 use crate::io_loop::OpenFileSet;
@@ -372,7 +372,7 @@ impl ThreadJob for LookupThreads<'_> {
         recorder.start();
         for file in visits {
             self.look_up(&mut **session, file)?;
-            if !recorder.lap(Kind::Stat, 0) {
+            if !recorder.lap(OperationKind::Stat, 0) {
                 break;
             }
         }

@@ -5,7 +5,7 @@ use fsb_model::CacheState;
 use super::spec::Spec;
 use crate::EngineError;
 use crate::backend::{Backend, Capabilities, Direct, ProbeTarget, Purpose, Verb};
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::context::{Context, Preparing};
 use crate::fileset::{self, Content, Interest, Layout};
 use crate::io_loop::{IoOptions, OpenFileSet};
@@ -142,9 +142,9 @@ impl Spec {
     /// Returns the options of an I/O loop that moves this job's records.
     pub(crate) fn io_options(&self, purpose: Purpose, rank: u32) -> IoOptions {
         let (verb, kind) = match purpose {
-            Purpose::Read => (Verb::Read, Kind::Read),
-            Purpose::Write | Purpose::Append => (Verb::Write, Kind::Write),
-            Purpose::Create => (Verb::Write, Kind::Create),
+            Purpose::Read => (Verb::Read, OperationKind::Read),
+            Purpose::Write | Purpose::Append => (Verb::Write, OperationKind::Write),
+            Purpose::Create => (Verb::Write, OperationKind::Create),
         };
         IoOptions {
             purpose,

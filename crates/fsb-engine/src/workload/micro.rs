@@ -17,7 +17,7 @@ use super::parameter::{self, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
 use crate::backend::{self, Backend, Demands, Purpose, Verb};
 use crate::barrier::RoundBarrier;
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::context::Context;
 use crate::fileset::{self, Content, Interest, Layout};
 use crate::io_loop::{Files, IoLoop, IoOptions, OpenFileSet};
@@ -199,8 +199,8 @@ impl MicroJob {
 
     fn io_options(&self, purpose: Purpose) -> IoOptions {
         let (verb, kind) = match purpose {
-            Purpose::Read => (Verb::Read, Kind::Read),
-            _ => (Verb::Write, Kind::Write),
+            Purpose::Read => (Verb::Read, OperationKind::Read),
+            _ => (Verb::Write, OperationKind::Write),
         };
         IoOptions {
             purpose,
@@ -413,11 +413,11 @@ impl MicroThreads<'_> {
         removed.map_err(|errno| self.set.refused("delete", file, errno))
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> OperationKind {
         match self.job.bench {
-            Bench::Create => Kind::Create,
-            Bench::Read => Kind::Read,
-            Bench::Write => Kind::Write,
+            Bench::Create => OperationKind::Create,
+            Bench::Read => OperationKind::Read,
+            Bench::Write => OperationKind::Write,
         }
     }
 }

@@ -8,7 +8,7 @@ use super::params;
 use super::simple::SimpleWorkload;
 use super::spec::{Items, Rules};
 use super::unit::Change;
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::fileset::Content;
 use crate::profile::{Profile, Renewal};
 
@@ -27,7 +27,7 @@ pub(super) static MKDIR: SimpleWorkload = SimpleWorkload {
     measure: |spec, profile, context, gate| {
         let mode = Mode::from_raw_mode(0o755);
         let act = |turn: &mut Turn<'_>| turn.calls().make_directory(turn.root(), turn.path(), mode);
-        let call = NameCall::new("make directory", Kind::Create, Changes::Directory, &act);
+        let call = NameCall::new("make directory", OperationKind::Create, Changes::Directory, &act);
         names::measure(spec, call, profile, context, gate)
     },
 };
@@ -49,7 +49,7 @@ pub(super) static RMDIR: SimpleWorkload = SimpleWorkload {
     },
     measure: |spec, profile, context, gate| {
         let act = |turn: &mut Turn<'_>| turn.calls().remove_directory(turn.root(), turn.path());
-        let call = NameCall::new("remove directory", Kind::Delete, Changes::Directory, &act);
+        let call = NameCall::new("remove directory", OperationKind::Delete, Changes::Directory, &act);
         names::measure(spec, call, profile, context, gate)
     },
     ..MKDIR

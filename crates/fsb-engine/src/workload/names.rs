@@ -7,7 +7,7 @@ use super::measure::{Subject, measure_set};
 use super::spec::Spec;
 use crate::EngineError;
 use crate::backend::{self, Directory, Flush, Namespace, OpenFlags, Session, Setup};
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::context::Context;
 use crate::fileset::Names;
 use crate::io_loop::OpenFileSet;
@@ -22,7 +22,7 @@ use crate::threads::ThreadJob;
 pub(super) struct NameCall<'a> {
     /// The name in messages: `rename`.
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: OperationKind,
     pub(super) changes: Changes<'a>,
     /// Makes the call. It may neither allocate, lock nor log.
     pub(super) act: FileCall<'a>,
@@ -37,7 +37,12 @@ type FileCall<'a> = &'a (dyn Fn(&mut Turn<'_>) -> Result<(), Errno> + Sync);
 
 impl<'a> NameCall<'a> {
     /// Returns a call that every file system supports and that needs only names and attributes.
-    pub(super) fn new(name: &'static str, kind: Kind, changes: Changes<'a>, act: FileCall<'a>) -> NameCall<'a> {
+    pub(super) fn new(
+        name: &'static str,
+        kind: OperationKind,
+        changes: Changes<'a>,
+        act: FileCall<'a>,
+    ) -> NameCall<'a> {
         NameCall { name, kind, changes, act, warm: None, unsupported: |_| None }
     }
 }

@@ -3,7 +3,7 @@
 
 use fsb_model::{CacheState, Durability};
 
-use super::listing::{self, Unit};
+use super::listing::{self, ListingUnit};
 use super::params;
 use super::simple::SimpleWorkload;
 use super::spec::Rules;
@@ -33,5 +33,5 @@ pub(super) static READDIR: SimpleWorkload = SimpleWorkload {
             ..profile
         }
     },
-    measure: |spec, profile, context, gate| listing::measure(spec, Unit::Directory, profile, context, gate),
+    measure: |spec, profile, context, gate| listing::measure(spec, ListingUnit::Directory, profile, context, gate),
 };

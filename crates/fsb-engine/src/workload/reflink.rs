@@ -10,7 +10,7 @@ use super::simple::SimpleWorkload;
 use super::spec::Rules;
 use super::unit::Change;
 use crate::backend::{Flush, OpenFlags};
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::fileset::{self, Content, Names};
 use crate::profile::{Profile, Renewal};
 
@@ -53,7 +53,7 @@ pub(super) static REFLINK: SimpleWorkload = SimpleWorkload {
             turn.session.close(clone)?;
             turn.session.close(source)
         };
-        let call = NameCall::new("reflink", Kind::Create, Changes::Nothing, &act);
+        let call = NameCall::new("reflink", OperationKind::Create, Changes::Nothing, &act);
         names::measure(spec, NameCall { unsupported, ..call }, profile, context, gate)
     },
 };

@@ -8,7 +8,7 @@ use super::simple::SimpleWorkload;
 use super::spec::{NAMES_BACKENDS, Rules, Spec};
 use super::unit::Change;
 use crate::EngineError;
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::context::Context;
 use crate::fileset::{self, Content, Names};
 use crate::profile::{Profile, Renewal};
@@ -64,5 +64,5 @@ fn measure(
         let (from, to) = if turn.pass.is_multiple_of(2) { (first, other) } else { (other, first) };
         turn.calls().rename(turn.root(), from, to)
     };
-    names::measure(spec, NameCall::new(name, Kind::Rename, changes, &act), profile, context, gate)
+    names::measure(spec, NameCall::new(name, OperationKind::Rename, changes, &act), profile, context, gate)
 }

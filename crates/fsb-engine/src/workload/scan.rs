@@ -2,7 +2,7 @@
 
 use fsb_model::{CacheState, Durability};
 
-use super::listing::{self, Unit};
+use super::listing::{self, ListingUnit};
 use super::params;
 use super::simple::SimpleWorkload;
 use super::spec::Rules;
@@ -22,5 +22,5 @@ pub(super) static SCAN: SimpleWorkload = SimpleWorkload {
     content: Content::Full,
     change: Change::Nothing,
     profile: |spec| spec.profile("scan", "readdir + stat".to_owned()),
-    measure: |spec, profile, context, gate| listing::measure(spec, Unit::Entry, profile, context, gate),
+    measure: |spec, profile, context, gate| listing::measure(spec, ListingUnit::Entry, profile, context, gate),
 };

@@ -20,7 +20,7 @@ use super::params;
 use super::simple::SimpleWorkload;
 use super::spec::Rules;
 use super::unit::Change;
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::fileset::Content;
 use crate::profile::Profile;
 
@@ -51,7 +51,7 @@ pub(super) static SKELETON: SimpleWorkload = SimpleWorkload {
             turn.calls().stat(turn.root(), turn.path())?;
             turn.calls().stat(turn.root(), turn.path())
         };
-        let call = NameCall::new("look at", Kind::Stat, Changes::Nothing, &look);
+        let call = NameCall::new("look at", OperationKind::Stat, Changes::Nothing, &look);
         names::measure(spec, call, profile, context, gate)
     },
 };

@@ -7,7 +7,7 @@ use super::params;
 use super::simple::SimpleWorkload;
 use super::spec::Rules;
 use super::unit::Change;
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::fileset::Content;
 
 /// The member.
@@ -25,7 +25,7 @@ pub(super) static STAT: SimpleWorkload = SimpleWorkload {
     profile: |spec| spec.profile("stat", spec.files_label("stat")),
     measure: |spec, profile, context, gate| {
         let act = |turn: &mut Turn<'_>| turn.calls().stat(turn.root(), turn.path());
-        let call = NameCall::new("stat", Kind::Stat, Changes::Nothing, &act);
+        let call = NameCall::new("stat", OperationKind::Stat, Changes::Nothing, &act);
         names::measure(spec, call, profile, context, gate)
     },
 };

@@ -4,7 +4,7 @@ use super::names::{self, Changes, NameCall, Turn};
 use super::simple::SimpleWorkload;
 use super::spec::{NAMES_BACKENDS, Rules};
 use super::stat::STAT;
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::fileset::{Names, WholePaths};
 
 /// The member.
@@ -16,7 +16,7 @@ pub(super) static STATFS: SimpleWorkload = SimpleWorkload {
         // statfs takes no directory.
         let paths = WholePaths::new(&context.set(), &Names::new(&spec.layout), &spec.layout);
         let act = |turn: &mut Turn<'_>| turn.calls().file_system(paths.path(turn.file));
-        let call = NameCall::new("statfs", Kind::Stat, Changes::Nothing, &act);
+        let call = NameCall::new("statfs", OperationKind::Stat, Changes::Nothing, &act);
         names::measure(spec, call, profile, context, gate)
     },
     ..STAT

@@ -15,7 +15,7 @@ use super::params::{self, Reader};
 use super::spec::{Rules, Spec};
 use super::unit::{self, Change};
 use crate::backend::{Backend, KernelNamespace, Namespace};
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::context::{Context, Preparing};
 use crate::fileset::{self, Content, Names, WholePaths};
 use crate::profile::{Profile, Renewal};
@@ -207,9 +207,13 @@ impl Job for XattrJob {
         };
         let name = self.call.name();
         let call = match self.call {
-            Xattr::Set => NameCall::new(name, Kind::Attributes, Changes::File, &set),
-            Xattr::Get => NameCall { warm: Some(&get), ..NameCall::new(name, Kind::Stat, Changes::Nothing, &get) },
-            Xattr::List => NameCall { warm: Some(&list), ..NameCall::new(name, Kind::Stat, Changes::Nothing, &list) },
+            Xattr::Set => NameCall::new(name, OperationKind::Attributes, Changes::File, &set),
+            Xattr::Get => {
+                NameCall { warm: Some(&get), ..NameCall::new(name, OperationKind::Stat, Changes::Nothing, &get) }
+            }
+            Xattr::List => {
+                NameCall { warm: Some(&list), ..NameCall::new(name, OperationKind::Stat, Changes::Nothing, &list) }
+            }
         };
         names::measure(&self.spec, call, &self.profile(), context, gate)
     }

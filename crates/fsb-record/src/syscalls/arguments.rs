@@ -1,6 +1,6 @@
 //! Interprets registers as the arguments of a call.
 
-use fsb_trace::{Kind, RawCall, flags};
+use fsb_trace::{CallKind, RawCall, flags};
 
 use super::{Act, Seen};
 
@@ -14,7 +14,7 @@ impl Arguments {
     }
 
     /// Returns a call of that kind on the descriptor in the first register.
-    pub(super) fn on(self, kind: Kind) -> Seen {
+    pub(super) fn on(self, kind: CallKind) -> Seen {
         Seen {
             act: Act::File,
             raw: RawCall { fd: self.int(0), ..RawCall::new(kind) },
@@ -28,33 +28,33 @@ impl Arguments {
 
     /// Returns a call that is not about files themselves.
     pub(super) fn act(self, act: Act) -> Seen {
-        Seen { act, ..self.on(Kind::Stat) }
+        Seen { act, ..self.on(CallKind::Stat) }
     }
 
     /// Returns a call that moves bytes, at an offset or at the position of the descriptor.
-    pub(super) fn moves(self, kind: Kind) -> Seen {
+    pub(super) fn moves(self, kind: CallKind) -> Seen {
         let mut seen = self.on(kind);
         seen.raw.length = self.0[2];
-        if matches!(kind, Kind::ReadAt | Kind::WriteAt) {
+        if matches!(kind, CallKind::ReadAt | CallKind::WriteAt) {
             seen.raw.offset = Some(self.0[3]);
         }
         seen
     }
 
     /// Like [`Arguments::moves`], in pieces.
-    pub(super) fn moves_pieces(self, kind: Kind) -> Seen {
+    pub(super) fn moves_pieces(self, kind: CallKind) -> Seen {
         let mut seen = self.moves(kind);
         (seen.raw.length, seen.pieces) = (0, Some((self.0[1], self.0[2])));
         seen
     }
 
     /// Returns preadv2 and pwritev2, whose offset of -1 means the position of the descriptor.
-    pub(super) fn moves_pieces_or_on(self, at: Kind, on: Kind) -> Seen {
+    pub(super) fn moves_pieces_or_on(self, at: CallKind, on: CallKind) -> Seen {
         self.moves_pieces(if self.0[3] as i64 == -1 { on } else { at })
     }
 
     /// Returns a call on a name that begins in the working directory. The path is in that register.
-    pub(super) fn name(self, kind: Kind, at: usize) -> Seen {
+    pub(super) fn name(self, kind: CallKind, at: usize) -> Seen {
         let mut seen = self.on(kind);
         seen.raw.fd = fsb_trace::AT_CWD;
         seen.path = Some(self.0[at]);
@@ -62,12 +62,12 @@ impl Arguments {
     }
 
     /// Returns a call on a name that begins in the directory in the first register.
-    pub(super) fn name_at(self, kind: Kind) -> Seen {
+    pub(super) fn name_at(self, kind: CallKind) -> Seen {
         Seen { path: Some(self.0[1]), ..self.on(kind) }
     }
 
     /// Like [`Arguments::name_at`], with the flags AT_* in that register.
-    pub(super) fn name_with(self, kind: Kind, on: Kind, at: usize) -> Seen {
+    pub(super) fn name_with(self, kind: CallKind, on: CallKind, at: usize) -> Seen {
         let mut seen = self.name_at(kind);
         seen.raw.follows = self.int(at) & libc::AT_SYMLINK_NOFOLLOW == 0;
         if self.int(at) & libc::AT_EMPTY_PATH != 0 {
@@ -81,7 +81,7 @@ impl Arguments {
     }
 
     /// Returns a call on two names, with the directories that they begin in.
-    pub(super) fn names(self, kind: Kind, [at, path, other, second]: [Option<usize>; 4]) -> Seen {
+    pub(super) fn names(self, kind: CallKind, [at, path, other, second]: [Option<usize>; 4]) -> Seen {
         let directory = |register: Option<usize>| register.map_or(fsb_trace::AT_CWD, |at| self.int(at));
         let mut seen = self.on(kind);
         (seen.raw.fd, seen.raw.other, seen.raw.follows) = (directory(at), directory(other), false);

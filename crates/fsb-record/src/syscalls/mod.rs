@@ -4,7 +4,7 @@ mod act;
 mod arguments;
 
 use fsb_sys::trace::Rule;
-use fsb_trace::{Kind, Unseen, flags};
+use fsb_trace::{CallKind, Unseen, flags};
 
 pub use act::{Act, Seen};
 pub use arguments::{Arguments, open_flags};
@@ -22,18 +22,18 @@ pub fn seen(number: u64, arguments: [u64; 6]) -> Option<Seen> {
 /// meaning of no name and of no descriptor number.
 fn needs_no_stop(watched: &Watched) -> bool {
     /// Kinds of calls on descriptors that need no stop.
-    const KINDS: [Kind; 11] = [
-        Kind::Read,
-        Kind::Write,
-        Kind::ReadAt,
-        Kind::WriteAt,
-        Kind::Seek,
-        Kind::Sync,
-        Kind::DataSync,
-        Kind::SyncRange,
-        Kind::Truncate,
-        Kind::Allocate,
-        Kind::Stat,
+    const KINDS: [CallKind; 11] = [
+        CallKind::Read,
+        CallKind::Write,
+        CallKind::ReadAt,
+        CallKind::WriteAt,
+        CallKind::Seek,
+        CallKind::Sync,
+        CallKind::DataSync,
+        CallKind::SyncRange,
+        CallKind::Truncate,
+        CallKind::Allocate,
+        CallKind::Stat,
     ];
     let plain = watched.rule.only.is_none() && watched.rule.except.is_none();
     let seen = (watched.read)(Arguments([1; 6]));
@@ -113,75 +113,76 @@ const FILTERS: &[u32] = &[1];
 
 /// The calls that are recorded. A new one is one entry.
 pub static CALLS: &[Watched] = &[
-    call(libc::SYS_read, |a| a.moves(Kind::Read)),
-    call(libc::SYS_write, |a| a.moves(Kind::Write)),
-    call(libc::SYS_pread64, |a| a.moves(Kind::ReadAt)),
-    call(libc::SYS_pwrite64, |a| a.moves(Kind::WriteAt)),
-    call(libc::SYS_readv, |a| a.moves_pieces(Kind::Read)),
-    call(libc::SYS_writev, |a| a.moves_pieces(Kind::Write)),
-    call(libc::SYS_preadv, |a| a.moves_pieces(Kind::ReadAt)),
-    call(libc::SYS_pwritev, |a| a.moves_pieces(Kind::WriteAt)),
-    call(libc::SYS_preadv2, |a| a.moves_pieces_or_on(Kind::ReadAt, Kind::Read)),
-    call(libc::SYS_pwritev2, |a| a.moves_pieces_or_on(Kind::WriteAt, Kind::Write)),
-    call(libc::SYS_lseek, |a| a.on(Kind::Seek).with(|raw| (raw.offset, raw.flags) = (Some(a.0[1]), a.0[2] as u32))),
-    call(libc::SYS_close, |a| a.on(Kind::Close)),
+    call(libc::SYS_read, |a| a.moves(CallKind::Read)),
+    call(libc::SYS_write, |a| a.moves(CallKind::Write)),
+    call(libc::SYS_pread64, |a| a.moves(CallKind::ReadAt)),
+    call(libc::SYS_pwrite64, |a| a.moves(CallKind::WriteAt)),
+    call(libc::SYS_readv, |a| a.moves_pieces(CallKind::Read)),
+    call(libc::SYS_writev, |a| a.moves_pieces(CallKind::Write)),
+    call(libc::SYS_preadv, |a| a.moves_pieces(CallKind::ReadAt)),
+    call(libc::SYS_pwritev, |a| a.moves_pieces(CallKind::WriteAt)),
+    call(libc::SYS_preadv2, |a| a.moves_pieces_or_on(CallKind::ReadAt, CallKind::Read)),
+    call(libc::SYS_pwritev2, |a| a.moves_pieces_or_on(CallKind::WriteAt, CallKind::Write)),
+    call(libc::SYS_lseek, |a| a.on(CallKind::Seek).with(|raw| (raw.offset, raw.flags) = (Some(a.0[1]), a.0[2] as u32))),
+    call(libc::SYS_close, |a| a.on(CallKind::Close)),
     call(libc::SYS_close_range, |a| {
         let most = |number: u64| i32::try_from(number as u32).unwrap_or(i32::MAX);
         a.act(Act::CloseRange(most(a.0[0]), most(a.0[1]), a.0[2] as u32))
     }),
-    call(libc::SYS_dup, |a| a.on(Kind::Duplicate)),
+    call(libc::SYS_dup, |a| a.on(CallKind::Duplicate)),
     call(libc::SYS_dup3, |a| {
-        a.on(Kind::Duplicate).with(|raw| raw.close_on_exec = a.0[2] as i32 & libc::O_CLOEXEC != 0)
+        a.on(CallKind::Duplicate).with(|raw| raw.close_on_exec = a.0[2] as i32 & libc::O_CLOEXEC != 0)
     }),
     Watched {
         rule: Rule { number: libc::SYS_fcntl, only: Some((1, DESCRIPTORS)), except: None },
         read: |a| match a.0[1] as i32 {
             libc::F_SETFD => a.act(Act::CloseOnExec(a.0[2] as i32 & libc::FD_CLOEXEC != 0)),
-            command => a.on(Kind::Duplicate).with(|raw| raw.close_on_exec = command == libc::F_DUPFD_CLOEXEC),
+            command => a.on(CallKind::Duplicate).with(|raw| raw.close_on_exec = command == libc::F_DUPFD_CLOEXEC),
         },
     },
-    call(libc::SYS_openat, |a| a.open(a.name_at(Kind::Open), 2, 3)),
-    call(libc::SYS_openat2, |a| Seen { how: Some(a.0[2]), ..a.name_at(Kind::Open) }),
-    call(libc::SYS_fsync, |a| a.on(Kind::Sync)),
-    call(libc::SYS_fdatasync, |a| a.on(Kind::DataSync)),
-    call(libc::SYS_syncfs, |a| a.on(Kind::SyncFileSystem)),
-    call(libc::SYS_sync, |a| a.on(Kind::SyncFileSystem).with(|raw| raw.fd = fsb_trace::AT_CWD)),
+    call(libc::SYS_openat, |a| a.open(a.name_at(CallKind::Open), 2, 3)),
+    call(libc::SYS_openat2, |a| Seen { how: Some(a.0[2]), ..a.name_at(CallKind::Open) }),
+    call(libc::SYS_fsync, |a| a.on(CallKind::Sync)),
+    call(libc::SYS_fdatasync, |a| a.on(CallKind::DataSync)),
+    call(libc::SYS_syncfs, |a| a.on(CallKind::SyncFileSystem)),
+    call(libc::SYS_sync, |a| a.on(CallKind::SyncFileSystem).with(|raw| raw.fd = fsb_trace::AT_CWD)),
     call(libc::SYS_sync_file_range, |a| {
-        a.on(Kind::SyncRange).with(|raw| (raw.offset, raw.length, raw.flags) = (Some(a.0[1]), a.0[2], a.0[3] as u32))
+        a.on(CallKind::SyncRange)
+            .with(|raw| (raw.offset, raw.length, raw.flags) = (Some(a.0[1]), a.0[2], a.0[3] as u32))
     }),
-    call(libc::SYS_ftruncate, |a| a.on(Kind::Truncate).with(|raw| raw.length = a.0[1])),
-    call(libc::SYS_truncate, |a| a.name(Kind::TruncateName, 0).with(|raw| raw.length = a.0[1])),
+    call(libc::SYS_ftruncate, |a| a.on(CallKind::Truncate).with(|raw| raw.length = a.0[1])),
+    call(libc::SYS_truncate, |a| a.name(CallKind::TruncateName, 0).with(|raw| raw.length = a.0[1])),
     call(libc::SYS_fallocate, |a| {
-        a.on(Kind::Allocate).with(|raw| (raw.flags, raw.offset, raw.length) = (a.0[1] as u32, Some(a.0[2]), a.0[3]))
+        a.on(CallKind::Allocate).with(|raw| (raw.flags, raw.offset, raw.length) = (a.0[1] as u32, Some(a.0[2]), a.0[3]))
     }),
     call(libc::SYS_fadvise64, |a| {
-        a.on(Kind::Advise).with(|raw| (raw.offset, raw.length, raw.flags) = (Some(a.0[1]), a.0[2], a.0[3] as u32))
+        a.on(CallKind::Advise).with(|raw| (raw.offset, raw.length, raw.flags) = (Some(a.0[1]), a.0[2], a.0[3] as u32))
     }),
     call(libc::SYS_renameat2, |a| {
-        a.names(Kind::Rename, [Some(0), Some(1), Some(2), Some(3)]).with(|raw| raw.flags = a.0[4] as u32 & 3)
+        a.names(CallKind::Rename, [Some(0), Some(1), Some(2), Some(3)]).with(|raw| raw.flags = a.0[4] as u32 & 3)
     }),
     call(libc::SYS_unlinkat, |a| {
-        let kind = if a.0[2] as i32 & libc::AT_REMOVEDIR != 0 { Kind::RemoveDirectory } else { Kind::Unlink };
+        let kind = if a.0[2] as i32 & libc::AT_REMOVEDIR != 0 { CallKind::RemoveDirectory } else { CallKind::Unlink };
         a.name_at(kind).does_not_follow()
     }),
     call(libc::SYS_mkdirat, |a| {
-        a.name_at(Kind::MakeDirectory).does_not_follow().with(|raw| raw.length = a.0[2] & 0o7777)
+        a.name_at(CallKind::MakeDirectory).does_not_follow().with(|raw| raw.length = a.0[2] & 0o7777)
     }),
-    call(libc::SYS_linkat, |a| a.names(Kind::Link, [Some(0), Some(1), Some(2), Some(3)])),
-    call(libc::SYS_symlinkat, |a| a.names(Kind::SymbolicLink, [Some(1), Some(2), None, Some(0)])),
-    call(libc::SYS_readlinkat, |a| a.name_at(Kind::ReadLink).does_not_follow()),
-    call(libc::SYS_fstat, |a| a.on(Kind::Stat)),
-    call(libc::SYS_newfstatat, |a| a.name_with(Kind::StatName, Kind::Stat, 3)),
-    call(libc::SYS_statx, |a| a.name_with(Kind::StatName, Kind::Stat, 2)),
-    call(libc::SYS_faccessat, |a| a.name_at(Kind::StatName)),
-    call(libc::SYS_faccessat2, |a| a.name_with(Kind::StatName, Kind::Stat, 3)),
-    call(libc::SYS_getdents64, |a| a.on(Kind::List).with(|raw| raw.length = a.0[2])),
+    call(libc::SYS_linkat, |a| a.names(CallKind::Link, [Some(0), Some(1), Some(2), Some(3)])),
+    call(libc::SYS_symlinkat, |a| a.names(CallKind::SymbolicLink, [Some(1), Some(2), None, Some(0)])),
+    call(libc::SYS_readlinkat, |a| a.name_at(CallKind::ReadLink).does_not_follow()),
+    call(libc::SYS_fstat, |a| a.on(CallKind::Stat)),
+    call(libc::SYS_newfstatat, |a| a.name_with(CallKind::StatName, CallKind::Stat, 3)),
+    call(libc::SYS_statx, |a| a.name_with(CallKind::StatName, CallKind::Stat, 2)),
+    call(libc::SYS_faccessat, |a| a.name_at(CallKind::StatName)),
+    call(libc::SYS_faccessat2, |a| a.name_with(CallKind::StatName, CallKind::Stat, 3)),
+    call(libc::SYS_getdents64, |a| a.on(CallKind::List).with(|raw| raw.length = a.0[2])),
     call(libc::SYS_copy_file_range, |a| {
         // Only the kernel knows both positions. Explicit offsets are rare.
-        a.on(Kind::Copy).with(|raw| (raw.other, raw.length) = (a.0[2] as i32, a.0[4]))
+        a.on(CallKind::Copy).with(|raw| (raw.other, raw.length) = (a.0[2] as i32, a.0[4]))
     }),
     call(libc::SYS_sendfile, |a| {
-        let seen = a.on(Kind::Copy);
+        let seen = a.on(CallKind::Copy);
         seen.with(|raw| {
             (raw.fd, raw.other, raw.length, raw.flags) = (a.0[1] as i32, a.0[0] as i32, a.0[3], flags::SEND)
         })
@@ -189,7 +190,7 @@ pub static CALLS: &[Watched] = &[
     Watched {
         rule: Rule { number: libc::SYS_ioctl, only: Some((1, CLONES)), except: None },
         read: |a| {
-            let seen = a.on(Kind::Copy);
+            let seen = a.on(CallKind::Copy);
             seen.with(|raw| (raw.fd, raw.other, raw.flags) = (a.0[2] as i32, a.0[0] as i32, flags::CLONE))
         },
     },
@@ -199,21 +200,21 @@ pub static CALLS: &[Watched] = &[
             let shared = a.0[3] as i32 & libc::MAP_TYPE != libc::MAP_PRIVATE;
             let stores = shared && a.0[2] as i32 & libc::PROT_WRITE != 0;
             let flags = if stores { flags::SHARED_WRITABLE } else { 0 };
-            a.on(Kind::Map).with(|raw| {
+            a.on(CallKind::Map).with(|raw| {
                 (raw.fd, raw.offset, raw.length, raw.flags) = (a.0[4] as i32, Some(a.0[5]), a.0[1], flags);
             })
         },
     },
-    call(libc::SYS_fchmod, |a| a.on(Kind::Attributes).with(|raw| raw.flags = flags::MODE)),
-    call(libc::SYS_fchmodat, |a| a.name_at(Kind::AttributesName).with(|raw| raw.flags = flags::MODE)),
-    call(libc::SYS_fchown, |a| a.on(Kind::Attributes).with(|raw| raw.flags = flags::OWNER)),
+    call(libc::SYS_fchmod, |a| a.on(CallKind::Attributes).with(|raw| raw.flags = flags::MODE)),
+    call(libc::SYS_fchmodat, |a| a.name_at(CallKind::AttributesName).with(|raw| raw.flags = flags::MODE)),
+    call(libc::SYS_fchown, |a| a.on(CallKind::Attributes).with(|raw| raw.flags = flags::OWNER)),
     call(libc::SYS_fchownat, |a| {
-        a.name_with(Kind::AttributesName, Kind::Attributes, 4).with(|raw| raw.flags = flags::OWNER)
+        a.name_with(CallKind::AttributesName, CallKind::Attributes, 4).with(|raw| raw.flags = flags::OWNER)
     }),
     call(libc::SYS_utimensat, |a| {
-        a.name_with(Kind::AttributesName, Kind::Attributes, 3).with(|raw| raw.flags = flags::TIMES)
+        a.name_with(CallKind::AttributesName, CallKind::Attributes, 3).with(|raw| raw.flags = flags::TIMES)
     }),
-    call(libc::SYS_chdir, |a| Seen { path: Some(a.0[0]), ..a.name(Kind::StatName, 0) }.changing_directory()),
+    call(libc::SYS_chdir, |a| Seen { path: Some(a.0[0]), ..a.name(CallKind::StatName, 0) }.changing_directory()),
     call(libc::SYS_fchdir, |a| a.act(Act::ChangeDirectory)),
     call(libc::SYS_clone, |a| a.act(Act::Clone(a.0[0], None))),
     call(libc::SYS_clone3, |a| a.act(Act::Clone(0, Some(a.0[0])))),
@@ -230,51 +231,53 @@ pub static CALLS: &[Watched] = &[
             a.act(if has_supervisor { Act::Hides(Unseen::Supervised) } else { Act::Nothing })
         },
     },
-    call(libc::SYS_renameat, |a| a.names(Kind::Rename, [Some(0), Some(1), Some(2), Some(3)])),
+    call(libc::SYS_renameat, |a| a.names(CallKind::Rename, [Some(0), Some(1), Some(2), Some(3)])),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_open, |a| a.open(a.name(Kind::Open, 0), 1, 2)),
+    call(libc::SYS_open, |a| a.open(a.name(CallKind::Open, 0), 1, 2)),
     #[cfg(target_arch = "x86_64")]
     call(libc::SYS_creat, |a| {
-        let mut seen = a.open(a.name(Kind::Open, 0), 1, 1);
+        let mut seen = a.open(a.name(CallKind::Open, 0), 1, 1);
         seen.set_open_flags(libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC);
         seen
     }),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_stat, |a| a.name(Kind::StatName, 0)),
+    call(libc::SYS_stat, |a| a.name(CallKind::StatName, 0)),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_lstat, |a| a.name(Kind::StatName, 0).does_not_follow()),
+    call(libc::SYS_lstat, |a| a.name(CallKind::StatName, 0).does_not_follow()),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_access, |a| a.name(Kind::StatName, 0)),
+    call(libc::SYS_access, |a| a.name(CallKind::StatName, 0)),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_readlink, |a| a.name(Kind::ReadLink, 0).does_not_follow()),
+    call(libc::SYS_readlink, |a| a.name(CallKind::ReadLink, 0).does_not_follow()),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_dup2, |a| a.on(Kind::Duplicate)),
+    call(libc::SYS_dup2, |a| a.on(CallKind::Duplicate)),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_rename, |a| a.names(Kind::Rename, [None, Some(0), None, Some(1)])),
+    call(libc::SYS_rename, |a| a.names(CallKind::Rename, [None, Some(0), None, Some(1)])),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_unlink, |a| a.name(Kind::Unlink, 0).does_not_follow()),
+    call(libc::SYS_unlink, |a| a.name(CallKind::Unlink, 0).does_not_follow()),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_rmdir, |a| a.name(Kind::RemoveDirectory, 0).does_not_follow()),
+    call(libc::SYS_rmdir, |a| a.name(CallKind::RemoveDirectory, 0).does_not_follow()),
     #[cfg(target_arch = "x86_64")]
     call(libc::SYS_mkdir, |a| {
-        a.name(Kind::MakeDirectory, 0).does_not_follow().with(|raw| raw.length = a.0[1] & 0o7777)
+        a.name(CallKind::MakeDirectory, 0).does_not_follow().with(|raw| raw.length = a.0[1] & 0o7777)
     }),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_link, |a| a.names(Kind::Link, [None, Some(0), None, Some(1)])),
+    call(libc::SYS_link, |a| a.names(CallKind::Link, [None, Some(0), None, Some(1)])),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_symlink, |a| a.names(Kind::SymbolicLink, [None, Some(1), None, Some(0)])),
+    call(libc::SYS_symlink, |a| a.names(CallKind::SymbolicLink, [None, Some(1), None, Some(0)])),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_chmod, |a| a.name(Kind::AttributesName, 0).with(|raw| raw.flags = flags::MODE)),
+    call(libc::SYS_chmod, |a| a.name(CallKind::AttributesName, 0).with(|raw| raw.flags = flags::MODE)),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_chown, |a| a.name(Kind::AttributesName, 0).with(|raw| raw.flags = flags::OWNER)),
+    call(libc::SYS_chown, |a| a.name(CallKind::AttributesName, 0).with(|raw| raw.flags = flags::OWNER)),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_lchown, |a| a.name(Kind::AttributesName, 0).does_not_follow().with(|raw| raw.flags = flags::OWNER)),
+    call(libc::SYS_lchown, |a| {
+        a.name(CallKind::AttributesName, 0).does_not_follow().with(|raw| raw.flags = flags::OWNER)
+    }),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_utime, |a| a.name(Kind::AttributesName, 0).with(|raw| raw.flags = flags::TIMES)),
+    call(libc::SYS_utime, |a| a.name(CallKind::AttributesName, 0).with(|raw| raw.flags = flags::TIMES)),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_utimes, |a| a.name(Kind::AttributesName, 0).with(|raw| raw.flags = flags::TIMES)),
+    call(libc::SYS_utimes, |a| a.name(CallKind::AttributesName, 0).with(|raw| raw.flags = flags::TIMES)),
     #[cfg(target_arch = "x86_64")]
-    call(libc::SYS_getdents, |a| a.on(Kind::List).with(|raw| raw.length = a.0[2])),
+    call(libc::SYS_getdents, |a| a.on(CallKind::List).with(|raw| raw.length = a.0[2])),
     #[cfg(target_arch = "x86_64")]
     call(libc::SYS_fork, |a| a.act(Act::Clone(0, None))),
     #[cfg(target_arch = "x86_64")]

@@ -14,7 +14,7 @@ use std::process::Child;
 
 use fsb_sys::trace;
 use fsb_sys::trace::{CallInfo, Event, Stop, Until, Watch};
-use fsb_trace::{Header, Kind, LOST_UNIT, Resolver, Shared, Times, Totals, Unseen, Writer};
+use fsb_trace::{CallKind, Header, LOST_UNIT, Resolver, Shared, Times, Totals, Unseen, Writer};
 
 use crate::cost::Cost;
 use crate::syscalls::{Act, Seen, seen};
@@ -22,7 +22,7 @@ use crate::task::{Pending, Task};
 use crate::world::Live;
 use crate::{child, memory, processes};
 
-pub use outcome::{Outcome, RecordError};
+pub use outcome::{RecordError, RecordOutcome};
 
 pub(crate) struct Tracer<W: Write> {
     resolver: Resolver<Live>,
@@ -312,8 +312,8 @@ impl<W: Write> Tracer<W> {
         if seen.empty_path && path.as_ref().is_some_and(Vec::is_empty) {
             path = None;
             seen.raw.kind = match seen.raw.kind {
-                Kind::StatName => Kind::Stat,
-                Kind::AttributesName => Kind::Attributes,
+                CallKind::StatName => CallKind::Stat,
+                CallKind::AttributesName => CallKind::Attributes,
                 kind => kind,
             };
         }
@@ -321,8 +321,10 @@ impl<W: Write> Tracer<W> {
             return Ok(None);
         }
         let raw = fsb_trace::RawCall { path: path.as_deref(), second: second.as_deref(), ..seen.raw };
-        let moves_names =
-            matches!(raw.kind, Kind::Rename | Kind::SymbolicLink | Kind::RemoveDirectory | Kind::MakeDirectory);
+        let moves_names = matches!(
+            raw.kind,
+            CallKind::Rename | CallKind::SymbolicLink | CallKind::RemoveDirectory | CallKind::MakeDirectory
+        );
         let begun = self.resolver.begin(task as u32, &raw, &mut self.writer)?;
         Ok(begun.map(|begun| Pending::File { begun, moves_names }))
     }
@@ -410,7 +412,7 @@ impl<W: Write> Tracer<W> {
         }
     }
 
-    pub(crate) fn finish(mut self) -> Result<Outcome, RecordError> {
+    pub(crate) fn finish(mut self) -> Result<RecordOutcome, RecordError> {
         self.take_events()?;
         if self.watch.as_ref().is_some_and(|watch| watch.lost() > 0) {
             self.resolver.unseen(Unseen::Lost);
@@ -439,7 +441,7 @@ impl<W: Write> Tracer<W> {
         };
         let (_, totals, bytes) = self.writer.finish(known)?;
         let by_ebpf = self.watch.is_some();
-        Ok(Outcome {
+        Ok(RecordOutcome {
             code: self.code,
             is_root_used,
             used_outside,

@@ -7,7 +7,7 @@ use fsb_trace::{Overhead, Totals, TraceError};
 
 /// The outcome of a recording.
 #[derive(Debug, Clone, Default)]
-pub struct Outcome {
+pub struct RecordOutcome {
     /// The program's exit code, as in a shell; `None` if the program still runs.
     pub code: Option<i32>,
     /// The totals of the trace.

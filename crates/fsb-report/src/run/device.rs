@@ -13,8 +13,8 @@ use crate::warning::different_media_text;
 const CHANGED: f64 = 0.15;
 
 /// A rate with its name and the function that formats it.
-type Kind = (fn(&DeviceRates) -> f64, &'static str, fn(f64) -> String);
-const KINDS: [Kind; 4] = [
+type RateKind = (fn(&DeviceRates) -> f64, &'static str, fn(f64) -> String);
+const KINDS: [RateKind; 4] = [
     (|rates| rates.read, "read", show_bytes),
     (|rates| rates.write, "written", show_bytes),
     (|rates| rates.random_reads, "random reads", show_count),

@@ -14,7 +14,7 @@ mod step;
 
 pub use client::{Post, Worker, WorkerError};
 pub use protocol::Message;
-pub use serve::{Desk, Kind, Work, worker_main};
+pub use serve::{Desk, Work, WorkKind, worker_main};
 pub use step::Steps;
 
 /// The argument that makes the binary a worker.

@@ -37,15 +37,15 @@ pub trait Work {
 
 /// A member of the family: its name, and how a task of its kind is served.
 #[derive(Debug, Clone, Copy)]
-pub struct Kind {
+pub struct WorkKind {
     name: &'static str,
     serve: fn(&str, &mut Connection) -> io::Result<()>,
 }
 
-impl Kind {
+impl WorkKind {
     /// The member that is `W`.
-    pub const fn of<W: Work>() -> Kind {
-        Kind { name: W::NAME, serve: serve_task::<W> }
+    pub const fn of<W: Work>() -> WorkKind {
+        WorkKind { name: W::NAME, serve: serve_task::<W> }
     }
 
     /// Its name in the protocol.
@@ -144,7 +144,7 @@ fn serve_task<W: Work>(task: &str, connection: &mut Connection) -> io::Result<()
 }
 
 /// The main function of a worker that can do `kinds`. The exit code says little: answers are lines.
-pub fn worker_main(kinds: &[Kind]) -> i32 {
+pub fn worker_main(kinds: &[WorkKind]) -> i32 {
     // rustix asks once, by /proc/self/auxv on kernels before 6.4, which a process that changed its user may not read.
     let _ = rustix::param::page_size();
     match move_away_from_stdin().and_then(|socket| converse(socket, kinds)) {
@@ -153,7 +153,7 @@ pub fn worker_main(kinds: &[Kind]) -> i32 {
     }
 }
 
-fn converse(socket: UnixStream, kinds: &[Kind]) -> io::Result<()> {
+fn converse(socket: UnixStream, kinds: &[WorkKind]) -> io::Result<()> {
     let mut connection = Connection { input: BufReader::new(socket), interrupted: Arc::default(), heeds: false };
     let Some(opening) = connection.line()? else { return Ok(()) };
     let opening: Opening<'_> = serde_json::from_str(&opening)?;
@@ -205,7 +205,7 @@ mod tests {
     /// Returns the messages of a worker that knows steps, for this input.
     fn answers(input: &str) -> Vec<Message<(), StepReport>> {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
-        let worker = std::thread::spawn(move || converse(theirs, &[Kind::of::<Steps>()]));
+        let worker = std::thread::spawn(move || converse(theirs, &[WorkKind::of::<Steps>()]));
         (&ours).write_all(format!("{{\"confinement\":null}}\n{input}").as_bytes()).expect("written");
         ours.shutdown(Shutdown::Write).expect("shut down");
         let lines = BufReader::new(ours).lines().map(|line| line.expect("a line"));

@@ -180,7 +180,7 @@ fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, Refus
         [step, a, b, c, d] => {
             launched.wait(REAP);
             let error = io::Error::from_raw_os_error(i32::from_ne_bytes([a, b, c, d]));
-            Err(Refusal::call(format!("{} ({isolation:?})", Step::NAMES[usize::from(step)]), &error))
+            Err(Refusal::call(format!("{} ({isolation:?})", LaunchStep::NAMES[usize::from(step)]), &error))
         }
         _ => Err(format!("the supervisor ended before it started ({isolation:?})").into()),
     }
@@ -213,7 +213,7 @@ struct Descriptors {
 
 /// The steps at which a child may fail before it executes the program.
 #[derive(Clone, Copy)]
-enum Step {
+enum LaunchStep {
     UserMap,
     Mounts,
     Descriptors,
@@ -221,7 +221,7 @@ enum Step {
     Exec,
 }
 
-impl Step {
+impl LaunchStep {
     const NAMES: [&str; 5] = [
         "mapping the user",
         "making mounts private",
@@ -270,7 +270,7 @@ impl Prepared {
     }
 
     /// Returns the step that failed; on success the process has become another program.
-    fn try_become_supervisor(&self) -> Step {
+    fn try_become_supervisor(&self) -> LaunchStep {
         // SAFETY: plain system calls on our own process and descriptors. The copy of the lifeline's write end is closed
         // first, or this process would keep its own lifeline open.
         unsafe {
@@ -279,19 +279,19 @@ impl Prepared {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         }
         if self.isolation == Isolation::User && !self.map_user() {
-            return Step::UserMap;
+            return LaunchStep::UserMap;
         }
         if !self.make_mounts_private() {
-            return Step::Mounts;
+            return LaunchStep::Mounts;
         }
-        let Some(lifeline) = self.place_descriptors() else { return Step::Descriptors };
+        let Some(lifeline) = self.place_descriptors() else { return LaunchStep::Descriptors };
         // The coordinator may have died before the death signal was requested.
         if lifeline_is_cut(lifeline, 0) {
-            return Step::Parent;
+            return LaunchStep::Parent;
         }
         // SAFETY: `argv` is a null-terminated array of strings that live as long as `self`.
         unsafe { libc::execv(c"/proc/self/exe".as_ptr(), self.argv.as_ptr()) };
-        Step::Exec
+        LaunchStep::Exec
     }
 
     /// Maps only our own user and group into the new user namespace.

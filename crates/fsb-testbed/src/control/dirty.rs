@@ -21,11 +21,11 @@ pub(super) struct Dirty {
     about: &'static str,
     values: &'static [Value],
     file: &'static str,
-    kind: Kind,
+    kind: LimitKind,
 }
 
 /// The unit of a sysctl, and the sysctl that excludes it.
-enum Kind {
+enum LimitKind {
     /// Percent of available memory. `bytes` is the file of the byte count that replaces it; `excludes` is the control
     /// of that file.
     Ratio { bytes: &'static str, excludes: &'static str },
@@ -57,7 +57,7 @@ pub(super) static DIRTY_RATIO: Dirty = Dirty {
     about: "Share of memory that may be dirty before writers must write back themselves.",
     values: RATIO,
     file: "dirty_ratio",
-    kind: Kind::Ratio { bytes: "dirty_bytes", excludes: "dirty-bytes" },
+    kind: LimitKind::Ratio { bytes: "dirty_bytes", excludes: "dirty-bytes" },
 };
 
 pub(super) static DIRTY_BYTES: Dirty = Dirty {
@@ -65,7 +65,7 @@ pub(super) static DIRTY_BYTES: Dirty = Dirty {
     about: "Bytes that may be dirty before writers must write back themselves.",
     values: BYTES,
     file: "dirty_bytes",
-    kind: Kind::Bytes { ratio: "dirty_ratio", excludes: "dirty-ratio", pages: 2 },
+    kind: LimitKind::Bytes { ratio: "dirty_ratio", excludes: "dirty-ratio", pages: 2 },
 };
 
 pub(super) static DIRTY_BACKGROUND_RATIO: Dirty = Dirty {
@@ -73,7 +73,7 @@ pub(super) static DIRTY_BACKGROUND_RATIO: Dirty = Dirty {
     about: "Share of memory that may be dirty before the kernel writes back in the background.",
     values: RATIO,
     file: "dirty_background_ratio",
-    kind: Kind::Ratio { bytes: "dirty_background_bytes", excludes: "dirty-background-bytes" },
+    kind: LimitKind::Ratio { bytes: "dirty_background_bytes", excludes: "dirty-background-bytes" },
 };
 
 pub(super) static DIRTY_BACKGROUND_BYTES: Dirty = Dirty {
@@ -81,7 +81,7 @@ pub(super) static DIRTY_BACKGROUND_BYTES: Dirty = Dirty {
     about: "Bytes that may be dirty before the kernel writes back in the background.",
     values: BYTES,
     file: "dirty_background_bytes",
-    kind: Kind::Bytes { ratio: "dirty_background_ratio", excludes: "dirty-background-ratio", pages: 1 },
+    kind: LimitKind::Bytes { ratio: "dirty_background_ratio", excludes: "dirty-background-ratio", pages: 1 },
 };
 
 pub(super) static DIRTY_EXPIRE: Dirty = Dirty {
@@ -89,7 +89,7 @@ pub(super) static DIRTY_EXPIRE: Dirty = Dirty {
     about: "Age at which the kernel writes dirty pages back.",
     values: TIME,
     file: "dirty_expire_centisecs",
-    kind: Kind::Time,
+    kind: LimitKind::Time,
 };
 
 pub(super) static DIRTY_WRITEBACK: Dirty = Dirty {
@@ -97,7 +97,7 @@ pub(super) static DIRTY_WRITEBACK: Dirty = Dirty {
     about: "Interval at which the kernel looks for pages to write back; 0s for never.",
     values: TIME,
     file: "dirty_writeback_centisecs",
-    kind: Kind::Time,
+    kind: LimitKind::Time,
 };
 
 fn path(roots: &Roots, file: &str) -> PathBuf {
@@ -112,7 +112,7 @@ impl Dirty {
     /// Returns the number to write into the kernel's file, or the reason why the value is invalid.
     fn parse(&self, value: &str) -> Result<u64, Refusal> {
         match (&self.kind, parse(self.values, value)?) {
-            (Kind::Bytes { pages, .. }, OptionValue::Number(bytes)) => {
+            (LimitKind::Bytes { pages, .. }, OptionValue::Number(bytes)) => {
                 let least = pages * rustix::param::page_size() as u64;
                 if bytes < least { Err(format!("the kernel accepts {least} bytes or more").into()) } else { Ok(bytes) }
             }
@@ -131,9 +131,9 @@ impl Dirty {
     /// Returns the file that is in force: this one, or the one that it replaces.
     fn in_force(&self, roots: &Roots) -> &'static str {
         let (ratio, bytes) = match self.kind {
-            Kind::Ratio { bytes, .. } => (self.file, bytes),
-            Kind::Bytes { ratio, .. } => (ratio, self.file),
-            Kind::Time => return self.file,
+            LimitKind::Ratio { bytes, .. } => (self.file, bytes),
+            LimitKind::Bytes { ratio, .. } => (ratio, self.file),
+            LimitKind::Time => return self.file,
         };
         if number(roots, bytes).is_some_and(|bytes| bytes > 0) { bytes } else { ratio }
     }
@@ -158,10 +158,10 @@ impl Dirty {
 
     fn show(&self, number: u64) -> String {
         match self.kind {
-            Kind::Ratio { .. } => format!("{number} % of available memory"),
-            Kind::Bytes { .. } => show_bytes(number as f64),
-            Kind::Time if number == 0 => "0 s".to_owned(),
-            Kind::Time => show_seconds(number as f64 / 100.0),
+            LimitKind::Ratio { .. } => format!("{number} % of available memory"),
+            LimitKind::Bytes { .. } => show_bytes(number as f64),
+            LimitKind::Time if number == 0 => "0 s".to_owned(),
+            LimitKind::Time => show_seconds(number as f64 / 100.0),
         }
     }
 }
@@ -196,8 +196,8 @@ impl Control for Dirty {
 
     fn excludes(&self) -> Option<&'static str> {
         match self.kind {
-            Kind::Ratio { excludes, .. } | Kind::Bytes { excludes, .. } => Some(excludes),
-            Kind::Time => None,
+            LimitKind::Ratio { excludes, .. } | LimitKind::Bytes { excludes, .. } => Some(excludes),
+            LimitKind::Time => None,
         }
     }
 
@@ -214,8 +214,8 @@ impl Control for Dirty {
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {
         let other = match self.kind {
-            Kind::Ratio { bytes: other, .. } | Kind::Bytes { ratio: other, .. } => other,
-            Kind::Time => self.file,
+            LimitKind::Ratio { bytes: other, .. } | LimitKind::Bytes { ratio: other, .. } => other,
+            LimitKind::Time => self.file,
         };
         action
             .written()

@@ -77,8 +77,8 @@ impl Control for GuestMemory {
         let outcome = touch_free_memory(context.roots, context.memory_needed, context.patience, context.progress);
         let mut memory = None;
         let observed = match &outcome {
-            Outcome::Warm => "memory was backed already".to_owned(),
-            Outcome::Touched { memory: found, seconds } => {
+            TouchOutcome::Warm => "memory was backed already".to_owned(),
+            TouchOutcome::Touched { memory: found, seconds } => {
                 memory = Some(MemoryTouched { reported: !stopped, ..*found });
                 let MemoryTouched { touched, needed, .. } = *found;
                 if touched < needed {
@@ -86,12 +86,12 @@ impl Control for GuestMemory {
                 }
                 format!("{} of free memory touched in {seconds:.1} s", show_bytes(touched as f64))
             }
-            Outcome::Impossible { why } => {
+            TouchOutcome::Impossible { why } => {
                 warnings.push(unbacked(UnbackedMemory::Untouchable { error: why.to_string() }));
                 format!("not touched: {why}")
             }
         };
-        let effective = stopped && !matches!(outcome, Outcome::Impossible { .. });
+        let effective = stopped && !matches!(outcome, TouchOutcome::Impossible { .. });
         Ok(Applied { effective, observed, warnings, memory })
     }
 
@@ -160,7 +160,7 @@ const COLD_FACTOR: f64 = 3.0;
 
 /// The result of touching memory.
 #[derive(Debug, PartialEq)]
-enum Outcome {
+enum TouchOutcome {
     /// A sample was as fast the first time as the second.
     Warm,
     /// Memory was touched, as much as the time limit allowed.
@@ -182,7 +182,7 @@ fn touch_free_memory(
     needed: Option<u64>,
     patience: Duration,
     progress: &mut dyn FnMut(Progress),
-) -> Outcome {
+) -> TouchOutcome {
     let start = Instant::now();
     let free = touchable(roots);
     // Beyond the free memory, the kernel takes page cache, which is backed. The margin that is left free is not backed.
@@ -190,17 +190,17 @@ fn touch_free_memory(
         needed.map(|needed| needed.next_multiple_of(CHUNK).min(memory::meminfo(roots, "MemFree").unwrap_or(0)));
     if free < CHUNK {
         return match unbacked {
-            Some(needed) => Outcome::Touched { memory: MemoryTouched::of(needed, 0), seconds: 0.0 },
-            None => Outcome::Impossible { why: "too little of it is free".to_owned() },
+            Some(needed) => TouchOutcome::Touched { memory: MemoryTouched::of(needed, 0), seconds: 0.0 },
+            None => TouchOutcome::Impossible { why: "too little of it is free".to_owned() },
         };
     }
     let total = needed.map_or(free, |needed| needed.next_multiple_of(CHUNK).min(free / CHUNK * CHUNK));
     let mut held = Vec::new();
     if needed.is_none() {
         match is_warm(free, roots, &mut held) {
-            Ok(true) => return Outcome::Warm,
+            Ok(true) => return TouchOutcome::Warm,
             Ok(false) => {}
-            Err(why) => return Outcome::Impossible { why: why.to_string() },
+            Err(why) => return TouchOutcome::Impossible { why: why.to_string() },
         }
     }
     let left = || patience.saturating_sub(start.elapsed());
@@ -212,9 +212,9 @@ fn touch_free_memory(
     match touch(total - sampled, roots, &left, &mut held, &mut report) {
         Ok(_) => {
             let memory = MemoryTouched::of(unbacked.unwrap_or(total / CHUNK * CHUNK), held.len() as u64 * CHUNK);
-            Outcome::Touched { memory, seconds: start.elapsed().as_secs_f64() }
+            TouchOutcome::Touched { memory, seconds: start.elapsed().as_secs_f64() }
         }
-        Err(why) => Outcome::Impossible { why: why.to_string() },
+        Err(why) => TouchOutcome::Impossible { why: why.to_string() },
     }
 }
 
@@ -340,7 +340,7 @@ mod tests {
     fn where_little_is_free_nothing_is_touched() {
         let (_keep, roots) =
             machine_with_memory("MemTotal: 4194304 kB\nMemFree: 600000 kB\nMemAvailable: 4000000 kB\n");
-        assert!(matches!(touch_free_memory(&roots, None, Duration::MAX, &mut |_| {}), Outcome::Impossible { .. }));
+        assert!(matches!(touch_free_memory(&roots, None, Duration::MAX, &mut |_| {}), TouchOutcome::Impossible { .. }));
     }
 
     #[test]
@@ -348,7 +348,7 @@ mod tests {
         let (_keep, roots) =
             machine_with_memory("MemTotal: 4194304 kB\nMemFree: 2097152 kB\nMemAvailable: 2097152 kB\n");
         let touched = |needed, patience| match touch_free_memory(&roots, Some(needed), patience, &mut |_| {}) {
-            Outcome::Touched { memory, .. } => memory,
+            TouchOutcome::Touched { memory, .. } => memory,
             other => panic!("{other:?}"),
         };
         let some = touched(CHUNK + 1, Duration::MAX);
@@ -365,6 +365,6 @@ mod tests {
             machine_with_memory("MemTotal: 4194304 kB\nMemFree: 600000 kB\nMemAvailable: 4000000 kB\n");
         let found = touch_free_memory(&roots, Some(1 << 30), Duration::MAX, &mut |_| {});
         let memory = MemoryTouched::of(600_000 << 10, 0);
-        assert_eq!(found, Outcome::Touched { memory, seconds: 0.0 });
+        assert_eq!(found, TouchOutcome::Touched { memory, seconds: 0.0 });
     }
 }

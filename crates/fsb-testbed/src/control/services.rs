@@ -10,7 +10,7 @@ use crate::ledger::Action;
 use fsb_model::Warning;
 use fsb_sys::Roots;
 use fsb_sys::error::{Refusal, TestbedError};
-use fsb_sys::systemd::{self, Unit};
+use fsb_sys::systemd::{self, SystemdUnit};
 
 pub(super) struct Services;
 
@@ -28,7 +28,7 @@ fn names(value: &str) -> Result<Vec<&str>, TestbedError> {
 }
 
 /// Returns the unit if it exists and may be stopped.
-fn stoppable(name: &str) -> Result<Unit, TestbedError> {
+fn stoppable(name: &str) -> Result<SystemdUnit, TestbedError> {
     let unit = systemd::unit(name).map_err(|why| TestbedError::machine("systemd does not answer").tried(why))?;
     let refused = |why: &str| {
         Err(TestbedError::request(format!("services: {} {why}", unit.name))

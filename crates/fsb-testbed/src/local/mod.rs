@@ -50,7 +50,7 @@ use crate::watch::{self, DeviceTimeline, Watch};
 pub struct LocalTestbed {
     owner: Owner,
     ledger: Option<Ledger>,
-    session: Option<Session>,
+    session: Option<LocalSession>,
     media: Media,
     controls: ActiveControls,
     mounts: Option<MountRoot>,
@@ -65,7 +65,7 @@ pub struct LocalTestbed {
 }
 
 /// The settings that [`Testbed::open`] derived from the setup.
-struct Session {
+struct LocalSession {
     size: u64,
     user: (u32, u32),
     page_cache: String,
@@ -182,7 +182,7 @@ impl LocalTestbed {
         self.slots.get(&slot).ok_or_else(|| nothing_on(slot))
     }
 
-    fn session(&self) -> Result<&Session, TestbedError> {
+    fn session(&self) -> Result<&LocalSession, TestbedError> {
         self.session.as_ref().ok_or_else(|| TestbedError::machine("the testbed is not open"))
     }
 
@@ -263,7 +263,7 @@ impl Testbed for LocalTestbed {
         // Without [`Setup::oldest_kernel`], the running kernel mounts, which may be older than the tools.
         let release = setup.oldest_kernel.clone().or_else(|| Roots::default().proc_text("sys/kernel/osrelease"));
         let oldest = release.and_then(|release| Version::find(&release));
-        self.session = Some(Session {
+        self.session = Some(LocalSession {
             size: setup.size,
             user,
             page_cache,

@@ -24,17 +24,17 @@ pub(super) struct Fault {
 }
 
 /// A way in which a disk fails.
-struct Kind {
+struct FaultKind {
     name: &'static str,
     members: usize,
     /// Returns the device-mapper table for the members' device numbers and the size in sectors.
     table: fn(&[String], u64) -> Vec<Line>,
 }
 
-static KINDS: &[Kind] = &[
-    Kind { name: "error", members: 1, table: error },
-    Kind { name: "flakey", members: 1, table: flakey },
-    Kind { name: "log-writes", members: 2, table: log_writes },
+static KINDS: &[FaultKind] = &[
+    FaultKind { name: "error", members: 1, table: error },
+    FaultKind { name: "flakey", members: 1, table: flakey },
+    FaultKind { name: "log-writes", members: 2, table: log_writes },
 ];
 
 /// From 15 % to 35 % of the disk every read and write fails. ext4 without a journal keeps its essential metadata
@@ -66,7 +66,7 @@ fn log_writes(devices: &[String], sectors: u64) -> Vec<Line> {
 type Members = Vec<(Medium, u64)>;
 
 /// Returns the kind, and its members with the bytes of an image for each.
-fn parts(request: &MediumRequest<'_>) -> Result<(&'static Kind, Members), TestbedError> {
+fn parts(request: &MediumRequest<'_>) -> Result<(&'static FaultKind, Members), TestbedError> {
     let argument = request.medium.argument.as_deref().unwrap_or_default();
     let mut words = argument.split('+');
     let name = words.next().unwrap_or_default();

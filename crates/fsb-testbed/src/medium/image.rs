@@ -13,7 +13,7 @@ use fsb_sys::pinned::Pinned;
 use fsb_sys::{Roots, poll_until, read_trimmed};
 
 use super::kind::{Divided, MediumRequest, OpenMedium};
-use super::parts::{Part, layout};
+use super::parts::{Slice, layout};
 use crate::host;
 use crate::ledger::{Action, EntryHandle, Ledger};
 
@@ -74,7 +74,7 @@ impl AttachedImage {
 
     fn attach_part(
         image: OwnedFd,
-        part: Option<Part>,
+        part: Option<Slice>,
         mode: Mode,
         request: &MediumRequest<'_>,
         ledger: &Ledger,
@@ -124,7 +124,7 @@ fn is_direct(roots: &Roots, index: u32) -> bool {
 
 /// Attaches the image with the smallest sectors first. If the disk beneath has 4 KiB sectors, only those allow direct
 /// I/O.
-fn attach(image: &OwnedFd, part: Option<Part>, mode: Mode) -> Result<LoopDevice, TestbedError> {
+fn attach(image: &OwnedFd, part: Option<Slice>, mode: Mode) -> Result<LoopDevice, TestbedError> {
     use std::os::fd::AsFd;
     let fail = |why: Refusal| {
         TestbedError::machine("the image could not be attached to a loop device").tried(why).advice(

@@ -16,7 +16,7 @@ use fsb_sys::node::Node;
 use fsb_sys::pinned::Pinned;
 use fsb_sys::{Roots, poll_until};
 
-use super::parts::Part;
+use super::parts::Slice;
 use crate::ledger::Ledger;
 use crate::progress::Progress;
 
@@ -121,7 +121,7 @@ pub struct Divided {
     /// The slices, in their order.
     pub parts: Vec<Box<dyn OpenMedium>>,
     /// The place of each slice; empty for a single slice that is the whole medium.
-    pub layout: Vec<Part>,
+    pub layout: Vec<Slice>,
     /// The record of the whole medium.
     pub record: MediumRecord,
 }

@@ -33,7 +33,7 @@ pub(crate) use kind::GRANULE;
 pub use kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenMedium};
 pub(crate) use loop_image::{backing, make_filled_image};
 pub(crate) use parts::GRAIN;
-pub use parts::{Part, part_bytes, size_for};
+pub use parts::{Slice, part_bytes, size_for};
 pub(crate) use raid0::{Member, shared_disk, stands_on};
 pub(crate) use vm_disk::SERIAL as VM_SERIAL;
 

@@ -64,10 +64,10 @@ impl Disk {
         self.device.lock_against_udev();
         let layout = layout(self.bytes, parts);
         let disk = Rc::new(self);
-        let mut made: Vec<Part> = Vec::new();
+        let mut made: Vec<OpenPartition> = Vec::new();
         let added = (1..).zip(&layout).try_for_each(|(number, part)| {
             let partition = Partition { number, start: part.start, bytes: part.bytes };
-            made.push(Part::record(&disk, partition, ledger)?);
+            made.push(OpenPartition::record(&disk, partition, ledger)?);
             blkpg::add(disk.device.descriptor(), &partition)
                 .map_err(|error| disk.refused("BLKPG_ADD_PARTITION", &error))
         });
@@ -92,7 +92,7 @@ impl Disk {
 }
 
 /// One partition, also before it is made.
-struct Part {
+struct OpenPartition {
     disk: Rc<Disk>,
     partition: Partition,
     handle: Option<EntryHandle>,
@@ -103,12 +103,12 @@ struct Part {
     record: MediumRecord,
 }
 
-impl Part {
-    fn record(disk: &Rc<Disk>, partition: Partition, ledger: &Ledger) -> Result<Part, TestbedError> {
+impl OpenPartition {
+    fn record(disk: &Rc<Disk>, partition: Partition, ledger: &Ledger) -> Result<OpenPartition, TestbedError> {
         let DeviceNumber(major, minor) = disk.device.number();
         let handle = ledger.record(Action::RemovePartition { major, minor, partition })?;
         let (shown, record) = (disk.device.shown().to_owned(), disk.record.clone());
-        Ok(Part { disk: Rc::clone(disk), partition, handle: Some(handle), open: None, shown, record })
+        Ok(OpenPartition { disk: Rc::clone(disk), partition, handle: Some(handle), open: None, shown, record })
     }
 
     fn open(&mut self, request: &MediumRequest<'_>) -> Result<(), TestbedError> {
@@ -128,7 +128,7 @@ impl Part {
     }
 }
 
-impl OpenMedium for Part {
+impl OpenMedium for OpenPartition {
     fn device(&self) -> &Path {
         self.open.as_ref().map_or(Path::new(""), OpenMedium::device)
     }

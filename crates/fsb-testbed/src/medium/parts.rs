@@ -11,7 +11,7 @@ const SPARE: (u64, u64) = (16 << 20, 64 << 20);
 
 /// A slice of a medium, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct Slice {
     /// Its offset on the medium.
     pub start: u64,
     /// Its size.
@@ -44,12 +44,12 @@ fn spare_bytes(size: u64) -> u64 {
 ///
 /// The spare slice comes first, so that no file system begins where one of the whole medium would. Otherwise a program
 /// that inspects the whole medium would detect that file system.
-pub(crate) fn layout(size: u64, parts: u32) -> Vec<Part> {
+pub(crate) fn layout(size: u64, parts: u32) -> Vec<Slice> {
     if parts <= 1 {
         return Vec::new();
     }
     let bytes = part_bytes(size, parts);
-    (0..u64::from(parts)).map(|number| Part { start: spare_bytes(size) + number * bytes, bytes }).collect()
+    (0..u64::from(parts)).map(|number| Slice { start: spare_bytes(size) + number * bytes, bytes }).collect()
 }
 
 #[cfg(test)]

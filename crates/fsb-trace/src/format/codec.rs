@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::bytes::{Cut, put, put_bytes, put_signed};
 use super::{MOST_LANES, MOST_NAMES};
 use crate::TraceError;
-use crate::call::{Call, Kind, LOST_UNIT};
+use crate::call::{Call, CallKind, LOST_UNIT};
 
 /// Lane, kind, gap, time, lost time, result, descriptor, other, name, second name, offset, length, flags.
 const COLUMNS: usize = 13;
@@ -43,8 +43,8 @@ impl Codec {
         &mut self.lanes[at]
     }
 
-    fn expected_handle(&self, kind: Kind, lane: &Lane) -> u32 {
-        if matches!(kind, Kind::Open | Kind::Duplicate) { self.newest.wrapping_add(1) } else { lane.handle }
+    fn expected_handle(&self, kind: CallKind, lane: &Lane) -> u32 {
+        if matches!(kind, CallKind::Open | CallKind::Duplicate) { self.newest.wrapping_add(1) } else { lane.handle }
     }
 
     fn learn(&mut self, call: &Call) {
@@ -63,14 +63,14 @@ impl Codec {
         if fields.length {
             lane.length = call.length;
         }
-        if fields.handle && matches!(call.kind, Kind::Open | Kind::Duplicate) {
+        if fields.handle && matches!(call.kind, CallKind::Open | CallKind::Duplicate) {
             self.newest = self.newest.max(call.handle);
         }
         match call.kind {
-            Kind::Close => {
+            CallKind::Close => {
                 self.places.remove(&call.handle);
             }
-            Kind::Seek if call.result >= 0 => {
+            CallKind::Seek if call.result >= 0 => {
                 self.places.insert(call.handle, call.result as u64);
             }
             kind if kind.moves() => {
@@ -83,8 +83,8 @@ impl Codec {
     /// Returns the predicted result of a call.
     fn expected_result(call: &Call) -> i64 {
         match call.kind {
-            kind if kind.moves() || kind == Kind::Copy => call.length as i64,
-            Kind::Seek => call.offset as i64,
+            kind if kind.moves() || kind == CallKind::Copy => call.length as i64,
+            CallKind::Seek => call.offset as i64,
             _ => 0,
         }
     }
@@ -157,7 +157,7 @@ impl Codec {
         let [lane, kind, gap, took, lost, result, handle, other, name, second, offset, length, flags] = columns;
         let number = kind.byte()?;
         let kind =
-            Kind::of(number).ok_or_else(|| TraceError::damaged(format!("a call of an unknown kind, {number}")))?;
+            CallKind::of(number).ok_or_else(|| TraceError::damaged(format!("a call of an unknown kind, {number}")))?;
         let mut call = Call::new(kind);
         call.lane = near(self.lane, lane.signed()?, MOST_LANES, "a lane")?;
         self.lane = call.lane;

@@ -20,7 +20,7 @@ mod writer;
 use serde::{Deserialize, Serialize};
 
 pub use content::Names;
-pub use reader::{Part, Reader};
+pub use reader::{Reader, TracePart};
 pub use skim::Skimmed;
 pub use writer::Writer;
 

@@ -11,7 +11,7 @@ use crate::initial::Initial;
 
 /// The next part of a trace.
 #[derive(Debug)]
-pub enum Part {
+pub enum TracePart {
     /// The states of names before the first call.
     Initial(Vec<Initial>),
     /// Calls, in the order in which they ended.
@@ -85,7 +85,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// Fails if the trace is cut off or damaged, or if a name in it leads out of the target.
-    pub fn next_part(&mut self) -> Result<Option<Part>, TraceError> {
+    pub fn next_part(&mut self) -> Result<Option<TracePart>, TraceError> {
         loop {
             if self.ended {
                 return Ok(None);
@@ -94,12 +94,12 @@ impl<R: Read> Reader<R> {
             match tag {
                 NAMES => unpack_names(&content, count, &mut self.names)?,
                 INITIAL => {
-                    return unpack_initial(&content, count, self.names.len()).map(|all| Some(Part::Initial(all)));
+                    return unpack_initial(&content, count, self.names.len()).map(|all| Some(TracePart::Initial(all)));
                 }
                 CALLS => {
                     let calls = self.codec.unpack(&content, count, self.names.len())?;
                     self.calls += calls.len() as u64;
-                    return Ok(Some(Part::Calls(calls)));
+                    return Ok(Some(TracePart::Calls(calls)));
                 }
                 END => return self.end(&content).map(Some),
                 other => return Err(TraceError::damaged(format!("a section of an unknown kind, {other:#04x}"))),
@@ -107,14 +107,14 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    fn end(&mut self, content: &[u8]) -> Result<Part, TraceError> {
+    fn end(&mut self, content: &[u8]) -> Result<TracePart, TraceError> {
         let totals: Totals = serde_json::from_slice(content).map_err(|error| TraceError::damaged(error.to_string()))?;
         if totals.calls != self.calls {
             let message = format!("{} calls came where its end counts {}", self.calls, totals.calls);
             return Err(TraceError::Damaged(message));
         }
         self.ended = true;
-        Ok(Part::End(Box::new(totals)))
+        Ok(TracePart::End(Box::new(totals)))
     }
 
     fn section(&mut self) -> Result<Section, TraceError> {

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::call::{ALL_KINDS, Call};
 use crate::initial::{Initial, State};
-use crate::{Kind, TraceError};
+use crate::{CallKind, TraceError};
 
 fn written(calls: &[Call], names: &[&[u8]], initial: &[Initial]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &Header { by: "test".to_owned(), ..Header::default() }).unwrap();
@@ -20,9 +20,9 @@ fn read(bytes: &[u8]) -> Result<(Vec<Call>, Vec<Initial>, Names), TraceError> {
     let (mut calls, mut initial) = (Vec::new(), Vec::new());
     while let Some(part) = reader.next_part()? {
         match part {
-            Part::Calls(block) => calls.extend(block),
-            Part::Initial(block) => initial.extend(block),
-            Part::End(_) => {}
+            TracePart::Calls(block) => calls.extend(block),
+            TracePart::Initial(block) => initial.extend(block),
+            TracePart::End(_) => {}
         }
     }
     Ok((calls, initial, reader.names().clone()))
@@ -82,7 +82,7 @@ proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..400), at in 0..600usize, with: u8) {
         let _ = read(&[&b"FSBTRACE\x02\x00"[..], &bytes].concat());
-        let calls: Vec<Call> = (0..50).map(|at| Call { start_ns: at * 1000, ..Call::new(Kind::Exit) }).collect();
+        let calls: Vec<Call> = (0..50).map(|at| Call { start_ns: at * 1000, ..Call::new(CallKind::Exit) }).collect();
         let mut whole = written(&calls, &[b"a/b/c"], &[]);
         let at = at % whole.len();
         whole[at] ^= with;
@@ -117,13 +117,13 @@ fn a_usual_call_takes_few_bytes() {
     let mut calls = Vec::new();
     let mut now = 0;
     for at in 0..200_000u64 {
-        let kind = if at % 4 == 3 { Kind::DataSync } else { Kind::WriteAt };
+        let kind = if at % 4 == 3 { CallKind::DataSync } else { CallKind::WriteAt };
         // Times that nothing can compress.
         let noise = at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50;
         now += 3000 + noise;
         let call = Call { kind, start_ns: now, took_ns: 1000 + noise, handle: 3 + (at % 3) as u32, ..Call::new(kind) };
         now += call.took_ns;
-        calls.push(if kind == Kind::WriteAt {
+        calls.push(if kind == CallKind::WriteAt {
             Call { offset: (at * 7919 % 10_000) * 4096, length: 4096, result: 4096, ..call }
         } else {
             call
@@ -136,7 +136,7 @@ fn a_usual_call_takes_few_bytes() {
 
 #[test]
 fn incomplete_trace_files_are_refused() {
-    let calls = vec![Call { result: -2, ..Call::new(Kind::StatName) }; 1000];
+    let calls = vec![Call { result: -2, ..Call::new(CallKind::StatName) }; 1000];
     let bytes = written(&calls, &[], &[]);
     assert!(matches!(read(b""), Err(TraceError::NotATrace)));
     assert!(matches!(read(b"1234 openat(AT_FDCWD, ..."), Err(TraceError::NotATrace)));

@@ -8,7 +8,7 @@ use super::content::{pack_initial, pack_names};
 use super::{BLOCK, CALLS, END, HEADER, Header, INITIAL, LARGEST_SECTION, MAGIC, NAMES, Totals, VERSION};
 use crate::TraceError;
 use crate::anonymous::Disguise;
-use crate::call::{Call, Kind, flags};
+use crate::call::{Call, CallKind, flags};
 use crate::initial::{Initial, State};
 
 /// zstd's own choice between speed and size.
@@ -118,26 +118,26 @@ impl<W: Write> Writer<W> {
         let first = *self.first_ns.get_or_insert(call.start_ns);
         totals.duration_ns = totals.duration_ns.max(call.end_ns().saturating_sub(first));
         match call.kind {
-            Kind::Read | Kind::ReadAt => totals.read_bytes = totals.read_bytes.saturating_add(call.moved()),
-            Kind::Write | Kind::WriteAt | Kind::Copy => {
+            CallKind::Read | CallKind::ReadAt => totals.read_bytes = totals.read_bytes.saturating_add(call.moved()),
+            CallKind::Write | CallKind::WriteAt | CallKind::Copy => {
                 totals.written_bytes = totals.written_bytes.saturating_add(call.moved());
             }
-            Kind::Open if call.result >= 0 => {
+            CallKind::Open if call.result >= 0 => {
                 self.open.insert(call.handle, call.name);
             }
-            Kind::Duplicate if call.result >= 0 => {
+            CallKind::Duplicate if call.result >= 0 => {
                 let name = self.open.get(&call.other).copied().unwrap_or_default();
                 self.open.insert(call.handle, name);
             }
-            Kind::Close => {
+            CallKind::Close => {
                 self.open.remove(&call.handle);
             }
             _ => {}
         }
         let end = match call.kind {
-            Kind::Write | Kind::WriteAt => Some((call.handle, call.offset.saturating_add(call.moved()))),
-            Kind::Allocate if call.result >= 0 => Some((call.handle, call.offset.saturating_add(call.length))),
-            Kind::Copy => Some((call.other, call.moved())),
+            CallKind::Write | CallKind::WriteAt => Some((call.handle, call.offset.saturating_add(call.moved()))),
+            CallKind::Allocate if call.result >= 0 => Some((call.handle, call.offset.saturating_add(call.length))),
+            CallKind::Copy => Some((call.other, call.moved())),
             _ => None,
         };
         if let Some((name, end)) = end.and_then(|(handle, end)| Some((*self.open.get(&handle)?, end))) {
@@ -150,8 +150,8 @@ impl<W: Write> Writer<W> {
         if call.kind.moves() {
             totals.largest = totals.largest.max(call.moved());
         }
-        let makes = matches!(call.kind, Kind::MakeDirectory | Kind::Link | Kind::SymbolicLink)
-            || (call.kind == Kind::Open && call.flags & (flags::CREATE | flags::TEMPORARY) != 0);
+        let makes = matches!(call.kind, CallKind::MakeDirectory | CallKind::Link | CallKind::SymbolicLink)
+            || (call.kind == CallKind::Open && call.flags & (flags::CREATE | flags::TEMPORARY) != 0);
         totals.inodes += u64::from(makes && call.result >= 0);
         totals.descriptors = totals.descriptors.max(self.open.len() as u32);
     }

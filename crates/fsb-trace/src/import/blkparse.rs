@@ -9,7 +9,7 @@ use std::io::BufRead;
 use super::lines::{each, nanoseconds};
 use super::{Any, Imported, Importer};
 use crate::TraceError;
-use crate::call::{Kind, flags};
+use crate::call::{CallKind, flags};
 use crate::resolve::{Past, RawCall, Resolver, Shared, Sink, Times};
 
 pub(super) const IMPORTER: Importer = Importer {
@@ -73,7 +73,7 @@ fn read(from: &mut dyn BufRead, _: &[u8], sink: &mut dyn Sink) -> Result<Importe
 /// A request that was queued and is not done.
 struct Queued {
     process: u32,
-    kind: Kind,
+    kind: CallKind,
     offset: u64,
     length: u64,
     start_ns: u64,
@@ -111,7 +111,7 @@ impl Log {
                 self.process(event, sink)?;
                 let flush = Queued {
                     process: event.process,
-                    kind: Kind::DataSync,
+                    kind: CallKind::DataSync,
                     offset: 0,
                     length: 0,
                     start_ns: event.time_ns,
@@ -120,7 +120,7 @@ impl Log {
             }
             "Q" if event.sectors > 0 && (writes || event.how.contains('R')) => {
                 self.process(event, sink)?;
-                let kind = if writes { Kind::WriteAt } else { Kind::ReadAt };
+                let kind = if writes { CallKind::WriteAt } else { CallKind::ReadAt };
                 let (offset, length) = (self.place(event.sector), event.sectors.saturating_mul(SECTOR));
                 let queued = Queued { process: event.process, kind, offset, length, start_ns: event.time_ns };
                 match self.queued.insert(key, queued) {
@@ -159,7 +159,7 @@ impl Log {
             self.open.insert(event.device.to_owned(), fd);
             let path = format!("device-{}", event.device.replace(',', "-"));
             let flags = flags::READ | flags::WRITE;
-            let raw = RawCall { path: Some(path.as_bytes()), flags, length: 0o644, ..RawCall::new(Kind::Open) };
+            let raw = RawCall { path: Some(path.as_bytes()), flags, length: 0o644, ..RawCall::new(CallKind::Open) };
             if let Some(begun) = self.resolver.begin(first, &raw, sink)? {
                 let times = Times { start_ns: event.time_ns, ..Times::default() };
                 self.resolver.end(first, begun, i64::from(fd), times, sink)?;

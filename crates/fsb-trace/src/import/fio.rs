@@ -6,7 +6,7 @@ use std::io::BufRead;
 use super::lines::{LATEST, each, nanoseconds};
 use super::{Any, Imported, Importer};
 use crate::TraceError;
-use crate::call::{Kind, flags};
+use crate::call::{CallKind, flags};
 use crate::resolve::{Past, RawCall, Resolver, Sink, Times};
 
 pub(super) const IMPORTER: Importer = Importer {
@@ -77,20 +77,20 @@ impl Log {
             Some(fd) => *fd,
             None => self.open(file, sink)?,
         };
-        let on = |kind: Kind| RawCall { fd, ..RawCall::new(kind) };
-        let moves = |kind: Kind| Some(RawCall { offset: Some(first?), length: second?, ..on(kind) });
+        let on = |kind: CallKind| RawCall { fd, ..RawCall::new(kind) };
+        let moves = |kind: CallKind| Some(RawCall { offset: Some(first?), length: second?, ..on(kind) });
         let raw = match action {
             "open" => return Ok(Some(())),
             "close" => {
                 self.files.remove(file);
-                Some(on(Kind::Close))
+                Some(on(CallKind::Close))
             }
-            "read" => moves(Kind::ReadAt),
-            "write" => moves(Kind::WriteAt),
+            "read" => moves(CallKind::ReadAt),
+            "write" => moves(CallKind::WriteAt),
             // A hole, and the file keeps its size.
-            "trim" => moves(Kind::Allocate).map(|raw| RawCall { flags: 3, ..raw }),
-            "sync" => Some(on(Kind::Sync)),
-            "datasync" => Some(on(Kind::DataSync)),
+            "trim" => moves(CallKind::Allocate).map(|raw| RawCall { flags: 3, ..raw }),
+            "sync" => Some(on(CallKind::Sync)),
+            "datasync" => Some(on(CallKind::DataSync)),
             _ => None,
         };
         let Some(raw) = raw else { return Ok(None) };
@@ -104,7 +104,7 @@ impl Log {
         let fd = (0..).find(|fd| self.files.values().all(|used| used != fd)).unwrap_or_default();
         self.files.insert(file.to_owned(), fd);
         let flags = flags::READ | flags::WRITE;
-        let raw = RawCall { path: Some(file.as_bytes()), flags, length: 0o644, ..RawCall::new(Kind::Open) };
+        let raw = RawCall { path: Some(file.as_bytes()), flags, length: 0o644, ..RawCall::new(CallKind::Open) };
         self.make(&raw, i64::from(fd), sink)?;
         Ok(fd)
     }

@@ -2,7 +2,7 @@ use std::io::Cursor;
 
 use super::*;
 use crate::call::{Call, flags};
-use crate::{Header, Initial, Kind, Names, Part, Reader, State, Totals, Writer};
+use crate::{CallKind, Header, Initial, Names, Reader, State, Totals, TracePart, Writer};
 
 fn imported(text: &str, root: &str) -> (Vec<Call>, Vec<Initial>, Names, Imported) {
     let importer = find(text.as_bytes()).unwrap();
@@ -13,15 +13,15 @@ fn imported(text: &str, root: &str) -> (Vec<Call>, Vec<Initial>, Names, Imported
     let (mut calls, mut initial) = (Vec::new(), Vec::new());
     while let Some(part) = reader.next_part().unwrap() {
         match part {
-            Part::Calls(block) => calls.extend(block),
-            Part::Initial(block) => initial.extend(block),
-            Part::End(_) => {}
+            TracePart::Calls(block) => calls.extend(block),
+            TracePart::Initial(block) => initial.extend(block),
+            TracePart::End(_) => {}
         }
     }
     (calls, initial, reader.names().clone(), told)
 }
 
-fn kinds(calls: &[Call]) -> Vec<(u32, Kind)> {
+fn kinds(calls: &[Call]) -> Vec<(u32, CallKind)> {
     calls.iter().map(|call| (call.lane, call.kind)).collect()
 }
 
@@ -44,18 +44,18 @@ fn strace_is_followed_through_processes_and_interrupted_calls() {
 "#;
     let (calls, initial, names, told) = imported(log, "/srv/app");
     let expected = [
-        (0, Kind::Open),
-        (0, Kind::Read),
-        (0, Kind::Spawn),
-        (1, Kind::Read),
-        (0, Kind::Open),
-        (0, Kind::WriteAt),
-        (1, Kind::Exit),
-        (0, Kind::Wait),
-        (0, Kind::StatName),
-        (0, Kind::Close),
-        (0, Kind::Close),
-        (0, Kind::Exit),
+        (0, CallKind::Open),
+        (0, CallKind::Read),
+        (0, CallKind::Spawn),
+        (1, CallKind::Read),
+        (0, CallKind::Open),
+        (0, CallKind::WriteAt),
+        (1, CallKind::Exit),
+        (0, CallKind::Wait),
+        (0, CallKind::StatName),
+        (0, CallKind::Close),
+        (0, CallKind::Close),
+        (0, CallKind::Exit),
     ];
     assert_eq!(kinds(&calls), expected);
     assert_eq!(
@@ -77,7 +77,15 @@ fn fio_logs_are_calls_on_files_below_the_root() {
     let log = "fio version 2 iolog\n/data/f add\n/data/f open\n/data/f write 0 4096\n/data/f read 8192 4096\n\
                /data/f datasync 0 0\n/data/f wait 100 0\n/data/f trim 0 4096\n/data/f close\n";
     let (calls, initial, names, _) = imported(log, "/");
-    let expected = [Kind::Open, Kind::WriteAt, Kind::ReadAt, Kind::DataSync, Kind::Allocate, Kind::Close, Kind::Exit];
+    let expected = [
+        CallKind::Open,
+        CallKind::WriteAt,
+        CallKind::ReadAt,
+        CallKind::DataSync,
+        CallKind::Allocate,
+        CallKind::Close,
+        CallKind::Exit,
+    ];
     assert_eq!(calls.iter().map(|call| call.kind).collect::<Vec<_>>(), expected);
     assert_eq!(calls[4].start_ns, 100_000);
     assert_eq!(names.get(calls[0].name), b"data/f");
@@ -102,9 +110,12 @@ fn blkparse_is_one_file_of_the_pieces_that_were_touched() {
 CPU0 (8,0):
 ";
     let (calls, initial, names, told) = imported(log, "/");
-    assert_eq!(kinds(&calls)[..3], [(0, Kind::Open), (0, Kind::WriteAt), (0, Kind::Spawn)]);
-    assert_eq!((calls[3].kind, calls[3].lane, calls[3].took_ns, calls[3].length), (Kind::ReadAt, 1, 2_000_000, 8192));
-    assert_eq!(calls[4].kind, Kind::DataSync);
+    assert_eq!(kinds(&calls)[..3], [(0, CallKind::Open), (0, CallKind::WriteAt), (0, CallKind::Spawn)]);
+    assert_eq!(
+        (calls[3].kind, calls[3].lane, calls[3].took_ns, calls[3].length),
+        (CallKind::ReadAt, 1, 2_000_000, 8192)
+    );
+    assert_eq!(calls[4].kind, CallKind::DataSync);
     assert!(calls[3].offset < 2 << 20, "{}", calls[3].offset);
     assert_eq!((names.get(calls[0].name), told.skipped), (&b"device-8-0"[..], 1));
     assert_eq!(initial.len(), 1);

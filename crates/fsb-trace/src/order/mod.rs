@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 use uses::{Use, Uses};
 
-use crate::call::{Call, Kind, flags};
+use crate::call::{Call, CallKind, flags};
 use crate::format::Names;
 use crate::initial::{Initial, State};
 use crate::path::parent;
@@ -120,7 +120,7 @@ impl Order {
             self.wait(call.lane, parent, made, &mut turn.waits);
         }
         match call.kind {
-            Kind::Spawn => {
+            CallKind::Spawn => {
                 let exit = self.lane(call.other).exit;
                 let child = self.lane(call.other);
                 (child.begins, child.end_ns) = (Some((call.lane, number)), call.start_ns);
@@ -128,12 +128,12 @@ impl Order {
                 // it.
                 child.exit = exit;
             }
-            Kind::Exit => self.lane(call.lane).exit = number,
-            Kind::Wait => {
+            CallKind::Exit => self.lane(call.lane).exit = number,
+            CallKind::Wait => {
                 let exit = self.lane(call.other).exit;
                 self.wait(call.lane, call.other, exit, &mut turn.waits);
             }
-            Kind::Woken => {
+            CallKind::Woken => {
                 let woken_ns = call.start_ns.saturating_add(call.offset.min(call.took_ns));
                 let (number, ended_ns) = self.lane(call.other).done_by(woken_ns);
                 self.wait(call.lane, call.other, number, &mut turn.waits);
@@ -150,7 +150,7 @@ impl Order {
         let since_ns = if turn.waits.is_empty() { before_ns } else { before_ns.max(others_ns) };
         turn.think_ns = call.start_ns.saturating_sub(since_ns).saturating_sub(gap_ns + call.lost_ns);
         // A wait for a child ends with the child, whatever the parent's think time was.
-        if call.kind == Kind::Wait && !turn.waits.is_empty() {
+        if call.kind == CallKind::Wait && !turn.waits.is_empty() {
             turn.think_ns = 0;
         }
         turn.after_ns = turn.think_ns;
@@ -281,65 +281,71 @@ impl Resources {
     fn of(&mut self, call: &Call, names: &Names, wanted: &mut Vec<(u64, Use)>) {
         let fields = call.kind.about().fields;
         let changes_names = match call.kind {
-            Kind::Open => call.flags & flags::CREATE != 0,
-            Kind::Rename
-            | Kind::Unlink
-            | Kind::RemoveDirectory
-            | Kind::MakeDirectory
-            | Kind::Link
-            | Kind::SymbolicLink => call.result >= 0,
+            CallKind::Open => call.flags & flags::CREATE != 0,
+            CallKind::Rename
+            | CallKind::Unlink
+            | CallKind::RemoveDirectory
+            | CallKind::MakeDirectory
+            | CallKind::Link
+            | CallKind::SymbolicLink => call.result >= 0,
             _ => false,
         };
         if fields.name {
             // The first name of a link stays; an open that could have made its file, and did not, found it.
-            let how = if changes_names && call.kind != Kind::Link { Use::Alone } else { Use::Shared };
+            let how = if changes_names && call.kind != CallKind::Link { Use::Alone } else { Use::Shared };
             self.name(call.name, how, names, wanted);
             if changes_names {
                 wanted.push((self.entries(call.name, names), Use::Shared));
             }
             let file = self.file(call.name);
-            let alters = matches!(call.kind, Kind::TruncateName | Kind::AttributesName)
-                || call.kind == Kind::Open && call.flags & flags::TRUNCATE != 0;
+            let alters = matches!(call.kind, CallKind::TruncateName | CallKind::AttributesName)
+                || call.kind == CallKind::Open && call.flags & flags::TRUNCATE != 0;
             wanted.push((file, if alters { Use::Alone } else { Use::Shared }));
         }
-        if fields.second && call.kind != Kind::SymbolicLink {
+        if fields.second && call.kind != CallKind::SymbolicLink {
             self.name(call.second, if changes_names { Use::Alone } else { Use::Shared }, names, wanted);
             wanted.push((self.entries(call.second, names), Use::Shared));
         }
         if fields.handle {
             self.descriptor(call, call.handle, names, wanted);
-            if call.kind == Kind::Copy {
-                self.descriptor(&Call { kind: Kind::Write, ..*call }, call.other, names, wanted);
+            if call.kind == CallKind::Copy {
+                self.descriptor(&Call { kind: CallKind::Write, ..*call }, call.other, names, wanted);
             }
-            if call.kind == Kind::Duplicate {
+            if call.kind == CallKind::Duplicate {
                 wanted.push((HANDLE | u64::from(call.other), Use::Shared));
             }
         }
         match call.kind {
             // It writes all earlier data to the device.
-            Kind::SyncFileSystem => wanted.push((ALL, Use::Alone)),
-            Kind::Write | Kind::WriteAt | Kind::Truncate | Kind::Allocate => wanted.push((ALL, Use::Shared)),
+            CallKind::SyncFileSystem => wanted.push((ALL, Use::Alone)),
+            CallKind::Write | CallKind::WriteAt | CallKind::Truncate | CallKind::Allocate => {
+                wanted.push((ALL, Use::Shared))
+            }
             _ => {}
         }
     }
 
     fn descriptor(&mut self, call: &Call, number: u32, names: &Names, wanted: &mut Vec<(u64, Use)>) {
-        let makes = matches!(call.kind, Kind::Open | Kind::Duplicate);
-        let how = if makes || call.kind == Kind::Close { Use::Alone } else { Use::Shared };
+        let makes = matches!(call.kind, CallKind::Open | CallKind::Duplicate);
+        let how = if makes || call.kind == CallKind::Close { Use::Alone } else { Use::Shared };
         wanted.push((HANDLE | u64::from(number), how));
         let Some(handle) = self.handles.get(&number).copied() else { return };
         if call.kind.is_positional() {
             wanted.push((PLACE | u64::from(handle.place), Use::Alone));
         }
         let file = match call.kind {
-            Kind::Write | Kind::WriteAt | Kind::Truncate | Kind::Allocate | Kind::Attributes => Some(Use::Alone),
+            CallKind::Write | CallKind::WriteAt | CallKind::Truncate | CallKind::Allocate | CallKind::Attributes => {
+                Some(Use::Alone)
+            }
             // A sync covers the data written before it.
-            Kind::Sync | Kind::DataSync | Kind::SyncRange => Some(Use::Alone),
-            Kind::Read | Kind::ReadAt | Kind::Stat | Kind::Seek | Kind::Copy | Kind::Advise => Some(Use::Shared),
+            CallKind::Sync | CallKind::DataSync | CallKind::SyncRange => Some(Use::Alone),
+            CallKind::Read | CallKind::ReadAt | CallKind::Stat | CallKind::Seek | CallKind::Copy | CallKind::Advise => {
+                Some(Use::Shared)
+            }
             _ => None,
         };
         wanted.extend(file.map(|how| (handle.file, how)));
-        if matches!(call.kind, Kind::List | Kind::Sync | Kind::DataSync) {
+        if matches!(call.kind, CallKind::List | CallKind::Sync | CallKind::DataSync) {
             let _ = names;
             wanted.push((ENTRIES | u64::from(handle.name), Use::Alone));
         }
@@ -352,20 +358,20 @@ impl Resources {
             return;
         }
         match call.kind {
-            Kind::Open => {
+            CallKind::Open => {
                 let file = if call.flags & flags::TEMPORARY != 0 { self.fresh() } else { self.file(call.name) };
                 self.handles.insert(call.handle, Handle { file, place: call.handle, name: call.name });
             }
-            Kind::Duplicate => {
+            CallKind::Duplicate => {
                 let old = self.handles.get(&call.other).copied().unwrap_or_default();
                 self.handles.insert(call.handle, old);
             }
-            Kind::Close => {
+            CallKind::Close => {
                 self.handles.remove(&call.handle);
                 gone(HANDLE | u64::from(call.handle));
                 gone(PLACE | u64::from(call.handle));
             }
-            Kind::Rename => {
+            CallKind::Rename => {
                 let (from, to) = (self.file(call.name), self.file(call.second));
                 self.files.insert(call.second, from);
                 if call.flags & flags::EXCHANGE != 0 {
@@ -374,11 +380,11 @@ impl Resources {
                     self.files.remove(&call.name);
                 }
             }
-            Kind::Link => {
+            CallKind::Link => {
                 let file = self.file(call.name);
                 self.files.insert(call.second, file);
             }
-            Kind::Unlink | Kind::RemoveDirectory => drop(self.files.remove(&call.name)),
+            CallKind::Unlink | CallKind::RemoveDirectory => drop(self.files.remove(&call.name)),
             _ => {}
         }
     }

@@ -13,10 +13,10 @@ fn at(lane: u32, start_ns: u64, end_ns: u64, call: Call) -> Call {
 }
 
 fn open(handle: u32, name: u32, flags: u32) -> Call {
-    Call { handle, name, flags, ..Call::new(Kind::Open) }
+    Call { handle, name, flags, ..Call::new(CallKind::Open) }
 }
 
-fn on(kind: Kind, handle: u32) -> Call {
+fn on(kind: CallKind, handle: u32) -> Call {
     Call { handle, ..Call::new(kind) }
 }
 
@@ -31,10 +31,10 @@ fn a_read_waits_for_the_write_before_it_and_not_for_other_reads() {
     let found = waits(
         &[
             at(0, 0, 1, open(1, 1, flags::READ | flags::WRITE)),
-            at(0, 2, 3, on(Kind::WriteAt, 1)),
-            at(1, 4, 5, on(Kind::ReadAt, 1)),
-            at(2, 6, 7, on(Kind::ReadAt, 1)),
-            at(0, 8, 9, on(Kind::WriteAt, 1)),
+            at(0, 2, 3, on(CallKind::WriteAt, 1)),
+            at(1, 4, 5, on(CallKind::ReadAt, 1)),
+            at(2, 6, 7, on(CallKind::ReadAt, 1)),
+            at(0, 8, 9, on(CallKind::WriteAt, 1)),
         ],
         &names,
     );
@@ -44,8 +44,11 @@ fn a_read_waits_for_the_write_before_it_and_not_for_other_reads() {
 #[test]
 fn overlapping_calls_have_no_order() {
     let names = names(&["a"]);
-    let calls =
-        [at(0, 0, 1, open(1, 1, flags::WRITE)), at(0, 2, 9, on(Kind::WriteAt, 1)), at(1, 3, 10, on(Kind::WriteAt, 1))];
+    let calls = [
+        at(0, 0, 1, open(1, 1, flags::WRITE)),
+        at(0, 2, 9, on(CallKind::WriteAt, 1)),
+        at(1, 3, 10, on(CallKind::WriteAt, 1)),
+    ];
     // The descriptor must be there all the same.
     assert_eq!(waits(&calls, &names)[2], [(0, 1)]);
 }
@@ -55,12 +58,12 @@ fn names_order_making_renaming_and_looking() {
     let names = names(&["d", "d/old", "d/new"]);
     let found = waits(
         &[
-            at(0, 0, 1, Call { name: 1, ..Call::new(Kind::MakeDirectory) }),
+            at(0, 0, 1, Call { name: 1, ..Call::new(CallKind::MakeDirectory) }),
             at(1, 2, 3, open(1, 2, flags::CREATE | flags::WRITE)),
-            at(2, 4, 5, Call { name: 2, second: 3, ..Call::new(Kind::Rename) }),
-            at(0, 6, 7, Call { name: 2, result: -2, ..Call::new(Kind::StatName) }),
+            at(2, 4, 5, Call { name: 2, second: 3, ..Call::new(CallKind::Rename) }),
+            at(0, 6, 7, Call { name: 2, result: -2, ..Call::new(CallKind::StatName) }),
             at(1, 8, 9, open(2, 3, flags::READ)),
-            at(3, 10, 11, Call { name: 1, result: -39, ..Call::new(Kind::RemoveDirectory) }),
+            at(3, 10, 11, Call { name: 1, result: -39, ..Call::new(CallKind::RemoveDirectory) }),
         ],
         &names,
     );
@@ -75,10 +78,10 @@ fn threads_begin_after_the_call_that_made_them_and_parents_go_on_after_children(
     let none = names(&[]);
     let mut order = Order::new(2, 10);
     let calls = [
-        at(0, 100, 100, Call { other: 1, ..Call::new(Kind::Spawn) }),
-        at(1, 150, 160, Call::new(Kind::StatName)),
-        at(1, 170, 170, Call::new(Kind::Exit)),
-        at(0, 110, 180, Call { other: 1, ..Call::new(Kind::Wait) }),
+        at(0, 100, 100, Call { other: 1, ..Call::new(CallKind::Spawn) }),
+        at(1, 150, 160, Call::new(CallKind::StatName)),
+        at(1, 170, 170, Call::new(CallKind::Exit)),
+        at(0, 110, 180, Call { other: 1, ..Call::new(CallKind::Wait) }),
     ];
     let turns: Vec<Turn> = calls.iter().map(|call| order.turn(call, &none)).collect();
     assert_eq!(turns[1], Turn { number: 1, waits: vec![(0, 1)], think_ns: 40, after_ns: 40 });
@@ -93,9 +96,9 @@ fn waiting_for_another_thread_is_not_think_time() {
     let calls = [
         at(0, 0, 1, open(1, 1, flags::READ | flags::WRITE)),
         at(1, 2, 3, open(2, 1, flags::READ)),
-        at(0, 4, 100, on(Kind::Write, 1)),
-        at(1, 110, 120, on(Kind::Read, 2)),
-        at(1, 150, 160, on(Kind::Read, 2)),
+        at(0, 4, 100, on(CallKind::Write, 1)),
+        at(1, 110, 120, on(CallKind::Read, 2)),
+        at(1, 150, 160, on(CallKind::Read, 2)),
     ];
     let turns: Vec<Turn> = calls.iter().map(|call| order.turn(call, &names)).collect();
     assert_eq!((&turns[3].waits[..], turns[3].think_ns), (&[(0, 2)][..], 10), "since the write has ended");
@@ -106,8 +109,8 @@ fn waiting_for_another_thread_is_not_think_time() {
 fn a_thread_that_was_woken_comes_after_what_had_been_done_by_then() {
     let none = names(&[]);
     let mut order = Order::new(3, 0);
-    let stat = Call::new(Kind::StatName);
-    let woken = |by, after_ns| Call { other: by, offset: after_ns, ..Call::new(Kind::Woken) };
+    let stat = Call::new(CallKind::StatName);
+    let woken = |by, after_ns| Call { other: by, offset: after_ns, ..Call::new(CallKind::Woken) };
     let calls = [
         at(0, 1, 5, stat),
         at(1, 0, 10, stat),
@@ -137,7 +140,7 @@ fn a_listing_waits_for_entries_that_were_made() {
             at(0, 0, 1, open(1, 1, flags::READ | flags::DIRECTORY)),
             at(1, 2, 3, open(2, 2, flags::CREATE)),
             at(2, 2, 4, open(3, 3, flags::CREATE)),
-            at(0, 5, 6, on(Kind::List, 1)),
+            at(0, 5, 6, on(CallKind::List, 1)),
         ],
         &names,
     );

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use tables::{Held, Tables};
 
 use crate::TraceError;
-use crate::call::{Call, Kind, flags};
+use crate::call::{Call, CallKind, flags};
 use crate::initial::{Initial, State};
 use crate::path::{below, is_inside, leads_down, normal, parent};
 
@@ -162,7 +162,7 @@ impl<W: World> Resolver<W> {
         let raw = RawCall {
             path: Some(path),
             flags: flags & !(flags::CREATE | flags::TRUNCATE | flags::EXCLUSIVE) | flags::BEFORE,
-            ..RawCall::new(Kind::Open)
+            ..RawCall::new(CallKind::Open)
         };
         if let Some(begun) = self.begin(task, &raw, sink)? {
             self.end(task, begun, i64::from(fd), Times::default(), sink)?;
@@ -170,7 +170,7 @@ impl<W: World> Resolver<W> {
             if let Some((handle, at)) = held.map(|held| (held.handle, held.place.clone())).filter(|_| place > 0) {
                 at.set(place);
                 let lane = self.tables.lane(task);
-                let seek = Call { lane, handle, offset: place, result: place as i64, ..Call::new(Kind::Seek) };
+                let seek = Call { lane, handle, offset: place, result: place as i64, ..Call::new(CallKind::Seek) };
                 sink.call(&seek)?;
             }
         }
@@ -188,7 +188,7 @@ impl<W: World> Resolver<W> {
                 return Ok(self.is_outside());
             };
             let second = match raw.second {
-                Some(text) if raw.kind == Kind::SymbolicLink => Some(self.link_text(&whole, text)),
+                Some(text) if raw.kind == CallKind::SymbolicLink => Some(self.link_text(&whole, text)),
                 Some(second) => match self.path_of(task, raw.other, Some(second), false) {
                     Some(second) => below(&self.root, &second).map(<[u8]>::to_vec),
                     None => None,
@@ -196,11 +196,11 @@ impl<W: World> Resolver<W> {
                 None => None,
             };
             let inside = below(&self.root, &whole).filter(|name| is_inside(name)).map(<[u8]>::to_vec);
-            if raw.kind == Kind::Open {
+            if raw.kind == CallKind::Open {
                 begun.path.clone_from(&whole);
             }
             let Some(name) = inside.filter(|_| raw.second.is_none() || second.is_some()) else {
-                if raw.kind == Kind::Open {
+                if raw.kind == CallKind::Open {
                     begun.call.handle = u32::MAX;
                     return Ok(Some(begun));
                 }
@@ -210,15 +210,15 @@ impl<W: World> Resolver<W> {
             call.name = self.know(&name, sink)?;
             if let Some(second) = second {
                 call.second = match raw.kind {
-                    Kind::SymbolicLink => sink.name(&second)?,
+                    CallKind::SymbolicLink => sink.name(&second)?,
                     _ => self.know(&second, sink)?,
                 };
             }
-        } else if raw.kind == Kind::SyncFileSystem && raw.fd == AT_CWD {
+        } else if raw.kind == CallKind::SyncFileSystem && raw.fd == AT_CWD {
             // sync(2): all file systems, so this one.
         } else {
             // The kernel may give the number to another thread before this call is seen to return.
-            if raw.kind == Kind::Close {
+            if raw.kind == CallKind::Close {
                 let closed = self.tables.close(task, raw.fd).filter(|held| held.handle != 0);
                 return Ok(closed.map(|held| {
                     (call.handle, call.offset) = (held.handle, held.place.get());
@@ -227,19 +227,19 @@ impl<W: World> Resolver<W> {
             }
             let Some(held) = self.tables.held(task, raw.fd) else { return Ok(None) };
             // The resolver follows duplicates of descriptors outside the root as well.
-            if held.handle == 0 && raw.kind != Kind::Duplicate {
+            if held.handle == 0 && raw.kind != CallKind::Duplicate {
                 return Ok(self.is_outside());
             }
             call.handle = held.handle;
             call.offset = raw.offset.unwrap_or_else(|| held.place.get());
             begun.appends = held.appends;
-            if raw.kind == Kind::Copy {
+            if raw.kind == CallKind::Copy {
                 call.other = self.tables.held(task, raw.other).map_or(0, |other| other.handle);
                 if call.other == 0 {
                     return Ok(self.is_outside());
                 }
             }
-            if raw.kind == Kind::List && self.listed.insert(call.handle) {
+            if raw.kind == CallKind::List && self.listed.insert(call.handle) {
                 let path = held.path.clone();
                 self.list(&path, sink)?;
             }
@@ -348,7 +348,7 @@ impl<W: World> Resolver<W> {
             return Ok(());
         }
         match call.kind {
-            Kind::Open => {
+            CallKind::Open => {
                 let outside = call.handle == u32::MAX;
                 self.outside += u64::from(outside);
                 if outside && result >= 0 {
@@ -366,7 +366,7 @@ impl<W: World> Resolver<W> {
                     return Ok(());
                 }
             }
-            Kind::Duplicate if result >= 0 => {
+            CallKind::Duplicate if result >= 0 => {
                 if i64::from(fd) == result {
                     return Ok(());
                 }
@@ -380,16 +380,16 @@ impl<W: World> Resolver<W> {
                     return Ok(());
                 }
             }
-            Kind::Duplicate => return Ok(()),
-            Kind::Map => {
+            CallKind::Duplicate => return Ok(()),
+            CallKind::Map => {
                 self.mapped += 1;
                 if call.flags & flags::SHARED_WRITABLE != 0 && result >= 0 {
                     self.unseen(Unseen::SharedMapping);
                 }
                 call.result = call.result.min(0);
             }
-            Kind::List => call.result = call.result.signum() * i64::from(call.result >= 0) + call.result.min(0),
-            Kind::Copy => call.result = result,
+            CallKind::List => call.result = call.result.signum() * i64::from(call.result >= 0) + call.result.min(0),
+            CallKind::Copy => call.result = result,
             _ => {}
         }
         self.guesses.learn(&call);
@@ -398,9 +398,9 @@ impl<W: World> Resolver<W> {
             && let Some(held) = self.tables.held(task, fd)
         {
             match call.kind {
-                Kind::Seek => held.place.set(result as u64),
-                Kind::List => {}
-                _ if appends && call.kind == Kind::Write => {}
+                CallKind::Seek => held.place.set(result as u64),
+                CallKind::List => {}
+                _ if appends && call.kind == CallKind::Write => {}
                 _ => held.place.set(call.offset.wrapping_add(result as u64)),
             }
         }
@@ -413,7 +413,7 @@ impl<W: World> Resolver<W> {
             return Ok(());
         }
         let lane = self.tables.lane(task);
-        sink.call(&Call { lane, handle: held.handle, start_ns: now, ..Call::new(Kind::Close) })
+        sink.call(&Call { lane, handle: held.handle, start_ns: now, ..Call::new(CallKind::Close) })
     }
 
     /// Adds the states of files that are known only at the end. Returns the reasons why the trace is incomplete, and
@@ -467,7 +467,7 @@ impl Guesses {
         }
         let worked = call.result >= 0;
         match call.kind {
-            Kind::Open => {
+            CallKind::Open => {
                 let directory = call.flags & (flags::DIRECTORY | flags::TEMPORARY) != 0;
                 let makes = call.flags & flags::CREATE != 0;
                 // A file that the call may have created existed before only if the call reports that it existed.
@@ -477,27 +477,31 @@ impl Guesses {
                     self.open.insert(call.handle, call.name);
                 }
             }
-            Kind::Close => drop(self.open.remove(&call.handle)),
-            Kind::Duplicate => {
+            CallKind::Close => drop(self.open.remove(&call.handle)),
+            CallKind::Duplicate => {
                 if let Some(name) = self.open.get(&call.other).copied() {
                     self.open.insert(call.handle, name);
                 }
             }
-            Kind::Read | Kind::ReadAt => self.reach(call, false),
-            Kind::Write | Kind::WriteAt => self.reach(call, true),
-            Kind::List => {
+            CallKind::Read | CallKind::ReadAt => self.reach(call, false),
+            CallKind::Write | CallKind::WriteAt => self.reach(call, true),
+            CallKind::List => {
                 if let Some(guess) = self.open.get(&call.handle).and_then(|name| self.names.get_mut(name)) {
                     guess.directory = true;
                 }
             }
-            Kind::MakeDirectory => self.decide(call.name, call.result == -i64::from(EEXIST), true),
-            Kind::RemoveDirectory => self.decide(call.name, worked, true),
-            Kind::SymbolicLink => self.decide(call.name, call.result == -i64::from(EEXIST), false),
-            Kind::Rename | Kind::Link => {
+            CallKind::MakeDirectory => self.decide(call.name, call.result == -i64::from(EEXIST), true),
+            CallKind::RemoveDirectory => self.decide(call.name, worked, true),
+            CallKind::SymbolicLink => self.decide(call.name, call.result == -i64::from(EEXIST), false),
+            CallKind::Rename | CallKind::Link => {
                 self.decide(call.name, worked, false);
-                self.decide(call.second, call.kind == Kind::Link && call.result == -i64::from(EEXIST), false);
+                self.decide(call.second, call.kind == CallKind::Link && call.result == -i64::from(EEXIST), false);
             }
-            Kind::StatName | Kind::ReadLink | Kind::Unlink | Kind::TruncateName | Kind::AttributesName => {
+            CallKind::StatName
+            | CallKind::ReadLink
+            | CallKind::Unlink
+            | CallKind::TruncateName
+            | CallKind::AttributesName => {
                 self.decide(call.name, worked, false);
             }
             _ => {}

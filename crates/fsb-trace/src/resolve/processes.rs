@@ -2,7 +2,7 @@
 
 use super::{Resolver, Shared, Sink, Times, World};
 use crate::TraceError;
-use crate::call::{Call, Kind};
+use crate::call::{Call, CallKind};
 
 impl<W: World> Resolver<W> {
     /// Adds a task that another one creates.
@@ -15,7 +15,7 @@ impl<W: World> Resolver<W> {
         sink: &mut impl Sink,
     ) -> Result<(), TraceError> {
         let (lane, other) = self.tables.spawn(task, child, shared);
-        sink.call(&Call { lane, other, start_ns: now, ..Call::new(Kind::Spawn) })
+        sink.call(&Call { lane, other, start_ns: now, ..Call::new(CallKind::Spawn) })
     }
 
     /// Handles a task that runs another program.
@@ -46,7 +46,7 @@ impl<W: World> Resolver<W> {
             self.let_go(task, &held, now, sink)?;
         }
         let lane = self.tables.exit(task);
-        sink.call(&Call { lane, start_ns: now, ..Call::new(Kind::Exit) })
+        sink.call(&Call { lane, start_ns: now, ..Call::new(CallKind::Exit) })
     }
 
     /// Adds the wait of a task until another one had ended.
@@ -54,14 +54,14 @@ impl<W: World> Resolver<W> {
         let Some(other) = self.tables.ended(ended) else { return Ok(()) };
         let lane = self.tables.lane(task);
         let Times { start_ns, took_ns, lost_ns } = times;
-        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, ..Call::new(Kind::Wait) })
+        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, ..Call::new(CallKind::Wait) })
     }
 
     /// Adds the wake-up of a task by another one.
     pub fn wake(&mut self, task: u32, other: u32, times: Times, sink: &mut impl Sink) -> Result<(), TraceError> {
         let (Some(lane), Some(other)) = (self.lane(task), self.lane(other)) else { return Ok(()) };
         let Times { start_ns, took_ns, lost_ns } = times;
-        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, ..Call::new(Kind::Wake) })
+        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, ..Call::new(CallKind::Wake) })
     }
 
     /// Returns the lane of a task, or `None` if the task is unknown.
@@ -79,7 +79,7 @@ impl<W: World> Resolver<W> {
     ) -> Result<(), TraceError> {
         let Some(lane) = self.lane(task) else { return Ok(()) };
         let Times { start_ns, took_ns, lost_ns } = times;
-        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, offset: after_ns, ..Call::new(Kind::Woken) })
+        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, offset: after_ns, ..Call::new(CallKind::Woken) })
     }
 
     /// Sets the working directory of a task.

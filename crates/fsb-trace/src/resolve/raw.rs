@@ -1,6 +1,6 @@
 //! The part of a call that a tracer sees, and the activity that it does not see.
 
-use crate::call::Kind;
+use crate::call::CallKind;
 
 /// The descriptor number that means the working directory.
 pub const AT_CWD: i32 = -100;
@@ -8,7 +8,7 @@ pub const AT_CWD: i32 = -100;
 /// A call as it was made, with the numbers of the process that made it.
 #[derive(Debug, Clone)]
 pub struct RawCall<'p> {
-    pub kind: Kind,
+    pub kind: CallKind,
     /// The descriptor that it is about; with paths the directory that they begin in.
     pub fd: i32,
     /// The other descriptor, or directory.
@@ -31,7 +31,7 @@ pub struct RawCall<'p> {
 
 impl RawCall<'_> {
     /// Creates a call of that kind, about nothing yet.
-    pub fn new(kind: Kind) -> RawCall<'static> {
+    pub fn new(kind: CallKind) -> RawCall<'static> {
         RawCall {
             kind,
             fd: AT_CWD,

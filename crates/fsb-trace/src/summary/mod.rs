@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::call::{Call, Kind};
+use crate::call::{Call, CallKind};
 use crate::format::{Names, Overhead};
 use crate::initial::{Initial, State};
 use crate::path::parent;
@@ -35,7 +35,7 @@ pub struct Direction {
 pub struct Summary {
     overhead: Overhead,
     /// Counts by kind.
-    pub kinds: BTreeMap<Kind, OfKind>,
+    pub kinds: BTreeMap<CallKind, OfKind>,
     pub reads: Direction,
     pub writes: Direction,
     /// Nanoseconds of each sync.
@@ -92,13 +92,13 @@ impl Summary {
         }
         let goes_on = self.files.add(call, names);
         match call.kind {
-            Kind::Read | Kind::ReadAt => self.reads.add(call, goes_on),
-            Kind::Write | Kind::WriteAt => {
+            CallKind::Read | CallKind::ReadAt => self.reads.add(call, goes_on),
+            CallKind::Write | CallKind::WriteAt => {
                 self.writes.add(call, goes_on);
                 let sum = self.unsynced.entry(call.lane).or_default();
                 *sum = sum.saturating_add(call.moved());
             }
-            Kind::Sync | Kind::DataSync | Kind::SyncFileSystem => {
+            CallKind::Sync | CallKind::DataSync | CallKind::SyncFileSystem => {
                 self.syncs.add(ns);
                 let bytes = self.unsynced.insert(call.lane, 0).unwrap_or_default();
                 self.between_syncs.add(bytes);
@@ -202,17 +202,17 @@ impl Files {
     fn add(&mut self, call: &Call, names: &Names) -> bool {
         let mut goes_on = false;
         let name = match call.kind {
-            Kind::Open if call.result >= 0 => {
+            CallKind::Open if call.result >= 0 => {
                 self.open.insert(call.handle, (call.name, 0));
                 call.name
             }
-            Kind::Duplicate => {
+            CallKind::Duplicate => {
                 if let Some(open) = self.open.get(&call.other).copied() {
                     self.open.insert(call.handle, open);
                 }
                 return false;
             }
-            Kind::Close => {
+            CallKind::Close => {
                 self.open.remove(&call.handle);
                 return false;
             }
@@ -235,9 +235,9 @@ impl Files {
         let file = self.uses.entry(name).or_default();
         file.calls += 1;
         match call.kind {
-            Kind::Read | Kind::ReadAt => file.read = file.read.saturating_add(call.moved()),
-            Kind::Write | Kind::WriteAt => file.written = file.written.saturating_add(call.moved()),
-            Kind::Sync | Kind::DataSync => file.syncs += 1,
+            CallKind::Read | CallKind::ReadAt => file.read = file.read.saturating_add(call.moved()),
+            CallKind::Write | CallKind::WriteAt => file.written = file.written.saturating_add(call.moved()),
+            CallKind::Sync | CallKind::DataSync => file.syncs += 1,
             _ => {}
         }
         file.shared |= *file.first_lane.get_or_insert(call.lane) != call.lane;

@@ -308,7 +308,7 @@ struct Unpacking<'a> {
 
 /// The role of a file of a package.
 #[derive(Debug, PartialEq, Eq)]
-enum Part<'a> {
+enum ArchivePart<'a> {
     Image(&'a str),
     Config,
     Module(&'a str, &'a str),
@@ -327,16 +327,16 @@ impl<'a> Unpacking<'a> {
                 return Err(io::Error::other("interrupted"));
             }
             match part(path) {
-                Part::Image(release) => {
+                ArchivePart::Image(release) => {
                     copy(content, &self.directory.join("vmlinuz"))?;
                     self.release = Some(release.to_owned());
                 }
-                Part::Config => copy(content, &self.directory.join("config"))?,
-                Part::Module(_, rest) => {
+                ArchivePart::Config => copy(content, &self.directory.join("config"))?,
+                ArchivePart::Module(_, rest) => {
                     copy(content, &self.directory.join("modules").join(rest))?;
                     self.modules = true;
                 }
-                Part::Nothing => {}
+                ArchivePart::Nothing => {}
             }
             Ok(())
         })
@@ -356,28 +356,28 @@ impl<'a> Unpacking<'a> {
     }
 }
 
-fn part(path: &str) -> Part<'_> {
+fn part(path: &str) -> ArchivePart<'_> {
     // A path of the package must not lead outside the directory.
     if path.split('/').any(|part| part == "..") {
-        return Part::Nothing;
+        return ArchivePart::Nothing;
     }
     if let Some(name) = path.strip_prefix("boot/").or_else(|| path.strip_prefix("usr/lib/modules/").and_then(image_of))
     {
         return match name.strip_prefix("vmlinuz-").or_else(|| name.strip_prefix("vmlinux-")) {
-            Some(release) if !release.contains('/') => Part::Image(release),
-            _ if name.starts_with("config-") => Part::Config,
-            _ => Part::Nothing,
+            Some(release) if !release.contains('/') => ArchivePart::Image(release),
+            _ if name.starts_with("config-") => ArchivePart::Config,
+            _ => ArchivePart::Nothing,
         };
     }
     let path = path.strip_prefix("usr/").unwrap_or(path);
     let Some((release, rest)) = path.strip_prefix("lib/modules/").and_then(|path| path.split_once('/')) else {
-        return Part::Nothing;
+        return ArchivePart::Nothing;
     };
     let wanted = match rest.strip_prefix("kernel/") {
         Some(inner) => !LEFT_OUT.iter().any(|prefix| inner.starts_with(prefix)),
         None => rest.starts_with("modules.") || rest.starts_with("updates/") || rest.starts_with("extra/"),
     };
-    if wanted { Part::Module(release, rest) } else { Part::Nothing }
+    if wanted { ArchivePart::Module(release, rest) } else { ArchivePart::Nothing }
 }
 
 /// Returns the name of an image that a distribution keeps beside its modules.
@@ -499,14 +499,14 @@ mod tests {
 
     #[test]
     fn parts_are_told_apart() {
-        assert_eq!(part("boot/vmlinuz-6.1.0-56-amd64"), Part::Image("6.1.0-56-amd64"));
-        assert_eq!(part("boot/config-6.1"), Part::Config);
-        assert_eq!(part("boot/System.map-6.1"), Part::Nothing);
-        assert_eq!(part("lib/modules/6.1/kernel/fs/jfs/jfs.ko"), Part::Module("6.1", "kernel/fs/jfs/jfs.ko"));
-        assert_eq!(part("usr/lib/modules/6.1/modules.builtin"), Part::Module("6.1", "modules.builtin"));
-        assert_eq!(part("lib/modules/6.1/kernel/drivers/net/tun.ko"), Part::Nothing);
-        assert_eq!(part("lib/modules/6.1/../../../etc/passwd"), Part::Nothing);
-        assert_eq!(part("usr/share/doc/x"), Part::Nothing);
+        assert_eq!(part("boot/vmlinuz-6.1.0-56-amd64"), ArchivePart::Image("6.1.0-56-amd64"));
+        assert_eq!(part("boot/config-6.1"), ArchivePart::Config);
+        assert_eq!(part("boot/System.map-6.1"), ArchivePart::Nothing);
+        assert_eq!(part("lib/modules/6.1/kernel/fs/jfs/jfs.ko"), ArchivePart::Module("6.1", "kernel/fs/jfs/jfs.ko"));
+        assert_eq!(part("usr/lib/modules/6.1/modules.builtin"), ArchivePart::Module("6.1", "modules.builtin"));
+        assert_eq!(part("lib/modules/6.1/kernel/drivers/net/tun.ko"), ArchivePart::Nothing);
+        assert_eq!(part("lib/modules/6.1/../../../etc/passwd"), ArchivePart::Nothing);
+        assert_eq!(part("usr/share/doc/x"), ArchivePart::Nothing);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::error::VmError;
 
 /// One module to load.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct LoadStep {
     pub name: String,
     /// The path below the directory of modules.
     pub path: String,
@@ -22,7 +22,7 @@ pub(crate) struct Step {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Order {
     /// The modules, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<LoadStep>,
     /// Optional modules that this kernel has neither as a module nor built in.
     pub missing: Vec<String>,
 }
@@ -85,7 +85,7 @@ impl Walk<'_> {
         for dependency in &module.depends {
             self.need(dependency, required, name)?;
         }
-        self.order.steps.push(Step { name: name.to_owned(), path: module.path.clone(), required });
+        self.order.steps.push(LoadStep { name: name.to_owned(), path: module.path.clone(), required });
         for name in &module.after {
             self.wish(name);
         }

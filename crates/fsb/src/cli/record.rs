@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use fsb_codes::notice;
 use fsb_model::units::{show_bytes, show_count, show_seconds};
-use fsb_record::{Method, Outcome, RecordError, Request, Subject};
+use fsb_record::{Method, RecordError, RecordOutcome, Request, Subject};
 use fsb_sys::InvokingUser;
 use fsb_trace::Header;
 
@@ -127,7 +127,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
             return Ok(exit::REQUEST);
         }
         // Calls that the recorder missed may have used files below the root. The trace is then marked as incomplete.
-        Ok(Outcome { is_root_used: false, used_outside: Some(used), totals, .. }) if totals.incomplete.is_empty() => {
+        Ok(RecordOutcome { is_root_used: false, used_outside: Some(used), totals, .. })
+            if totals.incomplete.is_empty() =>
+        {
             forget(made)?;
             return Err(nothing_inside(arguments, &root, &used));
         }
@@ -244,7 +246,7 @@ fn refused(arguments: &Arguments, output: &Path, error: RecordError) -> anyhow::
 }
 
 /// Prints the counts and the cost of the recording.
-fn print(output: &Path, outcome: &Outcome) {
+fn print(output: &Path, outcome: &RecordOutcome) {
     let totals = &outcome.totals;
     let calls =
         |count: u64| if count == 1 { "1 call".to_owned() } else { format!("{} calls", show_count(count as f64)) };

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use fsb_engine::{EngineError, Gate, Ready, Sizing, Step, Task, worker};
 use fsb_model::WorkloadSpec;
-use fsb_trace::{ALL_KINDS, Call, Header, Initial, Kind, Part, Reader, State, Totals, Writer, flags};
+use fsb_trace::{ALL_KINDS, Call, CallKind, Header, Initial, Reader, State, Totals, TracePart, Writer, flags};
 
 use crate::common::*;
 /// The budget of a whole run.
@@ -85,9 +85,9 @@ impl Content {
         let (mut initial, mut calls) = (Vec::new(), Vec::new());
         while let Some(part) = reader.next_part().unwrap() {
             match part {
-                Part::Initial(some) => initial.extend(some),
-                Part::Calls(some) => calls.extend(some),
-                Part::End(_) => {}
+                TracePart::Initial(some) => initial.extend(some),
+                TracePart::Calls(some) => calls.extend(some),
+                TracePart::End(_) => {}
             }
         }
         let names = (0..reader.names().len()).map(|number| reader.names().get(number).to_vec()).collect();
@@ -142,7 +142,7 @@ impl Content {
             _ => self.write_far(dice),
         }
         if self.calls.is_empty() {
-            self.calls.push(Call::new(Kind::StatName));
+            self.calls.push(Call::new(CallKind::StatName));
         }
     }
 
@@ -158,7 +158,8 @@ impl Content {
     pub fn depend_on_each_other(&mut self, dice: &mut Dice) {
         let lanes = 2 + dice.below(5) as u32;
         for turn in 0..dice.below(200) as u32 {
-            let kind = [Kind::Woken, Kind::Wake, Kind::Wait, Kind::Spawn, Kind::Exit][dice.below(5)];
+            let kind =
+                [CallKind::Woken, CallKind::Wake, CallKind::Wait, CallKind::Spawn, CallKind::Exit][dice.below(5)];
             let call =
                 Call { lane: turn % lanes, other: (turn + 1) % lanes, offset: dice.extreme(), ..Call::new(kind) };
             let at = dice.below(self.calls.len());
@@ -192,7 +193,7 @@ impl Content {
 
     pub fn remove_everything(&mut self) {
         for name in (0..self.names.len() as u32).rev() {
-            for kind in [Kind::Unlink, Kind::RemoveDirectory, Kind::Rename] {
+            for kind in [CallKind::Unlink, CallKind::RemoveDirectory, CallKind::Rename] {
                 self.calls.push(Call { name, ..Call::new(kind) });
             }
         }
@@ -204,7 +205,7 @@ impl Content {
         for number in 0..[100, 300, 1900][dice.below(3)] {
             path = if deep { [&path[..], b"/d"].concat() } else { format!("/many{number}").into_bytes() };
             let name = self.add_name(path[1..].to_vec());
-            self.calls.push(Call { name, length: 0o755, ..Call::new(Kind::MakeDirectory) });
+            self.calls.push(Call { name, length: 0o755, ..Call::new(CallKind::MakeDirectory) });
         }
     }
 
@@ -217,10 +218,18 @@ impl Content {
             name,
             flags: flags::READ | flags::WRITE | flags::CREATE,
             length: 0o644,
-            ..Call::new(Kind::Open)
+            ..Call::new(CallKind::Open)
         };
         self.calls.push(open);
-        let kinds = [Kind::WriteAt, Kind::Truncate, Kind::Allocate, Kind::Seek, Kind::Write, Kind::ReadAt, Kind::Copy];
+        let kinds = [
+            CallKind::WriteAt,
+            CallKind::Truncate,
+            CallKind::Allocate,
+            CallKind::Seek,
+            CallKind::Write,
+            CallKind::ReadAt,
+            CallKind::Copy,
+        ];
         for _ in 0..dice.below(10) {
             let length = dice.extreme();
             // The replay allocates memory for the longest successful write.

@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use fsb_trace::{Call, Header, Initial, Kind, State, Totals, Writer};
+use fsb_trace::{Call, CallKind, Header, Initial, State, Totals, Writer};
 
 use crate::common::replays::*;
 use crate::common::*;
@@ -15,12 +15,12 @@ use crate::common::*;
 fn work_that_outlasts_its_budget_is_ended() {
     let before = traces();
     let bench = Bench::new(scratch());
-    let thinks = Call { start_ns: 300_000_000_000, ..Call::new(Kind::StatName) };
+    let thinks = Call { start_ns: 300_000_000_000, ..Call::new(CallKind::StatName) };
     let content = Content {
         header: Header::default(),
         names: vec![Vec::new()],
         initial: Vec::new(),
-        calls: vec![Call::new(Kind::StatName), thinks],
+        calls: vec![Call::new(CallKind::StatName), thinks],
     };
     fs::write(bench.at("thinks.trace"), content.write().unwrap()).unwrap();
     for work in [&["--trace", "thinks.trace"][..], &["--", "sleep", "300"]] {
@@ -41,7 +41,7 @@ fn a_replay_of_a_million_names_ends() {
         let name = out.name(format!("d{}/n{number}", number % 100).as_bytes()).unwrap();
         out.initial(Initial { name, state: State::File { size: 1, data: None } }).unwrap();
     }
-    out.call(&Call { name: 1, ..Call::new(Kind::StatName) }).unwrap();
+    out.call(&Call { name: 1, ..Call::new(CallKind::StatName) }).unwrap();
     fs::write(bench.at("names.trace"), out.finish(Totals::default()).unwrap().0).unwrap();
     let words = ["run", "./target", "--control", "guest-memory=off", "--budget", BUDGET, "--out", "run", "-q"];
     fails(bench.path(), &[&words[..], &["--trace", "names.trace"]].concat(), 2, "run/budget-too-small");

@@ -8,7 +8,7 @@ use fsb_model::Bytes;
 use serde_json::Value;
 
 use super::ours::begin;
-use super::row::Row;
+use super::row::AgreeCase;
 use crate::compare::program;
 use crate::peers;
 
@@ -17,7 +17,7 @@ const ROUNDED: f64 = 0.0005;
 
 /// A section of the job file, on a file system.
 pub struct Fio<'r> {
-    row: &'r Row,
+    row: &'r AgreeCase,
     jobs: PathBuf,
     section: String,
     root: &'r Path,
@@ -47,7 +47,13 @@ pub fn labels(suite: &str, image: Bytes) -> anyhow::Result<Vec<String>> {
 
 impl<'r> Fio<'r> {
     /// Finds the section of the case.
-    pub fn new(directory: &Path, row: &'r Row, units: u64, image: Bytes, root: &'r Path) -> anyhow::Result<Fio<'r>> {
+    pub fn new(
+        directory: &Path,
+        row: &'r AgreeCase,
+        units: u64,
+        image: Bytes,
+        root: &'r Path,
+    ) -> anyhow::Result<Fio<'r>> {
         let jobs = export("quick", directory, units, image)?;
         let text = std::fs::read_to_string(&jobs)?;
         let number = format!("[{:02}-", row.number);

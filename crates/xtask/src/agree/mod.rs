@@ -18,7 +18,7 @@ use fsb_model::Bytes;
 use fsb_testbed::control::Machine;
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
-use row::Row;
+use row::AgreeCase;
 use rustix::thread::CpuSet;
 
 use crate::bench::Options;
@@ -107,7 +107,7 @@ fn still() -> anyhow::Result<Machine> {
 }
 
 /// Compares one case on one file system: finds the number of units that take long enough, then measures pairs.
-fn compare(place: &Place<'_>, row: &Row, pairs: u32, scratch: &Path) -> anyhow::Result<Line> {
+fn compare(place: &Place<'_>, row: &AgreeCase, pairs: u32, scratch: &Path) -> anyhow::Result<Line> {
     let root = place.directory.join("row");
     std::fs::create_dir(&root)?;
     let most = if row.own_files() { (IMAGE.0 / 5 * 2 / row.space().max(1)).clamp(1, MOST_UNITS) } else { MOST_UNITS };
@@ -139,7 +139,7 @@ fn compare(place: &Place<'_>, row: &Row, pairs: u32, scratch: &Path) -> anyhow::
 }
 
 /// Returns the number of units that take about as long as one side of a pair should.
-fn calibrate(row: &Row, root: &Path, most: u64) -> anyhow::Result<u64> {
+fn calibrate(row: &AgreeCase, root: &Path, most: u64) -> anyhow::Result<u64> {
     let mut units = 1;
     loop {
         let ours = ours::Ours { row, root, units };

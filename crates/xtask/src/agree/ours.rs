@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use fsb_engine::{Step, StepReport};
 
-use super::row::Row;
+use super::row::AgreeCase;
 use crate::backends::{in_child, settle};
 
 /// A case on a file system.
 pub struct Ours<'r> {
-    pub row: &'r Row,
+    pub row: &'r AgreeCase,
     pub root: &'r Path,
     pub units: u64,
 }
@@ -64,7 +64,7 @@ impl Ours<'_> {
 
 /// Establishes the initial state of each side: everything is on the device, and if the case begins cold, nothing is in
 /// memory.
-pub fn begin(row: &Row, root: &Path) -> anyhow::Result<()> {
+pub fn begin(row: &AgreeCase, root: &Path) -> anyhow::Result<()> {
     settle(root)?;
     if row.cold {
         std::fs::write("/proc/sys/vm/drop_caches", "3").context("drop_caches")?;

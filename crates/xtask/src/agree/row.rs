@@ -6,7 +6,7 @@ use fsb_runner::plan_file::{PlanFile, typed};
 use fsb_runner::work::CellUnit;
 
 /// A case with its unit.
-pub struct Row {
+pub struct AgreeCase {
     /// The label in tables.
     pub label: String,
     /// Its position in the suite, from 1.
@@ -19,7 +19,7 @@ pub struct Row {
 }
 
 /// Returns the cases that have units and one of the labels `possible`.
-pub fn all(suite: &str, image: Bytes, possible: &[String]) -> anyhow::Result<Vec<Row>> {
+pub fn all(suite: &str, image: Bytes, possible: &[String]) -> anyhow::Result<Vec<AgreeCase>> {
     let plan = PlanFile {
         targets: vec![typed("ext4")],
         suite: Some(suite.to_owned()),
@@ -31,7 +31,7 @@ pub fn all(suite: &str, image: Bytes, possible: &[String]) -> anyhow::Result<Vec
     let row = |(number, cell): (usize, fsb_runner::work::ParsedCell)| {
         let label = cell.cell.label;
         possible.contains(&label).then_some(())?;
-        Some(Row {
+        Some(AgreeCase {
             cold: cell.profile.cache == CacheState::Cold,
             // A case that only writes and does not overwrite creates its files itself.
             prepared: !cell.profile.only_writes || cell.cell.workload.params.get("overwrite") == Some(&true.into()),
@@ -43,7 +43,7 @@ pub fn all(suite: &str, image: Bytes, possible: &[String]) -> anyhow::Result<Vec
     Ok((1..).zip(cells).filter_map(row).collect())
 }
 
-impl Row {
+impl AgreeCase {
     /// Returns whether each unit has its own files.
     pub fn own_files(&self) -> bool {
         self.unit.own_files

@@ -9,8 +9,8 @@ mod section;
 mod share;
 
 use crate::export::exporter::{Export, ExportFile, Exporter};
-use crate::export::request::{Request, Row, plain};
-use crate::export::script::{self, Step, Tool};
+use crate::export::request::{ExportCase, Request, plain};
+use crate::export::script::{self, ScriptStep, Tool};
 
 use section::Section;
 
@@ -30,13 +30,13 @@ fn export(request: &Request) -> Export {
         }
     }
     let jobs = format!("{}.fio", request.name);
-    let step = |(name, _, section): &(String, &Row, Section)| Step {
+    let step = |(name, _, section): &(String, &ExportCase, Section)| ScriptStep {
         name: name.clone(),
         cold: section.cold,
         prepared: section.prepared,
         durable: section.durable,
     };
-    let steps: Vec<Step> = sections.iter().map(step).collect();
+    let steps: Vec<ScriptStep> = sections.iter().map(step).collect();
     let fio = "fio --section=\"$1\" --output-format=json";
     let tool = Tool {
         program: "fio",
@@ -70,7 +70,7 @@ disable_lat=1
 group_reporting=1
 ";
 
-fn text(request: &Request, sections: &[(String, &Row, Section)], left_out: &[(String, String)]) -> String {
+fn text(request: &Request, sections: &[(String, &ExportCase, Section)], left_out: &[(String, String)]) -> String {
     let Request { name, author, units, seed, .. } = request;
     let mut text = format!(
         "# The cases of '{name}' that fio can run. Written by {author}.\n\

@@ -2,10 +2,10 @@
 
 use super::section::Section;
 use super::{names, records, share};
-use crate::export::request::{Request, Row};
+use crate::export::request::{ExportCase, Request};
 
 /// Returns the section that does the same as the case, or the reason why fio cannot.
-pub(super) fn section(row: &Row, request: &Request) -> Result<Section, String> {
+pub(super) fn section(row: &ExportCase, request: &Request) -> Result<Section, String> {
     if row.whole.workload.sustain.is_some() {
         return Err("fio cannot detect that a journal was written, which ends this case".to_owned());
     }

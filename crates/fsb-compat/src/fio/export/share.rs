@@ -1,6 +1,6 @@
 //! The share of a case that fio runs.
 
-use crate::export::request::{Piece, Request, Row, UnitPiece};
+use crate::export::request::{ExportCase, Piece, Request, UnitPiece};
 
 /// The share of a case that fio runs.
 pub(super) struct Share<'r> {
@@ -26,7 +26,7 @@ fn fits(space: u64, piece: &Piece) -> u64 {
 /// Returns the share of a case that fio runs. Units follow each other. Threads that share a unit's files would have to
 /// wait for each other between two units, so such a case runs as a whole, as does one that accesses a part of several
 /// files.
-pub(super) fn of<'r>(row: &'r Row, request: &Request) -> Share<'r> {
+pub(super) fn of<'r>(row: &'r ExportCase, request: &Request) -> Share<'r> {
     let whole = Share { piece: &row.whole, units: 1, own_files: false };
     let Some(UnitPiece { piece, own_files }) = &row.unit else { return whole };
     let share = Share { piece, units: request.units, own_files: *own_files };

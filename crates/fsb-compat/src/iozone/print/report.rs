@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::throughput::{ThroughputTest, unit_name};
 use crate::iozone::options::{Options, Unit};
-use crate::iozone::sequence::{Column, Operation, Row, report_records};
+use crate::iozone::sequence::{Column, MatrixRow, Operation, report_records};
 use crate::iozone::test::Test;
 
 /// A cell of a table: the number printed, and the share of the time that the processor worked.
@@ -21,12 +21,12 @@ pub(in crate::iozone) type Cells = [Option<Cell>; 13];
 /// The numbers of a table.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    rows: Vec<(Row, Cells)>,
+    rows: Vec<(MatrixRow, Cells)>,
 }
 
 impl Report {
     /// Begins a row.
-    pub fn start(&mut self, row: Row) {
+    pub fn start(&mut self, row: MatrixRow) {
         self.rows.push((row, [None; 13]));
     }
 
@@ -38,7 +38,7 @@ impl Report {
     }
 
     /// Returns the file sizes in order, each with its rows.
-    pub(in crate::iozone) fn files(&self) -> impl Iterator<Item = (u64, &[(Row, Cells)])> {
+    pub(in crate::iozone) fn files(&self) -> impl Iterator<Item = (u64, &[(MatrixRow, Cells)])> {
         self.rows.chunk_by(|a, b| a.0.file == b.0.file).map(|rows| (rows[0].0.file, rows))
     }
 }
@@ -138,7 +138,7 @@ pub(in crate::iozone) fn throughput_title(operation: Operation) -> &'static str 
 }
 
 /// Returns the heading of a report of throughput mode, without quotes.
-pub(in crate::iozone) fn throughput_heading(options: &Options, sizes: Row) -> [String; 3] {
+pub(in crate::iozone) fn throughput_heading(options: &Options, sizes: MatrixRow) -> [String; 3] {
     let port = if options.threads { "threads" } else { "processes" };
     let output = if options.unit == Unit::Operations { "ops/sec".to_owned() } else { "kBytes/sec".to_owned() };
     debug_assert!(output.starts_with(unit_name(options)));
@@ -150,7 +150,7 @@ pub(in crate::iozone) fn throughput_heading(options: &Options, sizes: Row) -> [S
 }
 
 /// Returns the report of throughput mode: a line for each operation, a number for each count of processes.
-pub fn throughput_report(options: &Options, sizes: Row, runs: &[Vec<ThroughputTest>]) -> String {
+pub fn throughput_report(options: &Options, sizes: MatrixRow, runs: &[Vec<ThroughputTest>]) -> String {
     let mut text = String::from("\n");
     for line in throughput_heading(options, sizes) {
         _ = writeln!(text, "\"{line}\"");

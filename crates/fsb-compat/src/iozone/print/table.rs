@@ -1,7 +1,7 @@
 //! The table: a row for each pair of sizes, a column for each operation.
 
 use crate::iozone::options::{Means, Options};
-use crate::iozone::sequence::{Column, Row};
+use crate::iozone::sequence::{Column, MatrixRow};
 use crate::iozone::test::Test;
 
 /// The widths of the thirteen columns.
@@ -48,7 +48,7 @@ fn line(words: &[&str]) -> String {
 }
 
 /// Returns the start of a row.
-pub fn row(row: Row) -> String {
+pub fn row(row: MatrixRow) -> String {
     format!("{:>16}{:>8}", row.file, row.record)
 }
 

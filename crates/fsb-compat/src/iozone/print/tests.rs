@@ -1,5 +1,5 @@
 use super::*;
-use crate::iozone::sequence::{Operation, Piece, Row, pieces, rows};
+use crate::iozone::sequence::{MatrixRow, Operation, Piece, pieces, rows};
 use crate::iozone::{Options, Request, parse};
 
 fn options(line: &str) -> Options {
@@ -72,7 +72,7 @@ fn records_that_automatic_mode_leaves_out_are_zeros_in_a_report() {
     let options = options("-R -a -i 0 -+n -n 16m -g 32m -q 128");
     let mut report = Report::default();
     for file in [16_384, 32_768] {
-        report.start(Row { file, record: 64 });
+        report.start(MatrixRow { file, record: 64 });
         report.put(0, 7, 0.0);
     }
     let text = reports(&options, &report);
@@ -125,7 +125,7 @@ fn a_real_block_of_throughput_mode_is_reprinted() {
     let seconds = (30_656.0 + 32_768.0) / 11_125_029.21;
     let test = ThroughputTest { operation: Operation::Read, children, seconds };
     assert_eq!(block(&options, &test), text[start..end]);
-    assert!(text.contains(&intro(&options, Row { file: 32_768, record: 64 })));
+    assert!(text.contains(&intro(&options, MatrixRow { file: 32_768, record: 64 })));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn the_report_of_throughput_mode_has_a_line_for_each_operation() {
     let runs = [test(2, 123_029.595), test(4, 1_000_000.0)];
     let expected = "\n\"Throughput report Y-axis is type of test X-axis is number of processes\"\n\"Record size = 4 kBytes \"\n\
                     \"Output is in kBytes/sec\"\n\n\"  Initial write \"  246059.19  4000000.00 \n\n";
-    assert_eq!(throughput_report(&options, Row { file: 64, record: 4 }, &runs), expected);
+    assert_eq!(throughput_report(&options, MatrixRow { file: 64, record: 4 }, &runs), expected);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::iozone::options::{Options, Unit};
-use crate::iozone::sequence::{Operation, Row};
+use crate::iozone::sequence::{MatrixRow, Operation};
 
 /// The result of one process or thread.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,7 +42,7 @@ pub(crate) fn unit_name(options: &Options) -> &'static str {
 }
 
 /// Returns the line before the blocks of one number of processes. The blocks themselves print that number.
-pub fn intro(options: &Options, sizes: Row) -> String {
+pub fn intro(options: &Options, sizes: MatrixRow) -> String {
     let one = if options.threads { "thread" } else { "process" };
     format!("\tEach {one} writes a {} kByte file in {} kByte records\n", sizes.file, sizes.record)
 }

@@ -63,12 +63,12 @@ impl Operation {
 
 /// A row of the table, in kilobytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct MatrixRow {
     pub file: u64,
     pub record: u64,
 }
 
-impl Row {
+impl MatrixRow {
     /// Returns whether the records fill the file.
     pub fn is_whole(self) -> bool {
         self.file.is_multiple_of(self.record)
@@ -114,7 +114,7 @@ fn doubling(least: u64, most: u64) -> Vec<u64> {
 }
 
 /// Returns the rows of the table, in order. In throughput mode there is one pair of sizes.
-pub fn rows(options: &Options) -> Vec<Row> {
+pub fn rows(options: &Options) -> Vec<MatrixRow> {
     let chosen = !options.record_sizes.list.is_empty()
         || !options.file_sizes.list.is_empty()
         || options.record_sizes.least.is_some()
@@ -124,7 +124,7 @@ pub fn rows(options: &Options) -> Vec<Row> {
     let of_file = |file: u64| {
         let least = if skips && file > CROSSOVER { LARGE_RECORD } else { 0 };
         let fits = move |record: &u64| *record <= file && *record >= least;
-        records.clone().into_iter().filter(fits).map(move |record| Row { file, record })
+        records.clone().into_iter().filter(fits).map(move |record| MatrixRow { file, record })
     };
     file_sizes(options).into_iter().flat_map(of_file).collect()
 }

@@ -9,10 +9,10 @@ fn options(line: &str) -> Options {
 }
 
 /// Rows of IOzone's own output: file size and record size.
-fn rows_of(text: &str) -> Vec<Row> {
+fn rows_of(text: &str) -> Vec<MatrixRow> {
     let words = |line: &str| -> Option<Vec<u64>> { line.split_whitespace().map(|word| word.parse().ok()).collect() };
     let rows = text.lines().filter_map(words).filter(|words| words.len() > 3);
-    rows.map(|words| Row { file: words[0], record: words[1] }).collect()
+    rows.map(|words| MatrixRow { file: words[0], record: words[1] }).collect()
 }
 
 #[test]

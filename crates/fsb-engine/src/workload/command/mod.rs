@@ -21,7 +21,7 @@ use super::job::{Job, Unit, Workload};
 use super::parameter::Parameter;
 use super::params;
 use crate::backend::{self, Backend, Directory};
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::context::Context;
 use crate::profile::{Profile, ProgramNeeds};
 use crate::task::{Gate, Measurement, Ready};
@@ -262,7 +262,7 @@ impl ThreadJob for CommandThread<'_> {
                 cpu = [cpu[0] + ended.user_seconds, cpu[1] + ended.system_seconds];
                 *state = Some(ended);
             }
-            recorder.lap(Kind::Create, 0);
+            recorder.lap(OperationKind::Create, 0);
             if job.0.durability == Durability::End {
                 recorder
                     .sync(0, || match root {

@@ -24,7 +24,7 @@ use super::measure::check_operations;
 use super::parameter::Parameter;
 use super::params;
 use crate::backend::{Backend, Directory, OpenFlags, Session, Setup, Slot, files};
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::context::Context;
 use crate::fileset::{self, BLOCK, NOTE};
 use crate::memory::Memory;
@@ -233,7 +233,7 @@ impl TreeThreads<'_> {
         for name in &self.to.directories[directories] {
             let made = self.backend.namespace().make_directory(self.root, name, Mode::from_raw_mode(0o755));
             made.map_err(|errno| self.refused("make directory", name, errno))?;
-            recorder.tick(Kind::Create, 0);
+            recorder.tick(OperationKind::Create, 0);
         }
         Ok(())
     }
@@ -292,7 +292,7 @@ impl TreeThreads<'_> {
                 made = leaf.directory + 1;
             }
             self.copy(file, state)?;
-            if !recorder.lap(Kind::Create, leaf.size) {
+            if !recorder.lap(OperationKind::Create, leaf.size) {
                 break;
             }
         }
@@ -306,7 +306,7 @@ impl TreeThreads<'_> {
         for name in &self.from.files[state.files.clone()] {
             let removed = self.backend.namespace().unlink(self.root, name);
             removed.map_err(|errno| self.refused("remove", name, errno))?;
-            if !recorder.lap(Kind::Delete, 0) {
+            if !recorder.lap(OperationKind::Delete, 0) {
                 break;
             }
         }
@@ -326,7 +326,7 @@ impl TreeThreads<'_> {
         for name in self.from.directories.iter().rev() {
             let removed = self.backend.namespace().remove_directory(self.root, name);
             removed.map_err(|errno| self.refused("remove directory", name, errno))?;
-            recorder.tick(Kind::Delete, 0);
+            recorder.tick(OperationKind::Delete, 0);
         }
         Ok(())
     }

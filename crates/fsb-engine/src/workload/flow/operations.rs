@@ -13,7 +13,7 @@ use super::thread::FlowThread;
 use super::{async_writes, draw};
 use crate::EngineError;
 use crate::backend::{Flush, OpenFlags, Session, Slot};
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::data::Data;
 
 /// Ends an operation that finds no file.
@@ -35,7 +35,7 @@ impl FlowThread {
             Op::Open => {
                 let taken = taken!(self.take(step, shared, Want::Use));
                 self.slots[step.fd].open = Some(self.open(step, shared, taken)?);
-                Ok(OpResult::Done(Kind::Stat, 0))
+                Ok(OpResult::Done(OperationKind::Stat, 0))
             }
             Op::Close => self.close(step, shared),
             Op::ReadWhole => self.read_whole(step, shared),
@@ -50,12 +50,12 @@ impl FlowThread {
                     .as_mut()
                     .map_or(Ok(()), |aio| aio.wait(|slot| shared.sets[slot.set].files.grown(slot.file, slot.end)));
                 waited.map_err(|(slot, errno)| shared.refused("write to", slot.set, slot.file, errno))?;
-                Ok(OpResult::Done(Kind::Write, 0))
+                Ok(OpResult::Done(OperationKind::Write, 0))
             }
             Op::Sync => {
                 let Some(open) = &self.slots[step.fd].open else { return Ok(OpResult::Skipped) };
                 sync(&mut *self.session, open, shared)?;
-                Ok(OpResult::Done(Kind::Sync, 0))
+                Ok(OpResult::Done(OperationKind::Sync, 0))
             }
             Op::SyncSet => {
                 for open in
@@ -63,7 +63,7 @@ impl FlowThread {
                 {
                     sync(&mut *self.session, open, shared)?;
                 }
-                Ok(OpResult::Done(Kind::Sync, 0))
+                Ok(OpResult::Done(OperationKind::Sync, 0))
             }
             Op::Delete => self.delete(step, shared),
             Op::Stat => self.stat(step, shared),
@@ -129,7 +129,7 @@ impl FlowThread {
         self.report.tally.created += 1;
         self.slots[step.fd].open =
             Some(Opened { slot, set, file: taken.entry, generation, position: 0, orphan: false });
-        Ok(OpResult::Done(Kind::Create, 0))
+        Ok(OpResult::Done(OperationKind::Create, 0))
     }
 
     fn close(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
@@ -137,7 +137,7 @@ impl FlowThread {
         let Some(open) = slot.open.take() else { return Ok(OpResult::Skipped) };
         slot.last = Some((open.set, open.file));
         close(&mut *self.session, open, shared)?;
-        Ok(OpResult::Done(Kind::Close, 0))
+        Ok(OpResult::Done(OperationKind::Close, 0))
     }
 
     fn delete(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
@@ -162,14 +162,14 @@ impl FlowThread {
                 open.orphan = true;
             }
         }
-        Ok(OpResult::Done(Kind::Delete, 0))
+        Ok(OpResult::Done(OperationKind::Delete, 0))
     }
 
     fn stat(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
         if let Some(open) = self.slots[step.fd].open.as_ref().filter(|_| step.names_fd) {
             let told = self.session.size(open.slot, 0);
             told.map_err(|errno| shared.refused("stat", open.set, open.file, errno))?;
-            return Ok(OpResult::Done(Kind::Stat, 0));
+            return Ok(OpResult::Done(OperationKind::Stat, 0));
         }
         let file = taken!(self.take(step, shared, Want::Use)).entry;
         let set = step.set.unwrap_or(0);
@@ -177,7 +177,7 @@ impl FlowThread {
         let told = shared.backend.namespace().stat(&shared.root, path);
         told.map_err(|errno| shared.refused("stat", set, file, errno))?;
         shared.sets[set].files.release(file);
-        Ok(OpResult::Done(Kind::Stat, 0))
+        Ok(OpResult::Done(OperationKind::Stat, 0))
     }
 
     fn list(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
@@ -188,7 +188,7 @@ impl FlowThread {
         let namespace = shared.backend.namespace();
         let directory = namespace.open_directory(&shared.root, path).map_err(refused)?;
         namespace.list(&directory, &mut self.listing, 0, &mut |_| ControlFlow::Continue(())).map_err(refused)?;
-        Ok(OpResult::Done(Kind::Readdir, 0))
+        Ok(OpResult::Done(OperationKind::Readdir, 0))
     }
 
     fn directory(&mut self, step: &CompiledStep, shared: &FlowShared, want: Want) -> Result<OpResult, EngineError> {
@@ -202,13 +202,13 @@ impl FlowThread {
             made.map_err(|errno| refused("make directory", errno))?;
             entries.made(entry, false);
             self.report.tally.directories_made += 1;
-            return Ok(OpResult::Done(Kind::Create, 0));
+            return Ok(OpResult::Done(OperationKind::Create, 0));
         }
         let removed = namespace.remove_directory(&shared.root, path);
         removed.map_err(|errno| refused("remove directory", errno))?;
         entries.deleted(entry);
         self.report.tally.directories_removed += 1;
-        Ok(OpResult::Done(Kind::Delete, 0))
+        Ok(OpResult::Done(OperationKind::Delete, 0))
     }
 
     /// Opens files that no step opens: those that the steps that use them name.
@@ -290,7 +290,7 @@ impl FlowThread {
             return Err(shorter(shared, open, bytes, least));
         }
         self.report.tally.read(bytes);
-        Ok(OpResult::Done(Kind::Read, bytes))
+        Ok(OpResult::Done(OperationKind::Read, bytes))
     }
 
     fn write_whole(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
@@ -307,7 +307,7 @@ impl FlowThread {
         }
         shared.sets[open.set].files.grown(open.file, whole);
         self.report.tally.wrote(whole);
-        Ok(OpResult::Done(Kind::Write, whole))
+        Ok(OpResult::Done(OperationKind::Write, whole))
     }
 
     fn append(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
@@ -315,7 +315,7 @@ impl FlowThread {
         let Some(open) = &self.slots[step.fd].open else { return Ok(OpResult::Skipped) };
         if size == 0 {
             self.report.tally.wrote(0);
-            return Ok(OpResult::Done(Kind::Write, 0));
+            return Ok(OpResult::Done(OperationKind::Write, 0));
         }
         let set = &shared.sets[open.set];
         let end = self.session.seek_to_end(open.slot, set.files.size(open.file));
@@ -328,7 +328,7 @@ impl FlowThread {
         }
         set.files.grown(open.file, end + size);
         self.report.tally.wrote(size);
-        Ok(OpResult::Done(Kind::Write, size))
+        Ok(OpResult::Done(OperationKind::Write, size))
     }
 
     /// Returns the bytes of the next record, and the bits that determine its place in a file.
@@ -367,7 +367,7 @@ impl FlowThread {
         let count = count as u64;
         open.position = offset + count;
         self.report.tally.read(count);
-        Ok(OpResult::Done(Kind::Read, count))
+        Ok(OpResult::Done(OperationKind::Read, count))
     }
 
     fn write(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
@@ -388,7 +388,7 @@ impl FlowThread {
         open.position = offset + size;
         shared.sets[open.set].files.grown(open.file, offset + size);
         self.report.tally.wrote(size);
-        Ok(OpResult::Done(Kind::Write, size))
+        Ok(OpResult::Done(OperationKind::Write, size))
     }
 
     /// Starts an asynchronous write.
@@ -412,7 +412,7 @@ impl FlowThread {
             set.files.grown(open.file, offset + size);
         }
         self.report.tally.wrote(size);
-        Ok(OpResult::Done(Kind::Write, size))
+        Ok(OpResult::Done(OperationKind::Write, size))
     }
 }
 

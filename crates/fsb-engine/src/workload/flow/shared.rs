@@ -12,7 +12,7 @@ use super::program::{self, CompiledStep, Program};
 use super::sync::{CachePadded, OperationBudget, RateLimiter, Semaphore, StopFlag, WakeEvent};
 use crate::EngineError;
 use crate::backend::{Backend, Directory, Slot};
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::data::DataSource;
 
 /// The state that threads share; none of it needs a lock.
@@ -122,7 +122,7 @@ impl FlowShared {
 /// The result of an operation.
 pub(super) enum OpResult {
     /// It is done and moved this number of bytes.
-    Done(Kind, u64),
+    Done(OperationKind, u64),
     /// It was skipped, because another thread has the file open that it would delete.
     Skipped,
     /// There was no suitable file; `there` is whether other threads use such files now.

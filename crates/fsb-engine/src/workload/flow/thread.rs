@@ -32,7 +32,7 @@ use crate::profile::Profile;
 use crate::progress::Live;
 use crate::task::{Gate, Ready};
 use crate::thread_recorder::ThreadRecorder;
-use crate::threads::{Outcome, ThreadJob};
+use crate::threads::{ThreadJob, WorkerOutcome};
 
 /// Nanoseconds that a thread waits while others use all suitable files, before it returns an error.
 const STARVATION_NS: u64 = 2_000_000_000;
@@ -471,8 +471,8 @@ impl FlowThreads<'_> {
         profile: &Profile,
         ready: Ready,
         gate: &mut dyn Gate,
-    ) -> Result<Outcome<Report>, EngineError> {
-        let mut outcome = Outcome::new(clock::cost_ns(context.clock));
+    ) -> Result<WorkerOutcome<Report>, EngineError> {
+        let mut outcome = WorkerOutcome::new(clock::cost_ns(context.clock));
         let circumstances = Circumstances { cache: profile.cache, durability: profile.durability };
         let failed = std::sync::atomic::AtomicBool::new(false);
         let mut threads = Vec::new();

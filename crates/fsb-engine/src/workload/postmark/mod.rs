@@ -25,7 +25,7 @@ use super::parameter::Parameter;
 use super::params;
 use super::phase_times::PhaseTimes;
 use crate::backend::{self, Backend, Directory};
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::context::Context;
 use crate::fileset::{self, BLOCK, NOTE};
 use crate::hash::{Stream, hash};
@@ -274,7 +274,7 @@ impl<'s> PostmarkThreads<'s> {
         let kind = kind(operation.act);
         recorder.tick(kind, u64::from(operation.bytes));
         state.report.record(operation.act, recorder.last() - begun);
-        Ok(if kind == Kind::Delete { 0 } else { u64::from(operation.bytes) })
+        Ok(if kind == OperationKind::Delete { 0 } else { u64::from(operation.bytes) })
     }
 
     /// Syncs the file system to the device.
@@ -372,8 +372,12 @@ impl PoolStage {
 }
 
 /// Operations with separate latencies.
-const OPERATIONS: [(&str, Kind); 4] =
-    [("create", Kind::Create), ("read", Kind::Read), ("append", Kind::Write), ("delete", Kind::Delete)];
+const OPERATIONS: [(&str, OperationKind); 4] = [
+    ("create", OperationKind::Create),
+    ("read", OperationKind::Read),
+    ("append", OperationKind::Write),
+    ("delete", OperationKind::Delete),
+];
 
 /// Returns the index in [`OPERATIONS`].
 fn place(act: Act) -> usize {
@@ -386,7 +390,7 @@ fn place(act: Act) -> usize {
 }
 
 /// Returns the clock's kind of this operation.
-fn kind(act: Act) -> Kind {
+fn kind(act: Act) -> OperationKind {
     OPERATIONS[place(act)].1
 }
 

@@ -26,7 +26,7 @@ use super::params::Reader;
 use super::spec::Spec;
 use super::unit::{self, Change};
 use crate::backend::{Backend, Purpose, Verb};
-use crate::clock::Kind;
+use crate::clock::OperationKind;
 use crate::context::Context;
 use crate::fileset::{self, Content, Interest};
 use crate::hash::{Stream, hash, unit};
@@ -251,7 +251,7 @@ impl<'s> RecordThreads<'s> {
         let job = self.job;
         let io_options = IoOptions {
             // The measurement does not include files that are created before the clock.
-            kind: if purpose == Purpose::Read { Kind::Read } else { Kind::Write },
+            kind: if purpose == Purpose::Read { OperationKind::Read } else { OperationKind::Write },
             hold: true,
             verify: job.options.verify,
             lock: job.options.lock,
@@ -344,15 +344,19 @@ impl<'s> RecordThreads<'s> {
     }
 
     /// Moves one record. In a mix the seed decides the direction.
-    fn step(&self, state: &mut ThreadState<'s>, item: u64) -> Result<Kind, EngineError> {
+    fn step(&self, state: &mut ThreadState<'s>, item: u64) -> Result<OperationKind, EngineError> {
         let ThreadState { io, writer, seed, turns, .. } = state;
         let Some(writer) = writer else {
             io.step(item)?;
-            return Ok(if self.job.member.action == RecordAction::Read { Kind::Read } else { Kind::Write });
+            return Ok(if self.job.member.action == RecordAction::Read {
+                OperationKind::Read
+            } else {
+                OperationKind::Write
+            });
         };
         *turns += 1;
         let reads = unit(hash(*seed, Stream::Mix, *turns)) < self.job.options.reads();
-        let (io, kind) = if reads { (io, Kind::Read) } else { (writer, Kind::Write) };
+        let (io, kind) = if reads { (io, OperationKind::Read) } else { (writer, OperationKind::Write) };
         io.step(item)?;
         Ok(kind)
     }
@@ -386,7 +390,7 @@ impl<'s> RecordThreads<'s> {
     fn close(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         state.closed = true;
         Self::each_loop(state, IoLoop::close_held)?;
-        recorder.tick(Kind::Close, 0);
+        recorder.tick(OperationKind::Close, 0);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use fsb_trace::{Call, Kind, Skimmed, flags};
+use fsb_trace::{Call, CallKind, Skimmed, flags};
 use rustix::fs::{AtFlags, FallocateFlags, Gid, Mode, OFlags, RenameFlags, Timestamps, Uid};
 use rustix::io::Errno;
 
@@ -21,7 +21,7 @@ const MOST_OPEN: usize = 1 << 20;
 /// The component that makes the calls.
 pub(super) trait Target: Sync {
     /// Makes one call. Returns its result; an error is a number below 0.
-    fn call(&self, step: &Step, buffers: &mut Buffers) -> i64;
+    fn call(&self, step: &ReplayStep, buffers: &mut Buffers) -> i64;
 
     /// Returns whether the target makes no calls, and every result is as recorded.
     fn is_nothing(&self) -> bool {
@@ -37,7 +37,7 @@ pub(super) struct Nothing;
 
 impl Target for Nothing {
     #[inline]
-    fn call(&self, step: &Step, _: &mut Buffers) -> i64 {
+    fn call(&self, step: &ReplayStep, _: &mut Buffers) -> i64 {
         step.call.result
     }
 
@@ -125,7 +125,7 @@ impl Kernel {
     }
 
     /// Keeps a descriptor. If the recorded call failed, closes the descriptor at once.
-    fn keep(&self, step: &Step, fd: OwnedFd) -> Result<i64, Errno> {
+    fn keep(&self, step: &ReplayStep, fd: OwnedFd) -> Result<i64, Errno> {
         let place = self.open.get(step.slot as usize).filter(|_| step.call.result >= 0).ok_or(Errno::MFILE);
         if let Ok(place) = place {
             let old = place.swap(fd.into_raw_fd(), Ordering::AcqRel);
@@ -134,22 +134,22 @@ impl Kernel {
         Ok(0)
     }
 
-    fn make(&self, step: &Step, buffers: &mut Buffers) -> Result<i64, Errno> {
-        let Step { call, slot, other, .. } = step;
+    fn make(&self, step: &ReplayStep, buffers: &mut Buffers) -> Result<i64, Errno> {
+        let ReplayStep { call, slot, other, .. } = step;
         let done = |result: Result<(), Errno>| result.map(|()| 0);
         let moved = |result: Result<usize, Errno>| result.map(|count| count as i64);
         let name = || self.name_of(call.name);
         match call.kind {
-            Kind::Open => {
+            CallKind::Open => {
                 let mode = Mode::from_bits_truncate(call.length as u32 & 0o777 | 0o600);
                 let fd = rustix::fs::openat(&self.root, name(), open_flags(call.flags), mode)?;
                 self.keep(step, fd)
             }
-            Kind::Duplicate => {
+            CallKind::Duplicate => {
                 let fd = rustix::io::fcntl_dupfd_cloexec(self.fd(*other)?, 0)?;
                 self.keep(step, fd)
             }
-            Kind::Close => {
+            CallKind::Close => {
                 let number = self.open.get(*slot as usize).map_or(-1, |place| place.swap(-1, Ordering::AcqRel));
                 if number < 0 {
                     return Err(Errno::BADF);
@@ -157,24 +157,24 @@ impl Kernel {
                 // SAFETY: the number was taken out of its place, so no other call closes it.
                 done(unsafe { rustix::io::try_close(number) })
             }
-            Kind::Read => moved(rustix::io::read(self.fd(*slot)?, buffers.into(call.length))),
-            Kind::ReadAt => moved(rustix::io::pread(self.fd(*slot)?, buffers.into(call.length), call.offset)),
-            Kind::Write => moved(rustix::io::write(self.fd(*slot)?, buffers.from(call.length))),
-            Kind::WriteAt => moved(rustix::io::pwrite(self.fd(*slot)?, buffers.from(call.length), call.offset)),
-            Kind::Sync => done(rustix::fs::fsync(self.fd(*slot)?)),
-            Kind::DataSync => done(rustix::fs::fdatasync(self.fd(*slot)?)),
-            Kind::SyncFileSystem if *slot == u32::MAX => done(rustix::fs::syncfs(&self.root)),
-            Kind::SyncFileSystem => done(rustix::fs::syncfs(self.fd(*slot)?)),
-            Kind::Truncate => done(rustix::fs::ftruncate(self.fd(*slot)?, call.length)),
-            Kind::TruncateName => {
+            CallKind::Read => moved(rustix::io::read(self.fd(*slot)?, buffers.into(call.length))),
+            CallKind::ReadAt => moved(rustix::io::pread(self.fd(*slot)?, buffers.into(call.length), call.offset)),
+            CallKind::Write => moved(rustix::io::write(self.fd(*slot)?, buffers.from(call.length))),
+            CallKind::WriteAt => moved(rustix::io::pwrite(self.fd(*slot)?, buffers.from(call.length), call.offset)),
+            CallKind::Sync => done(rustix::fs::fsync(self.fd(*slot)?)),
+            CallKind::DataSync => done(rustix::fs::fdatasync(self.fd(*slot)?)),
+            CallKind::SyncFileSystem if *slot == u32::MAX => done(rustix::fs::syncfs(&self.root)),
+            CallKind::SyncFileSystem => done(rustix::fs::syncfs(self.fd(*slot)?)),
+            CallKind::Truncate => done(rustix::fs::ftruncate(self.fd(*slot)?, call.length)),
+            CallKind::TruncateName => {
                 let fd = rustix::fs::openat(&self.root, name(), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
                 done(rustix::fs::ftruncate(fd, call.length))
             }
-            Kind::Allocate => {
+            CallKind::Allocate => {
                 let flags = FallocateFlags::from_bits_truncate(call.flags);
                 done(rustix::fs::fallocate(self.fd(*slot)?, flags, call.offset, call.length))
             }
-            Kind::Rename => {
+            CallKind::Rename => {
                 let flags = RenameFlags::from_bits_truncate(call.flags);
                 let to = self.name_of(call.second);
                 // Not every file system takes flags.
@@ -184,49 +184,53 @@ impl Kernel {
                     rustix::fs::renameat_with(&self.root, name(), &self.root, to, flags)
                 })
             }
-            Kind::Unlink => done(rustix::fs::unlinkat(&self.root, name(), AtFlags::empty())),
-            Kind::RemoveDirectory => done(rustix::fs::unlinkat(&self.root, name(), AtFlags::REMOVEDIR)),
-            Kind::MakeDirectory => {
+            CallKind::Unlink => done(rustix::fs::unlinkat(&self.root, name(), AtFlags::empty())),
+            CallKind::RemoveDirectory => done(rustix::fs::unlinkat(&self.root, name(), AtFlags::REMOVEDIR)),
+            CallKind::MakeDirectory => {
                 let mode = Mode::from_bits_truncate(call.length as u32 & 0o777 | 0o700);
                 done(rustix::fs::mkdirat(&self.root, name(), mode))
             }
-            Kind::Link => {
+            CallKind::Link => {
                 let to = self.name_of(call.second);
                 done(rustix::fs::linkat(&self.root, name(), &self.root, to, AtFlags::empty()))
             }
             // Targets are names below the root, which lead only further down from any directory.
-            Kind::SymbolicLink => done(rustix::fs::symlinkat(self.name_of(call.second), &self.root, name())),
-            Kind::Stat => rustix::fs::fstat(self.fd(*slot)?).map(|_| 0),
-            Kind::StatName => rustix::fs::statat(&self.root, name(), AtFlags::SYMLINK_NOFOLLOW).map(|_| 0),
-            Kind::ReadLink => rustix::fs::readlinkat(&self.root, name(), Vec::with_capacity(256))
+            CallKind::SymbolicLink => done(rustix::fs::symlinkat(self.name_of(call.second), &self.root, name())),
+            CallKind::Stat => rustix::fs::fstat(self.fd(*slot)?).map(|_| 0),
+            CallKind::StatName => rustix::fs::statat(&self.root, name(), AtFlags::SYMLINK_NOFOLLOW).map(|_| 0),
+            CallKind::ReadLink => rustix::fs::readlinkat(&self.root, name(), Vec::with_capacity(256))
                 .map(|text| text.as_bytes().len() as i64),
-            Kind::AttributesName => done(match call.flags {
+            CallKind::AttributesName => done(match call.flags {
                 flags::TIMES => rustix::fs::utimensat(&self.root, name(), &now(), AtFlags::SYMLINK_NOFOLLOW),
                 flags::OWNER => rustix::fs::chownat(&self.root, name(), None, None, AtFlags::SYMLINK_NOFOLLOW),
                 _ => rustix::fs::chmodat(&self.root, name(), Mode::from(0o644), AtFlags::empty()),
             }),
-            Kind::Attributes => done(match call.flags {
+            CallKind::Attributes => done(match call.flags {
                 flags::TIMES => rustix::fs::futimens(self.fd(*slot)?, &now()),
                 flags::OWNER => rustix::fs::fchown(self.fd(*slot)?, None::<Uid>, None::<Gid>),
                 _ => rustix::fs::fchmod(self.fd(*slot)?, Mode::from(0o644)),
             }),
-            Kind::Seek | Kind::SyncRange | Kind::List | Kind::Copy | Kind::Advise => self.raw(step, buffers),
-            Kind::Map | Kind::Spawn | Kind::Wait | Kind::Exit | Kind::Wake | Kind::Woken => Ok(call.result),
+            CallKind::Seek | CallKind::SyncRange | CallKind::List | CallKind::Copy | CallKind::Advise => {
+                self.raw(step, buffers)
+            }
+            CallKind::Map | CallKind::Spawn | CallKind::Wait | CallKind::Exit | CallKind::Wake | CallKind::Woken => {
+                Ok(call.result)
+            }
         }
     }
 
     /// Calls that have no safe wrapper with these arguments.
-    fn raw(&self, step: &Step, buffers: &mut Buffers) -> Result<i64, Errno> {
-        let Step { call, slot, other, .. } = step;
+    fn raw(&self, step: &ReplayStep, buffers: &mut Buffers) -> Result<i64, Errno> {
+        let ReplayStep { call, slot, other, .. } = step;
         let fd = self.fd(*slot)?.as_raw_fd();
         let (offset, length) = (call.offset as i64, usize::try_from(call.length).unwrap_or(usize::MAX));
         // SAFETY: open descriptors, numbers, and our own memory with the stated length.
         let result = unsafe {
             match call.kind {
-                Kind::Seek => libc::lseek(fd, offset, call.flags as i32),
-                Kind::SyncRange => i64::from(libc::sync_file_range(fd, offset, length as i64, call.flags)),
-                Kind::Advise => -i64::from(libc::posix_fadvise(fd, offset, length as i64, call.flags as i32)),
-                Kind::List => {
+                CallKind::Seek => libc::lseek(fd, offset, call.flags as i32),
+                CallKind::SyncRange => i64::from(libc::sync_file_range(fd, offset, length as i64, call.flags)),
+                CallKind::Advise => -i64::from(libc::posix_fadvise(fd, offset, length as i64, call.flags as i32)),
+                CallKind::List => {
                     let into = buffers.into(call.length);
                     libc::syscall(libc::SYS_getdents64, fd, into.as_mut_ptr(), into.len())
                 }
@@ -253,7 +257,7 @@ impl Kernel {
 }
 
 impl Target for Kernel {
-    fn call(&self, step: &Step, buffers: &mut Buffers) -> i64 {
+    fn call(&self, step: &ReplayStep, buffers: &mut Buffers) -> i64 {
         self.make(step, buffers).unwrap_or_else(|errno| -i64::from(errno.raw_os_error()))
     }
 
@@ -318,7 +322,7 @@ fn raise_limit() {
 
 /// One call, and the calls that it waits for.
 #[derive(Debug, Clone)]
-pub(super) struct Step {
+pub(super) struct ReplayStep {
     pub(super) call: Call,
     /// The place of its descriptor.
     pub(super) slot: u32,
@@ -334,7 +338,7 @@ pub(super) struct Step {
     pub(super) waits: Range<u32>,
 }
 
-impl Step {
+impl ReplayStep {
     /// Returns whether the replay makes this call.
     pub(super) fn is_made(&self) -> bool {
         self.call.kind.is_replayed()
@@ -344,7 +348,7 @@ impl Step {
     /// success or failure.
     pub(super) fn agrees(&self, result: i64) -> bool {
         let recorded = self.call.result;
-        let counts = self.call.kind.moves() || matches!(self.call.kind, Kind::Seek | Kind::Copy);
+        let counts = self.call.kind.moves() || matches!(self.call.kind, CallKind::Seek | CallKind::Copy);
         if recorded < 0 || result < 0 || counts { recorded == result } else { true }
     }
 }
@@ -353,6 +357,6 @@ impl Step {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) block: usize,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ReplayStep>,
     pub(super) waits: Vec<(u32, u32)>,
 }

@@ -9,9 +9,9 @@ use std::io::Read;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fsb_trace::{Call, Kind, Order, Part, Reader, Skimmed};
+use fsb_trace::{Call, CallKind, Order, Reader, Skimmed, TracePart};
 
-use super::calls::{Batch, Step};
+use super::calls::{Batch, ReplayStep};
 use super::options::Options;
 use crate::EngineError;
 
@@ -163,14 +163,14 @@ impl<R: Read> Source<R> {
         loop {
             let part = self.reader.next_part();
             match part.map_err(|error| EngineError::new(format!("read the trace: {error}")))? {
-                Some(Part::Calls(calls)) => {
+                Some(TracePart::Calls(calls)) => {
                     self.blocks += 1;
                     let mut batches: Vec<Batch> = (0..lanes).map(|_| Batch::default()).collect();
                     calls.iter().for_each(|call| self.add(call, &mut batches));
                     return Ok(Some(batches));
                 }
-                Some(Part::Initial(_)) => {}
-                Some(Part::End(_)) | None => {
+                Some(TracePart::Initial(_)) => {}
+                Some(TracePart::End(_)) | None => {
                     self.ended = true;
                     return Ok(None);
                 }
@@ -191,8 +191,8 @@ impl<R: Read> Source<R> {
         let unopened = call.kind.is_replayed() && !opened;
         self.unopened += u64::from(unopened);
         // The think time before a wait for a child is at most the time since the recording began.
-        let think_ns = if call.kind == Kind::Wait { think_ns.min(call.start_ns) } else { think_ns };
-        batch.steps.push(Step {
+        let think_ns = if call.kind == CallKind::Wait { think_ns.min(call.start_ns) } else { think_ns };
+        batch.steps.push(ReplayStep {
             call: *call,
             slot,
             other,
@@ -237,23 +237,23 @@ impl Slots {
     fn of(&mut self, call: &Call) -> (u32, u32, bool) {
         let find = |places: &HashMap<u32, u32>, handle: u32| places.get(&handle).copied();
         match call.kind {
-            Kind::Open => (self.take(call), 0, true),
-            Kind::Duplicate => {
+            CallKind::Open => (self.take(call), 0, true),
+            CallKind::Duplicate => {
                 let old = find(&self.places, call.other);
                 (self.take(call), old.unwrap_or_default(), old.is_some())
             }
-            Kind::Close => match self.places.remove(&call.handle) {
+            CallKind::Close => match self.places.remove(&call.handle) {
                 Some(place) => {
                     self.free.entry(call.lane).or_default().push(place);
                     (place, 0, true)
                 }
                 None => (0, 0, false),
             },
-            Kind::Copy => {
+            CallKind::Copy => {
                 let both = (find(&self.places, call.handle), find(&self.places, call.other));
                 (both.0.unwrap_or_default(), both.1.unwrap_or_default(), both.0.is_some() && both.1.is_some())
             }
-            Kind::SyncFileSystem if call.handle == 0 => (u32::MAX, 0, true),
+            CallKind::SyncFileSystem if call.handle == 0 => (u32::MAX, 0, true),
             _ if call.handle == 0 => (0, 0, call.kind.is_about_names()),
             _ => {
                 let place = find(&self.places, call.handle);

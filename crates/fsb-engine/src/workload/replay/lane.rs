@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use fsb_trace::{Call, Kind, Totals};
+use fsb_trace::{Call, CallKind, Totals};
 use rustix::thread::futex;
 use rustix::thread::futex::Flags;
 use rustix::time::Timespec;
 
-use super::calls::{Batch, Step};
+use super::calls::{Batch, ReplayStep};
 use super::calls::{Buffers, Target};
 use super::feeder::Feeder;
 use super::options::Options;
@@ -48,7 +48,7 @@ pub(super) struct Report {
 #[derive(Debug)]
 pub(super) struct Other {
     pub(super) start_ns: u64,
-    kind: Kind,
+    kind: CallKind,
     name: Box<str>,
     recorded: i64,
     result: i64,
@@ -111,7 +111,7 @@ impl<'r> Replay<'r> {
 
     /// Waits for calls of other lanes. Returns the time at which the last of them ended, as far as that matters, or
     /// `None` if another thread has failed.
-    fn wait_for(&self, step: &Step, batch: &Batch, recorder: &ThreadRecorder<'_>) -> Option<u64> {
+    fn wait_for(&self, step: &ReplayStep, batch: &Batch, recorder: &ThreadRecorder<'_>) -> Option<u64> {
         let waits = &batch.waits[step.waits.start as usize..step.waits.end as usize];
         let mut ended = waits.iter().map(|(lane, number)| self.turns.wait(*lane, *number, || recorder.failed()));
         ended.try_fold(0, |latest, ended| {
@@ -124,8 +124,8 @@ impl<'r> Replay<'r> {
     }
 
     /// Performs one call in its turn. Returns false if another thread has failed.
-    fn step(&self, step: &Step, batch: &Batch, state: &mut State, recorder: &mut ThreadRecorder<'_>) -> bool {
-        let Step { call, .. } = step;
+    fn step(&self, step: &ReplayStep, batch: &Batch, state: &mut State, recorder: &mut ThreadRecorder<'_>) -> bool {
+        let ReplayStep { call, .. } = step;
         state.number += 1;
         let waits = !step.waits.is_empty();
         let waited = if waits { self.wait_for(step, batch, recorder) } else { Some(0) };
@@ -208,17 +208,17 @@ impl ThreadJob for Replay<'_> {
 }
 
 /// Returns the clock's kind of a call.
-fn kind(kind: Kind) -> clock::Kind {
+fn kind(kind: CallKind) -> clock::OperationKind {
     match kind.about().family {
-        "read" | "copy" => clock::Kind::Read,
-        "write" => clock::Kind::Write,
-        "open" | "make" => clock::Kind::Create,
-        "list" => clock::Kind::Readdir,
-        "rename" => clock::Kind::Rename,
-        "remove" => clock::Kind::Delete,
-        "close" => clock::Kind::Close,
-        "sync" => clock::Kind::Sync,
-        _ => clock::Kind::Stat,
+        "read" | "copy" => clock::OperationKind::Read,
+        "write" => clock::OperationKind::Write,
+        "open" | "make" => clock::OperationKind::Create,
+        "list" => clock::OperationKind::Readdir,
+        "rename" => clock::OperationKind::Rename,
+        "remove" => clock::OperationKind::Delete,
+        "close" => clock::OperationKind::Close,
+        "sync" => clock::OperationKind::Sync,
+        _ => clock::OperationKind::Stat,
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use fsb_model::{CacheState, Params};
-use fsb_trace::{Call, Header, Initial, Kind, Overhead, Skimmed, State, Totals, Writer, flags};
+use fsb_trace::{Call, CallKind, Header, Initial, Overhead, Skimmed, State, Totals, Writer, flags};
 use serde_json::Value;
 
 use crate::workload::parameter::{self, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
@@ -167,35 +167,35 @@ fn write() -> Result<Vec<u8>, fsb_trace::TraceError> {
         now += 1000;
         out.call(&Call { lane, start_ns: now, took_ns: 500, ..call })
     };
-    let on = |kind: Kind, handle: u32| Call { handle, ..Call::new(kind) };
-    let moved = |kind: Kind, handle: u32, offset: u64, length: u64| Call {
+    let on = |kind: CallKind, handle: u32| Call { handle, ..Call::new(kind) };
+    let moved = |kind: CallKind, handle: u32, offset: u64, length: u64| Call {
         offset,
         length,
         result: length as i64,
         ..on(kind, handle)
     };
-    add(0, Call { other: 1, ..Call::new(Kind::Spawn) })?;
-    add(0, Call { name: directory, length: 0o755, ..Call::new(Kind::MakeDirectory) })?;
-    add(0, Call { name: new, flags: write, length: 0o644, ..on(Kind::Open, 1) })?;
+    add(0, Call { other: 1, ..Call::new(CallKind::Spawn) })?;
+    add(0, Call { name: directory, length: 0o755, ..Call::new(CallKind::MakeDirectory) })?;
+    add(0, Call { name: new, flags: write, length: 0o644, ..on(CallKind::Open, 1) })?;
     for at in 0..8 {
-        add(0, moved(Kind::Write, 1, at * 4096, 4096))?;
+        add(0, moved(CallKind::Write, 1, at * 4096, 4096))?;
     }
-    add(0, on(Kind::DataSync, 1))?;
-    add(0, Call { name: new, second: renamed, ..Call::new(Kind::Rename) })?;
-    add(1, Call { name: new, result: -2, ..Call::new(Kind::StatName) })?;
-    add(1, Call { name: renamed, flags: read, ..on(Kind::Open, 2) })?;
+    add(0, on(CallKind::DataSync, 1))?;
+    add(0, Call { name: new, second: renamed, ..Call::new(CallKind::Rename) })?;
+    add(1, Call { name: new, result: -2, ..Call::new(CallKind::StatName) })?;
+    add(1, Call { name: renamed, flags: read, ..on(CallKind::Open, 2) })?;
     for at in 0..4 {
-        add(1, moved(Kind::ReadAt, 2, at * 8192, 8192))?;
+        add(1, moved(CallKind::ReadAt, 2, at * 8192, 8192))?;
     }
-    add(0, on(Kind::Close, 1))?;
-    add(1, on(Kind::Close, 2))?;
-    add(1, Call { name: there, flags: read, ..on(Kind::Open, 3) })?;
-    add(1, Call { length: 16_384, result: 10_000, ..on(Kind::Read, 3) })?;
-    add(1, on(Kind::Close, 3))?;
-    add(1, Call::new(Kind::Exit))?;
-    add(0, Call { other: 1, ..Call::new(Kind::Wait) })?;
-    add(0, Call { name: renamed, ..Call::new(Kind::Unlink) })?;
-    add(0, Call { name: directory, ..Call::new(Kind::RemoveDirectory) })?;
+    add(0, on(CallKind::Close, 1))?;
+    add(1, on(CallKind::Close, 2))?;
+    add(1, Call { name: there, flags: read, ..on(CallKind::Open, 3) })?;
+    add(1, Call { length: 16_384, result: 10_000, ..on(CallKind::Read, 3) })?;
+    add(1, on(CallKind::Close, 3))?;
+    add(1, Call::new(CallKind::Exit))?;
+    add(0, Call { other: 1, ..Call::new(CallKind::Wait) })?;
+    add(0, Call { name: renamed, ..Call::new(CallKind::Unlink) })?;
+    add(0, Call { name: directory, ..Call::new(CallKind::RemoveDirectory) })?;
     out.finish(Totals::default()).map(|(bytes, ..)| bytes)
 }
 

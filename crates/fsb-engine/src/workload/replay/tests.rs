@@ -3,7 +3,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fsb_model::WorkloadSpec;
-use fsb_trace::{Call, Header, Initial, Kind, State, Totals, Writer, flags};
+use fsb_trace::{Call, CallKind, Header, Initial, State, Totals, Writer, flags};
 
 use crate::task::{Measurement, Step};
 use crate::worker;
@@ -32,11 +32,11 @@ fn spec(trace: &Path, pairs: Pairs<'_>) -> WorkloadSpec {
 }
 
 fn open(handle: u32, flags: u32) -> Call {
-    Call { handle, flags, length: 0o644, ..Call::new(Kind::Open) }
+    Call { handle, flags, length: 0o644, ..Call::new(CallKind::Open) }
 }
 
 fn read(handle: u32, result: i64) -> Call {
-    Call { handle, length: 100, result, ..Call::new(Kind::Read) }
+    Call { handle, length: 100, result, ..Call::new(CallKind::Read) }
 }
 
 fn file(size: u64) -> State {
@@ -59,7 +59,7 @@ fn initial_files_are_made_with_holes_and_links() {
         ("d/link", State::Link { to: b"e/whole".to_vec() }),
         ("d/again", State::Same { name: 2 }),
     ];
-    let calls = [(Some("holes"), Call::new(Kind::StatName))];
+    let calls = [(Some("holes"), Call::new(CallKind::StatName))];
     let path = trace(root.path(), &files, &calls, Totals::default());
     let spec = spec(&path, &[]);
     worker::perform(&task(Step::Prepare, &spec, root.path(), 1), &mut Open::default()).unwrap();
@@ -78,13 +78,13 @@ fn descriptors_stand_where_the_program_left_them() {
     let calls = [
         (Some("f"), open(1, flags::READ)),
         (None, read(1, 100)),
-        (None, Call { other: 1, ..Call { handle: 2, ..Call::new(Kind::Duplicate) } }),
-        (None, Call { handle: 1, ..Call::new(Kind::Close) }),
+        (None, Call { other: 1, ..Call { handle: 2, ..Call::new(CallKind::Duplicate) } }),
+        (None, Call { handle: 1, ..Call::new(CallKind::Close) }),
         (None, read(2, 50)),
-        (None, Call { handle: 2, offset: 120, result: 120, ..Call::new(Kind::Seek) }),
+        (None, Call { handle: 2, offset: 120, result: 120, ..Call::new(CallKind::Seek) }),
         (None, read(2, 30)),
-        (None, Call { handle: 2, ..Call::new(Kind::Close) }),
-        (Some("f"), Call { result: -17, ..Call::new(Kind::MakeDirectory) }),
+        (None, Call { handle: 2, ..Call::new(CallKind::Close) }),
+        (Some("f"), Call { result: -17, ..Call::new(CallKind::MakeDirectory) }),
     ];
     let path = trace(root.path(), &[("f", file(150))], &calls, Totals::default());
     let measured = replay(&path, &[("pace", "none".into())]).unwrap();
@@ -110,7 +110,7 @@ fn other_results_are_told_with_the_first_of_them() {
 #[test]
 fn closing_what_could_not_be_opened_is_an_error_of_the_call() {
     let root = tempfile::tempdir().unwrap();
-    let calls = [(Some("none"), open(1, flags::READ)), (None, Call { handle: 1, ..Call::new(Kind::Close) })];
+    let calls = [(Some("none"), open(1, flags::READ)), (None, Call { handle: 1, ..Call::new(CallKind::Close) })];
     let path = trace(root.path(), &[], &calls, Totals::default());
     assert!(replay(&path, &[]).unwrap_err().starts_with("2 of 2 calls had another result than recorded"));
 }
@@ -118,7 +118,7 @@ fn closing_what_could_not_be_opened_is_an_error_of_the_call() {
 #[test]
 fn thought_takes_its_time_and_can_be_left_out() {
     let root = tempfile::tempdir().unwrap();
-    let calls = vec![(Some("f"), Call::new(Kind::StatName)); 50];
+    let calls = vec![(Some("f"), Call::new(CallKind::StatName)); 50];
     let path = trace(root.path(), &[("f", file(1))], &calls, Totals::default());
     // 49 think times of a microsecond, times a thousand.
     let slow = replay(&path, &[("pace", 1000.into())]).unwrap().timed_ns;
@@ -132,7 +132,7 @@ fn traces_that_cannot_be_replayed_are_refused() {
     let root = tempfile::tempdir().unwrap();
     let refusal = |path: &Path, pairs: Pairs<'_>| label(&spec(path, pairs)).unwrap_err().to_string();
     assert!(refusal(&root.path().join("none"), &[]).contains("No such file"), "no trace");
-    let calls = [(Some("f"), Call { result: -2, ..Call::new(Kind::StatName) })];
+    let calls = [(Some("f"), Call { result: -2, ..Call::new(CallKind::StatName) })];
     let incomplete = Totals { incomplete: vec!["requests of io_uring (once)".to_owned()], ..Totals::default() };
     let path = trace(root.path(), &[], &calls, incomplete);
     assert!(refusal(&path, &[]).contains("is incomplete: requests of io_uring"));
@@ -142,17 +142,17 @@ fn traces_that_cannot_be_replayed_are_refused() {
     assert!(refusal(&path, &[]).contains("it is cut off after"));
     fs::write(&path, [b"FSBTRACE\x09\x00", &whole[10..]].concat()).unwrap();
     assert!(refusal(&path, &[]).contains("a trace of version 9, and this fsb reads versions 1 to 2"));
-    let path = trace(root.path(), &[], &[(Some("../../etc/passwd"), Call::new(Kind::StatName))], Totals::default());
+    let path = trace(root.path(), &[], &[(Some("../../etc/passwd"), Call::new(CallKind::StatName))], Totals::default());
     assert!(refusal(&path, &[]).contains("its name '../../etc/passwd' leads out of the target"));
     assert!(refusal(&path, &[("pace", "fast".into())]).contains("neither recorded nor none"));
-    let path = trace(root.path(), &[], &[(None, Call::new(Kind::Exit))], Totals::default());
+    let path = trace(root.path(), &[], &[(None, Call::new(CallKind::Exit))], Totals::default());
     assert!(refusal(&path, &[]).contains("holds no call that fsb can replay"));
 }
 
 #[test]
 fn sizes_of_exabytes_and_descriptors_from_nowhere_are_told() {
     let root = tempfile::tempdir().unwrap();
-    let calls = [(Some("f"), Call::new(Kind::StatName))];
+    let calls = [(Some("f"), Call::new(CallKind::StatName))];
     let path = trace(root.path(), &[("f", file(1 << 60))], &calls, Totals::default());
     let said = replay(&path, &[]).unwrap_err();
     assert!(said.contains("hold 1024 PiB, but the target has room for"), "{said}");
@@ -162,7 +162,7 @@ fn sizes_of_exabytes_and_descriptors_from_nowhere_are_told() {
     let said = replay(&path, &[]).unwrap_err();
     assert_eq!(said, "1 of 1 calls are on descriptors that the trace never opens");
     // A write at the largest offset fails as it does for every program, and the replay reports it.
-    let far = Call { handle: 1, offset: u64::MAX - 10, length: 10, result: 10, ..Call::new(Kind::WriteAt) };
+    let far = Call { handle: 1, offset: u64::MAX - 10, length: 10, result: 10, ..Call::new(CallKind::WriteAt) };
     let path =
         trace(root.path(), &[], &[(Some("f"), open(1, flags::WRITE | flags::CREATE)), (None, far)], Totals::default());
     assert!(replay(&path, &[]).unwrap_err().contains("instead of 10"));
@@ -171,7 +171,7 @@ fn sizes_of_exabytes_and_descriptors_from_nowhere_are_told() {
 #[test]
 fn a_recorded_result_may_be_any_number() {
     let root = tempfile::tempdir().unwrap();
-    let calls = [(Some("f"), Call { result: i64::MIN, ..Call::new(Kind::StatName) })];
+    let calls = [(Some("f"), Call { result: i64::MIN, ..Call::new(CallKind::StatName) })];
     let path = trace(root.path(), &[("f", file(1))], &calls, Totals::default());
     assert!(replay(&path, &[]).unwrap_err().ends_with("stat f: 0 instead of -9223372036854775808"));
 }
@@ -231,7 +231,7 @@ fn a_long_trace_follows_in_pieces() {
             result: -2,
             start_ns: at * 10,
             took_ns: 5,
-            ..Call::new(Kind::StatName)
+            ..Call::new(CallKind::StatName)
         };
         out.call(&call).unwrap();
     }

@@ -82,7 +82,14 @@ impl UntarThreads<'_> {
         self.rendezvous.wait();
     }
 
-    fn lap(&self, phase: Phase, kind: clock::Kind, bytes: u64, report: &mut Report, recorder: &mut ThreadRecorder<'_>) {
+    fn lap(
+        &self,
+        phase: Phase,
+        kind: clock::OperationKind,
+        bytes: u64,
+        report: &mut Report,
+        recorder: &mut ThreadRecorder<'_>,
+    ) {
         let begun = recorder.last();
         recorder.lap(kind, bytes);
         report.record(phase, recorder.last() - begun);
@@ -104,7 +111,7 @@ impl UntarThreads<'_> {
             let made = unpack(calls, self.root, item, self.archive, self.options.block_size as usize);
             made.map_err(|refusal| refused(self.set, &item.name, refusal))?;
             let bytes = if let EntryKind::File { size, .. } = item.kind { size } else { 0 };
-            self.lap(Phase::Unpack, clock::Kind::Create, bytes, report, recorder);
+            self.lap(Phase::Unpack, clock::OperationKind::Create, bytes, report, recorder);
         }
         Ok(())
     }
@@ -135,7 +142,7 @@ impl UntarThreads<'_> {
                 let set = finish(self.backend.namespace(), self.root, item);
                 set.map_err(|refusal| refused(self.set, &item.name, refusal))?;
             }
-            recorder.tick(clock::Kind::Close, 0);
+            recorder.tick(clock::OperationKind::Close, 0);
             Ok(())
         });
     }
@@ -160,7 +167,7 @@ impl UntarThreads<'_> {
                     return ControlFlow::Break(());
                 }
                 seen += 1;
-                self.lap(Phase::Stat, clock::Kind::Stat, 0, &mut state.report, recorder);
+                self.lap(Phase::Stat, clock::OperationKind::Stat, 0, &mut state.report, recorder);
                 ControlFlow::Continue(())
             };
             let listed = namespace.list(&directory, &mut state.listing, expected, &mut visit);
@@ -184,7 +191,7 @@ impl UntarThreads<'_> {
                 break;
             }
             self.read_one(item, (offset, size), state)?;
-            self.lap(Phase::Read, clock::Kind::Read, size, &mut state.report, recorder);
+            self.lap(Phase::Read, clock::OperationKind::Read, size, &mut state.report, recorder);
         }
         Ok(())
     }
@@ -230,12 +237,12 @@ impl UntarThreads<'_> {
         if !self.backend.capabilities().real {
             self.sources
                 .iter()
-                .for_each(|_| self.lap(Phase::Compile, clock::Kind::Sync, 0, &mut state.report, recorder));
+                .for_each(|_| self.lap(Phase::Compile, clock::OperationKind::Sync, 0, &mut state.report, recorder));
             return Ok(());
         }
         let begun = recorder.last();
         let taken = index::run(&self.sources, self.options.jobs, self.set)?;
-        recorder.tick(clock::Kind::Sync, 0);
+        recorder.tick(clock::OperationKind::Sync, 0);
         // Each began within the phase; the recorder's own histogram only counts them.
         for ns in taken {
             recorder.complete(begun.max(recorder.last().saturating_sub(ns)), 0);
@@ -253,7 +260,7 @@ impl UntarThreads<'_> {
     ) -> Result<(), EngineError> {
         let removed = remove(self.backend.namespace(), self.root, name);
         removed.map_err(|errno| refused(self.set, name, ("remove", errno)))?;
-        self.lap(Phase::Remove, clock::Kind::Delete, 0, report, recorder);
+        self.lap(Phase::Remove, clock::OperationKind::Delete, 0, report, recorder);
         Ok(())
     }
 

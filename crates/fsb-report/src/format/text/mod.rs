@@ -9,7 +9,7 @@ use crate::mark::NOT_STATIONARY;
 use crate::report::Report;
 use crate::run::published::{Published, PublishedLayout, PublishedRow};
 use crate::run::{Secondary, Workload};
-use crate::screen::{Column, Names, Part, WIDTH, cut, paint, paragraph, tables};
+use crate::screen::{CellPart, Column, Names, WIDTH, cut, paint, paragraph, tables};
 use crate::show::{counted, percent};
 use crate::view::{CellView, Detail, TrustView, View, brief_legend};
 
@@ -252,16 +252,16 @@ impl Lines {
 }
 
 /// Returns a cell and its colour.
-fn set(cell: &CellView) -> (Part, Option<comfy_table::Color>) {
+fn set(cell: &CellView) -> (CellPart, Option<comfy_table::Color>) {
     let part = match (&cell.judged, &cell.value, cell.half_width) {
-        (Some(judged), ..) => Part::Change(judged.change(), cell.mark.clone()),
+        (Some(judged), ..) => CellPart::Change(judged.change(), cell.mark.clone()),
         (None, Some(value), Some(half_width)) => {
             let half = half_width * 100.0;
             let decimals = if half < 9.95 { 1 } else { 0 };
-            Part::Value(format!("{value} ±{half:.decimals$} %"), String::new())
+            CellPart::Value(format!("{value} ±{half:.decimals$} %"), String::new())
         }
-        (None, Some(value), None) => Part::Value(value.clone(), cell.mark.clone()),
-        (None, None, _) => Part::Words(cell.absence.to_owned()),
+        (None, Some(value), None) => CellPart::Value(value.clone(), cell.mark.clone()),
+        (None, None, _) => CellPart::Words(cell.absence.to_owned()),
     };
     (part, cell.judged.and_then(|judged| paint(judged.verdict)))
 }
@@ -281,7 +281,7 @@ pub(super) fn tables_of(screen: &mut Lines, view: &View<'_>, names: &Names) {
 fn published_tests(screen: &mut Lines, view: &View<'_>, names: &Names, published: &Published, rows: &[PublishedRow]) {
     let labels: Vec<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
     let column = |title: &str, text: &dyn Fn(&PublishedRow) -> String| {
-        Column::new(title, rows.iter().map(|row| (Part::Value(text(row), String::new()), None)).collect())
+        Column::new(title, rows.iter().map(|row| (CellPart::Value(text(row), String::new()), None)).collect())
     };
     let ours: Vec<Column> =
         (0..view.names.len()).map(|target| column(names.shown(target), &|row| row.show(row.ours[target]))).collect();
@@ -315,7 +315,7 @@ fn published_configurations(screen: &mut Lines, view: &View<'_>, published: &Pub
         }
         let labels: Vec<&str> = part.iter().map(|configuration| configuration.name).collect();
         let column = |at: usize, row: &PublishedRow| {
-            let value = |values: &[String]| Part::Value(values[at].clone(), String::new());
+            let value = |values: &[String]| CellPart::Value(values[at].clone(), String::new());
             Column::new(&row.workload, part.iter().map(|one| (value(&one.values), None)).collect())
         };
         let columns: Vec<Column> = published.rows.iter().enumerate().map(|(at, row)| column(at, row)).collect();

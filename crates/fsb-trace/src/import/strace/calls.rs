@@ -1,7 +1,7 @@
 //! The meaning of calls, by their names.
 
 use super::line::{Call, text};
-use crate::call::{Kind, flags};
+use crate::call::{CallKind, flags};
 use crate::resolve::{AT_CWD, RawCall, Shared};
 
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl At<'_> {
         text(self.word(at)?)
     }
 
-    fn on(&self, kind: Kind) -> Option<RawCall<'static>> {
+    fn on(&self, kind: CallKind) -> Option<RawCall<'static>> {
         Some(RawCall { fd: self.fd(0)?, ..RawCall::new(kind) })
     }
 
@@ -117,20 +117,20 @@ pub(super) fn meaning(call: &Call<'_>) -> Option<Meaning> {
     let result = call.result;
     // Vectored calls count as complete: the log does not give the requested length, only the result.
     let length = |place: usize| at.number(place).unwrap_or(result.max(0) as u64);
-    let moved = |kind: Kind| Some(RawCall { length: length(2), ..at.on(kind)? });
-    let pieces = |kind: Kind| Some(RawCall { length: result.max(0) as u64, ..at.on(kind)? });
+    let moved = |kind: CallKind| Some(RawCall { length: length(2), ..at.on(kind)? });
+    let pieces = |kind: CallKind| Some(RawCall { length: result.max(0) as u64, ..at.on(kind)? });
     let placed = |raw: Option<RawCall<'static>>| Some(RawCall { offset: Some(at.number(3)?), ..raw? });
-    let name = |kind: Kind, place: usize| named(RawCall::new(kind), at.path(place)?);
-    let name_at = |kind: Kind| {
+    let name = |kind: CallKind, place: usize| named(RawCall::new(kind), at.path(place)?);
+    let name_at = |kind: CallKind| {
         let path = at.path(1)?;
         let mut raw = at.on(kind)?;
         if !path.is_empty() {
             return named(raw, path);
         }
-        raw.kind = if kind == Kind::StatName { Kind::Stat } else { Kind::Attributes };
+        raw.kind = if kind == CallKind::StatName { CallKind::Stat } else { CallKind::Attributes };
         file(raw)
     };
-    let names = |kind: Kind, [directory, path, other, second]: [Option<usize>; 4], flags: u32| {
+    let names = |kind: CallKind, [directory, path, other, second]: [Option<usize>; 4], flags: u32| {
         let fd = |place: Option<usize>| place.map_or(Some(AT_CWD), |place| at.fd(place));
         let raw = RawCall { fd: fd(directory)?, other: fd(other)?, flags, ..RawCall::new(kind) };
         Some(Meaning::File(Owned { raw, path: Some(at.path(path?)?), second: Some(at.path(second?)?) }))
@@ -142,81 +142,84 @@ pub(super) fn meaning(call: &Call<'_>) -> Option<Meaning> {
     };
     let attributes = |raw: Option<RawCall<'static>>, flags: u32| file(RawCall { flags, ..raw? });
     match call.name {
-        "open" => opens(RawCall::new(Kind::Open), at.path(0)?, 1),
-        "openat" | "openat2" => opens(at.on(Kind::Open)?, at.path(1)?, 2),
+        "open" => opens(RawCall::new(CallKind::Open), at.path(0)?, 1),
+        "openat" | "openat2" => opens(at.on(CallKind::Open)?, at.path(1)?, 2),
         "creat" => {
             let flags = flags::CREATE | flags::WRITE | flags::TRUNCATE;
-            named(RawCall { flags, length: 0o644, ..RawCall::new(Kind::Open) }, at.path(0)?)
+            named(RawCall { flags, length: 0o644, ..RawCall::new(CallKind::Open) }, at.path(0)?)
         }
-        "close" => file(at.on(Kind::Close)?),
+        "close" => file(at.on(CallKind::Close)?),
         "close_range" => Some(Meaning::CloseRange(at.fd(0)?, at.number(1)?.min(i32::MAX as u64) as i32)),
-        "dup" | "dup2" => file(at.on(Kind::Duplicate)?),
-        "dup3" => file(RawCall { close_on_exec: at.has(2, "O_CLOEXEC"), ..at.on(Kind::Duplicate)? }),
+        "dup" | "dup2" => file(at.on(CallKind::Duplicate)?),
+        "dup3" => file(RawCall { close_on_exec: at.has(2, "O_CLOEXEC"), ..at.on(CallKind::Duplicate)? }),
         "fcntl" | "fcntl64" => match at.word(1)? {
-            "F_DUPFD" => file(at.on(Kind::Duplicate)?),
-            "F_DUPFD_CLOEXEC" => file(RawCall { close_on_exec: true, ..at.on(Kind::Duplicate)? }),
+            "F_DUPFD" => file(at.on(CallKind::Duplicate)?),
+            "F_DUPFD_CLOEXEC" => file(RawCall { close_on_exec: true, ..at.on(CallKind::Duplicate)? }),
             "F_SETFD" => Some(Meaning::CloseOnExec(at.fd(0)?, at.has(2, "FD_CLOEXEC"))),
             _ => None,
         },
-        "read" => file(moved(Kind::Read)?),
-        "write" => file(moved(Kind::Write)?),
-        "readv" => file(pieces(Kind::Read)?),
-        "writev" => file(pieces(Kind::Write)?),
-        "pread64" | "pread" => file(placed(moved(Kind::ReadAt))?),
-        "pwrite64" | "pwrite" => file(placed(moved(Kind::WriteAt))?),
-        "preadv" | "preadv2" => file(placed(pieces(Kind::ReadAt))?),
-        "pwritev" | "pwritev2" => file(placed(pieces(Kind::WriteAt))?),
+        "read" => file(moved(CallKind::Read)?),
+        "write" => file(moved(CallKind::Write)?),
+        "readv" => file(pieces(CallKind::Read)?),
+        "writev" => file(pieces(CallKind::Write)?),
+        "pread64" | "pread" => file(placed(moved(CallKind::ReadAt))?),
+        "pwrite64" | "pwrite" => file(placed(moved(CallKind::WriteAt))?),
+        "preadv" | "preadv2" => file(placed(pieces(CallKind::ReadAt))?),
+        "pwritev" | "pwritev2" => file(placed(pieces(CallKind::WriteAt))?),
         "lseek" | "_llseek" => {
             let whence = ["SEEK_SET", "SEEK_CUR", "SEEK_END", "SEEK_DATA", "SEEK_HOLE"];
             let flags = whence.iter().position(|word| at.has(2, word)).unwrap_or_default() as u32;
-            file(RawCall { offset: Some(at.number(1)?), flags, ..at.on(Kind::Seek)? })
+            file(RawCall { offset: Some(at.number(1)?), flags, ..at.on(CallKind::Seek)? })
         }
-        "fsync" => file(at.on(Kind::Sync)?),
-        "fdatasync" => file(at.on(Kind::DataSync)?),
-        "syncfs" => file(at.on(Kind::SyncFileSystem)?),
-        "sync" => file(RawCall::new(Kind::SyncFileSystem)),
-        "sync_file_range" => {
-            file(RawCall { offset: Some(at.number(1)?), length: at.number(2)?, flags: 7, ..at.on(Kind::SyncRange)? })
-        }
-        "ftruncate" | "ftruncate64" => file(RawCall { length: at.number(1)?, ..at.on(Kind::Truncate)? }),
+        "fsync" => file(at.on(CallKind::Sync)?),
+        "fdatasync" => file(at.on(CallKind::DataSync)?),
+        "syncfs" => file(at.on(CallKind::SyncFileSystem)?),
+        "sync" => file(RawCall::new(CallKind::SyncFileSystem)),
+        "sync_file_range" => file(RawCall {
+            offset: Some(at.number(1)?),
+            length: at.number(2)?,
+            flags: 7,
+            ..at.on(CallKind::SyncRange)?
+        }),
+        "ftruncate" | "ftruncate64" => file(RawCall { length: at.number(1)?, ..at.on(CallKind::Truncate)? }),
         "truncate" | "truncate64" => {
-            named(RawCall { length: at.number(1)?, ..RawCall::new(Kind::TruncateName) }, at.path(0)?)
+            named(RawCall { length: at.number(1)?, ..RawCall::new(CallKind::TruncateName) }, at.path(0)?)
         }
         "fallocate" => {
             let known = [("FALLOC_FL_KEEP_SIZE", 1), ("FALLOC_FL_PUNCH_HOLE", 2), ("FALLOC_FL_ZERO_RANGE", 16)];
             let flags = known.iter().filter(|(name, _)| at.has(1, name)).fold(0, |all, (_, flag)| all | flag);
-            file(RawCall { offset: Some(at.number(2)?), length: at.number(3)?, flags, ..at.on(Kind::Allocate)? })
+            file(RawCall { offset: Some(at.number(2)?), length: at.number(3)?, flags, ..at.on(CallKind::Allocate)? })
         }
-        "rename" => names(Kind::Rename, [None, Some(0), None, Some(1)], 0),
-        "renameat" => names(Kind::Rename, [Some(0), Some(1), Some(2), Some(3)], 0),
+        "rename" => names(CallKind::Rename, [None, Some(0), None, Some(1)], 0),
+        "renameat" => names(CallKind::Rename, [Some(0), Some(1), Some(2), Some(3)], 0),
         "renameat2" => {
             let flag = |name: &str, flag: u32| if at.has(4, name) { flag } else { 0 };
             let flags = flag("RENAME_NOREPLACE", flags::NO_REPLACE) | flag("RENAME_EXCHANGE", flags::EXCHANGE);
-            names(Kind::Rename, [Some(0), Some(1), Some(2), Some(3)], flags)
+            names(CallKind::Rename, [Some(0), Some(1), Some(2), Some(3)], flags)
         }
-        "unlink" => name(Kind::Unlink, 0),
-        "rmdir" => name(Kind::RemoveDirectory, 0),
-        "unlinkat" if at.has(2, "AT_REMOVEDIR") => name_at(Kind::RemoveDirectory),
-        "unlinkat" => name_at(Kind::Unlink),
-        "mkdir" => named(RawCall { length: 0o755, ..RawCall::new(Kind::MakeDirectory) }, at.path(0)?),
-        "mkdirat" => named(RawCall { length: 0o755, ..at.on(Kind::MakeDirectory)? }, at.path(1)?),
-        "link" => names(Kind::Link, [None, Some(0), None, Some(1)], 0),
-        "linkat" => names(Kind::Link, [Some(0), Some(1), Some(2), Some(3)], 0),
-        "symlink" => names(Kind::SymbolicLink, [None, Some(1), None, Some(0)], 0),
-        "symlinkat" => names(Kind::SymbolicLink, [Some(1), Some(2), None, Some(0)], 0),
-        "stat" | "lstat" | "access" | "stat64" | "lstat64" => name(Kind::StatName, 0),
-        "newfstatat" | "fstatat64" | "statx" | "faccessat" | "faccessat2" => name_at(Kind::StatName),
-        "fstat" | "fstat64" => file(at.on(Kind::Stat)?),
-        "readlink" => name(Kind::ReadLink, 0),
-        "readlinkat" => named(at.on(Kind::ReadLink)?, at.path(1)?),
-        "getdents64" | "getdents" => file(RawCall { length: length(2), ..at.on(Kind::List)? }),
-        "copy_file_range" => file(RawCall { other: at.fd(2)?, length: at.number(4)?, ..at.on(Kind::Copy)? }),
+        "unlink" => name(CallKind::Unlink, 0),
+        "rmdir" => name(CallKind::RemoveDirectory, 0),
+        "unlinkat" if at.has(2, "AT_REMOVEDIR") => name_at(CallKind::RemoveDirectory),
+        "unlinkat" => name_at(CallKind::Unlink),
+        "mkdir" => named(RawCall { length: 0o755, ..RawCall::new(CallKind::MakeDirectory) }, at.path(0)?),
+        "mkdirat" => named(RawCall { length: 0o755, ..at.on(CallKind::MakeDirectory)? }, at.path(1)?),
+        "link" => names(CallKind::Link, [None, Some(0), None, Some(1)], 0),
+        "linkat" => names(CallKind::Link, [Some(0), Some(1), Some(2), Some(3)], 0),
+        "symlink" => names(CallKind::SymbolicLink, [None, Some(1), None, Some(0)], 0),
+        "symlinkat" => names(CallKind::SymbolicLink, [Some(1), Some(2), None, Some(0)], 0),
+        "stat" | "lstat" | "access" | "stat64" | "lstat64" => name(CallKind::StatName, 0),
+        "newfstatat" | "fstatat64" | "statx" | "faccessat" | "faccessat2" => name_at(CallKind::StatName),
+        "fstat" | "fstat64" => file(at.on(CallKind::Stat)?),
+        "readlink" => name(CallKind::ReadLink, 0),
+        "readlinkat" => named(at.on(CallKind::ReadLink)?, at.path(1)?),
+        "getdents64" | "getdents" => file(RawCall { length: length(2), ..at.on(CallKind::List)? }),
+        "copy_file_range" => file(RawCall { other: at.fd(2)?, length: at.number(4)?, ..at.on(CallKind::Copy)? }),
         "sendfile" | "sendfile64" => {
-            let raw = RawCall { fd: at.fd(1)?, other: at.fd(0)?, flags: flags::SEND, ..RawCall::new(Kind::Copy) };
+            let raw = RawCall { fd: at.fd(1)?, other: at.fd(0)?, flags: flags::SEND, ..RawCall::new(CallKind::Copy) };
             file(RawCall { length: at.number(3)?, ..raw })
         }
         "ioctl" if at.has(1, "FICLONE") => {
-            file(RawCall { fd: at.fd(2)?, other: at.fd(0)?, flags: flags::CLONE, ..RawCall::new(Kind::Copy) })
+            file(RawCall { fd: at.fd(2)?, other: at.fd(0)?, flags: flags::CLONE, ..RawCall::new(CallKind::Copy) })
         }
         "mmap" | "mmap2" if at.fd(4).is_some_and(|fd| fd >= 0) => {
             let stores = at.has(2, "PROT_WRITE") && at.has(3, "MAP_SHARED");
@@ -226,19 +229,23 @@ pub(super) fn meaning(call: &Call<'_>) -> Option<Meaning> {
                 offset: at.number(5),
                 length: at.number(1)?,
                 flags,
-                ..RawCall::new(Kind::Map)
+                ..RawCall::new(CallKind::Map)
             })
         }
-        "fadvise64" => file(RawCall { offset: at.number(1), length: at.number(2)?, ..at.on(Kind::Advise)? }),
-        "fchmod" => attributes(at.on(Kind::Attributes), flags::MODE),
-        "fchown" => attributes(at.on(Kind::Attributes), flags::OWNER),
-        "chmod" => named(RawCall { flags: flags::MODE, ..RawCall::new(Kind::AttributesName) }, at.path(0)?),
-        "chown" | "lchown" => named(RawCall { flags: flags::OWNER, ..RawCall::new(Kind::AttributesName) }, at.path(0)?),
-        "utime" | "utimes" => named(RawCall { flags: flags::TIMES, ..RawCall::new(Kind::AttributesName) }, at.path(0)?),
-        "fchmodat" => named(RawCall { flags: flags::MODE, ..at.on(Kind::AttributesName)? }, at.path(1)?),
-        "fchownat" => named(RawCall { flags: flags::OWNER, ..at.on(Kind::AttributesName)? }, at.path(1)?),
-        "utimensat" if at.word(1) == Some("NULL") => attributes(at.on(Kind::Attributes), flags::TIMES),
-        "utimensat" => named(RawCall { flags: flags::TIMES, ..at.on(Kind::AttributesName)? }, at.path(1)?),
+        "fadvise64" => file(RawCall { offset: at.number(1), length: at.number(2)?, ..at.on(CallKind::Advise)? }),
+        "fchmod" => attributes(at.on(CallKind::Attributes), flags::MODE),
+        "fchown" => attributes(at.on(CallKind::Attributes), flags::OWNER),
+        "chmod" => named(RawCall { flags: flags::MODE, ..RawCall::new(CallKind::AttributesName) }, at.path(0)?),
+        "chown" | "lchown" => {
+            named(RawCall { flags: flags::OWNER, ..RawCall::new(CallKind::AttributesName) }, at.path(0)?)
+        }
+        "utime" | "utimes" => {
+            named(RawCall { flags: flags::TIMES, ..RawCall::new(CallKind::AttributesName) }, at.path(0)?)
+        }
+        "fchmodat" => named(RawCall { flags: flags::MODE, ..at.on(CallKind::AttributesName)? }, at.path(1)?),
+        "fchownat" => named(RawCall { flags: flags::OWNER, ..at.on(CallKind::AttributesName)? }, at.path(1)?),
+        "utimensat" if at.word(1) == Some("NULL") => attributes(at.on(CallKind::Attributes), flags::TIMES),
+        "utimensat" => named(RawCall { flags: flags::TIMES, ..at.on(CallKind::AttributesName)? }, at.path(1)?),
         "chdir" => Some(Meaning::Directory(AT_CWD, Some(at.path(0)?))),
         "fchdir" => Some(Meaning::Directory(at.fd(0)?, None)),
         "clone" | "clone3" | "fork" | "vfork" => Some(Meaning::Make(shared(call))),

@@ -1,6 +1,6 @@
 //! Converts a resolved plan to a request for exporters.
 
-use fsb_compat::export::{Made, Piece, Request, Row, Source, TargetRecipe, UnitPiece};
+use fsb_compat::export::{ExportCase, Made, Piece, Request, Source, TargetRecipe, UnitPiece};
 use fsb_model::{Place, Plan, Target, TargetKind};
 use fsb_runner::plan_file::Resolved;
 use fsb_runner::work::ParsedCell;
@@ -40,14 +40,14 @@ fn name(plan: &Plan) -> String {
     if name.is_empty() { "plan".to_owned() } else { name.to_owned() }
 }
 
-fn row(parsed: &ParsedCell) -> Row {
+fn row(parsed: &ParsedCell) -> ExportCase {
     let ParsedCell { cell, profile, unit } = parsed;
     let whole = Piece { workload: cell.workload.clone(), operations: profile.operations, space: profile.space };
     let unit = unit.as_ref().map(|unit| UnitPiece {
         piece: Piece { workload: unit.workload.clone(), operations: unit.operations, space: unit.space },
         own_files: unit.own_files,
     });
-    Row { label: cell.label.clone(), whole, unit }
+    ExportCase { label: cell.label.clone(), whole, unit }
 }
 
 fn recipe(target: &Target, image: u64, like_large: bool) -> anyhow::Result<TargetRecipe> {

@@ -57,7 +57,7 @@ impl Choices {
 }
 
 /// State that lasts from run to run.
-struct Session<'r> {
+struct MeasuringSession<'r> {
     request: &'r Choices,
     started: Instant,
     signals: Signals,
@@ -88,7 +88,7 @@ pub fn all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
     let _watcher = coordinator::watcher();
     let now = Instant::now();
     // A second signal must not end the program before the files are removed.
-    let mut session = Session { request, started: now, signals: Signals::catch(Second::Waits)?, told: now };
+    let mut session = MeasuringSession { request, started: now, signals: Signals::catch(Second::Waits)?, told: now };
     results::print(&print::banner(&format!("fsb {}", env!("CARGO_PKG_VERSION"))))?;
     for line in &script.said {
         session.say(line)?;
@@ -117,7 +117,7 @@ pub fn all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-impl Session<'_> {
+impl MeasuringSession<'_> {
     fn at(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }

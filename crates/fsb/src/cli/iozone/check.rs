@@ -8,7 +8,7 @@ use anyhow::Context;
 use fsb_codes::notice;
 use fsb_compat::iozone::Options;
 use fsb_compat::iozone::options::Means;
-use fsb_compat::iozone::sequence::{self, Operation, Piece, Row};
+use fsb_compat::iozone::sequence::{self, MatrixRow, Operation, Piece};
 use fsb_engine::classic::{self, Existing};
 use fsb_model::Bytes;
 use rustix::fs::Access;
@@ -32,7 +32,7 @@ pub fn check(options: &Options) -> anyhow::Result<Rights> {
     Ok(rights)
 }
 
-fn check_with(options: &Options, rows: &[Row], rights: Rights) -> anyhow::Result<()> {
+fn check_with(options: &Options, rows: &[MatrixRow], rights: Rights) -> anyhow::Result<()> {
     let mut existing = BTreeMap::new();
     for path in sequence::files(options) {
         let found = classic::examine(&path).map_err(|error| {
@@ -81,7 +81,7 @@ fn one_file_each(existing: &BTreeMap<PathBuf, Existing>) -> anyhow::Result<()> {
 }
 
 /// Checks that each reading operation of the first row finds its file complete.
-fn something_to_read(options: &Options, rows: &[Row], existing: Existing) -> anyhow::Result<()> {
+fn something_to_read(options: &Options, rows: &[MatrixRow], existing: Existing) -> anyhow::Result<()> {
     let largest = rows.iter().map(|row| row.file << 10).max().unwrap_or(0);
     let mut size = match existing {
         Existing::File(size) => size,
@@ -150,9 +150,9 @@ fn permitted(path: &Path, found: Existing, writes: bool) -> anyhow::Result<()> {
     })
 }
 
-fn memory(options: &Options, rows: &[Row]) -> anyhow::Result<()> {
+fn memory(options: &Options, rows: &[MatrixRow]) -> anyhow::Result<()> {
     let Means::Async { depth, .. } = options.means else { return Ok(()) };
-    let of_row = |row: &Row| (row.file / row.record).min(u64::from(depth)) * (row.record << 10);
+    let of_row = |row: &MatrixRow| (row.file / row.record).min(u64::from(depth)) * (row.record << 10);
     let needed = rows.iter().map(of_row).max().unwrap_or(0);
     if needed > MOST_MEMORY {
         let message =
@@ -206,7 +206,7 @@ fn apart<'p>(output: &Path, mut files: impl Iterator<Item = &'p PathBuf>) -> any
 
 /// Warns of file sizes that are not a multiple of the record size. Like IOzone, automatic mode measures such pairs; a
 /// rate counts whole records only.
-fn not_whole(rows: &[Row]) {
+fn not_whole(rows: &[MatrixRow]) {
     let mut odd = rows.iter().filter(|row| !row.is_whole());
     let Some(first) = odd.next() else { return };
     let others = odd.count();
@@ -225,7 +225,7 @@ fn directory(path: &Path) -> &Path {
 }
 
 /// Checks that the largest files fit on each of their file systems.
-fn space(options: &Options, rows: &[Row], existing: &BTreeMap<PathBuf, Existing>) -> anyhow::Result<()> {
+fn space(options: &Options, rows: &[MatrixRow], existing: &BTreeMap<PathBuf, Existing>) -> anyhow::Result<()> {
     let largest = rows.iter().map(|row| row.file << 10).max().unwrap_or(0);
     let mut needs: BTreeMap<u64, (PathBuf, u64)> = BTreeMap::new();
     for (path, found) in existing {
@@ -254,7 +254,7 @@ fn space(options: &Options, rows: &[Row], existing: &BTreeMap<PathBuf, Existing>
     Ok(())
 }
 
-fn direct<'p>(options: &Options, rows: &[Row], paths: impl Iterator<Item = &'p PathBuf>) -> anyhow::Result<()> {
+fn direct<'p>(options: &Options, rows: &[MatrixRow], paths: impl Iterator<Item = &'p PathBuf>) -> anyhow::Result<()> {
     if !options.direct {
         return Ok(());
     }

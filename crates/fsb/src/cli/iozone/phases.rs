@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fsb_compat::iozone::Options;
 use fsb_compat::iozone::options::{self, Unit};
-use fsb_compat::iozone::sequence::{self, Row};
+use fsb_compat::iozone::sequence::{self, MatrixRow};
 use fsb_engine::classic::{Check, IoMethod, Msync, Operation, Phase, PhaseResult, Purge, Rest};
 
 /// Returns the pass of an operation of IOzone, or `None` for the mix, which consists of two.
@@ -40,7 +40,14 @@ pub fn operations(options: &Options, operation: sequence::Operation, count: u32)
 }
 
 /// A pass over one file.
-pub fn phase(options: &Options, operation: Operation, path: &Path, sizes: Row, rank: u32, cpu: Option<u32>) -> Phase {
+pub fn phase(
+    options: &Options,
+    operation: Operation,
+    path: &Path,
+    sizes: MatrixRow,
+    rank: u32,
+    cpu: Option<u32>,
+) -> Phase {
     Phase {
         operation,
         path: path.to_owned(),

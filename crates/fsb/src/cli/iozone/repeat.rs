@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fsb_compat::iozone::Options;
-use fsb_compat::iozone::sequence::{Operation, Row};
+use fsb_compat::iozone::sequence::{MatrixRow, Operation};
 use fsb_engine::classic::Rest;
 use fsb_model::units::show_duration;
 
@@ -15,7 +15,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// The passes of one operation.
 pub struct Repeat {
     operation: Operation,
-    sizes: Row,
+    sizes: MatrixRow,
     /// `None` for a single pass.
     wanted: Option<Duration>,
     passes: u64,
@@ -25,7 +25,7 @@ pub struct Repeat {
 
 impl Repeat {
     /// Returns the state before the first pass.
-    pub fn new(options: &Options, operation: Operation, sizes: Row) -> Repeat {
+    pub fn new(options: &Options, operation: Operation, sizes: MatrixRow) -> Repeat {
         let (began, said) = (Instant::now(), Duration::ZERO);
         Repeat { operation, sizes, wanted: options.repeat_until, passes: 0, began, said }
     }
@@ -53,7 +53,7 @@ impl Repeat {
         let elapsed = self.began.elapsed();
         if timed < wanted && elapsed - self.said >= SILENCE {
             self.said = elapsed;
-            let Row { file, record } = self.sizes;
+            let MatrixRow { file, record } = self.sizes;
             let left = elapsed.mul_f64(wanted.as_secs_f64() / timed.as_secs_f64().max(1e-9) - 1.0);
             say(&format!(
                 "{}, {file} kB by {record} kB: {} of {} timed in {} passes; restoring the file between them takes most \
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_repetition_spares_what_the_state_does_not_need() {
-        let sizes = Row { file: 64, record: 4 };
+        let sizes = MatrixRow { file: 64, record: 4 };
         let once = Options::default();
         let many = Options { repeat_until: Some(Duration::from_millis(1)), ..Options::default() };
         let mut single = Repeat::new(&once, Operation::Read, sizes);

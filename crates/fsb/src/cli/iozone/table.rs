@@ -1,7 +1,7 @@
 //! Measurements with one process: a row for each pair of sizes, a number for each operation.
 
 use fsb_compat::iozone::print::{self, Report};
-use fsb_compat::iozone::sequence::{self, Operation, Piece, Row};
+use fsb_compat::iozone::sequence::{self, MatrixRow, Operation, Piece};
 use fsb_compat::iozone::table_sheet;
 use fsb_engine::classic::{self, Existing, PhaseResult};
 
@@ -32,7 +32,7 @@ pub fn run(session: &mut IozoneSession, reports: &mut Reports) -> anyhow::Result
     Ok(())
 }
 
-fn row(session: &mut IozoneSession, sizes: Row, report: &mut Report) -> anyhow::Result<()> {
+fn row(session: &mut IozoneSession, sizes: MatrixRow, report: &mut Report) -> anyhow::Result<()> {
     let options = session.options;
     results::print(&print::row(sizes))?;
     for piece in sequence::pieces(options) {
@@ -55,7 +55,7 @@ fn row(session: &mut IozoneSession, sizes: Row, report: &mut Report) -> anyhow::
 }
 
 /// Measures an operation, once, or as often as `--repeat-until` requires; sums its times.
-fn measure(session: &mut IozoneSession, which: Operation, sizes: Row) -> anyhow::Result<PhaseResult> {
+fn measure(session: &mut IozoneSession, which: Operation, sizes: MatrixRow) -> anyhow::Result<PhaseResult> {
     let options = session.options;
     // A table has no mix.
     let Some(operation) = operation(which) else { return Ok(PhaseResult::default()) };

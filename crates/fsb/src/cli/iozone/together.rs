@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use fsb_compat::iozone::Options;
 use fsb_compat::iozone::options::Unit;
 use fsb_compat::iozone::print::{self, Child, ThroughputTest};
-use fsb_compat::iozone::sequence::{self, Operation, Row};
+use fsb_compat::iozone::sequence::{self, MatrixRow, Operation};
 use fsb_compat::iozone::throughput_sheet;
 use fsb_engine::classic::{self, Existing, GroupResult, Phase, PhaseResult};
 
@@ -40,7 +40,12 @@ pub fn run(session: &mut IozoneSession, reports: &mut Reports) -> anyhow::Result
     Ok(())
 }
 
-fn report(options: &Options, sizes: Row, runs: &[Vec<ThroughputTest>], reports: &mut Reports) -> anyhow::Result<()> {
+fn report(
+    options: &Options,
+    sizes: MatrixRow,
+    runs: &[Vec<ThroughputTest>],
+    reports: &mut Reports,
+) -> anyhow::Result<()> {
     reports.beside = print::without_stonewall(options, runs);
     if options.report {
         reports.text = print::throughput_report(options, sizes, runs);
@@ -56,7 +61,7 @@ fn report(options: &Options, sizes: Row, runs: &[Vec<ThroughputTest>], reports: 
 fn measure(
     session: &mut IozoneSession,
     operation: Operation,
-    sizes: Row,
+    sizes: MatrixRow,
     files: &[PathBuf],
 ) -> anyhow::Result<ThroughputTest> {
     let options = session.options;
@@ -90,7 +95,7 @@ fn measure(
     Ok(ThroughputTest { operation, children, seconds: nanoseconds as f64 * 1e-9 })
 }
 
-fn phases(options: &Options, operation: Operation, sizes: Row, files: &[PathBuf]) -> Vec<Phase> {
+fn phases(options: &Options, operation: Operation, sizes: MatrixRow, files: &[PathBuf]) -> Vec<Phase> {
     let cpus = processors(options, files.len());
     let operations = operations(options, operation, files.len() as u32);
     let members = files.iter().zip(operations).zip(cpus).enumerate();
@@ -110,7 +115,7 @@ fn add(sums: &mut [Option<PhaseResult>], result: GroupResult) -> u64 {
     result.nanoseconds
 }
 
-fn child(options: &Options, sizes: Row, sum: &PhaseResult) -> Child {
+fn child(options: &Options, sizes: MatrixRow, sum: &PhaseResult) -> Child {
     let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9;
     let amount = |records: u64| match options.unit {
         Unit::Operations => records as f64,

@@ -15,7 +15,7 @@ use clap::Args;
 
 use crate::coordinator::Turn;
 pub use run::Runs;
-use session::Session;
+use session::PostmarkSession;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,7 +55,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let usual = || Some(PathBuf::from(USUAL_FILE)).filter(|path| path.is_file());
     let file = arguments.file.clone().or_else(usual);
     let script = file.map(|path| script::read(&path)).transpose()?;
-    let mut session = Session::new(arguments.verify, Turn::of(arguments.allow_concurrent));
+    let mut session = PostmarkSession::new(arguments.verify, Turn::of(arguments.allow_concurrent));
     if let Some(script) = &script {
         session.check(script)?;
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fsb_compat::postmark::print::{self, Outcome};
+use fsb_compat::postmark::print::{self, PostmarkOutcome};
 use fsb_compat::postmark::{Settings, pool, source};
 use fsb_engine::EngineError;
 use fsb_engine::postmark::{self, Ended, Moment, RunOptions, Times};
@@ -108,7 +108,7 @@ pub fn run(settings: &Settings, verify: bool, turn: Turn, signals: &Signals) -> 
         return Ok(Result::Failed(None));
     }
     let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9;
-    let outcome = Outcome {
+    let outcome = PostmarkOutcome {
         tally,
         deleted_alone: times.deleted_alone,
         total: seconds(times.total),

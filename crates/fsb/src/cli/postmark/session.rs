@@ -22,7 +22,7 @@ use crate::stderr::{notify, say};
 const DEEPEST: usize = 16;
 
 /// State that lasts from line to line.
-pub struct Session {
+pub struct PostmarkSession {
     settings: Settings,
     /// Whether the data read is compared with the data written.
     verify: bool,
@@ -31,10 +31,10 @@ pub struct Session {
     failed: bool,
 }
 
-impl Session {
+impl PostmarkSession {
     /// Returns a session with PostMark's initial settings.
-    pub fn new(verify: bool, turn: Turn) -> Session {
-        Session { settings: Settings::default(), verify, turn, failed: false }
+    pub fn new(verify: bool, turn: Turn) -> PostmarkSession {
+        PostmarkSession { settings: Settings::default(), verify, turn, failed: false }
     }
 
     /// Prints the banner.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use fsb_trace::{Part, Reduction, reduce};
+use fsb_trace::{Reduction, TracePart, reduce};
 
 use crate::results::print_data;
 use crate::{exit, result_owner};
@@ -36,9 +36,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let mut totals = None;
     while let Some(part) = reader.next_part().map_err(|error| super::unread(&arguments.file, &error))? {
         match part {
-            Part::Initial(states) => reduction.initial(&states),
-            Part::Calls(calls) => calls.iter().for_each(|call| reduction.add(call)),
-            Part::End(end) => totals = Some(*end),
+            TracePart::Initial(states) => reduction.initial(&states),
+            TracePart::Calls(calls) => calls.iter().for_each(|call| reduction.add(call)),
+            TracePart::End(end) => totals = Some(*end),
         }
     }
     let text = reduce(&reduction, &totals.unwrap_or_default());

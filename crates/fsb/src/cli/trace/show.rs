@@ -7,7 +7,7 @@ use clap::Args;
 use fsb_model::units::{show_bytes, show_count, show_seconds};
 use fsb_report::visible;
 use fsb_trace::summary::{Direction, Sizes};
-use fsb_trace::{Header, Kind, Names, Part, Summary, Totals, TraceError};
+use fsb_trace::{CallKind, Header, Names, Summary, Totals, TraceError, TracePart};
 
 use crate::exit;
 use crate::results::print_data;
@@ -35,12 +35,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let (mut ended, mut duration, mut calls) = (None, 0, 0);
     loop {
         match reader.next_part() {
-            Ok(Some(Part::Calls(block))) => {
+            Ok(Some(TracePart::Calls(block))) => {
                 calls += block.len();
                 duration = block.iter().map(fsb_trace::Call::end_ns).fold(duration, u64::max);
             }
-            Ok(Some(Part::End(totals))) => ended = Some(*totals),
-            Ok(Some(Part::Initial(_))) => {}
+            Ok(Some(TracePart::End(totals))) => ended = Some(*totals),
+            Ok(Some(TracePart::Initial(_))) => {}
             Ok(None) => break,
             // The part before a truncation is valid.
             Err(error @ TraceError::Truncated { .. }) if calls > 0 => {
@@ -54,9 +54,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let mut summary = Summary::new(duration, reader.header().overhead);
     while let Ok(Some(part)) = reader.next_part() {
         match part {
-            Part::Initial(states) => summary.initial(&states),
-            Part::Calls(block) => block.iter().for_each(|call| summary.add(call, reader.names())),
-            Part::End(_) => {}
+            TracePart::Initial(states) => summary.initial(&states),
+            TracePart::Calls(block) => block.iter().for_each(|call| summary.add(call, reader.names())),
+            TracePart::End(_) => {}
         }
     }
     let totals = ended.unwrap_or_default();
@@ -96,7 +96,7 @@ fn text(header: &Header, totals: &Totals, summary: &Summary, names: &Names, dura
     if totals.outside > 0 {
         let _ = writeln!(out, "{} calls on files outside its root are left out.", show_count(totals.outside as f64));
     }
-    if let Some(woken) = summary.kinds.get(&Kind::Woken) {
+    if let Some(woken) = summary.kinds.get(&CallKind::Woken) {
         let (times, waited) = (show_count(woken.calls as f64), show_seconds(woken.ns as f64 * 1e-9));
         let _ = writeln!(
             out,
