@@ -274,21 +274,34 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    /// Measures a cell in rounds on all targets that are ready. A trial in rounds is not retried after interference,
-    /// which affects the neighbours of a sample as well. The time is better spent on another block.
+    /// Measures a cell in rounds on all targets that are ready. Retries it on all of them while one is invalid, for example
+    /// because another process evicted the pages of a warm sample. Interference is no reason to retry: it affects the
+    /// neighbours of a sample as well, and the time is better spent on another block.
     fn measure_in_rounds(&mut self, measure: &Measure<'_>, ready: &mut [Ready]) -> Result<(), RunError> {
-        let started = wall_clock::now();
-        let there: Vec<&Ready> = ready.iter().filter(|ready| ready.lost.is_none()).collect();
-        let mut replies = self.ask_for_rounds(measure, &there)?.into_iter();
-        for ready in ready {
-            let reply = match &ready.lost {
+        for attempt in 1.. {
+            let started = wall_clock::now();
+            let there: Vec<&Ready> = ready.iter().filter(|ready| ready.lost.is_none()).collect();
+            let mut answers = self.ask_for_rounds(measure, &there, attempt)?.into_iter();
+            let reply = |ready: &Ready| match &ready.lost {
                 Some(why) => failed(why),
                 // One reply for each target that is not lost, in their order.
-                None => replies.next().map_or_else(|| failed("the agent gave no answer for it"), |(_, reply)| reply),
+                None => answers.next().map_or_else(|| failed("the agent gave no answer for it"), |(_, reply)| reply),
             };
-            note_lost(ready, &reply);
-            self.trial_started = started;
-            self.keep(measure, ready.target, reply, Some(&ready.provisioned), false)?;
+            let replies: Vec<TrialReply> = ready.iter().map(reply).collect();
+            let is_invalid = |(ready, reply): (&Ready, &TrialReply)| {
+                reply.outcome == Outcome::Invalid && self.is_worth_repeating(measure, ready.target, reply)
+            };
+            let again = attempt <= self.run.repeats
+                && !replies.iter().any(|reply| reply.target_lost)
+                && ready.iter().zip(&replies).any(is_invalid);
+            for (ready, reply) in ready.iter_mut().zip(replies) {
+                note_lost(ready, &reply);
+                self.trial_started = started;
+                self.keep(measure, ready.target, reply, Some(&ready.provisioned), again)?;
+            }
+            if !again {
+                break;
+            }
         }
         Ok(())
     }
@@ -368,7 +381,12 @@ impl Schedule<'_> {
     }
 
     /// Requests a cell in rounds on these targets.
-    fn ask_for_rounds(&mut self, measure: &Measure<'_>, there: &[&Ready]) -> Result<Vec<(u32, TrialReply)>, RunError> {
+    fn ask_for_rounds(
+        &mut self,
+        measure: &Measure<'_>,
+        there: &[&Ready],
+        attempt: u32,
+    ) -> Result<Vec<(u32, TrialReply)>, RunError> {
         let (cell, order) = (&self.cells[measure.cell], &measure.block.order);
         let Some(unit) = cell.unit.as_ref().filter(|_| !there.is_empty()) else { return Ok(Vec::new()) };
         let warmup = measure.block.is_warmup();
@@ -391,7 +409,7 @@ impl Schedule<'_> {
             until_seconds: (warmup && cell.is_command()).then_some(WARM_UP_OF_COMMAND),
             spares: if warmup || !rounds.lead_in { 0 } else { spares(rounds.rounds) },
         };
-        let (attempt, expected) = (u32::from(!warmup), cell.row_seconds);
+        let (attempt, expected) = (if warmup { 0 } else { attempt }, cell.row_seconds);
         let request = self.request(measure, there, (&unit.workload, method), attempt, expected);
         self.run.observer.event(&Event::Row { block: order.block, workload: cell.label(), rounds: rounds.rounds });
         match self.ask(request) {

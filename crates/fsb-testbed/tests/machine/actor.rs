@@ -112,11 +112,11 @@ fn visit(
             let before = testbed.counters(0);
             let bytes = std::fs::read(&file).expect("the file is still there");
             assert!(bytes == vec![7u8; SIZE], "the file kept its content");
-            let (after, drops) = (testbed.counters(0), dropped_caches());
+            let (after, before_warm) = (testbed.counters(0), evictions());
             let warm = std::fs::read(&file).map(|_| testbed.counters(0)).expect("the file is still there");
             say(json!({
                 "quiet": quiet, "cold": cold, "written": written, "before": before, "after": after, "warm": warm,
-                "disturbed": dropped_caches() != drops,
+                "evicted": evictions() != before_warm,
             }));
         }
         testbed.release(0)?;
@@ -125,10 +125,12 @@ fn visit(
     Ok(())
 }
 
-/// Returns the kernel's count of how often the page cache of this machine was emptied.
-fn dropped_caches() -> Option<String> {
+/// Returns the kernel's counts of how often the page cache of this machine was emptied, and of the pages that it took back
+/// when memory was short.
+fn evictions() -> Option<Vec<String>> {
     let counters = std::fs::read_to_string("/proc/vmstat").ok()?;
-    counters.lines().find(|line| line.starts_with("drop_pagecache")).map(str::to_owned)
+    let is_eviction = |line: &&str| line.starts_with("drop_pagecache") || line.starts_with("pgsteal_");
+    Some(counters.lines().filter(is_eviction).map(str::to_owned).collect())
 }
 
 /// Tries what a confined process can do in `root`. It runs as the user of the setup, or else as the present user.

@@ -40,6 +40,11 @@ fn outcomes(target: &str) -> Vec<(String, String)> {
     fs::write(scratch.path().join("direct.toml"), DIRECT).expect("the plan is written");
     let output = fsb(scratch.path(), &["run", "direct.toml", target, "--size", "320M", "--out", "run", "-q"]);
     expect_no_traces(&before);
+    for trial in counting(&scratch.path().join("run")).iter().filter(|trial| trial["phase"] == "measured") {
+        // What is invalid is tried three times, and what is not once.
+        let attempts = if trial["outcome"] == "invalid" { 3 } else { 1 };
+        assert_eq!(trial["attempt"], attempts, "{trial:#}");
+    }
     let mut measured: Vec<_> = counting(&scratch.path().join("run"))
         .into_iter()
         .filter(|trial| trial["phase"] == "measured")
