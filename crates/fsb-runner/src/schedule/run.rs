@@ -275,8 +275,8 @@ impl Schedule<'_> {
     }
 
     /// Measures a cell in rounds on all targets that are ready. Retries it on all of them while one is invalid, for example
-    /// because another process evicted the pages of a warm sample. Interference is no reason to retry: it affects the
-    /// neighbours of a sample as well, and the time is better spent on another block.
+    /// because the kernel evicted the pages of a warm sample. Does not retry after interference, which affects the
+    /// neighbours of a sample as well. The time is better spent on another block.
     fn measure_in_rounds(&mut self, measure: &Measure<'_>, ready: &mut [Ready]) -> Result<(), RunError> {
         for attempt in 1.. {
             let started = wall_clock::now();
