@@ -60,17 +60,20 @@ fn wear(summary: &Summary) -> Option<String> {
         .filter(|row| row.withheld.is_none())
         .filter_map(|row| row.cells.iter().map(points).collect())
         .collect();
-    let value = |points: &[BlockValue], block: u32| {
-        points.iter().find(|point| point.block == block && point.value > 0.0).map(|point| point.value.ln())
-    };
-    let of_block = |target: usize, block: u32| -> Option<f64> {
-        let sum = rows.iter().map(|row| value(row[target], block)).sum::<Option<f64>>();
-        sum.map(|sum| sum / rows.len() as f64)
-    };
-    let blocks = rows.first()?.first()?.iter().map(|point| point.block);
-    let all =
-        |block: u32| (0..summary.targets.len()).map(|target| of_block(target, block)).collect::<Option<Vec<f64>>>();
-    let logs: Vec<Vec<f64>> = blocks.filter_map(all).collect();
+    // By block and target: the sum of the logarithms, and the number of rows that have one.
+    let mut sums: BTreeMap<u32, Vec<(f64, usize)>> = BTreeMap::new();
+    for row in &rows {
+        for (target, points) in row.iter().enumerate() {
+            for point in points.iter().filter(|point| point.value > 0.0) {
+                let targets = sums.entry(point.block).or_insert_with(|| vec![(0.0, 0); row.len()]);
+                targets[target].0 += point.value.ln();
+                targets[target].1 += 1;
+            }
+        }
+    }
+    let complete = sums.values().filter(|targets| targets.iter().all(|(_, count)| *count == rows.len()));
+    let means = |targets: &Vec<(f64, usize)>| targets.iter().map(|(sum, count)| sum / *count as f64).collect();
+    let logs: Vec<Vec<f64>> = complete.map(means).collect();
     if logs.len() < FEWEST_JUDGED || summary.unjudged.is_some() {
         return None;
     }
