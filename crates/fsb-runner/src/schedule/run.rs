@@ -289,7 +289,9 @@ impl Schedule<'_> {
             };
             let replies: Vec<TrialReply> = ready.iter().map(reply).collect();
             let is_invalid = |(ready, reply): (&Ready, &TrialReply)| {
-                reply.outcome == Outcome::Invalid && self.is_worth_repeating(measure, ready.target, reply)
+                reply.outcome == Outcome::Invalid
+                    && !self.is_always_invalid(ready.target, measure.cell)
+                    && self.is_worth_repeating(measure, ready.target, reply)
             };
             let again = attempt <= self.run.repeats
                 && !replies.iter().any(|reply| reply.target_lost)
