@@ -116,6 +116,11 @@ impl Profile {
             program: None,
         }
     }
+
+    /// Returns the profile of work that uses its files up, so that each repetition needs new ones.
+    pub(crate) fn consuming(self) -> Profile {
+        Profile { renewal: Renewal::Recreate, repeats_in_place: false, ..self }
+    }
 }
 
 /// The requirements of user programs, and the numbers that they print.

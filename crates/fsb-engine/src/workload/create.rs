@@ -13,7 +13,7 @@ use crate::EngineError;
 use crate::backend::{Flush, Purpose, Verb};
 use crate::fileset::{Content, Interest};
 use crate::io_loop::IoLoop;
-use crate::profile::{Profile, Renewal};
+use crate::profile::Profile;
 
 /// The member.
 pub(super) static CREATE: SimpleWorkload = SimpleWorkload {
@@ -23,12 +23,10 @@ pub(super) static CREATE: SimpleWorkload = SimpleWorkload {
     content: Content::Directories,
     change: Change::Nothing,
     profile: |spec| Profile {
-        renewal: Renewal::Recreate,
-        repeats_in_place: false,
         primary: &OPERATION_RATE,
         cold_bytes_per_operation: 0,
         only_writes: true,
-        ..spec.profile("create", spec.files_label("create"))
+        ..spec.profile("create", spec.files_label("create")).consuming()
     },
     measure: |spec, profile, context, gate| {
         let set = spec.open_set(context)?;

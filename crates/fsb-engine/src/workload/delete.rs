@@ -9,7 +9,6 @@ use super::spec::Rules;
 use super::unit::Change;
 use crate::clock::OperationKind;
 use crate::fileset::Content;
-use crate::profile::{Profile, Renewal};
 
 /// The member.
 pub(super) static DELETE: SimpleWorkload = SimpleWorkload {
@@ -18,10 +17,7 @@ pub(super) static DELETE: SimpleWorkload = SimpleWorkload {
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "end".into())]),
     content: Content::Full,
     change: Change::Nothing,
-    profile: |spec| {
-        let profile = spec.profile("delete", spec.files_label("delete"));
-        Profile { renewal: Renewal::Recreate, repeats_in_place: false, ..profile }
-    },
+    profile: |spec| spec.profile("delete", spec.files_label("delete")).consuming(),
     measure: |spec, profile, context, gate| {
         let act = |turn: &mut Turn<'_>| turn.calls().unlink(turn.root(), turn.path());
         let call = NameCall::new("delete", OperationKind::Delete, Changes::Directory, &act);

@@ -18,7 +18,7 @@ use crate::backend::{self, Backend, OpenFlags, Purpose, Setup, Verb};
 use crate::context::Context;
 use crate::fileset::{self, Content, Interest, Layout};
 use crate::io_loop::{IoLoop, OpenFileSet};
-use crate::profile::{Profile, Renewal};
+use crate::profile::Profile;
 use crate::task::{Gate, Measurement};
 use crate::{EngineError, ParamError, Sizing};
 
@@ -187,12 +187,10 @@ impl Job for FallocateJob {
         Profile {
             record_size: 0,
             primary: &OPERATION_RATE,
-            renewal: Renewal::Recreate,
-            repeats_in_place: false,
             metadata_only: true,
             space: profile.space + profile.files * grown,
             cold_bytes_per_operation: 0,
-            ..profile
+            ..profile.consuming()
         }
     }
 

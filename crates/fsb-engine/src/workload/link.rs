@@ -12,7 +12,6 @@ use super::spec::{Items, Rules};
 use super::unit::Change;
 use crate::clock::OperationKind;
 use crate::fileset::{Content, LINK_TARGET, Names};
-use crate::profile::{Profile, Renewal};
 
 /// The reason why links are not applicable.
 fn unsupported(errno: Errno) -> Option<&'static str> {
@@ -28,11 +27,7 @@ pub(super) static LINK: SimpleWorkload = SimpleWorkload {
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())]),
     content: Content::Full,
     change: Change::Nothing,
-    profile: |spec| Profile {
-        renewal: Renewal::Recreate,
-        repeats_in_place: false,
-        ..spec.profile("link", spec.files_label("link"))
-    },
+    profile: |spec| spec.profile("link", spec.files_label("link")).consuming(),
     measure: |spec, profile, context, gate| {
         let others = Names::other(&spec.layout);
         let act = |turn: &mut Turn<'_>| turn.calls().link(turn.root(), turn.path(), others.path(turn.file));
@@ -46,11 +41,7 @@ pub(super) static SYMLINK: SimpleWorkload = SimpleWorkload {
     rules: Rules { name: "symlink", items: Items::Links, ..Rules::NAMES },
     about: "make symbolic links with a target of 19 bytes; where each is durable, with fsync of the directory",
     content: Content::Directories,
-    profile: |spec| Profile {
-        renewal: Renewal::Recreate,
-        repeats_in_place: false,
-        ..spec.profile("symlink", spec.files_label("symlink"))
-    },
+    profile: |spec| spec.profile("symlink", spec.files_label("symlink")).consuming(),
     measure: |spec, profile, context, gate| {
         let act = |turn: &mut Turn<'_>| turn.calls().symbolic_link(turn.root(), LINK_TARGET, turn.path());
         let call = NameCall::new("make symbolic link", OperationKind::Create, Changes::Directory, &act);

@@ -10,7 +10,6 @@ use super::spec::{Items, Rules};
 use super::unit::Change;
 use crate::clock::OperationKind;
 use crate::fileset::Content;
-use crate::profile::{Profile, Renewal};
 
 /// The member that makes directories.
 pub(super) static MKDIR: SimpleWorkload = SimpleWorkload {
@@ -19,11 +18,7 @@ pub(super) static MKDIR: SimpleWorkload = SimpleWorkload {
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())]),
     content: Content::Directories,
     change: Change::Nothing,
-    profile: |spec| Profile {
-        renewal: Renewal::Recreate,
-        repeats_in_place: false,
-        ..spec.profile("mkdir", spec.files_label("mkdir"))
-    },
+    profile: |spec| spec.profile("mkdir", spec.files_label("mkdir")).consuming(),
     measure: |spec, profile, context, gate| {
         let mode = Mode::from_raw_mode(0o755);
         let act = |turn: &mut Turn<'_>| turn.calls().make_directory(turn.root(), turn.path(), mode);
@@ -42,11 +37,7 @@ pub(super) static RMDIR: SimpleWorkload = SimpleWorkload {
     },
     about: "remove empty directories; where each is durable, with fsync of the parent directory",
     content: Content::Subdirectories,
-    profile: |spec| Profile {
-        renewal: Renewal::Recreate,
-        repeats_in_place: false,
-        ..spec.profile("rmdir", spec.files_label("rmdir"))
-    },
+    profile: |spec| spec.profile("rmdir", spec.files_label("rmdir")).consuming(),
     measure: |spec, profile, context, gate| {
         let act = |turn: &mut Turn<'_>| turn.calls().remove_directory(turn.root(), turn.path());
         let call = NameCall::new("remove directory", OperationKind::Delete, Changes::Directory, &act);

@@ -12,7 +12,7 @@ use super::unit::Change;
 use crate::backend::{Flush, OpenFlags};
 use crate::clock::OperationKind;
 use crate::fileset::{self, Content, Names};
-use crate::profile::{Profile, Renewal};
+use crate::profile::Profile;
 
 /// The reason why clones are not applicable.
 fn unsupported(errno: Errno) -> Option<&'static str> {
@@ -38,7 +38,7 @@ pub(super) static REFLINK: SimpleWorkload = SimpleWorkload {
     profile: |spec| {
         let profile = spec.profile("reflink", spec.files_label("reflink"));
         let (inodes, space) = (profile.inodes + profile.files, profile.space + profile.files * fileset::NOTE);
-        Profile { renewal: Renewal::Recreate, repeats_in_place: false, inodes, space, ..profile }
+        Profile { inodes, space, ..profile.consuming() }
     },
     measure: |spec, profile, context, gate| {
         let (clones, each) = (Names::other(&spec.layout), spec.durability == Durability::Each);

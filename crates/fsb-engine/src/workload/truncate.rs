@@ -14,7 +14,7 @@ use crate::backend::{Backend, Purpose, Verb};
 use crate::context::Context;
 use crate::fileset::{self, Content, Interest};
 use crate::io_loop::IoLoop;
-use crate::profile::{Profile, Renewal};
+use crate::profile::Profile;
 use crate::task::{Gate, Measurement};
 use crate::{EngineError, ParamError, Sizing};
 
@@ -109,11 +109,9 @@ impl Job for TruncateJob {
         Profile {
             record_size: 0,
             primary: &OPERATION_RATE,
-            renewal: Renewal::Recreate,
-            repeats_in_place: false,
             metadata_only: true,
             cold_bytes_per_operation: 0,
-            ..profile
+            ..profile.consuming()
         }
     }
 

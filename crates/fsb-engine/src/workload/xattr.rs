@@ -18,7 +18,7 @@ use crate::backend::{Backend, KernelNamespace, Namespace};
 use crate::clock::OperationKind;
 use crate::context::{Context, Preparing};
 use crate::fileset::{self, Content, Names, WholePaths};
-use crate::profile::{Profile, Renewal};
+use crate::profile::Profile;
 use crate::task::{Gate, Measurement};
 use crate::{EngineError, ParamError, Sizing};
 
@@ -145,7 +145,7 @@ impl Job for XattrJob {
         if self.begins_with_attribute() {
             return Profile { space, ..profile };
         }
-        Profile { space, renewal: Renewal::Recreate, repeats_in_place: false, ..profile }
+        Profile { space, ..profile.consuming() }
     }
 
     fn params(&self) -> Params {
