@@ -109,14 +109,14 @@ fn visit(
             } else {
                 false
             };
-            let before = testbed.counters(0);
+            let (before, evicted_before) = (testbed.counters(0), evictions());
             let bytes = std::fs::read(&file).expect("the file is still there");
             assert!(bytes == vec![7u8; SIZE], "the file kept its content");
-            let (after, before_warm) = (testbed.counters(0), evictions());
+            let after = testbed.counters(0);
             let warm = std::fs::read(&file).map(|_| testbed.counters(0)).expect("the file is still there");
             say(json!({
                 "quiet": quiet, "cold": cold, "written": written, "before": before, "after": after, "warm": warm,
-                "evicted": evictions() != before_warm,
+                "evicted": evictions() != evicted_before,
             }));
         }
         testbed.release(0)?;

@@ -234,9 +234,7 @@ impl Bench {
         }
         let last = trials(&run).iter().filter_map(|trial| trial["block"].as_u64()).max();
         let (Some(last), true) = (last, run.join("run.json").exists()) else {
-            let output =
-                self.command(&["run", "tiny.toml", "null", "--blocks", "1", "--out", "next", "-q"]).output().unwrap();
-            expect_code(&output, 0);
+            expect_code(&fsb(self.path(), &["run", "tiny.toml", "null", "--blocks", "1", "--out", "next", "-q"]), 0);
             return;
         };
         let mut record = record(&run);

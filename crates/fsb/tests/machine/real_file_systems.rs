@@ -69,7 +69,7 @@ fn tmpfs_is_measured_where_it_makes_sense_and_says_so_where_not() {
     };
     assert_eq!(outcome("cold"), "not_applicable");
     assert_eq!(outcome("durable"), "not_applicable");
-    assert_eq!(outcome("warm"), "ok");
+    assert!(trials.iter().any(|trial| trial["workload"] == "read 256K" && trial["outcome"] == "ok"), "{trials:#?}");
     assert_eq!(outcome("rename"), "ok");
 }
 
