@@ -33,13 +33,10 @@ fn deferred_work_is_counted_until_the_target_is_idle() {
         format!("{plan}{reads}[repetition]\nblocks = 2\n[controls]\nguest-memory = \"off\"\n"),
     )
     .unwrap();
-    let run = ["run", "plan.toml", "ext4", "xfs", "btrfs", "--size", "1200M", "--out", "run", "--tails", "--notes"];
+    let run = ["run", "plan.toml", "ext4", "xfs", "btrfs", "--size", "1200M", "--out", "run"];
     let output = fsb(scratch.path(), &run);
     expect_code(&output, 0);
     expect_no_traces(&before);
-    let text = stdout(&output);
-    assert!(!text.contains("Including deferred work:"), "two blocks show no significant change: {text}");
-    assert!(text.contains("longest") && text.contains("No device I/O in the timed part:"), "{text}");
     let (mut seen, mut took_time) = (0, false);
     for trial in trials(&scratch.path().join("run")).iter().filter(|trial| {
         // A trial affected by interference is retried.

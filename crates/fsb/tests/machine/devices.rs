@@ -116,8 +116,7 @@ fn a_device_that_a_process_has_open_is_refused_with_its_name() {
     other.wait().unwrap();
     let refused = expect_error(&refused, 2, "device/in-use");
     assert_eq!(refused["fields"]["pids"][0], other.id(), "{refused}");
-    let said = refused["message"].as_str().unwrap();
-    assert!(said.contains(&disk.name()) && said.contains("nothing was changed"), "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains(&disk.name()), "{refused}");
     assert!(disk.content() == before);
     assert!(!scratch.path().join("run").exists());
 }

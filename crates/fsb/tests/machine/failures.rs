@@ -187,7 +187,6 @@ fn in_a_chroot_to_a_plain_directory_it_says_what_to_do() {
     let refused = chrooted(":");
     let refused = expect_error(&refused, 3, "testbed/no-supervisor");
     assert_eq!(refused["fields"]["root_is_mounted"], false, "{refused}");
-    assert!(refused["help"].as_str().unwrap().contains("mount --bind DIR DIR"), "{refused}");
     let measured = error_of(&chrooted("mount --bind . . && cd $PWD"));
     assert_ne!(measured["code"], "testbed/no-supervisor", "{measured}");
 }

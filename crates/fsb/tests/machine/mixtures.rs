@@ -41,8 +41,6 @@ fn a_file_system_that_compresses_writes_and_reads_less() {
         // Reads of compressed data pass the validity check for a cold cache if the bytes reach the device that must be
         // read however well they compress.
         assert_eq!(trial["outcome"], "ok", "{trial}");
-        let label = trial["workload"].as_str().unwrap();
-        assert!(label.ends_with(", 60% compressible"), "{label}");
         if trial["operation"] == "write" {
             let share = written(trial);
             let compresses = trial["target"] != "ext4";

@@ -22,7 +22,6 @@ fn a_rate_is_kept_or_the_row_says_that_it_was_not_and_what_lasts_has_a_course() 
     assert!(matches!(output.status.code(), Some(0 | 4)), "{output:?}");
     expect_no_traces(&before);
     let text = stdout(&output).replace("\n  ", " ");
-    assert!(text.contains("not sustained: "), "{text}");
     let all = trials(&scratch.path().join("run"));
     let of = |label: &str| -> &Value {
         let found = all.iter().find(|trial| trial["phase"] == "measured" && trial["workload"] == label);

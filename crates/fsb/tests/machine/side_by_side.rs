@@ -71,9 +71,6 @@ fn parts_rotate_and_every_sample_is_kept() {
         assert!(trial["requested"]["unit"]["operations"].as_u64().unwrap() > 0, "{trial}");
     }
     assert!(in_rounds >= 9, "{in_rounds}");
-    let screen = stdout(&fsb(scratch.path(), &["report", "run", "--notes"]));
-    let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("side by side on 3 parts"), "{screen}");
 }
 
 #[test]

