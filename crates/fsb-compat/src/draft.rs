@@ -6,7 +6,7 @@ use std::fmt::{Display, Write};
 use fsb_model::metric::{Better, MetricKind, Role, Unit};
 use fsb_model::set::{Gap, GapReason, Point, Remark, Run, Series};
 
-use crate::error::ReadError;
+use crate::tool::ReadError;
 
 /// Remarks kept of one run; more are counted.
 const MOST_REMARKS: usize = 40;

@@ -1,4 +1,4 @@
-//! Other tools: their options, scripts, results and reports. Each tool has a folder.
+//! Other tools: their options, scripts, results and reports. Each tool has a module.
 //!
 //! [`TOOLS`] is the registry of the tools whose results can be read; [`read_file`] finds the tool that wrote a file.
 //! The readers share lines of bounded length, numbers with their locale, and the draft that a reader fills.
@@ -8,7 +8,6 @@
 
 mod bonnie;
 mod draft;
-mod error;
 pub mod export;
 pub mod fedorchuk;
 pub mod filebench;
@@ -16,9 +15,7 @@ mod fio;
 pub mod horvath;
 mod ior;
 pub mod iozone;
-mod lines;
 mod mdtest;
-mod number;
 mod phoronix;
 pub mod pokorny;
 pub mod postmark;
@@ -26,9 +23,9 @@ mod registry;
 #[cfg(test)]
 mod skeleton;
 mod sysbench;
+mod text;
 mod tool;
 
-pub use error::{CODES, Problem, ReadError};
 pub use iozone::operation;
 pub use registry::{TOOLS, read_file};
-pub use tool::Tool;
+pub use tool::{CODES, Problem, ReadError, Tool};

@@ -1,4 +1,4 @@
-//! The registry of tools whose results can be read.
+//! The registries: tools whose results can be read, and tools that plans can be exported to.
 
 use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::path::Path;
 use fsb_input::{Bounded, LARGEST_RESULT, too_large};
 use fsb_model::set::Run;
 
-use crate::error::{Problem, ReadError};
-use crate::tool::Tool;
+use crate::export::Exporter;
+use crate::tool::{Problem, ReadError, Tool};
 use crate::{bonnie, filebench, fio, ior, iozone, mdtest, phoronix, postmark, sysbench};
 
 /// Bytes at the start of a file that decide which tool wrote it.
@@ -25,6 +25,9 @@ pub static TOOLS: &[Tool] = &[
     ior::TOOL,
     mdtest::TOOL,
 ];
+
+/// Every tool that plans can be exported to.
+pub static EXPORTERS: &[Exporter] = &[fio::EXPORTER];
 
 /// Reads the results in a file, or in a pipe of the shell, of any known tool: one run for each execution in it, each
 /// with the path as given.

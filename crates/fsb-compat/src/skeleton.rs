@@ -1,6 +1,6 @@
 //! A tool to copy. The tests compile and run it, so it stays correct.
 //!
-//! Copy it to `NAME/mod.rs`, replace its texts, and add `mod NAME;` to `lib.rs` and an entry to the registry in
+//! Copy it to `NAME.rs`, replace its texts, and add `mod NAME;` to `lib.rs` and an entry to the registry in
 //! `registry.rs`. Real output goes to `tests/golden/NAME`; the tests beside it cut and damage every file there.
 
 use std::io::BufRead;
@@ -9,10 +9,8 @@ use fsb_model::metric::THROUGHPUT;
 use fsb_model::set::Run;
 
 use crate::draft::{Draft, Name, Position, Runs, rate};
-use crate::error::ReadError;
-use crate::lines::Lines;
-use crate::number::fixed;
-use crate::tool::Tool;
+use crate::text::{Lines, fixed};
+use crate::tool::{ReadError, Tool};
 
 /// The entry for the registry.
 pub(crate) const TOOL: Tool = Tool {
@@ -53,8 +51,9 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use fsb_model::set::GapReason;
+
+    use super::*;
 
     #[test]
     fn the_skeleton_reads_what_it_says() {

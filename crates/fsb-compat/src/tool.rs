@@ -1,10 +1,12 @@
-//! The registry entry of a tool.
+//! The registry entry of a tool, and the errors of reading its output.
 
-use std::io::BufRead;
+use std::io::{self, BufRead};
+use std::path::{Path, PathBuf};
 
+use fsb_model::code::{self, Coded, ErrorCode};
+use fsb_model::error_codes;
 use fsb_model::set::Run;
-
-use crate::error::ReadError;
+use serde_json::{Map, Value};
 
 /// A tool whose results can be read.
 pub struct Tool {
@@ -21,4 +23,97 @@ pub struct Tool {
     /// # Errors
     /// Fails if the input has no result, and names the missing part.
     pub read: fn(&mut dyn BufRead) -> Result<Vec<Run>, ReadError>,
+}
+
+/// An error of reading the output of a tool: the file and the problem.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}: {problem}", name(.path.as_deref()))]
+pub struct ReadError {
+    /// The file; `None` if a reader was given bytes.
+    pub path: Option<PathBuf>,
+    /// The problem with the file.
+    pub problem: Problem,
+}
+
+/// A problem with a file.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// The kernel returned an error.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The file has no bytes.
+    #[error("it is empty")]
+    Empty,
+    /// Two bytes a character, as some shells of Windows write.
+    #[error("it is UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8 FILE > NEW")]
+    Utf16,
+    /// No reader recognizes it.
+    #[error("no reader recognizes this {kind}, tried {tried}; {READERS}")]
+    Unknown {
+        /// The kind of content: `text`, `binary data`.
+        kind: &'static str,
+        /// The name of each tool.
+        tried: String,
+    },
+    /// A tool's output without results, or in a form that is not read.
+    #[error("it looks like output of {tool}, but {why}")]
+    Refused {
+        /// The tool.
+        tool: &'static str,
+        /// The reason, with a remedy where there is one.
+        why: String,
+    },
+}
+
+/// The remedy for [`Problem::Unknown`].
+const READERS: &str = "'fsb list tools' shows the output that each reads";
+
+impl ReadError {
+    /// Returns the error of a tool that refuses the file.
+    pub(crate) fn refused(tool: &'static str, why: impl Into<String>) -> ReadError {
+        Problem::Refused { tool, why: why.into() }.into()
+    }
+
+    /// Adds the path of the file.
+    pub(crate) fn of(self, path: &Path) -> ReadError {
+        ReadError { path: Some(path.to_owned()), ..self }
+    }
+}
+
+impl<P: Into<Problem>> From<P> for ReadError {
+    fn from(problem: P) -> ReadError {
+        ReadError { path: None, problem: problem.into() }
+    }
+}
+
+fn name(path: Option<&Path>) -> String {
+    path.map_or_else(|| "the input".to_owned(), |path| path.display().to_string())
+}
+
+error_codes! {
+    UNREADABLE = "compare/unreadable", code::REQUEST, "A file of results cannot be read.", "Check the path and its permissions.";
+    EMPTY = "compare/empty", code::REQUEST, "A file of results is empty.", "Name another file.";
+    UTF16 = "compare/utf-16", code::REQUEST, "A file of results is UTF-16 text.", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW.";
+    UNKNOWN_TOOL = "compare/unknown-tool", code::REQUEST, "No known tool wrote the file of results.", "Use a tool of fsb list tools.";
+    TOOL_REFUSED = "compare/no-results", code::REQUEST, "A tool's output holds no results that fsb reads.", "Run the tool with the options that the message names.";
+}
+
+impl Coded for ReadError {
+    fn code(&self) -> &'static ErrorCode {
+        match self.problem {
+            Problem::Io(_) => &UNREADABLE,
+            Problem::Empty => &EMPTY,
+            Problem::Utf16 => &UTF16,
+            Problem::Unknown { .. } => &UNKNOWN_TOOL,
+            Problem::Refused { .. } => &TOOL_REFUSED,
+        }
+    }
+
+    fn fields(&self) -> Map<String, Value> {
+        self.path.iter().map(|path| ("path".to_owned(), path.to_string_lossy().into())).collect()
+    }
+
+    fn help(&self) -> Option<String> {
+        matches!(self.problem, Problem::Unknown { .. }).then(|| READERS.to_owned())
+    }
 }

@@ -3,10 +3,533 @@
 //! M. Pokorný, bachelor's thesis, Faculty of Information Technology, CTU in Prague, 2023. Its command line is
 //! [`Options`]; its published results are [`appendix_c`]; [`samples_csv`] writes samples as it does.
 
-mod options;
-mod published;
-mod samples;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::PathBuf;
 
-pub use options::{Benchmark, KEYS, Key, Level, OptionError, Options, Sinks};
-pub use published::{NOTE, PublishedMean, PublishedTest, RateTable, TITLE, appendix_c};
-pub use samples::samples_csv;
+use fsb_model::{Identity, WorkloadSpec, nearest};
+use serde::Deserialize;
+use serde_json::json;
+
+// The options of the 2023 tool, as its user guide (appendix B.4.1) lists them, from the command line and from
+// `settings.ini`. The command line wins.
+
+/// The measured operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Benchmark {
+    /// Creating files.
+    Create,
+    /// Reading files.
+    Read,
+    /// Writing files.
+    Write,
+}
+
+/// The verbosity of the log; each level includes those after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Every sample.
+    Debug,
+    /// The results.
+    Info,
+    /// Facts that the reader must know.
+    Warning,
+    /// Failures.
+    Error,
+}
+
+/// The destinations of the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sinks {
+    /// To the terminal.
+    pub console: bool,
+    /// To the log file.
+    pub file: bool,
+}
+
+/// All options.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// `benchmark`.
+    pub benchmark: Benchmark,
+    /// `output`: the directory to measure; `None` for the directory of temporary files.
+    pub output: Option<PathBuf>,
+    /// `fileCount`; 1000 for create, 1 for read and write.
+    pub file_count: Option<u64>,
+    /// `blockSize` in KiB.
+    pub block_size: u64,
+    /// `blockCount`: blocks of a file.
+    pub block_count: u64,
+    /// `random`: blocks are visited in random order.
+    pub random: bool,
+    /// `iterations` in a cycle.
+    pub iterations: u64,
+    /// `runCount`: measured cycles.
+    pub run_count: u64,
+    /// `useWarmup`.
+    pub use_warmup: bool,
+    /// `warmupCycleCount`.
+    pub warmup_cycle_count: u64,
+    /// `multiThreaded`: threads share the iterations, if there are more than ten of them.
+    pub multi_threaded: bool,
+    /// `threadCount`; 0 is one a hardware thread.
+    pub thread_count: u64,
+    /// `exportOutput`: a file for the samples.
+    pub export_output: Option<PathBuf>,
+    /// `uid`, `gid` and `forceRootUser`.
+    pub identity: Identity,
+    /// `minLogLevel`.
+    pub min_log_level: Level,
+    /// `sink`.
+    pub sinks: Sinks,
+    /// `logFile`.
+    pub log_file: PathBuf,
+    /// The names of the options that were set.
+    pub given: BTreeSet<&'static str>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            // The command of listing 6.6 measures random reads and does not name them.
+            benchmark: Benchmark::Read,
+            output: None,
+            file_count: None,
+            block_size: 512,
+            block_count: 16,
+            random: false,
+            iterations: 10,
+            run_count: 30,
+            use_warmup: true,
+            warmup_cycle_count: 3,
+            multi_threaded: false,
+            thread_count: 0,
+            export_output: None,
+            identity: Identity::default(),
+            min_log_level: Level::Info,
+            sinks: Sinks { console: true, file: false },
+            log_file: PathBuf::from("fsb.log"),
+            given: BTreeSet::new(),
+        }
+    }
+}
+
+/// The reason why a setting is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct OptionError(String);
+
+type Set = fn(&mut Options, &str) -> Result<(), OptionError>;
+
+pub struct Key {
+    /// Its name in the 2023 tool: `fileCount`.
+    pub name: &'static str,
+    /// The placeholder of its value in help.
+    pub value: &'static str,
+    /// One line of help.
+    pub about: &'static str,
+    set: Set,
+}
+
+impl Key {
+    /// Returns whether it takes `true` and `false`, and means `true` without a value.
+    pub fn is_switch(&self) -> bool {
+        self.value == "BOOL"
+    }
+}
+
+/// Declares a key: its name, value and help, and the field with the value that a text sets it to.
+macro_rules! key {
+    ($name:literal, $value:literal, $about:literal, $text:ident => $($field:ident).+ = $set:expr) => {
+        Key { name: $name, value: $value, about: $about, set: |options, $text| {
+            options.$($field).+ = $set;
+            Ok(())
+        } }
+    };
+}
+
+/// The most files, blocks or cycles that are believed to be meant.
+const MANY: u64 = 100_000_000;
+
+/// Every option, in the order of the user guide.
+#[rustfmt::skip] // a table reads as one
+pub static KEYS: &[Key] = &[
+    key!("output", "DIR", "Directory to measure [default: /tmp]", text => output = Some(path(text)?)),
+    key!("benchmark", "NAME", "Operation: create, read or write [default: read]", text => benchmark = benchmark(text)?),
+    key!("fileCount", "N", "Files per iteration [create: 1000, else: 1]", text => file_count = Some(number(text, 1..=MANY)?)),
+    key!("blockSize", "KIB", "Block size in KiB [default: 512]", text => block_size = number(text, 1..=1 << 20)?),
+    key!("blockCount", "N", "Blocks per file [default: 16]", text => block_count = number(text, 1..=MANY)?),
+    key!("random", "BOOL", "Access blocks in random order", text => random = switch(text)?),
+    key!("iterations", "N", "Iterations per cycle [default: 10]", text => iterations = number(text, 1..=MANY)?),
+    key!("runCount", "N", "Measured cycles, one sample each [default: 30]", text => run_count = number(text, 1..=1_000_000)?),
+    key!("useWarmup", "BOOL", "Run warm-up cycles first [default: true]", text => use_warmup = switch(text)?),
+    key!("warmupCycleCount", "N", "Warm-up cycles [default: 3]", text => warmup_cycle_count = number(text, 0..=1_000_000)?),
+    key!("multiThreaded", "BOOL", "Share iterations among threads, if over 10", text => multi_threaded = switch(text)?),
+    key!("threadCount", "N", "Threads; 0 means one per CPU [default: 0]", text => thread_count = number(text, 0..=4096)?),
+    key!("exportOutput", "FILE", "Write the samples as CSV: #, value, unit (µs)", text => export_output = Some(path(text)?)),
+    key!("uid", "ID", "User of workers [default: invoking, or nobody]", text => identity.uid = Some(id(text)?)),
+    key!("gid", "ID", "Group of workers", text => identity.gid = Some(id(text)?)),
+    key!("forceRootUser", "BOOL", "Run workers as root", text => identity.force_root = switch(text)?),
+    key!("minLogLevel", "LEVEL", "Log level: debug, info, warning or error [default: info]", text => min_log_level = level(text)?),
+    key!("sink", "LIST", "Log to console, file or console,file [default: console]", text => sinks = sinks(text)?),
+    key!("logFile", "FILE", "Log file of --sink file [default: fsb.log]", text => log_file = path(text)?),
+];
+
+impl Options {
+    /// Sets one option by its name in the 2023 tool.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
+        let key = KEYS
+            .iter()
+            .find(|key| key.name == name)
+            .ok_or_else(|| OptionError(nearest::unknown("setting", name, KEYS.iter().map(|key| key.name))))?;
+        (key.set)(self, value.trim()).map_err(|OptionError(why)| OptionError(format!("{name}: {why}")))?;
+        self.given.insert(key.name);
+        Ok(())
+    }
+
+    /// Returns whether an option was set, by its name in the 2023 tool; otherwise it has its default.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.contains(name)
+    }
+
+    /// Sets the options of an INI text. Sections have no meaning, as in the 2023 tool.
+    pub fn set_from_ini(&mut self, text: &str) -> Result<(), OptionError> {
+        let ini = ini::Ini::load_from_str(text)
+            .map_err(|error| OptionError(format!("line {}, column {}: {}", error.line, error.col, error.msg)))?;
+        for (_, section) in &ini {
+            for (name, value) in section.iter() {
+                self.set(name, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of threads that share the iterations. The 2023 tool used threads only for more than ten
+    /// iterations.
+    pub fn threads(&self) -> u64 {
+        if self.multi_threaded && self.iterations > 10 { self.thread_count } else { 1 }
+    }
+
+    /// Returns the workload that these options ask for.
+    pub fn workload(&self) -> WorkloadSpec {
+        let benchmark = self.benchmark;
+        let mut params = json!({
+            "iterations": self.iterations,
+            "cycles": self.run_count,
+            "warmup_cycles": if self.use_warmup { self.warmup_cycle_count } else { 0 },
+            "threads": self.threads(),
+            "file_count": self.file_count.unwrap_or(if benchmark == Benchmark::Create { 1000 } else { 1 }),
+        });
+        let name = match benchmark {
+            Benchmark::Create => "micro-create",
+            Benchmark::Read => "micro-read",
+            Benchmark::Write => "micro-write",
+        };
+        if benchmark != Benchmark::Create {
+            params["block_size"] = json!(self.block_size * 1024);
+            params["block_count"] = json!(self.block_count);
+            params["random"] = json!(self.random);
+        }
+        let params = params.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
+        WorkloadSpec::new(name, params.collect())
+    }
+}
+
+fn number(text: &str, range: std::ops::RangeInclusive<u64>) -> Result<u64, OptionError> {
+    let (low, high) = (*range.start(), *range.end());
+    match text.parse::<u64>() {
+        Ok(number) if range.contains(&number) => Ok(number),
+        _ => {
+            let unit = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            let has_unit = unit.len() < text.len() && unit.chars().all(char::is_alphabetic) && !unit.is_empty();
+            let help = if has_unit { ": leave the unit out" } else { "" };
+            Err(OptionError(format!("'{text}' is not a whole number between {low} and {high}{help}")))
+        }
+    }
+}
+
+fn id(text: &str) -> Result<u32, OptionError> {
+    // The largest number means "no change" to the kernel.
+    Ok(number(text, 0..=u64::from(u32::MAX - 1))? as u32)
+}
+
+fn switch(text: &str) -> Result<bool, OptionError> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "0" | "false" | "no" | "off" => Ok(false),
+        _ => Err(OptionError(format!("'{text}' is neither true nor false"))),
+    }
+}
+
+fn path(text: &str) -> Result<PathBuf, OptionError> {
+    if text.is_empty() { Err(OptionError("the path is empty".to_owned())) } else { Ok(PathBuf::from(text)) }
+}
+
+fn benchmark(text: &str) -> Result<Benchmark, OptionError> {
+    match text {
+        "create" => Ok(Benchmark::Create),
+        "read" => Ok(Benchmark::Read),
+        "write" => Ok(Benchmark::Write),
+        _ => Err(OptionError(nearest::unknown("benchmark", text, ["create", "read", "write"]))),
+    }
+}
+
+fn level(text: &str) -> Result<Level, OptionError> {
+    let known = ["debug", "info", "warning", "error"];
+    let levels = [Level::Debug, Level::Info, Level::Warning, Level::Error];
+    let position = known.iter().position(|name| *name == text.to_ascii_lowercase());
+    position.map(|at| levels[at]).ok_or_else(|| OptionError(nearest::unknown("level", text, known)))
+}
+
+fn sinks(text: &str) -> Result<Sinks, OptionError> {
+    let mut sinks = Sinks { console: false, file: false };
+    for sink in text.split(',').map(str::trim) {
+        match sink {
+            "console" => sinks.console = true,
+            "file" => sinks.file = true,
+            _ => return Err(OptionError(nearest::unknown("sink", sink, ["console", "file"]))),
+        }
+    }
+    Ok(sinks)
+}
+
+// The published cycles of Appendix C, as means an iteration, beside the rates of tables 6.1 to 6.3.
+
+/// The title of the table.
+pub const TITLE: &str = "Beside the published results (Pokorný 2023, tables 6.1 to 6.3)";
+
+/// The facts that a reader of the table must know.
+pub const NOTE: &str = "Rates from the mean time of one iteration, which creates 1000 files, or reads or writes 8 MiB. \
+The published values come from the cycles of Appendix C. They were measured on eight virtual processors with network \
+disks (section 6.1), so that only the order of the file systems can be compared, not the rates. In brackets: the number \
+as printed in tables 6.1 to 6.3, if it differs. The MB/s printed in tables 6.2 and 6.3 are one divided by the seconds of \
+an iteration, an eighth of the MiB/s moved.";
+
+/// The mean of the published cycles of one test on one file system.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishedMean {
+    /// The test.
+    pub test: &'static PublishedTest,
+    /// The file system as printed.
+    pub file_system: &'static str,
+    /// Mean seconds an iteration.
+    pub seconds: f64,
+    /// The number of printed cycles.
+    pub cycles: usize,
+    /// The rate in the tables 6.1 to 6.3, as printed.
+    pub printed: Option<String>,
+}
+
+/// The table of rates that a test is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RateTable {
+    /// Table 6.1: files created in a second.
+    Created,
+    /// Table 6.2: reading.
+    Read,
+    /// Table 6.3: writing.
+    Written,
+}
+
+/// A published test.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PublishedTest {
+    /// The table of its cycles in Appendix C.
+    appendix: &'static str,
+    /// The label of the suite's workload.
+    pub label: &'static str,
+    /// The table of its rates.
+    pub table: RateTable,
+}
+
+/// The tests, in the order of Appendix C.
+#[rustfmt::skip] // a table reads as one
+static TESTS: [PublishedTest; 9] = [
+    PublishedTest { appendix: "C.1", label: "create 1000 files", table: RateTable::Created },
+    PublishedTest { appendix: "C.2", label: "sequential read 512 KB", table: RateTable::Read },
+    PublishedTest { appendix: "C.3", label: "sequential read 4096 KB", table: RateTable::Read },
+    PublishedTest { appendix: "C.4", label: "random read 512 KB", table: RateTable::Read },
+    PublishedTest { appendix: "C.5", label: "random read 4096 KB", table: RateTable::Read },
+    PublishedTest { appendix: "C.6", label: "sequential write 512 KB", table: RateTable::Written },
+    PublishedTest { appendix: "C.7", label: "sequential write 4096 KB", table: RateTable::Written },
+    PublishedTest { appendix: "C.8", label: "random write 512 KB", table: RateTable::Written },
+    PublishedTest { appendix: "C.9", label: "random write 4096 KB", table: RateTable::Written },
+];
+
+/// The file systems, in the order of the tables.
+const FILE_SYSTEMS: [&str; 4] = ["ext2", "ext4", "btrfs", "ntfs"];
+
+#[derive(Deserialize)]
+struct CycleRow {
+    table: String,
+    file_system: String,
+    microseconds_per_iteration: f64,
+}
+
+/// Returns the printed rates by test and file system.
+fn printed_rates() -> BTreeMap<(String, String), String> {
+    /// The columns before those of the file systems: table, test, unit.
+    const BEFORE: usize = 3;
+    let mut reader = csv::Reader::from_reader(include_str!("tables-6.csv").as_bytes());
+    let heads = reader.headers().cloned().unwrap_or_default();
+    let rows = reader.records().flatten().flat_map(|row| {
+        let test = row[1].to_owned();
+        let rates = heads.iter().zip(&row).skip(BEFORE).filter(|(_, rate)| !rate.is_empty());
+        rates.map(|(fs, rate)| ((test.clone(), fs.to_owned()), rate.to_owned())).collect::<Vec<_>>()
+    });
+    rows.collect()
+}
+
+/// Returns the means over the printed cycles, in the order of the tables. In print, C.1 has 29 rows of btrfs, C.4 shows
+/// the same column for ext2 and ext4, and C.5 has no ntfs. The data keep these defects. The mean of ext4 in C.4 comes
+/// from table 6.2.
+pub fn appendix_c() -> Vec<PublishedMean> {
+    let mut sums: BTreeMap<(usize, usize), (f64, usize)> = BTreeMap::new();
+    let mut reader = csv::Reader::from_reader(include_str!("appendix-c.csv").as_bytes());
+    for row in reader.deserialize::<CycleRow>().flatten() {
+        let test = TESTS.iter().position(|test| test.appendix == row.table);
+        let file_system = FILE_SYSTEMS.iter().position(|name| *name == row.file_system);
+        if let Some(place) = test.zip(file_system) {
+            let (sum, count) = sums.entry(place).or_default();
+            *sum += row.microseconds_per_iteration;
+            *count += 1;
+        }
+    }
+    let printed = printed_rates();
+    let mean = |((test, file_system), (sum, cycles)): ((usize, usize), (f64, usize))| {
+        let (test, file_system) = (&TESTS[test], FILE_SYSTEMS[file_system]);
+        let printed = printed.get(&(test.label.to_owned(), file_system.to_owned())).cloned();
+        let seconds = match (test.appendix, file_system, printed.as_ref().and_then(|rate| rate.parse::<f64>().ok())) {
+            ("C.4", "ext4", Some(rate)) => 1.0 / rate,
+            _ => sum / cycles as f64 * 1e-6,
+        };
+        PublishedMean { test, file_system, seconds, cycles, printed }
+    };
+    sums.into_iter().map(mean).collect()
+}
+
+/// Returns the samples as CSV in the columns of Appendix C: number, value, unit. The values are microseconds with three
+/// decimals, because the clock counts nanoseconds.
+pub fn samples_csv(seconds: &[f64]) -> String {
+    let mut text = "#,value,unit\n".to_owned();
+    for (number, seconds) in (1..).zip(seconds) {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{number},{:.3},µs", seconds * 1e6);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Listing 6.6 of the thesis. It names no benchmark.
+    const LISTING: &str = r"root@bench:~/fsbench# ./fsb --output /ext4/bench \
+--exportOutput ./results/ext4/read-512-random.csv \
+--uid `id -u bench` --gid `id -g bench` \
+--fileCount 1 --iterations 10 \
+--blockSize 512 --blockCount 65536 --random 1
+";
+
+    #[test]
+    fn the_command_of_the_thesis_means_what_it_meant() {
+        // A shell replaces the commands in backquotes.
+        let line = LISTING.replace("\\\n", "").replace("`id -u bench`", "1001").replace("`id -g bench`", "1002");
+        let (_, arguments) = line.split_once("./fsb ").unwrap();
+        let words: Vec<&str> = arguments.split_whitespace().collect();
+        let mut options = Options::default();
+        for pair in words.chunks(2) {
+            options.set(pair[0].strip_prefix("--").unwrap(), pair[1]).unwrap();
+        }
+        assert_eq!(options.output.as_deref(), Some(Path::new("/ext4/bench")));
+        assert_eq!(options.export_output.as_deref(), Some(Path::new("./results/ext4/read-512-random.csv")));
+        assert_eq!((options.file_count, options.iterations), (Some(1), 10));
+        assert!(options.is_given("iterations") && !options.is_given("runCount"));
+        let workload = options.workload();
+        assert_eq!(workload.name, "micro-read");
+        assert_eq!(workload.params["block_size"], json!(512 * 1024));
+        assert_eq!(workload.params["block_count"], json!(65536));
+        assert_eq!(workload.params["random"], json!(true));
+        assert_eq!((options.identity.uid, options.identity.gid), (Some(1001), Some(1002)));
+        assert_eq!(options.threads(), 1);
+    }
+
+    #[test]
+    fn settings_may_stand_in_sections_or_outside() {
+        let mut options = Options::default();
+        options.set_from_ini("fileCount = 7\n[run]\nuseWarmup=false\nsink=console,file\n").unwrap();
+        assert_eq!(options.file_count, Some(7));
+        assert!(!options.use_warmup && options.sinks.file && options.sinks.console);
+    }
+
+    #[test]
+    fn threads_share_only_more_than_ten_iterations() {
+        let mut options = Options { multi_threaded: true, ..Options::default() };
+        assert_eq!(options.threads(), 1);
+        options.iterations = 11;
+        assert_eq!(options.threads(), 0);
+    }
+
+    #[test]
+    fn a_wrong_option_is_reported_by_name() {
+        let mut options = Options::default();
+        for (name, value, message) in [
+            ("fileCont", "1", "did you mean 'fileCount'"),
+            ("fileCount", "0", "fileCount: '0' is not a whole number between 1"),
+            ("random", "maybe", "neither true nor false"),
+            ("minLogLevel", "loud", "known are debug"),
+            ("sink", "printer", "unknown sink"),
+            ("benchmark", "raed", "did you mean 'read'"),
+        ] {
+            let error = options.set(name, value).unwrap_err().to_string();
+            assert!(error.contains(message), "{name}={value}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_ini_text_panics(text in "(\\PC|\n|=|\\[){0,60}") {
+            let _ = Options::default().set_from_ini(&text);
+        }
+    }
+
+    /// Tables 6.1 to 6.3 print the same means in other units: files a second, and one divided by seconds.
+    #[test]
+    fn the_means_agree_with_the_tables_of_the_text() {
+        let means = appendix_c();
+        assert!(!means.is_empty());
+        for PublishedMean { test, file_system, seconds, printed, .. } in &means {
+            let printed: f64 = printed.as_ref().expect("every test is in a table").parse().unwrap();
+            let (amount, tolerance) = match test.table {
+                // His program kept more digits than the whole microseconds of the appendix, and the appendix lacks a
+                // cycle of btrfs.
+                RateTable::Created => (1000.0, 60.0),
+                // The tables have one digit after the point, and two below 1.
+                RateTable::Read | RateTable::Written => (1.0, if printed < 1.0 { 0.006 } else { 0.051 }),
+            };
+            let rate = amount / seconds;
+            assert!((rate - printed).abs() < tolerance, "{} on {file_system}: {rate}, printed {printed}", test.label);
+        }
+    }
+
+    #[test]
+    fn values_missing_in_print_stay_missing() {
+        let means = appendix_c();
+        assert_eq!(means.len(), 35);
+        assert_eq!(means.iter().map(|mean| mean.cycles).sum::<usize>(), 1049);
+        assert!(!means.iter().any(|mean| mean.test.label == "random read 4096 KB" && mean.file_system == "ntfs"));
+    }
+
+    /// The first rows of Appendix C, for ext2.
+    #[test]
+    fn samples_have_the_columns_of_the_appendix() {
+        assert_eq!(
+            samples_csv(&[0.144_738, 0.448_067, 1.5e-9]),
+            "#,value,unit\n1,144738.000,µs\n2,448067.000,µs\n3,0.002,µs\n"
+        );
+    }
+}

@@ -2,8 +2,7 @@
 
 use fsb_model::postmark::{Shape, Tally};
 
-use super::commands::COMMANDS;
-use super::settings::{Settings, Style};
+use super::{COMMANDS, Settings, Style};
 
 /// Asks for a command.
 pub const PROMPT: &str = "pm>";

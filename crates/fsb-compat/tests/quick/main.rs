@@ -1,18 +1,12 @@
 //! The readers, on real output: each value, and the effect of damage.
 
-mod bonnie;
-mod cut;
-mod damage;
+mod every_file;
 mod fio;
 mod ior;
 mod iozone;
-mod mdtest;
 mod others;
 mod ours;
 mod phoronix;
-mod postmark;
-mod registry;
-mod sysbench;
 
 use std::path::{Path, PathBuf};
 

@@ -7,8 +7,7 @@ use fsb_model::flow::Spread;
 use fsb_model::nearest::{shortened, unknown};
 
 use super::Remark;
-use super::lexer::Piece;
-use super::syntax::{Attribute, Written};
+use super::parser::{Attribute, Piece, Written};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {

@@ -1,0 +1,546 @@
+//! Lowers commands to flows: each `run` uses the definitions that precede it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+
+use fsb_model::Bytes;
+use fsb_model::flow::{FileSet, Flow, Op, Pick, Quit, Spread, Step, Thread, Width};
+use fsb_model::nearest::{shortened, unknown};
+
+use super::parser::{At, Attribute, Command, FlowOp, Parsed, Thread as Threads, Written};
+use super::value::{Given, Scope, Value};
+use super::{Reading, Remark, Run, Script, USUAL_SECONDS};
+
+/// The longest run, in seconds.
+const LONGEST: u64 = 30 * 86_400;
+
+struct Lower<'c> {
+    reading: &'c Reading<'c>,
+    scope: Scope,
+    files: Vec<(usize, bool, &'c [Attribute])>,
+    processes: Vec<(usize, &'c [Attribute], &'c [Threads])>,
+    composites: HashMap<String, (usize, &'c [Attribute], &'c [FlowOp])>,
+    generator: Option<(usize, &'c [Attribute])>,
+    quit: Quit,
+    script: Script,
+    problems: Vec<Remark>,
+    /// The number of composite flow operations expanded so far.
+    expanded: usize,
+}
+
+pub(super) fn lower(parsed: Parsed, reading: &Reading<'_>, last_line: usize) -> Result<Script, Vec<Remark>> {
+    let Parsed { commands, problems, incomplete } = parsed;
+    let mut lower = Lower {
+        reading,
+        scope: Scope { incomplete, ..Scope::default() },
+        files: Vec::new(),
+        processes: Vec::new(),
+        composites: HashMap::new(),
+        generator: None,
+        quit: Quit::default(),
+        script: Script { runs: Vec::new(), said: Vec::new(), notes: Vec::new() },
+        problems,
+        expanded: 0,
+    };
+    for At { line, value } in &commands {
+        if *value == Command::Quit {
+            break;
+        }
+        lower.command(*line, value);
+    }
+    for (name, _) in reading.values {
+        let known: Vec<&str> = lower.scope.all.keys().map(String::as_str).collect();
+        if !known.contains(&name.as_str()) && lower.problems.is_empty() {
+            let message =
+                if known.is_empty() { format!("${name} is never set") } else { unknown("variable", name, known) };
+            lower.say(last_line, message);
+        }
+    }
+    if lower.script.runs.is_empty() && !lower.problems.is_empty() {
+        // Reports the problems of the definitions as well.
+        if !lower.files.is_empty() && !lower.processes.is_empty() {
+            lower.run(None, last_line, USUAL_SECONDS);
+        }
+    } else if lower.script.runs.is_empty() {
+        match reading.implied {
+            Some(seconds) => lower.run(None, last_line, seconds),
+            None => lower.say(last_line, "the file has no 'run': end it with 'run 60', or use --seconds 60"),
+        }
+    }
+    let Lower { mut script, mut problems, .. } = lower;
+    // Two runs may report the same place.
+    for remarks in [&mut problems, &mut script.notes] {
+        remarks.sort_by(|one, other| (one.line, &one.message).cmp(&(other.line, &other.message)));
+        remarks.dedup();
+    }
+    if problems.is_empty() { Ok(script) } else { Err(problems) }
+}
+
+impl<'c> Lower<'c> {
+    fn say(&mut self, line: usize, message: impl Into<String>) {
+        self.problems.push(Remark { line, message: message.into() });
+    }
+
+    fn command(&mut self, line: usize, command: &'c Command) {
+        match command {
+            Command::Set(name, _) if self.given(name).is_some() => {
+                let value = self.given(name).map(|text| value_of(&text)).unwrap_or(Value::Number(0));
+                self.scope.all.insert(name.clone(), value);
+            }
+            Command::Set(name, written) => match self.scope.evaluate(written) {
+                Ok(value) => drop(self.scope.all.insert(name.clone(), value)),
+                Err(why) => {
+                    self.say(line, format!("${name}: {why}"));
+                    // Reported once: later uses of the variable must not be reported as undefined.
+                    self.scope.all.insert(name.clone(), Value::Number(1));
+                }
+            },
+            Command::Mode(mode) => match mode.as_str() {
+                "timeout" => self.quit = Quit::Never,
+                "firstdone" => self.quit = Quit::FirstDone,
+                "alldone" => self.quit = Quit::AllDone,
+                other => {
+                    let message = unknown("mode", other, ["timeout", "firstdone", "alldone"]);
+                    self.say(line, format!("set mode quit: {message}"));
+                }
+            },
+            Command::Files { one, attributes } => self.files.push((line, *one, attributes)),
+            Command::Process(attributes, threads) => self.processes.push((line, attributes, threads)),
+            Command::Composite(attributes, steps) => self.composite(line, attributes, steps),
+            Command::EventGenerator(attributes) => self.generator = Some((line, attributes)),
+            Command::Echo(pieces) => match self.scope.pieces(pieces) {
+                Ok(text) => self.script.said.push(text),
+                Err(why) => self.say(line, format!("echo: {why}")),
+            },
+            Command::Run(seconds) => self.run_for(line, seconds.as_ref()),
+            Command::PeriodicRun(period, seconds) => {
+                if let Some(period) = period {
+                    let message = format!("psrun: fsb prints results at the end, not every {period} s");
+                    self.script.notes.push(Remark { line, message });
+                }
+                self.run_for(line, seconds.as_ref());
+            }
+            Command::Quit | Command::Nothing => {}
+        }
+    }
+
+    /// Returns the value that replaces the file's value of a variable.
+    fn given(&self, name: &str) -> Option<String> {
+        self.reading.values.iter().rev().find(|(known, _)| known == name).map(|(_, text)| text.clone())
+    }
+
+    fn composite(&mut self, line: usize, attributes: &'c [Attribute], steps: &'c [FlowOp]) {
+        let mut given = Given::new("define flowop", line, attributes, &self.scope, &mut self.problems);
+        let name = given.word("name");
+        match name {
+            None => given.say(line, "a name is missing"),
+            Some(name) if op(&name).is_some() => given.say(line, format!("{name} is an operation of filebench's")),
+            Some(name) => drop(self.composites.insert(name, (line, attributes, steps))),
+        }
+    }
+
+    fn run_for(&mut self, line: usize, seconds: Option<&Written>) {
+        match seconds.map_or(Ok(Value::Number(USUAL_SECONDS)), |written| self.scope.evaluate(written)) {
+            Ok(Value::Number(seconds @ 1..=LONGEST)) => self.run(Some(line), line, seconds),
+            Ok(other) => {
+                self.say(line, format!("run {}: a run lasts from 1 to {LONGEST} seconds", shortened(&other.text())))
+            }
+            Err(why) => self.say(line, format!("run: {why}")),
+        }
+    }
+
+    fn run(&mut self, written: Option<usize>, line: usize, seconds: u64) {
+        let mut places = Places::default();
+        let rate = self.rate();
+        let filesets = self.filesets(line, &mut places);
+        let directory = self.directory(line);
+        let threads = self.threads(&mut places);
+        if threads.is_empty() && self.problems.is_empty() {
+            self.say(line, "run: no process is defined");
+        }
+        let flow =
+            Flow { name: self.reading.name.to_owned(), about: String::new(), rate, quit: self.quit, filesets, threads };
+        if self.problems.is_empty() {
+            for problem in flow.check() {
+                let message = format!("{}: {}", problem.place, in_its_words(&problem.message));
+                self.say(places.line(&problem.place).unwrap_or(line), message);
+            }
+        }
+        self.script.runs.push(Run { line: written, seconds, directory, flow });
+    }
+
+    fn rate(&mut self) -> Option<f64> {
+        let (line, attributes) = self.generator?;
+        let mut given = Given::new("eventgen", line, attributes, &self.scope, &mut self.problems);
+        let rate = given.number("rate");
+        given.finish();
+        // A rate of 0 means that nothing is waited for.
+        rate.filter(|rate| *rate > 0).map(|rate| rate as f64)
+    }
+}
+
+/// Translates the message of one of our checks to the attribute names of these files.
+fn in_its_words(message: &str) -> String {
+    const NAMES: [(&str, &str); 10] = [
+        ("set", "filesetname"),
+        ("set, or a fd", "filesetname, or an fd"),
+        ("size", "iosize"),
+        ("record", "iosize"),
+        ("iterations", "iters"),
+        ("high_water", "highwater"),
+        ("working_set", "workingset"),
+        ("rotate", "opennext"),
+        ("from", "srcfd"),
+        ("index", "indexed"),
+    ];
+    for (before, after) in [(" takes no ", " takes no "), (" needs a ", " needs attribute ")] {
+        if let Some((op, key)) = message.split_once(before) {
+            let name = NAMES.iter().find(|(ours, _)| *ours == key).map_or(key, |(_, name)| name);
+            return format!("{op}{after}{name}");
+        }
+    }
+    message.to_owned()
+}
+
+/// Parses a value that is written as on a command line.
+fn value_of(text: &str) -> Value {
+    match (text, text.parse::<Bytes>()) {
+        ("true" | "false", _) => Value::Flag(text == "true"),
+        (_, Ok(number)) => Value::Number(number.0),
+        _ => Value::Text(text.to_owned()),
+    }
+}
+
+/// The lines of the definitions that a check may report.
+#[derive(Debug, Default)]
+struct Places(HashMap<String, usize>);
+
+impl Places {
+    /// Adds a line. The first line of a name is kept.
+    fn put(&mut self, place: String, line: usize) {
+        self.0.entry(place).or_insert(line);
+    }
+
+    fn line(&self, place: &str) -> Option<usize> {
+        self.0.get(place).copied()
+    }
+}
+
+// Files and filesets: the files that flows work on, and their directory.
+
+/// Bytes of a file without a given size: filebench's default.
+const USUAL_SIZE: u64 = 1024;
+/// The default shape of a gamma distribution, in thousandths.
+const USUAL_GAMMA: u64 = 1500;
+
+impl Lower<'_> {
+    fn filesets(&mut self, line: usize, places: &mut Places) -> Vec<FileSet> {
+        let files = self.files.clone();
+        if files.is_empty() && !self.scope.incomplete {
+            self.say(line, "run: no file or fileset is defined");
+        }
+        let sets = files.into_iter().map(|(line, one, attributes)| {
+            let set = self.fileset(line, one, attributes);
+            places.put(format!("fileset {}", set.name), line);
+            set
+        });
+        sets.collect()
+    }
+
+    fn fileset(&mut self, line: usize, one: bool, attributes: &[Attribute]) -> FileSet {
+        let mut notes = Vec::new();
+        let mut note = |line, message: &str| notes.push(Remark { line, message: message.to_owned() });
+        let what = if one { "file" } else { "fileset" };
+        let mut given = Given::new(what, line, attributes, &self.scope, &mut self.problems);
+        let name = given.word("name").unwrap_or_default();
+        // `directory` reads the path of all sets.
+        given.word("path");
+        let size = given.spread("size").or_else(|| given.spread("filesize"));
+        let size = size.unwrap_or(Spread::Exact(Bytes(USUAL_SIZE)));
+        let prealloc = match given.value("prealloc") {
+            None | Some((_, Value::Flag(false))) => 0,
+            Some((_, Value::Flag(true))) => 100,
+            Some((_, Value::Number(share @ 0..=100))) => share,
+            Some((line, other)) => {
+                given.say(line, format!("prealloc={} is not a percentage", other.text()));
+                0
+            }
+        };
+        // Files are made by several threads anyway.
+        given.flag("paralloc");
+        if let Some((line, true)) = given.flag("reuse") {
+            note(line, "reuse: fsb makes new files and removes them at the end");
+        }
+        if let Some((line, true)) = given.flag("cached") {
+            note(line, "cached: new files are in the page cache as far as they fit; fsb does not read them in advance");
+        }
+        let read_only = given.flag("readonly").is_some_and(|(_, flag)| flag);
+        let mut set = FileSet {
+            name,
+            files: 1,
+            directories: 0,
+            size,
+            width: Width::default(),
+            preallocated: prealloc as f64 / 100.0,
+            pick: Pick::Rotate,
+            read_only,
+        };
+        if !one {
+            set.files = given.number("entries").unwrap_or(0);
+            set.directories = given.number("leafdirs").unwrap_or(0);
+            if let Some((line, true)) = given.flag("trusttree") {
+                note(line, "trusttree: fsb makes new files and removes them at the end");
+            }
+            // Version 1.4 describes distributions with these two.
+            if let Some(gamma) = given.number("filesizegamma").filter(|gamma| *gamma > 0) {
+                set.size = Spread::Gamma { mean: Bytes(set.size.mean()), shape: gamma as f64 / 1000.0 };
+            }
+            let gamma = given.number("dirgamma").unwrap_or(USUAL_GAMMA);
+            if let Some(mean) = given.number("dirwidth").filter(|mean| *mean > 0) {
+                set.width = Width { mean, shape: gamma as f64 / 1000.0 };
+            }
+        }
+        given.finish();
+        self.script.notes.extend(notes);
+        set
+    }
+
+    /// Returns the one directory of all sets.
+    fn directory(&mut self, line: usize) -> PathBuf {
+        let mut found: Option<(usize, PathBuf)> = None;
+        for (line, one, attributes) in self.files.clone() {
+            let what = if one { "file" } else { "fileset" };
+            let mut ignored = Vec::new();
+            // `fileset` has reported the other problems already.
+            let mut given = Given::new(what, line, attributes, &self.scope, &mut ignored);
+            let Some(path) = given.word("path").map(PathBuf::from) else {
+                self.say(line, format!("{what}: a path is missing"));
+                continue;
+            };
+            match &found {
+                Some((first, other)) if *other != path => {
+                    let (first, other) = (*first, other.display().to_string());
+                    let message = format!(
+                        "{what}: path={}, and that of line {first} is {other}: all sets must be in one directory",
+                        path.display()
+                    );
+                    self.say(line, message);
+                }
+                Some(_) => {}
+                None => found = Some((line, path)),
+            }
+        }
+        if found.is_none() && self.problems.is_empty() {
+            self.say(line, "run: no directory: set path=DIR, or use --dir DIR");
+        }
+        found.map(|(_, path)| path).unwrap_or_default()
+    }
+}
+
+// Processes and threads, with composite flow operations expanded.
+
+/// The deepest nesting of composite flow operations.
+const DEEPEST: usize = 8;
+/// The most steps of a thread after the expansion of composite flow operations.
+const MOST_STEPS: usize = 4096;
+
+impl Lower<'_> {
+    fn threads(&mut self, places: &mut Places) -> Vec<Thread> {
+        let mut threads = Vec::new();
+        for (line, attributes, inner) in self.processes.clone() {
+            let mut given = Given::new("process", line, attributes, &self.scope, &mut self.problems);
+            let process = given.word("name").unwrap_or_else(|| "process".to_owned());
+            let processes = given.small("instances").unwrap_or(1);
+            if let Some(nice) = given.number("nice").filter(|nice| *nice != 0) {
+                given.say(line, format!("nice={nice}: fsb does not change priorities"));
+            }
+            given.finish();
+            for thread in inner {
+                threads.push(self.thread(thread, &process, processes, places));
+            }
+        }
+        threads
+    }
+
+    fn thread(&mut self, thread: &Threads, process: &str, processes: u32, places: &mut Places) -> Thread {
+        let mut given = Given::new("thread", thread.line, &thread.attributes, &self.scope, &mut self.problems);
+        let name = given.word("name").unwrap_or_else(|| "thread".to_owned());
+        let threads = given.small("instances").unwrap_or(1);
+        // Memory is as large as the largest record.
+        given.number("memsize");
+        given.flag("useism");
+        if let Some(priority) = given.number("ioprio").filter(|priority| *priority != 0) {
+            given.say(thread.line, format!("ioprio={priority}: fsb does not change priorities"));
+        }
+        given.finish();
+        let mut steps = Vec::new();
+        let scope = self.scope.clone();
+        for flowop in &thread.steps {
+            self.expand(flowop, &scope, 0, &mut steps);
+        }
+        places.put(format!("thread {name}"), thread.line);
+        for (index, (line, step)) in steps.iter().enumerate() {
+            places.put(format!("thread {name}, step {} ({})", index + 1, step.title()), *line);
+        }
+        let steps = steps.into_iter().map(|(_, step)| step).collect();
+        Thread { name, process: process.to_owned(), processes, threads, steps }
+    }
+
+    /// Expands a flow operation into its steps: one, or those of a composite.
+    fn expand(&mut self, flowop: &FlowOp, scope: &Scope, depth: usize, steps: &mut Vec<(usize, Step)>) {
+        let Some((_, parameters, inner)) = self.composites.get(&flowop.kind).copied() else {
+            if op(&flowop.kind).is_none() {
+                // It may be a composite whose definition was not understood.
+                if self.scope.incomplete {
+                    return;
+                }
+                let own = self.composites.keys().map(String::as_str);
+                let known: Vec<&str> = KINDS.iter().map(|(name, _)| *name).chain(own).collect();
+                let message = unknown("flowop", &flowop.kind, known);
+                return self.say(flowop.line, message);
+            }
+            let step = step(flowop, scope, &mut self.problems, &mut self.script.notes);
+            return steps.extend(step.map(|step| (flowop.line, step)));
+        };
+        let line = flowop.line;
+        self.expanded += 1;
+        if depth == DEEPEST || self.expanded > 64 * MOST_STEPS {
+            return self.say(line, format!("{}: flowops are nested too deeply", flowop.kind));
+        }
+        let mut own = scope.clone();
+        let mut defaults = Given::new("define flowop", line, parameters, scope, &mut self.problems);
+        let names = defaults.variables();
+        let wanted: BTreeSet<String> = names.iter().map(|(name, _)| name.clone()).collect();
+        own.own = names.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        let what = format!("flowop {}", flowop.kind);
+        let mut given = Given::new(what, line, &flowop.attributes, scope, &mut self.problems);
+        given.word("name");
+        let times = given.number("iters").unwrap_or(1);
+        for (name, value) in given.variables() {
+            if wanted.contains(&name) {
+                own.own.extend(value.map(|value| (name, value)));
+            } else {
+                given.say(line, unknown("variable", &name, wanted.iter().map(String::as_str)));
+            }
+        }
+        given.finish();
+        for _ in 0..times {
+            if steps.len() > MOST_STEPS {
+                let message = format!("{}: {times} repetitions have more than {MOST_STEPS} steps", flowop.kind);
+                return self.say(line, message);
+            }
+            let before = (self.problems.len(), steps.len());
+            inner.iter().for_each(|flowop| self.expand(flowop, &own, depth + 1, steps));
+            // If one repetition gives a problem or not a single step, so does every other.
+            if self.problems.len() > before.0 || steps.len() == before.1 {
+                return;
+            }
+        }
+    }
+}
+
+/// The operations of filebench, each with ours.
+const KINDS: [(&str, Op); 31] = [
+    ("createfile", Op::Create),
+    ("openfile", Op::Open),
+    ("closefile", Op::Close),
+    ("closefd", Op::Close),
+    ("readwholefile", Op::ReadWhole),
+    ("writewholefile", Op::WriteWhole),
+    ("appendfile", Op::Append),
+    (APPEND_RANDOMLY, Op::Append),
+    ("read", Op::Read),
+    ("write", Op::Write),
+    ("aiowrite", Op::AioWrite),
+    ("aiowait", Op::AioWait),
+    ("fsync", Op::Sync),
+    ("fsyncset", Op::SyncSet),
+    ("deletefile", Op::Delete),
+    ("statfile", Op::Stat),
+    ("listdir", Op::List),
+    ("makedir", Op::MakeDirectory),
+    ("removedir", Op::RemoveDirectory),
+    ("eventlimit", Op::EventLimit),
+    ("opslimit", Op::OperationLimit),
+    ("iopslimit", Op::IoLimit),
+    ("bwlimit", Op::BandwidthLimit),
+    ("delay", Op::Delay),
+    ("hog", Op::Hog),
+    ("block", Op::Block),
+    ("wakeup", Op::Wake),
+    ("semblock", Op::SemaphoreWait),
+    ("sempost", Op::SemaphorePost),
+    ("finishoncount", Op::FinishOnCount),
+    ("finishonbytes", Op::FinishOnBytes),
+];
+
+/// The operation that appends a random number of bytes, at most `iosize`.
+const APPEND_RANDOMLY: &str = "appendfilerand";
+
+/// Returns our operation for a name, or `None` if filebench has no operation of that name.
+pub(super) fn op(kind: &str) -> Option<Op> {
+    KINDS.iter().find(|(name, _)| *name == kind).map(|(_, op)| *op)
+}
+
+/// Converts a flow operation to a step and notes its problems. Returns `None` if the operation is unknown.
+pub(super) fn step(
+    flowop: &FlowOp,
+    scope: &Scope,
+    problems: &mut Vec<Remark>,
+    notes: &mut Vec<Remark>,
+) -> Option<Step> {
+    let Some(op) = op(&flowop.kind) else {
+        let known: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
+        problems.push(Remark { line: flowop.line, message: unknown("flowop", &flowop.kind, known) });
+        return None;
+    };
+    let mut given = Given::new(format!("flowop {}", flowop.kind), flowop.line, &flowop.attributes, scope, problems);
+    let mut step = Step::new(op);
+    step.name = given.word("name");
+    // filebench has two words for it.
+    step.set = [given.word("filesetname"), given.word("filename")].into_iter().flatten().next();
+    step.fd = given.small("fd");
+    step.from = given.small("srcfd").filter(|fd| *fd != 0);
+    step.random = given.flag("random").is_some_and(|(_, flag)| flag);
+    step.rotate = given.flag("opennext").is_some_and(|(_, flag)| flag);
+    step.working_set = given.number("workingset").filter(|bytes| *bytes > 0).map(Bytes);
+    // Of reads it changes nothing.
+    let dsync = given.flag("dsync").is_some_and(|(_, flag)| flag);
+    step.dsync = dsync && !matches!(op, Op::Read | Op::ReadWhole);
+    step.direct = given.flag("directio").is_some_and(|(_, flag)| flag);
+    step.iterations = given.number("iters").filter(|times| *times != 1);
+    step.target = given.word("target");
+    step.blocking = given.flag("blocking").is_some_and(|(_, flag)| flag);
+    step.high_water = given.number("highwater");
+    step.index = given.spread("indexed");
+    let value = given.number("value");
+    match op {
+        Op::Delay => step.seconds = value.map(|seconds| seconds as f64),
+        _ => step.value = value,
+    }
+    size(&mut step, flowop, &mut given);
+    if let Some((line, true)) = given.flag("noreadahead") {
+        notes.push(Remark { line, message: "noreadahead: fsb does not change the kernel's read-ahead".to_owned() });
+    }
+    given.finish();
+    Some(step)
+}
+
+/// Sets the size that `iosize` means in the operation.
+fn size(step: &mut Step, flowop: &FlowOp, given: &mut Given<'_>) {
+    let Some(size) = given.spread("iosize") else { return };
+    let line = given.line();
+    match step.op {
+        // 0 moves the whole file in one call.
+        Op::ReadWhole | Op::WriteWhole => match size {
+            Spread::Exact(bytes) => step.record = (bytes.0 > 0).then_some(bytes),
+            _ => given.say(line, "iosize varies, but operations on whole files need one size"),
+        },
+        Op::Append if flowop.kind == APPEND_RANDOMLY => match size {
+            Spread::Exact(most) if most.0 > 0 => step.size = Some(Spread::Uniform { low: Bytes(0), high: most }),
+            Spread::Exact(_) => given.say(line, "iosize=0 appends nothing"),
+            _ => given.say(line, "iosize varies, but the operation already draws its size from 0 to iosize"),
+        },
+        _ => step.size = Some(size),
+    }
+}
