@@ -11,13 +11,10 @@ mod injected;
 pub mod matrix;
 mod memory;
 pub mod order;
-pub(crate) mod placement;
 pub mod plan_file;
-mod regime;
 pub mod resume;
 pub mod scale;
 pub mod schedule;
-mod setup;
 pub mod shipped_plan;
 pub mod suite;
 pub mod sweep;
@@ -31,8 +28,6 @@ pub mod vm;
 pub mod wall_clock;
 pub mod work;
 pub mod worker;
-
-pub(crate) use placement::placement;
 
 /// Returns the error codes of this crate.
 pub fn codes() -> impl Iterator<Item = &'static fsb_model::ErrorCode> {

@@ -1,10 +1,16 @@
 //! The work of a run: its cells, with the properties of their workloads. This module parses the parameters of a
 //! request.
 
-use fsb_engine::{ParamError, Profile, Sizing, Unit, workload};
-use fsb_model::{CacheState, Cell, Durability, RunRecord, WorkloadSpec, metric};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use crate::placement;
+use fsb_engine::{ParamError, Profile, Sizing, Unit, workload};
+use fsb_model::host::DeviceId;
+use fsb_model::run::{Placement, PlacementReason};
+use fsb_model::{CacheState, Cell, Durability, Plan, RunRecord, WorkloadSpec, metric};
+use fsb_testbed::Setup;
+
+use crate::schedule::planner::LONGEST;
 
 /// A cell and the properties of its workload.
 #[derive(Debug, Clone)]
@@ -95,7 +101,7 @@ pub struct Work {
 impl Work {
     /// Returns the work of a run that was begun before. `cpus` are hardware threads.
     pub fn of(record: &RunRecord, cpus: u32) -> Result<Work, ParamError> {
-        let sizing = placement::sizing(record, cpus);
+        let sizing = sizing(record, cpus);
         let parsed = |cell: &Cell| {
             let parsed = ParsedCell::parse(&cell.workload, &sizing)?;
             // Its trials are known by this label.
@@ -111,6 +117,82 @@ impl Work {
 
     /// Returns the unit of a cell, if the cell is measured in rounds.
     pub(crate) fn unit_in_rounds<'p>(&self, record: &RunRecord, parsed: &'p ParsedCell) -> Option<&'p CellUnit> {
-        parsed.unit.as_ref().filter(|_| placement::in_rounds(record, &parsed.cell))
+        parsed.unit.as_ref().filter(|_| in_rounds(record, &parsed.cell))
+    }
+}
+
+// Decides whether targets are measured side by side. Sizes derive from the slice of the medium that each target has.
+
+/// Returns the placement of a plan's targets, as far as it is known before anything is changed. `has_units` is whether
+/// any of the plan's cells can be measured in rounds.
+pub(crate) fn placement(plan: &Plan, has_units: bool) -> Placement {
+    if plan.one_at_a_time {
+        return Placement::InTurn { reason: PlacementReason::Requested };
+    }
+    // A race round is measured side by side even where its workloads are unsplittable.
+    if !has_units && plan.race.is_none() {
+        return Placement::InTurn { reason: PlacementReason::UnsplittableWorkloads };
+    }
+    let setup = setup_of(plan, &BTreeMap::new(), 1);
+    let at_once = plan.at_once() as u32;
+    match fsb_testbed::side_by_side(&setup).map(|parts| parts.min(at_once)) {
+        Ok(parts) if parts > 1 => {
+            // A slice of a large device is at most as large as a slice of an image would be. A small device has smaller
+            // slices.
+            let image = fsb_testbed::part_bytes(plan.size.0, parts);
+            let part_bytes = fsb_testbed::part_size(&setup, parts).map_or(image, |device| device.min(image));
+            Placement::SideBySide { parts, part_bytes }
+        }
+        Ok(parts) => Placement::SideBySide { parts, part_bytes: plan.size.0 },
+        Err(reason) => Placement::InTurn { reason },
+    }
+}
+
+/// Returns the base of relative file sizes in a run.
+pub(crate) fn sizing(record: &RunRecord, cpus: u32) -> Sizing {
+    let size = match record.placement {
+        Some(Placement::SideBySide { part_bytes, .. }) => part_bytes,
+        _ => record.plan.size.0,
+    };
+    Sizing { size, cpus }
+}
+
+/// Returns whether a cell that has units is measured in rounds of short samples.
+pub(crate) fn in_rounds(record: &RunRecord, cell: &Cell) -> bool {
+    if !record.amounts.is_empty() {
+        // This was decided before the run was interrupted.
+        return record.rounds.contains_key(&cell.label);
+    }
+    let visits = record.plan.sample_time_of(&cell.workload).is_some_and(|seconds| seconds >= LONGEST);
+    matches!(record.placement, Some(Placement::SideBySide { .. })) && !visits
+}
+
+/// Returns the number of slices of each medium of a run; 1 if the medium is not divided.
+pub(crate) fn parts(record: &RunRecord) -> u32 {
+    record.placement.as_ref().and_then(Placement::divided).map_or(1, |(parts, _)| parts)
+}
+
+/// Returns the setup for a plan with known devices, whose media are divided into `parts` slices.
+pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, parts: u32) -> Setup {
+    /// Share of a budget for preparing the machine.
+    const PREPARING: f64 = 0.2;
+    Setup {
+        memory_needed: None,
+        patience: plan.repetition.budget().map(|budget| budget.as_secs_f64() * PREPARING),
+        targets: plan.targets.clone(),
+        size: plan.size.0,
+        dir: plan.dir.clone(),
+        wipe: plan.wipe.clone(),
+        devices: devices.clone(),
+        controls: plan.controls.clone(),
+        identity: plan.identity.clone(),
+        seed: plan.seed,
+        vm: plan.vm,
+        kernels: plan.kernels.clone(),
+        root: plan.root.clone(),
+        oldest_kernel: None,
+        large_disk: Default::default(),
+        fault: None,
+        parts,
     }
 }

@@ -406,7 +406,7 @@ impl Known {
         !matches!(self.effect, Not)
     }
 
-    pub(super) fn take(&'static self, typed: &mut Typed, parser: &mut Parser) -> Result<(), OptionsError> {
+    fn take(&'static self, typed: &mut Typed, parser: &mut Parser) -> Result<(), OptionsError> {
         match self.effect {
             Switch(set) => {
                 set(typed);

@@ -134,7 +134,7 @@ fn scaled(bytes: u32) -> String {
 // executed with a remark.
 
 /// Every command with its line of `help`.
-pub(crate) const COMMANDS: [(&str, &str); 17] = [
+const COMMANDS: [(&str, &str); 17] = [
     ("set size", "Sets low and high bounds of files"),
     ("set number", "Sets number of simultaneous files"),
     ("set seed", "Sets seed for random number generator"),

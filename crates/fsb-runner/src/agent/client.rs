@@ -6,11 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fsb_model::Target;
-use fsb_testbed::host;
-use fsb_testbed::{Opened, Progress, Provisioned, Setup, Slot, TestbedError};
+use fsb_testbed::{Opened, Progress, Provisioned, Setup, Slot, TestbedError, host};
 
-use super::lines::{LineError, Lines};
-use super::protocol::{MeasureRequest, Reply, Request, TrialReply, VERSION};
+use super::protocol::{LineError, Lines, MeasureRequest, Reply, Request, TrialReply, VERSION};
 use super::{failed, refused_lost};
 
 /// The reason why an agent gives no answer.

@@ -18,10 +18,8 @@ use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceTimeline, Watch};
 use fsb_testbed::{ColdMethod, ColdReach, Counters, Fake, Progress, Provisioned, Slot, Testbed, TestbedError};
 
-use super::deferred::AT_REST;
-use super::failure::{Failure, applicable, refused};
 use super::protocol::{MeasureRequest, Method, SlotTrial, TimeLimit, TrialReply};
-use super::tally::Tally;
+use super::tally::{AT_REST, Failure, Tally, applicable, refused};
 use crate::injected;
 use crate::worker::{Post, Steps, Worker, WorkerError};
 
@@ -30,7 +28,7 @@ pub const MAKING: &str = "making files";
 /// The progress text of the measured work.
 pub const OPERATIONS: &str = "operations";
 /// The progress text of a step that removes files.
-pub(crate) const REMOVING: &str = "removing files";
+const REMOVING: &str = "removing files";
 
 /// A target that is ready, and the post of its workers.
 pub(super) struct SlotPost<'a> {

@@ -2,9 +2,6 @@
 
 mod checks;
 pub(crate) mod client;
-mod deferred;
-mod failure;
-pub(crate) mod lines;
 mod measure;
 pub(crate) mod protocol;
 mod tally;
@@ -19,14 +16,13 @@ use fsb_model::WorkloadSpec;
 use fsb_sys::sandbox::{Confinement, OWN_PROCESSES, Programs};
 use fsb_testbed::{Progress, Provisioned, Setup, Slot, Testbed, TestbedError, worker_identity};
 
+use crate::worker::Post;
+
 pub use client::{Agent, AgentError};
-use lines::{LineError, Lines};
 pub use measure::{OPERATIONS, deadline};
 use measure::{SlotPost, measure_case};
+use protocol::{LineError, Lines, Reply, Request};
 pub use protocol::{MeasureRequest, Measured, Method, SlotTrial, TimeLimit, TrialReply, VERSION};
-use protocol::{Reply, Request};
-
-use crate::worker::Post;
 
 /// The argument that makes the binary an agent.
 pub const AGENT_ARGUMENT: &str = "__agent";
@@ -179,7 +175,7 @@ pub(crate) fn refused_lost(why: String) -> TrialReply {
 
 /// Returns the reply for a trial without values.
 pub(crate) fn failed(why: &str) -> TrialReply {
-    failure::refused(failure::Failure::Failed(why.to_owned()))
+    tally::refused(tally::Failure::Failed(why.to_owned()))
 }
 
 pub(crate) fn machine(what: &str, tried: &str) -> TestbedError {

@@ -1,28 +1,28 @@
-//! Accumulates the observations of a trial, and makes the reply from them.
+//! Accumulates the observations of a trial, and makes the reply from them: the measured values, or the reason why there
+//! are none.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use fsb_engine::{Measurement, Profile, latency};
-use fsb_model::observed::{MemoryUse, Observed, Spent};
+use fsb_engine::{Job, Measurement, Profile, latency};
+use fsb_model::observed::{Deferred, MemoryUse, Observed, Spent};
 use fsb_model::trial::Samples;
-use fsb_model::{Interference, Outcome};
+use fsb_model::{Durability, Interference, Outcome};
 use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::{ColdMethod, Counters, Provisioned, Testbed, TestbedError, watch};
 
 use super::checks::{self, Seen};
-use super::deferred::DeferredWork;
-use super::failure::{Failure, for_want_of_memory, refused};
 use super::protocol::{Measured, TrialReply};
+use crate::worker::WorkerError;
 
 /// The sums of a trial under way.
 pub(super) struct Tally {
     pub(super) spent: Spent,
     pub(super) seen: Seen,
     pub(super) measured: Measured,
-    pub(super) histograms: Vec<(String, String)>,
-    pub(super) cpu_seconds: f64,
+    histograms: Vec<(String, String)>,
+    cpu_seconds: f64,
     pub(super) watched: watch::Seen,
     pub(super) settled: bool,
     /// Parts of the worker's confinement that the kernel refused.
@@ -245,6 +245,175 @@ fn unflushed(held: &Held, measured: &Measured) -> Result<(), String> {
     }
 }
 
+// The reasons why a trial has no values, and the checks that find them before it runs.
+
+/// The reason why a trial has no values.
+#[derive(Clone)]
+pub(crate) enum Failure {
+    /// It makes no sense on this target.
+    NotApplicable(String),
+    /// It did not complete.
+    Failed(String),
+    /// The target is gone.
+    Lost(String),
+    /// The budget ended before it did.
+    OutOfTime(String),
+}
+
+impl From<WorkerError> for Failure {
+    fn from(error: WorkerError) -> Self {
+        match error {
+            WorkerError::Engine(error) if error.inapplicable => Failure::NotApplicable(error.to_string()),
+            error @ WorkerError::OutOfTime => Failure::OutOfTime(error.to_string()),
+            error => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Refuses a cell that the target cannot do, before it is measured: docs/methods/method.md, "Not applicable".
+pub(super) fn applicable(job: &dyn Job, target: &Provisioned) -> Result<(), Failure> {
+    let profile = job.profile();
+    let abilities = &target.abilities;
+    if profile.cache.begins_cold() {
+        match abilities.cold {
+            None => return Err(Failure::NotApplicable(abilities.why_not_cold.clone())),
+            Some(ColdMethod::Evict) if profile.metadata_only => {
+                let why = "cold metadata needs drop_caches: run as root";
+                return Err(Failure::NotApplicable(why.to_owned()));
+            }
+            Some(_) if profile.metadata_only && !abilities.counters && abilities.fake.is_none() => {
+                let why = "cold metadata cannot be verified: the device under the directory is not known";
+                return Err(Failure::NotApplicable(why.to_owned()));
+            }
+            Some(_) => {}
+        }
+    }
+    if profile.durability != Durability::None && !abilities.durable {
+        return Err(Failure::NotApplicable(abilities.why_not_durable.clone()));
+    }
+    let short = |what: &str, needed: String, free: String| {
+        Err(Failure::Failed(format!("it needs {needed} {what}, but the target has {free}: --size changes both")))
+    };
+    if profile.space > target.free_bytes {
+        let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
+        return short("free", show(profile.space), show(target.free_bytes));
+    }
+    Ok(())
+}
+
+pub(crate) fn refused(failure: Failure) -> TrialReply {
+    let out_of_time = matches!(failure, Failure::OutOfTime(_));
+    let (outcome, error) = match failure {
+        Failure::NotApplicable(why) => (Outcome::NotApplicable, why),
+        Failure::Failed(why) | Failure::Lost(why) | Failure::OutOfTime(why) => (Outcome::Failed, why),
+    };
+    TrialReply {
+        outcome,
+        error: Some(error),
+        measured: None,
+        observed: Observed::default(),
+        interference: Vec::new(),
+        samples: Default::default(),
+        spent: Spent::default(),
+        target_lost: false,
+        out_of_time,
+    }
+}
+
+/// Adds the cause to the failure of a worker that the kernel killed for lack of memory.
+fn for_want_of_memory(failure: Failure, memory: Option<&MemoryUse>, before: u64) -> Failure {
+    let killed = memory.filter(|memory| memory.oom_kills.is_some_and(|kills| kills > before));
+    match (failure, killed) {
+        (Failure::Failed(why), Some(memory)) => {
+            let limit = fsb_model::units::show_bytes(memory.limit_bytes as f64);
+            Failure::Failed(format!(
+                "{why}; the memory limit of {limit} is too small for the workload: raise \
+                memory-limit"
+            ))
+        }
+        (failure, _) => failure,
+    }
+}
+
+// Deferred work of a file system: the activity of its device from the end of a sample until the target is idle.
+//
+// A clock stops when the calls have returned, or when the log is written. The work that remains then (dirty pages,
+// ext4's checkpoint, the metadata that xfs logged, a btrfs commit) slows down later operations. This module counts it.
+
+/// Bytes that an idle target may write: a superblock, or a log record without changes.
+pub(super) const AT_REST: u64 = 64 << 10;
+
+/// Adds the writes and flushes of the device between two readings.
+fn count(sum: &mut Deferred, before: Option<Counters>, after: Option<Counters>) {
+    let (Some(before), Some(after)) = (before, after) else { return };
+    sum.bytes += after.write_bytes.saturating_sub(before.write_bytes);
+    sum.flushes += after.flushes.saturating_sub(before.flushes);
+}
+
+/// Accumulates the deferred work of a target while it is measured.
+#[derive(Debug, Default)]
+pub(super) struct DeferredWork {
+    sum: Deferred,
+    /// Seconds of each syncfs that followed a sample.
+    syncs: Vec<f64>,
+    /// Bytes that the device wrote inside the clock.
+    written: u64,
+}
+
+impl DeferredWork {
+    /// Records the end of a sample.
+    pub(super) fn sample(&mut self, operations: u64, before: Option<Counters>, after: Option<Counters>) {
+        self.sum.operations += operations;
+        if let (Some(before), Some(after)) = (before, after) {
+            self.written += after.write_bytes.saturating_sub(before.write_bytes);
+        }
+    }
+
+    /// Records the end of a repetition of a sequential trial. The deferred work of earlier repetitions is written by
+    /// then, so the counts start again.
+    pub(super) fn repetition(&mut self, operations: u64, before: Option<Counters>, after: Option<Counters>) {
+        *self = DeferredWork::default();
+        self.sample(operations, before, after);
+    }
+
+    /// Records a sync of the target after a sample.
+    pub(super) fn synced(&mut self, seconds: f64, before: Option<Counters>, after: Option<Counters>) {
+        self.syncs.push(seconds);
+        count(&mut self.sum, before, after);
+    }
+
+    /// Quiesces the target within `left`. Returns `None` if nothing was written, or if time is too short to count it.
+    fn rest(mut self, testbed: &mut dyn Testbed, slot: u32, left: Duration) -> Result<Option<Deferred>, TestbedError> {
+        let started = Instant::now();
+        let in_rounds = !self.syncs.is_empty();
+        if left.is_zero() || self.sum.operations == 0 || in_rounds && !self.wrote() {
+            return Ok(None);
+        }
+        let before = testbed.counters(slot);
+        let first = testbed.quiesce(slot, left)?;
+        count(&mut self.sum, before, testbed.counters(slot));
+        // A second call, on an idle target, measures the time of the calls themselves.
+        let left = left.saturating_sub(started.elapsed());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        let idle = testbed.quiesce(slot, left)?;
+        self.sum.seconds += (first.waited_seconds - idle.waited_seconds).max(0.0);
+        if in_rounds {
+            let started = Instant::now();
+            testbed.sync(slot)?;
+            let idle = started.elapsed().as_secs_f64();
+            self.sum.seconds += self.syncs.iter().map(|sync| (sync - idle).max(0.0)).sum::<f64>();
+        }
+        Ok(self.wrote().then_some(self.sum))
+    }
+
+    /// Returns whether the device wrote more than that of an idle target, whose writes the work does not cause.
+    fn wrote(&self) -> bool {
+        self.written + self.sum.bytes > AT_REST
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,5 +426,21 @@ mod tests {
         assert_eq!(unflushed(&held(false), &served(Some(7))), Ok(()));
         let why = unflushed(&held(true), &served(Some(7))).unwrap_err();
         assert_eq!(why, "not without barriers: the device served 7 flushes");
+    }
+
+    fn counters(write_bytes: u64, flushes: u64) -> Option<Counters> {
+        Some(Counters { write_bytes, flushes, ..Counters::default() })
+    }
+
+    #[test]
+    fn deferred_work_is_divided_by_all_operations() {
+        let mut left = DeferredWork::default();
+        left.sample(100, counters(0, 0), counters(4096, 1));
+        left.synced(0.1, counters(4096, 1), counters(8192, 3));
+        assert_eq!((left.written, left.sum.bytes, left.sum.flushes), (4096, 4096, 2));
+        left.sample(100, None, None);
+        let sum = Deferred { seconds: 0.5, ..left.sum };
+        assert_eq!(sum.per_operation(), Some([20.48, 0.01, 0.0025]));
+        assert_eq!(Deferred::default().per_operation(), None);
     }
 }

@@ -6,19 +6,14 @@ use fsb_engine::Profile;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::show_duration;
 use fsb_model::{Outcome, Repetition, RunRecord, StoppingRule, Trial, Warning};
-
 use fsb_testbed::LocalTestbed;
 
-use super::error::RunError;
-use super::judge::Ending;
-use super::model::LeftOut;
+use super::Measure;
 use super::planner::{Basis, Decision, fewest_blocks, warmup_seconds};
-use super::run::Measure;
-use super::state::{Schedule, setup};
+use super::state::{Ending, LeftOut, RunError, Schedule, setup};
 use crate::agent::{TimeLimit, TrialReply};
-use crate::matrix::estimate;
-use crate::placement;
-use crate::work::{ParsedCell, Work};
+use crate::matrix;
+use crate::work::{self, ParsedCell, Work};
 
 /// Share of the budget that opening the testbed and warm-up may take. Cells that were not reached by then are left out.
 const WARM_UP: f64 = 0.5;
@@ -61,9 +56,9 @@ pub fn check_budget(record: &RunRecord, work: &Work) -> Result<(), RunError> {
 fn modelled(record: &RunRecord, profile: &Profile, held: Option<f64>, in_rounds: bool) -> f64 {
     let trials = record.cells.len() * record.plan.at_once();
     if in_rounds {
-        return estimate::ROW;
+        return matrix::TYPICAL_ROW;
     }
-    estimate::trial_seconds(profile, warmup_seconds(profile, &record.plan, held, trials))
+    matrix::typical_seconds(profile, warmup_seconds(profile, &record.plan, held, trials))
 }
 
 impl Schedule<'_> {
@@ -135,7 +130,7 @@ impl Schedule<'_> {
 
     /// Returns whether the budget holds a block that takes `seconds`. A block must not be cut off because it takes a
     /// little longer than the one before.
-    pub(super) fn holds_block(&self, seconds: f64) -> bool {
+    fn holds_block(&self, seconds: f64) -> bool {
         let removing = self.cells.iter().map(|cell| cell.removing).fold(0.0, f64::max);
         seconds * LONGER + self.closing(removing) <= self.seconds_of_budget_left()
     }
@@ -332,7 +327,7 @@ impl Schedule<'_> {
             return;
         };
         let share = self.open_cells().len() as f64 / self.held_cells().len() as f64;
-        let rotation = placement::parts(record).max(1);
+        let rotation = work::parts(record).max(1);
         let held = (self.seconds_of_budget_left() / (last * share).max(1e-3)) as u32 / rotation * rotation;
         if held > 0 {
             self.run.record.blocks_planned = Some(next.min(made + held));
@@ -391,7 +386,7 @@ impl Schedule<'_> {
     }
 
     /// Removes the warning of [`Schedule::say_unjudged`].
-    pub(super) fn withdraw_unjudged(&mut self) {
+    fn withdraw_unjudged(&mut self) {
         self.run.record.warnings.retain(|known| !matches!(known, Warning::TooFewBlocks { .. }));
     }
 
@@ -400,7 +395,7 @@ impl Schedule<'_> {
         if self.cells.iter().all(|cell| cell.unit.is_none()) {
             FEWEST_BLOCKS_JUDGED
         } else {
-            fewest_blocks(placement::parts(&self.run.record))
+            fewest_blocks(work::parts(&self.run.record))
         }
     }
 

@@ -9,15 +9,13 @@ use fsb_model::{Amount, Cell, Params, Repetition, RunRecord};
 use fsb_testbed::LocalTestbed;
 use serde_json::Value;
 
-use super::model::{CellState, LeftOut};
 use super::planner::{
     BLOCKS, Basis, Case, Decision, LONG_COMMAND, Share, fewest_blocks, shortened, shortest, to_hold, whole_seconds,
 };
-use super::state::{Run, Schedule, setup};
+use super::state::{CellState, LeftOut, Run, Schedule, setup};
 use crate::event::Event;
-use crate::matrix::{Grid, between, design, estimate};
-use crate::placement;
-use crate::work::{CellUnit, ParsedCell, Work};
+use crate::matrix::{self, Grid};
+use crate::work::{self, CellUnit, ParsedCell, Work};
 
 /// In a race, the least ratio of a block's duration to the time in it that is not measured.
 const WORTH: f64 = 2.5;
@@ -53,18 +51,18 @@ fn expected_of(record: &RunRecord, work: &Work, warmup: bool) -> Expected {
     let in_rounds = |parsed: &ParsedCell| work.unit_in_rounds(record, parsed).is_some();
     let of_cell = |parsed: &ParsedCell| {
         if in_rounds(parsed) {
-            return estimate::ROW;
+            return matrix::TYPICAL_ROW;
         }
         let asked = plan.sample_time_of(&parsed.cell.workload);
-        estimate::trial_seconds(&parsed.profile, shortened(whole_seconds(&parsed.profile, asked), scale(asked)))
+        matrix::typical_seconds(&parsed.profile, shortened(whole_seconds(&parsed.profile, asked), scale(asked)))
     };
     let trials: f64 = work.cells.iter().map(of_cell).sum();
     let blocks = match plan.repetition {
         Repetition::Blocks { blocks, .. } => blocks,
         _ if !work.cells.iter().any(in_rounds) => FEWEST_BLOCKS_JUDGED,
-        _ => fewest_blocks(placement::parts(record)),
+        _ => fewest_blocks(work::parts(record)),
     };
-    let block = (trials + estimate::VISIT) * plan.at_once() as f64;
+    let block = (trials + matrix::TYPICAL_VISIT) * plan.at_once() as f64;
     // Warm-up is a block, too.
     let made = blocks + u32::from(warmup);
     Expected { blocks, time: Duration::from_secs_f64(block * f64::from(made)), chooses }
@@ -100,7 +98,7 @@ impl Schedule<'_> {
         if !self.side_by_side {
             let grid = self.grid();
             let costs: Vec<_> = self.cells.iter().map(|state| &state.whole_costs[..]).collect();
-            for (cell, cost) in between::fill(&grid, &costs) {
+            for (cell, cost) in matrix::fill_costs(&grid, &costs) {
                 self.cells[cell].whole_costs.push(cost);
             }
             if left.is_finite() && !grid.is_empty() {
@@ -108,7 +106,7 @@ impl Schedule<'_> {
             }
         }
         let cases = self.cases(LONG_COMMAND);
-        let rotation = placement::parts(&self.run.record);
+        let rotation = work::parts(&self.run.record);
         let basis = Basis { rotation, ..self.basis(&cases, left) };
         let mut decided = basis.decide();
         if let Some(judged) = self.leave_cells_to_judge(&basis, &decided) {
@@ -207,7 +205,7 @@ impl Schedule<'_> {
         held.iter().zip(basis.seconds_of_cells()).for_each(|(cell, of_cell)| seconds[*cell] = of_cell);
         let whole: f64 = grid.spots().iter().map(|spot| seconds[spot.cell]).sum();
         let others = seconds.iter().sum::<f64>() - whole + basis.base;
-        let design = design::largest(grid, &seconds, basis.to_fill() / f64::from(FEWEST_BLOCKS_JUDGED) - others);
+        let design = matrix::largest_part(grid, &seconds, basis.to_fill() / f64::from(FEWEST_BLOCKS_JUDGED) - others);
         let enough = to_hold((whole + others) * f64::from(FEWEST_BLOCKS_JUDGED));
         let enough = enough + self.run.started.elapsed().as_secs_f64();
         let Some(warning) = design.warning(grid, enough) else { return };

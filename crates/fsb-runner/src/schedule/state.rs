@@ -1,20 +1,21 @@
-//! The inputs of a run, and its state.
+//! The inputs of a run and its state: the cells with their costs, the judge, and the errors that end a run early.
 
 use std::time::Instant;
 
-use fsb_engine::Sizing;
+use fsb_engine::{Profile, Sizing};
+use fsb_model::code::{self, Coded, ErrorCode};
 use fsb_model::run::Placement;
-use fsb_model::{RunRecord, Trial, Warning};
+use fsb_model::stop::{Shortfall, StopReason};
+use fsb_model::{Cell, Plan, RunRecord, Trial, Warning, error_codes};
 use fsb_testbed::{LocalTestbed, Setup};
 use jiff::Timestamp;
+use serde_json::{Map, Value};
 
-use super::error::RunError;
-use super::judge::Judge;
-use super::model::{CellState, LeftOut, Room};
-use crate::agent::Agent;
+use super::planner::{self, Case, InRounds, SAMPLE_SECONDS, UnitCost, WARM_UP, Whole, WholeCost, sets, whole_seconds};
+use crate::agent::{Agent, AgentError, TrialReply};
 use crate::event::{Event, Journal, Observer};
-use crate::work::{ParsedCell, Work};
-use crate::{placement, wall_clock};
+use crate::wall_clock;
+use crate::work::{self, CellUnit, ParsedCell, Work};
 
 /// The inputs of a run besides its plan.
 pub struct Run<'a> {
@@ -68,13 +69,13 @@ pub(super) struct Schedule<'a> {
 /// Returns the setup, with which the testbed checks targets, devices and privileges before anything is changed.
 pub fn setup(record: &RunRecord) -> Setup {
     let large_disk = if record.plan.mkfs_defaults { Default::default() } else { record.large_disk.clone() };
-    Setup { large_disk, ..crate::setup::setup_of(&record.plan, &record.devices, placement::parts(record)) }
+    Setup { large_disk, ..work::setup_of(&record.plan, &record.devices, work::parts(record)) }
 }
 
 impl<'a> Schedule<'a> {
     pub(super) fn new(run: Run<'a>) -> Self {
         let cell = |parsed: &ParsedCell| {
-            let in_rounds = placement::in_rounds(&run.record, &parsed.cell);
+            let in_rounds = work::in_rounds(&run.record, &parsed.cell);
             CellState::new(parsed.clone(), in_rounds, &run.record.plan)
         };
         Schedule {
@@ -140,5 +141,276 @@ impl<'a> Schedule<'a> {
 
     pub(super) fn save(&mut self) -> Result<(), RunError> {
         self.run.journal.record(&self.run.record).map_err(RunError::Journal)
+    }
+}
+
+/// The reason why a cell is not measured any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LeftOut {
+    /// The budget does not hold it.
+    Budget,
+    /// Its warm-up alone took longer than the budget allows.
+    TooLong,
+    /// Its sizes are not in the design that the budget holds.
+    Design,
+}
+
+/// Room on the targets of a block: that of the fullest one, and whether emptying the kernel's caches makes all of them
+/// cold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    pub(super) bytes: u64,
+    pub(super) inodes: u64,
+    pub(super) kernel_caches_only: bool,
+}
+
+/// A cell of the plan. Its index in the plan never changes: one that is left out stays where it is.
+#[derive(Debug)]
+pub(super) struct CellState {
+    pub(super) cell: Cell,
+    pub(super) profile: Profile,
+    /// The unit that its samples consist of; `None` if it is measured as a whole.
+    pub(super) unit: Option<CellUnit>,
+    /// Seconds that the plan asks its samples to last.
+    pub(super) sample_seconds: Option<f64>,
+    pub(super) left_out: Option<LeftOut>,
+    /// Its warm-up took longer than the budget allows.
+    pub(super) too_long: bool,
+    /// It needs no more blocks.
+    pub(super) settled: bool,
+    /// Seconds of removing its files, as warm-up measured them.
+    pub(super) removing: f64,
+    /// The costs that warm-up measured on each target, as a whole.
+    pub(super) whole_costs: Vec<WholeCost>,
+    /// The costs that warm-up measured on each target, in rounds.
+    unit_costs: Vec<UnitCost>,
+    /// Expected seconds of all targets in a block, where it is measured in rounds and that is planned.
+    pub(super) row_seconds: Option<f64>,
+    /// Expected seconds of a trial by target, where it is measured as a whole and that is planned.
+    pub(super) expected: Vec<Option<f64>>,
+}
+
+impl CellState {
+    pub(super) fn new(parsed: ParsedCell, in_rounds: bool, plan: &Plan) -> CellState {
+        let ParsedCell { cell, profile, unit } = parsed;
+        CellState {
+            sample_seconds: plan.sample_time_of(&cell.workload),
+            unit: unit.filter(|_| in_rounds),
+            cell,
+            profile,
+            left_out: None,
+            too_long: false,
+            settled: false,
+            removing: 0.0,
+            whole_costs: Vec::new(),
+            unit_costs: Vec::new(),
+            row_seconds: None,
+            expected: vec![None; plan.targets.len()],
+        }
+    }
+
+    pub(super) fn label(&self) -> &str {
+        &self.cell.label
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.left_out.is_none()
+    }
+
+    /// Returns whether it runs a command of the user.
+    pub(super) fn is_command(&self) -> bool {
+        self.profile.program.is_some()
+    }
+
+    /// Returns whether rounds use the same units again, because emptying the caches of all targets makes them cold
+    /// again.
+    pub(super) fn revisits(&self, room: Room) -> bool {
+        room.kernel_caches_only && self.unit.as_ref().is_some_and(|unit| unit.only_warmed)
+    }
+
+    /// Returns whether it is a command that runs `long` seconds or more on every target, so that one run per block is
+    /// enough.
+    fn is_long_command(&self, long: f64) -> bool {
+        let fastest = self.unit_costs.iter().map(|cost| cost.timed).fold(f64::INFINITY, f64::min);
+        self.is_command() && fastest.is_finite() && fastest >= long
+    }
+
+    /// Returns the cell as the planner sees it. A command that takes `long` seconds is long.
+    pub(super) fn case(&self, room: Room, long: f64) -> Case {
+        let Some(unit) = &self.unit else {
+            return Case::Whole(Box::new(Whole {
+                profile: self.profile.clone(),
+                sample_seconds: whole_seconds(&self.profile, self.sample_seconds),
+                sustain: self.cell.workload.sustain,
+                costs: self.whole_costs.clone(),
+            }));
+        };
+        let fits =
+            |room: u64, needed: u64| (room as f64 * planner::FILLED / needed.max(1) as f64).clamp(1.0, 1e6) as u32;
+        Case::Rounds(InRounds {
+            own_files: unit.own_files,
+            revisit: self.revisits(room),
+            room: fits(room.bytes, unit.space).min(fits(room.inodes, unit.inodes)),
+            sample_seconds: self.sample_seconds.unwrap_or(SAMPLE_SECONDS),
+            single: self.is_long_command(long),
+            costs: self.unit_costs.clone(),
+        })
+    }
+
+    /// Learns from a reply of the warm-up block.
+    pub(super) fn learn(&mut self, target: usize, reply: &TrialReply, room: Room) {
+        if self.unit.is_some() {
+            self.learn_unit(reply, room);
+        } else if let Some(measured) = &reply.measured {
+            self.whole_costs.push(WholeCost {
+                target,
+                operations: measured.operations,
+                seconds: measured.timed_ns as f64 * 1e-9,
+                spent: reply.spent,
+                journal_turns: measured.sustained.and_then(|sustained| sustained.turns),
+                between: false,
+            });
+        }
+    }
+
+    fn learn_unit(&mut self, reply: &TrialReply, room: Room) {
+        let (timed, spent) = (&reply.samples.timed_ns, &reply.spent);
+        if timed.is_empty() {
+            return;
+        }
+        let mean = timed.iter().sum::<u64>() as f64 * 1e-9 / timed.len() as f64;
+        let (timed_seconds, wall) = if self.is_command() {
+            // The first run may have read the program itself from disk.
+            let last = timed.last().map_or(mean, |last| *last as f64 * 1e-9);
+            (last, spent.measure / timed.len() as f64 - mean + last)
+        } else {
+            // The sample that led in was measured, too.
+            (mean, spent.measure / (timed.len() as f64 + 1.0))
+        };
+        let own = self.unit.as_ref().is_some_and(|unit| unit.own_files);
+        let files = spent.prepare + spent.cleanup;
+        let made = sets(self.revisits(room), timed.len() as u32, 0, WARM_UP.units);
+        self.unit_costs.push(UnitCost {
+            timed: timed_seconds,
+            wall,
+            prepare: if own { files / f64::from(made) } else { 0.0 },
+            fixed: spent.settle + if own { 0.0 } else { files },
+        });
+    }
+
+    /// Returns the expected seconds in a block on these targets.
+    pub(super) fn seconds_on(&self, targets: &[usize]) -> f64 {
+        self.row_seconds.unwrap_or_else(|| targets.iter().filter_map(|target| self.expected[*target]).sum())
+    }
+}
+
+// The interface to the judges, which decide by the results so far how a run continues. The runner knows no statistics.
+
+/// The decision of a judge between two blocks.
+#[derive(Debug, Default)]
+pub struct Judgment {
+    /// Labels of cells that need no more blocks, in addition to those that were named before.
+    pub settled: Vec<String>,
+    /// The targets of the next block, and the slice of the medium that each gets; `None` for all targets.
+    pub targets: Option<Vec<(String, u32)>>,
+    /// A description of the intermediate result.
+    pub standing: Option<String>,
+    /// The reason to stop.
+    pub stop: Option<StopReason>,
+    /// The shortfall from the precision that the plan asks for.
+    pub shortfall: Option<Shortfall>,
+}
+
+/// The reason why the runner makes no further block.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// No cell needs another block.
+    Settled,
+    /// All planned blocks are made; `open` of the `workloads` are not settled.
+    Planned {
+        /// Cells that are not settled.
+        open: usize,
+        /// All cells.
+        workloads: usize,
+    },
+    /// The budget ended within a block.
+    Cut,
+    /// Another block would pass the budget.
+    WouldBePassed,
+    /// Every trial failed, or none is applicable to these targets.
+    Hopeless {
+        /// Whether any trial failed.
+        failed: bool,
+    },
+}
+
+/// Decides, by the results so far, with which cells and targets a run continues.
+pub trait Judge {
+    /// Returns whether each block holds some of the targets only, which [`Judgment::targets`] names.
+    fn draws_targets(&self) -> bool {
+        false
+    }
+
+    /// Decides after `made` measured blocks. `trials` are those of these blocks and of the warm-up.
+    fn judge(&mut self, record: &RunRecord, trials: &[Trial], made: u32) -> Judgment;
+
+    /// Returns the reason that is recorded if the runner ends the run after `made` blocks. `judgment` is the last one.
+    fn reason(&self, record: &RunRecord, ending: Ending, made: u32, judgment: Judgment) -> StopReason;
+}
+
+/// The error that ended a run early. Trials that ended before are on disk.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The agent refused, is gone, or the user interrupted.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// A run is resumed on another device.
+    #[error("{0}")]
+    OtherDevice(String),
+    /// A run is resumed on a kernel that was built anew.
+    #[error("{0}")]
+    OtherKernel(String),
+    /// No requested workload fits the budget.
+    #[error("{0}")]
+    Budget(String),
+    /// A trial could not be written down.
+    #[error("the run stopped because it could not save a trial: {0}")]
+    Journal(String),
+}
+
+error_codes! {
+    INTERRUPTED = "run/interrupted", 130, "The user interrupted the run.", "Resume the run with fsb run --resume DIR.";
+    AGENT_GONE = "run/agent-gone", code::MACHINE, "The process that owns the testbed ended.", "Look at the kernel's log; resume the run with fsb run --resume DIR.";
+    OTHER_DEVICE = "run/other-device", code::REQUEST, "The run was begun on another device.", "Resume the run on the same device.";
+    OTHER_KERNEL = "run/other-kernel", code::REQUEST, "The run was begun on another build of the kernel.", "Resume the run on the same kernel.";
+    BUDGET = "run/budget-too-small", code::REQUEST, "The budget holds no workload.", "Use a larger --budget.";
+    JOURNAL = "run/journal", code::MACHINE, "A trial could not be saved.", "Make room on the disk, and resume the run with fsb run --resume DIR.";
+}
+
+impl Coded for RunError {
+    fn code(&self) -> &'static ErrorCode {
+        match self {
+            RunError::Agent(AgentError::Refused(error)) => error.code(),
+            RunError::Agent(AgentError::Interrupted) => &INTERRUPTED,
+            RunError::Agent(AgentError::Gone(_)) => &AGENT_GONE,
+            RunError::OtherDevice(_) => &OTHER_DEVICE,
+            RunError::OtherKernel(_) => &OTHER_KERNEL,
+            RunError::Budget(_) => &BUDGET,
+            RunError::Journal(_) => &JOURNAL,
+        }
+    }
+
+    fn fields(&self) -> Map<String, Value> {
+        match self {
+            RunError::Agent(AgentError::Refused(error)) => error.fields(),
+            _ => Map::new(),
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            RunError::Agent(AgentError::Refused(error)) => error.help(),
+            _ => None,
+        }
     }
 }

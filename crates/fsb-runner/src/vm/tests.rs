@@ -16,11 +16,10 @@ use fsb_testbed::optional;
 use fsb_testbed::vm::HostDisk;
 use fsb_testbed::{Abilities, Kind, Opened, Progress, Provisioned, Setup, TestbedError};
 
+use super::Relay;
 use super::guests::{Booted, Guest, Guests, Prepared, step};
-use super::relay::Relay;
 use crate::agent::client::CHATTER;
-use crate::agent::lines::{Lines, SLICE};
-use crate::agent::protocol::{Reply, Request};
+use crate::agent::protocol::{Lines, Reply, Request, SLICE};
 use crate::agent::{Agent, AgentError, MeasureRequest, Measured, Method, SlotTrial, TrialReply};
 
 /// The behaviour of a guest at a trial.

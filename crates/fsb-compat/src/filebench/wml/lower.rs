@@ -478,17 +478,12 @@ const KINDS: [(&str, Op); 31] = [
 const APPEND_RANDOMLY: &str = "appendfilerand";
 
 /// Returns our operation for a name, or `None` if filebench has no operation of that name.
-pub(super) fn op(kind: &str) -> Option<Op> {
+fn op(kind: &str) -> Option<Op> {
     KINDS.iter().find(|(name, _)| *name == kind).map(|(_, op)| *op)
 }
 
 /// Converts a flow operation to a step and notes its problems. Returns `None` if the operation is unknown.
-pub(super) fn step(
-    flowop: &FlowOp,
-    scope: &Scope,
-    problems: &mut Vec<Remark>,
-    notes: &mut Vec<Remark>,
-) -> Option<Step> {
+fn step(flowop: &FlowOp, scope: &Scope, problems: &mut Vec<Remark>, notes: &mut Vec<Remark>) -> Option<Step> {
     let Some(op) = op(&flowop.kind) else {
         let known: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
         problems.push(Remark { line: flowop.line, message: unknown("flowop", &flowop.kind, known) });
