@@ -12,9 +12,7 @@ use fsb_engine::{EngineError, Gate, Measurement, Ready, Sizing, Step, StepReport
 use fsb_model::{Bytes, WorkloadSpec};
 use serde_json::json;
 
-use crate::peers;
-use crate::peers::BareLoop;
-use crate::summary::Median;
+use crate::peers::{self, BareLoop, Median};
 
 const BLOCK_SIZE: u64 = 4096;
 /// The budget: the least ratio of the bare loop's time to the engine's time.

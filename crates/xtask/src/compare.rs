@@ -12,7 +12,7 @@ use anyhow::{Context, ensure};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
-use crate::summary::Median;
+use crate::peers::Median;
 
 const SETS: usize = 4;
 /// Files of each set.

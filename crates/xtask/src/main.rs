@@ -10,16 +10,12 @@ mod bench;
 mod book;
 mod compare;
 mod cycles;
-mod filebench;
+mod emulations;
 mod generate;
-mod image;
-mod iozone;
 mod licences;
 mod peers;
-mod postmark;
 mod prose;
 mod quiet;
-mod summary;
 
 use bench::BenchPart;
 use clap::{Parser, Subcommand};
@@ -72,13 +68,13 @@ fn main() -> anyhow::Result<()> {
                 agree::run(&options)?;
             }
             if wanted(BenchPart::Iozone) {
-                iozone::run(&options)?;
+                emulations::iozone(&options)?;
             }
             if wanted(BenchPart::Postmark) {
-                postmark::run(&options)?;
+                emulations::postmark(&options)?;
             }
             if wanted(BenchPart::Filebench) {
-                filebench::run(&options)?;
+                emulations::filebench(&options)?;
             }
             if wanted(BenchPart::Compare) {
                 compare::run(&options.dir, options.rounds)?;

@@ -13,7 +13,7 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 
 use crate::compare::program;
-use crate::summary::Median;
+use crate::peers::Median;
 
 /// The plan. fsb touches the memory of a virtual machine first. Otherwise the first workload would pay for that. The
 /// heavy workload creates thousands of files without syncing them, so it leaves all its writes as deferred work.
@@ -81,8 +81,9 @@ fn rates(trials: &[Value]) -> BTreeMap<(String, String), [Vec<f64>; 2]> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
+
+    use super::*;
 
     #[test]
     fn reads_are_told_apart_by_what_came_before_them_in_their_block() {

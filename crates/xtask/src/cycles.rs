@@ -1,12 +1,94 @@
-//! The modules of a crate, and the files that a path in one of them leads to.
+//! `cargo run -p xtask -- cycles`: finds source files of a crate that depend on each other, directly or through others.
+//!
+//! A file depends on each file whose items it names. The rules:
+//!
+//! * A path counts wherever it is written: in `use`, expressions, types, patterns, attributes and arguments of macros.
+//! * A path is followed through modules, imports, globs and re-exports to the file that defines the item. A child that
+//!   names an item of its sibling through a re-export of the parent depends on the sibling, not on the parent.
+//! * A path that ends at a module adds no edge. The paths that continue from that module do.
+//! * `mod child;` and `pub use child::Item;` add no edge: the code of the parent does not need the child for them.
+//! * A parent whose code names an item of its child depends on the child, and a child that names an item that the parent
+//!   defines depends on the parent. Both together are a cycle.
+//! * Items under `#[cfg(test)]` are ignored.
+//!
+//! Methods and fields are not paths: a type that a file uses without naming it adds no edge.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, ImplItem, Item, Meta, UseTree, Visibility};
+
+/// Pairs of files: the first names items of the second by these paths.
+type Edges = BTreeMap<(String, String), BTreeSet<String>>;
+
+/// Checks all crates of the workspace and fails if there is a cycle.
+pub fn run() -> anyhow::Result<()> {
+    let crates = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let mut edges = Edges::new();
+    let mut files = 0;
+    for entry in std::fs::read_dir(crates)? {
+        let name = entry?.file_name().into_string().ok().context("the name of a crate is not UTF-8")?;
+        for root in ["lib.rs", "main.rs"].map(|file| format!("{name}/src/{file}")) {
+            if crates.join(&root).exists() {
+                let read = |path: &Path| std::fs::read_to_string(crates.join(path)).ok();
+                let tree = Tree::load(Path::new(&root), &read)?;
+                files += tree.files.len();
+                edges.extend(edges_of(&tree));
+            }
+        }
+    }
+    let cycles = cycles(&edges);
+    ensure!(cycles.is_empty(), "{cycles}");
+    println!("cycles: none in {files} files with {} edges", edges.len());
+    Ok(())
+}
+
+/// Returns a line for each edge that is part of a cycle.
+fn cycles(edges: &Edges) -> String {
+    let mut text = String::new();
+    for ((from, to), paths) in edges {
+        if reaches(edges, to, from) {
+            let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+            let _ = writeln!(text, "cycle: {from} uses {to} ({})", paths.join(", "));
+        }
+    }
+    text
+}
+
+/// Returns whether a path leads from one file to another.
+fn reaches(edges: &Edges, from: &str, to: &str) -> bool {
+    let (mut seen, mut pending) = (BTreeSet::new(), vec![from]);
+    while let Some(file) = pending.pop() {
+        if file == to {
+            return true;
+        }
+        if seen.insert(file) {
+            let start = (file.to_owned(), String::new());
+            let next = edges.range(start..).map(|(edge, _)| edge).take_while(|edge| edge.0 == file);
+            pending.extend(next.map(|edge| edge.1.as_str()));
+        }
+    }
+    false
+}
+
+/// Returns the names that files of a crate use from other files.
+fn edges_of(tree: &Tree) -> Edges {
+    let mut edges = Edges::new();
+    for (module, path) in tree.paths() {
+        let from = tree.file_of(module);
+        for to in tree.files_defining(module, path).filter(|to| *to != from) {
+            let edge = (from.display().to_string(), to.display().to_string());
+            edges.entry(edge).or_default().insert(path.join("::"));
+        }
+    }
+    edges
+}
+
+// The modules of a crate, and the files that a path in one of them leads to.
 
 /// Segments of a path, such as `["super", "table", "Row"]`.
 type Segments = Vec<String>;
@@ -29,34 +111,34 @@ enum Definition {
 }
 
 /// The files and modules of one crate.
-pub struct Tree<'a> {
+struct Tree<'a> {
     read: &'a dyn Fn(&Path) -> Option<String>,
-    pub files: Vec<PathBuf>,
+    files: Vec<PathBuf>,
     modules: Vec<Module>,
 }
 
 impl<'a> Tree<'a> {
     /// Parses the file `root` and the files of all modules that it declares.
-    pub fn load(root: &Path, read: &'a dyn Fn(&Path) -> Option<String>) -> anyhow::Result<Self> {
+    fn load(root: &Path, read: &'a dyn Fn(&Path) -> Option<String>) -> anyhow::Result<Self> {
         let mut tree = Tree { read, files: Vec::new(), modules: Vec::new() };
         tree.load_file(None, root)?;
         Ok(tree)
     }
 
     /// Returns all paths in the crate, each with the number of its module.
-    pub fn paths(&self) -> impl Iterator<Item = (usize, &[String])> {
+    fn paths(&self) -> impl Iterator<Item = (usize, &[String])> {
         self.modules
             .iter()
             .enumerate()
             .flat_map(|(index, module)| module.paths.iter().map(move |path| (index, &path[..])))
     }
 
-    pub fn file_of(&self, module: usize) -> &Path {
+    fn file_of(&self, module: usize) -> &Path {
         &self.files[self.modules[module].file]
     }
 
     /// Returns the files that define what `path` names in a module: none if it is an item of another crate.
-    pub fn files_defining(&self, module: usize, path: &[String]) -> impl Iterator<Item = &Path> {
+    fn files_defining(&self, module: usize, path: &[String]) -> impl Iterator<Item = &Path> {
         self.resolve(module, path, &mut BTreeSet::new()).into_iter().filter_map(|definition| match definition {
             Definition::ItemIn(file) => Some(&*self.files[file]),
             Definition::Module(_) => None,
@@ -326,4 +408,164 @@ fn is_test(attributes: &[Attribute]) -> bool {
                 tokens == "test" || tokens.starts_with("all(test,")
             })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the edges that are part of a cycle, as `a.rs uses b.rs (path)`.
+    fn cycles_of(files: &[(&str, &str)]) -> Vec<String> {
+        let text = cycles(&edges(files));
+        text.lines().map(|line| line.trim_start_matches("cycle: ").to_owned()).collect()
+    }
+
+    fn edges(files: &[(&str, &str)]) -> Edges {
+        let read =
+            |path: &Path| files.iter().find(|(name, _)| path == Path::new(name)).map(|(_, text)| (*text).to_owned());
+        edges_of(&Tree::load(Path::new("main.rs"), &read).expect("the crate parses"))
+    }
+
+    #[test]
+    fn paths_through_imported_modules_close_a_cycle() {
+        let found = cycles_of(&[
+            ("main.rs", "mod author; mod exit; mod progress; mod results;"),
+            ("exit.rs", "pub const DONE: i32 = 0; pub fn stop() { crate::progress::say() }"),
+            ("progress.rs", "use crate::results; pub fn say() { results::summary(); }"),
+            ("results.rs", "use crate::{author as owner}; pub fn summary() { owner::replace() }"),
+            ("author.rs", "use super::exit; pub fn replace() { std::process::exit(exit::DONE) }"),
+        ]);
+        assert_eq!(
+            found,
+            [
+                "author.rs uses exit.rs (exit::DONE)",
+                "exit.rs uses progress.rs (crate::progress::say)",
+                "progress.rs uses results.rs (results::summary)",
+                "results.rs uses author.rs (owner::replace)"
+            ]
+        );
+    }
+
+    #[test]
+    fn inline_paths_between_folders_close_a_cycle() {
+        let found = cycles_of(&[
+            ("main.rs", "mod control; mod ledger;"),
+            ("control/mod.rs", "pub fn find() {} pub struct Held(crate::ledger::Entry);"),
+            ("ledger/mod.rs", "mod guard; pub struct Entry;"),
+            ("ledger/guard.rs", "use super::Entry; use crate::control; fn admit(_: Entry) { control::find() }"),
+        ]);
+        assert!(found.is_empty(), "the ledger itself does not use its guard: {found:?}");
+        let found = cycles_of(&[
+            ("main.rs", "mod control; mod ledger;"),
+            ("control/mod.rs", "pub fn find() {} pub struct Held(crate::ledger::Entry);"),
+            ("ledger/mod.rs", "mod guard; pub struct Entry; fn add() { guard::admit(Entry) }"),
+            ("ledger/guard.rs", "pub fn admit(_: super::Entry) { crate::control::find() }"),
+        ]);
+        assert_eq!(
+            found,
+            [
+                "control/mod.rs uses ledger/mod.rs (crate::ledger::Entry)",
+                "ledger/guard.rs uses control/mod.rs (crate::control::find)",
+                "ledger/guard.rs uses ledger/mod.rs (super::Entry)",
+                "ledger/mod.rs uses ledger/guard.rs (guard::admit)"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_cycle_of_three_modules_is_found() {
+        let found = cycles_of(&[
+            ("main.rs", "mod input; mod kernel; mod modules;"),
+            ("input.rs", "fn cached() { match 1 { crate::kernel::CACHE => (), _ => () } }  pub fn open() {}"),
+            ("kernel.rs", "pub const CACHE: i32 = 1; pub fn list() -> Vec<crate::modules::Index> { vec![] }"),
+            ("modules.rs", "use crate::input; pub struct Index; fn read() { println!(\"{:?}\", input::open()) }"),
+        ]);
+        assert_eq!(
+            found,
+            [
+                "input.rs uses kernel.rs (crate::kernel::CACHE)",
+                "kernel.rs uses modules.rs (crate::modules::Index)",
+                "modules.rs uses input.rs (input::open)"
+            ]
+        );
+    }
+
+    #[test]
+    fn modules_of_the_same_name_differ_by_folder() {
+        let found = cycles_of(&[
+            ("main.rs", "mod view; mod compare;"),
+            ("view.rs", "use crate::compare; pub struct Row; pub fn all() { compare::view::details(); }"),
+            ("compare/mod.rs", "pub mod view;"),
+            ("compare/view.rs", "use crate::view::Row; pub fn details() -> Option<Row> { None }"),
+        ]);
+        assert_eq!(
+            found,
+            [
+                "compare/view.rs uses view.rs (Row, crate::view::Row)",
+                "view.rs uses compare/view.rs (compare::view::details)"
+            ]
+        );
+    }
+
+    #[test]
+    fn siblings_named_through_super_close_a_cycle() {
+        let found = cycles_of(&[
+            ("main.rs", "mod agree;"),
+            ("agree/mod.rs", "mod fio; mod ours; mod row; fn run() { ours::begin(); fio::labels() }"),
+            ("agree/fio.rs", "pub fn labels() {} fn start() { super::ours::begin() }"),
+            ("agree/ours.rs", "use super::row::Row; pub fn begin() -> Option<Row> { None }"),
+            ("agree/row.rs", "pub struct Row; impl Row { fn labels() { super::fio::labels() } }"),
+        ]);
+        assert_eq!(
+            found,
+            [
+                "agree/fio.rs uses agree/ours.rs (super::ours::begin)",
+                "agree/ours.rs uses agree/row.rs (Row, super::row::Row)",
+                "agree/row.rs uses agree/fio.rs (super::fio::labels)"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_parent_and_its_child_close_a_cycle() {
+        let parent = "mod child; pub struct Shared; static ALL: &[&str] = &[child::NAME];";
+        let child = "use super::Shared; pub const NAME: &str = \"\"; fn take(_: Shared) {}";
+        assert_eq!(cycles_of(&[("main.rs", parent), ("child.rs", child)]).len(), 2);
+        assert!(cycles_of(&[("main.rs", "mod child; pub struct Shared;"), ("child.rs", child)]).is_empty());
+    }
+
+    #[test]
+    fn a_re_export_leads_to_the_file_that_defines_the_item() {
+        let found = edges(&[
+            ("main.rs", "mod family; mod user;"),
+            ("family/mod.rs", "mod member; mod shared; pub use shared::{self as base, Shared as Common};"),
+            ("family/shared.rs", "pub struct Shared;"),
+            ("family/member.rs", "use super::*; fn take(_: Common) {}"),
+            ("user.rs", "fn take(_: crate::family::Common, _: crate::family::base::Shared) {}"),
+        ]);
+        let found: Vec<(&str, &str)> = found.keys().map(|(from, to)| (from.as_str(), to.as_str())).collect();
+        let to = "family/shared.rs";
+        assert_eq!(found, [("family/member.rs", to), ("user.rs", to)]);
+    }
+
+    #[test]
+    fn tests_and_names_from_other_crates_are_no_edges() {
+        let found = cycles_of(&[
+            ("main.rs", "mod a; mod b;"),
+            ("a.rs", "pub fn one() {} #[cfg(test)] mod tests { use crate::b::two; }"),
+            ("b.rs", "pub fn two() { crate::a::one() } #[cfg(test)] fn help() {}"),
+        ]);
+        assert!(found.is_empty(), "{found:?}");
+        assert!(edges(&[("main.rs", "mod serde; use ::serde::de;"), ("serde.rs", "pub struct de;")]).is_empty());
+    }
+
+    #[test]
+    fn attributes_name_modules_in_strings() {
+        let found = edges(&[
+            ("main.rs", "mod a; mod b;"),
+            ("a.rs", "struct A { #[serde(with = \"crate::b::text\")] field: u8 }"),
+            ("b.rs", "pub mod text { pub fn serialize() {} } pub fn text() {}"),
+        ]);
+        assert_eq!(found.len(), 1);
+    }
 }
