@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::description::{Description, describe, mean_and_sd, quantile};
-use crate::distribution::{normal_two_sided, t_quantile};
-use crate::error::{AnalysisError, logarithms};
-use crate::interval::{Interval, exp};
+use crate::description::{Description, describe, mean_and_sd, normal_two_sided, quantile, t_quantile};
+use crate::sample::{AnalysisError, logarithms};
+use crate::verdict::{Interval, exp};
 use crate::{FEWEST_JUDGED, LEVEL};
 
 /// A coefficient of variation above this makes a cell noisy.

@@ -10,9 +10,8 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use serde::Serialize;
 
-use crate::description::mean_and_sd;
-use crate::distribution::t_quantile;
-use crate::error::logarithms;
+use crate::description::{mean_and_sd, t_quantile};
+use crate::sample::logarithms;
 use crate::{AnalysisError, FEWEST_JUDGED, LEVEL};
 
 /// Resamples of the bootstrap.

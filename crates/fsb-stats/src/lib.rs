@@ -20,59 +20,39 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-mod block_value;
 pub mod compare;
 mod comparison;
 mod description;
-mod difference;
-mod distribution;
-mod error;
 mod estimate;
 pub mod histogram;
-mod interval;
 mod knee;
-mod letters;
-mod matrix;
 mod model;
-mod overall;
 mod page;
 mod planning;
 mod prior;
 pub mod race;
 mod ranking;
-mod resolution;
 mod rounds;
-mod row_state;
-mod runs;
 mod sample;
 mod sequential;
-mod two_samples;
+mod terms;
 mod verdict;
-mod warm_up;
 
 use std::sync::OnceLock;
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
-pub use block_value::{BlockValue, Method};
-pub use comparison::Comparison;
+pub use comparison::{Comparison, paired, welch};
 pub use description::{Description, describe, quantile, ratio_of_means, t_interval};
-pub use error::AnalysisError;
-pub use estimate::{Estimate, NOISY, Noise, UNRELIABLE};
-pub use estimate::{Trend, trend};
-pub use interval::Interval;
+pub use estimate::{Estimate, NOISY, Noise, Trend, UNRELIABLE, trend};
 pub use knee::{Knee, knee};
-pub use overall::{Weighted, geometric_mean, overall};
-pub use page::{Correlation, hold_groups_over_page, hold_over_page};
-pub use planning::blocks_to_scale;
-pub use ranking::{Outcome, Pair, Ranking};
-pub use resolution::Resolution;
+pub use page::{Correlation, Weighted, geometric_mean, hold_groups_over_page, hold_over_page, overall};
+pub use planning::{RowState, blocks_to_scale, warm_up_length};
+pub use ranking::{Outcome, Pair, Ranking, Resolution};
 pub use rounds::{NotStationary, RoundLogs, Scatter, scatter, stationarity};
-pub use row_state::RowState;
-pub use runs::{Between, BetweenSource, Power, Unjudged};
-pub use two_samples::{paired, welch};
-pub use verdict::Verdict;
-pub use warm_up::warm_up_length;
+pub use sample::{AnalysisError, BlockValue, Method};
+pub use terms::{Between, BetweenSource, Power, Unjudged};
+pub use verdict::{Interval, Verdict};
 
 /// Runs work whose parallel iterators use one thread per processor, or only this thread if no other can be started.
 /// Rayon's own pool panics in that case.

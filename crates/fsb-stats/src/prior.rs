@@ -218,9 +218,9 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::block_value::BlockValue;
-    use crate::runs::{RunContrast, Terms};
-    use crate::sample::Sample;
+    use crate::comparison::RunContrast;
+    use crate::sample::{BlockValue, Sample};
+    use crate::terms::Terms;
 
     fn numbers(value: &Value) -> Vec<f64> {
         value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()

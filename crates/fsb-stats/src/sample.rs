@@ -1,8 +1,46 @@
-//! The values of targets, which are ranked.
+//! Values of targets in blocks and runs, which are compared and ranked.
+
+use std::collections::BTreeMap;
 
 use fsb_model::stop::Analyses;
+use serde::{Deserialize, Serialize};
 
-use crate::block_value::BlockValue;
+/// The value of one trial, and its block.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BlockValue {
+    pub block: u32,
+    /// The value, a rate or a time.
+    pub value: f64,
+    /// The slice of the medium that it was measured on, if targets exchange slices. Unique over segments of a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<u32>,
+    /// The squared standard error of the value's logarithm, from the samples that it is the mean of. Absent for fewer
+    /// than two samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<f64>,
+}
+
+impl BlockValue {
+    /// Returns a value that was measured on the whole medium.
+    pub fn new(block: u32, value: f64) -> BlockValue {
+        BlockValue { block, value, part: None, within: None }
+    }
+}
+
+/// The method by which two sets of trials were compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Block by block: what a block has in common cancels out.
+    Paired,
+    /// Block by block, without what the parts of the medium differ in.
+    PairedOnParts,
+    /// Run by run, of targets that took turns in each of several runs.
+    PairedRuns,
+    /// Two independent samples of runs (Welch 1947).
+    Welch,
+}
 
 /// The values of one target or set, each of one block of one run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -57,4 +95,43 @@ impl Sample {
     pub fn has_parts(&self) -> bool {
         !self.values.is_empty() && self.values.iter().all(|value| value.part.is_some())
     }
+}
+
+pub(crate) fn by_block(values: &[BlockValue]) -> Result<BTreeMap<u32, f64>, AnalysisError> {
+    values.iter().map(|value| Ok((value.block, logarithm(value.value)?))).collect()
+}
+
+/// The reason why numbers cannot be analysed.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum AnalysisError {
+    /// There is nothing to analyse.
+    #[error("there are no values")]
+    Empty,
+    /// A rate or a time must be a finite number above zero. Anything else is a fault of the measurement.
+    #[error("{0} is not a measurement: rates and times are finite and above zero")]
+    NotPositive(f64),
+    /// Plain statistics need finite numbers.
+    #[error("{0} is not a finite number")]
+    NotFinite(f64),
+    /// A confidence level must be strictly between 0 and 1.
+    #[error("{0} is not a level of confidence: it must lie between 0 and 1, such as 0.95")]
+    Level(f64),
+    /// A weight must be a finite number above zero.
+    #[error("{0} is not a weight: weights are finite and above zero")]
+    Weight(f64),
+}
+
+/// Returns the logarithms of rates or times.
+pub(crate) fn logarithms(values: &[f64]) -> Result<Vec<f64>, AnalysisError> {
+    values.iter().map(|value| logarithm(*value)).collect()
+}
+
+/// Returns the logarithm of a rate or a time.
+pub(crate) fn logarithm(value: f64) -> Result<f64, AnalysisError> {
+    if value.is_finite() && value > 0.0 { Ok(libm::log(value)) } else { Err(AnalysisError::NotPositive(value)) }
+}
+
+/// Checks a level of confidence.
+pub(crate) fn level(level: f64) -> Result<f64, AnalysisError> {
+    if level > 0.0 && level < 1.0 { Ok(level) } else { Err(AnalysisError::Level(level)) }
 }

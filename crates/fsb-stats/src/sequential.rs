@@ -18,11 +18,11 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng as _;
 use rayon::prelude::*;
 
-use crate::distribution::{t_quantile, t_two_sided};
+use crate::description::{t_quantile, t_two_sided};
 use crate::in_parallel;
 
 /// The share of α that each interim analysis has: 0.4 % of 5 %.
-pub(crate) const INTERIM_SHARE: f64 = 0.08;
+const INTERIM_SHARE: f64 = 0.08;
 
 /// Paths are drawn in batches, each with a seed of its own, so that the result does not depend on the processors.
 const BATCHES: u64 = 64;

@@ -1,6 +1,6 @@
 //! Properties of every comparison of sets.
 
-mod iozone;
+use std::ops::Not;
 
 use fsb_model::set::{Point, Run, Series, Set};
 use fsb_model::stop::Analyses;
@@ -10,7 +10,69 @@ use fsb_stats::{Between, BetweenSource, BlockValue, Method, Ranking, Unjudged, V
 use proptest::prelude::*;
 use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
-use rand_pcg::rand_core::SeedableRng;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+
+/// Real IOzone results as sets. (Reading foreign files is `fsb-compat`'s, which this crate must not know.)
+mod iozone {
+    use std::path::Path;
+
+    use super::*;
+
+    pub const OPERATIONS: [&str; 13] = [
+        "write",
+        "rewrite",
+        "read",
+        "reread",
+        "random_read",
+        "random_write",
+        "backward_read",
+        "record_rewrite",
+        "stride_read",
+        "fwrite",
+        "frewrite",
+        "fread",
+        "freread",
+    ];
+
+    /// The runs in a directory of the test data, by name of the file.
+    pub fn runs(directory: &str) -> Vec<Run> {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(directory);
+        let mut files: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        assert!(!files.is_empty());
+        files.iter().map(|file| run(&std::fs::read_to_string(file).unwrap())).collect()
+    }
+
+    pub fn set(name: &str, runs: Vec<Run>) -> Set {
+        Set { name: name.to_owned(), pairing: None, analyses: Analyses::default(), runs }
+    }
+
+    fn run(text: &str) -> Run {
+        let mut series: Vec<Series> = OPERATIONS.iter().map(|operation| column(operation)).collect();
+        for line in text.lines() {
+            let numbers: Option<Vec<u64>> = line.split_whitespace().map(|word| word.parse().ok()).collect();
+            let Some(numbers) = numbers.filter(|numbers| numbers.len() == 15) else { continue };
+            let (file_size, record_size) = (Some(numbers[0] * 1024), Some(numbers[1] * 1024));
+            for (series, rate) in series.iter_mut().zip(&numbers[2..]).filter(|(_, rate)| **rate > 0) {
+                series.points.push(Point { file_size, record_size, value: *rate as f64 * 1024.0, line: 0 });
+            }
+        }
+        Run { tool: "iozone".to_owned(), series, ..Run::default() }
+    }
+
+    fn column(operation: &str) -> Series {
+        Series {
+            workload: None,
+            operation: operation.to_owned(),
+            metric: "throughput".to_owned(),
+            unit: Unit::BytesPerSecond,
+            better: Better::Higher,
+            found_unit: "kB/s".to_owned(),
+            points: Vec::new(),
+            gaps: Vec::new(),
+        }
+    }
+}
 
 const REQUEST: Request = Request::new(0, 0.03);
 const SIZES: [u64; 4] = [4096, 16384, 65536, 262_144];
@@ -565,4 +627,60 @@ fn verdicts_hold_over_the_page_as_those_of_a_report() {
     hold_over_page(&mut rankings);
     let reported: Vec<Verdict> = rankings.iter().map(|ranking| ranking.verdict(0, 1)).collect();
     assert_eq!(verdicts(&document), reported);
+}
+
+// Twelve runs of one command on one file system, split six against six: what is found there is found by chance.
+
+const SPLITS: usize = 200;
+
+/// Six against six, drawn with a fixed seed; `change` may alter the second half.
+fn splits(change: fn(&mut Run)) -> Vec<Document> {
+    let runs = iozone::runs("iozone-aa/ext4");
+    assert_eq!(runs.len(), 12);
+    let mut generator = Pcg64::seed_from_u64(12);
+    let mut places: Vec<usize> = (0..12).collect();
+    let mut split = || {
+        for last in (1..12).rev() {
+            places.swap(last, (generator.next_u64() % (last as u64 + 1)) as usize);
+        }
+        let half = |places: &[usize]| places.iter().map(|place| runs[*place].clone()).collect::<Vec<_>>();
+        let (a, mut b) = (half(&places[..6]), half(&places[6..]));
+        b.iter_mut().for_each(change);
+        compare(&[iozone::set("a", a), iozone::set("b", b)], &REQUEST).unwrap()
+    };
+    (0..SPLITS).map(|_| split()).collect()
+}
+
+#[test]
+fn between_equals_hardly_anything_is_found() {
+    let documents = splits(|_| {});
+    let with_findings = documents.iter().filter(|document| document.findings.is_empty().not()).count();
+    assert!(with_findings * 20 <= SPLITS, "{with_findings} of {SPLITS} splits");
+    let verdicts = documents.iter().flat_map(|document| &document.operations).map(|operation| {
+        assert_eq!(operation.cells.is_empty(), operation.operation == "ALL");
+        operation.estimate.against["b"].as_ref().unwrap().verdict
+    });
+    let verdicts: Vec<Verdict> = verdicts.collect();
+    assert_eq!(verdicts.len(), 14 * SPLITS);
+    let told_apart = verdicts.iter().filter(|verdict| verdict.differs()).count();
+    assert!(told_apart as f64 <= 0.06 * verdicts.len() as f64, "{told_apart} of {}", verdicts.len());
+}
+
+#[test]
+fn a_loss_of_thirty_percent_is_found() {
+    let documents = splits(|run| {
+        run.series.iter_mut().flat_map(|series| &mut series.points).for_each(|point| point.value *= 0.7);
+    });
+    let finds = |document: &&Document| {
+        document.findings.iter().any(|finding| !finding.faster && (0.6..0.8).contains(&finding.ratio))
+    };
+    let found = documents.iter().filter(finds).count();
+    assert!(found * 20 >= SPLITS * 19, "{found} of {SPLITS} splits");
+    let operations: usize = documents
+        .iter()
+        .map(|document| {
+            iozone::OPERATIONS.iter().filter(|o| document.findings.iter().any(|f| f.operation == **o)).count()
+        })
+        .sum();
+    println!("{:.3} of the operations", operations as f64 / (13 * SPLITS) as f64);
 }

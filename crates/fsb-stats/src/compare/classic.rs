@@ -10,8 +10,7 @@ use indexmap::IndexMap;
 
 use super::document::{Classic, Pooled, PooledAgainst, TVerdict};
 use super::table::{Matrix, Table};
-use crate::description::{mean_and_sd, quantile_of_sorted};
-use crate::distribution::{t_quantile, t_two_sided};
+use crate::description::{mean_and_sd, quantile_of_sorted, t_quantile, t_two_sided};
 
 /// The level of the classic intervals.
 const LEVEL: f64 = 0.90;
@@ -103,7 +102,7 @@ fn pooled(sorted: &[f64], mean: f64, sd: f64, log_mean: f64) -> Pooled {
         mean,
         sd: enough.then_some(sd),
         ci90: enough.then(half).map(|half| [mean - half, mean + half]),
-        geometric_mean: crate::interval::exp(log_mean),
+        geometric_mean: crate::verdict::exp(log_mean),
         median: quantile_of_sorted(sorted, 0.5),
         q1: quantile_of_sorted(sorted, 0.25),
         q3: quantile_of_sorted(sorted, 0.75),

@@ -11,13 +11,12 @@ use fsb_model::set::{GapReason, Histogram, Run, Series, Set};
 use fsb_model::stop::Analyses;
 use fsb_model::{Better, Unit};
 
-use super::key::{Key, Size};
-use crate::error::{AnalysisError, logarithm};
+use crate::sample::{AnalysisError, logarithm};
 
 /// A shorter time than this number of ticks is known to no better than 1 %.
 pub(super) const FEW_TICKS: f64 = 100.0;
 /// Runs with fewer values than this may agree by chance.
-pub(super) const FEW_VALUES: usize = 10;
+const FEW_VALUES: usize = 10;
 /// The number of items that a warning names before it only counts the others.
 pub(super) const NAMED: usize = 3;
 
@@ -374,4 +373,38 @@ fn durations(run: &Run) -> impl Iterator<Item = f64> + '_ {
             Unit::Bytes | Unit::Count => None,
         })
     })
+}
+
+/// File size and record size in bytes, where the tool has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Size {
+    pub file: Option<u64>,
+    pub record: Option<u64>,
+}
+
+/// The subject of a table. Values with equal keys are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub workload: Option<String>,
+    pub operation: String,
+    pub metric: String,
+    pub unit: Unit,
+}
+
+/// Workload and operation, independent of the metric.
+pub(super) type Subject = (Option<String>, String);
+
+impl Key {
+    pub fn subject(&self) -> Subject {
+        (self.workload.clone(), self.operation.clone())
+    }
+
+    pub fn of(series: &Series) -> Key {
+        Key {
+            workload: series.workload.clone(),
+            operation: series.operation.clone(),
+            metric: series.metric.clone(),
+            unit: series.unit,
+        }
+    }
 }

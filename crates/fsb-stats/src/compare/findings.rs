@@ -7,17 +7,13 @@ use fsb_model::{Better, units};
 use rayon::prelude::*;
 
 use super::OURS;
+use super::collected::Size;
 use super::document::Finding;
-use super::key::Size;
-use super::rectangle::{Layout, Rectangle, Sums};
 use super::region::{Complete, Frame};
-use super::search::{Ground, Hit, search};
+use super::search::{Ground, Hit, Layout, Rectangle, Sums, Weights, search};
 use super::table::Table;
-use super::weights::Weights;
-use crate::comparison::Comparison;
-use crate::difference::Difference;
+use crate::comparison::{Comparison, Difference, RunContrast};
 use crate::ranking::Ranking;
-use crate::runs::RunContrast;
 use crate::sequential::Analysis;
 use crate::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, LEVEL, in_parallel};
 

@@ -16,8 +16,11 @@
 //! compared with its distribution over the exchanges (Westfall and Young 1993). So chance in single corners does not
 //! hide a loss everywhere.
 
-use super::rectangle::{Layout, Rectangle, Sums};
-use super::weights::Weights;
+use rand_distr::{Distribution, StandardNormal};
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+
+use super::collected::Size;
 
 /// The search ignores rectangles of fewer cells, unless the grid itself is smaller.
 const FEWEST_CELLS: u32 = 4;
@@ -189,4 +192,270 @@ fn smallest_p(levels: &[Levels]) -> Vec<f64> {
     let mut smallest: Vec<f64> = (0..contrasts).map(smallest).collect();
     smallest.sort_unstable_by(f64::total_cmp);
     smallest
+}
+
+/// With more file sizes or record sizes than this, rectangles have coarser edges. (IOzone's longest grid has 21.)
+const MOST_SIZES: usize = 24;
+
+/// A contiguous range of file sizes × a contiguous range of record sizes, as indices into the grid's sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rectangle {
+    pub files: (usize, usize),
+    pub records: (usize, usize),
+}
+
+impl Rectangle {
+    pub fn contains(&self, other: &Rectangle) -> bool {
+        let within = |outer: (usize, usize), inner: (usize, usize)| outer.0 <= inner.0 && inner.1 <= outer.1;
+        within(self.files, other.files) && within(self.records, other.records)
+    }
+
+    /// Returns the four edges: the first and last file size and record size alone. Without an edge the rectangle would
+    /// be smaller.
+    pub fn edges(&self) -> [Rectangle; 4] {
+        let ((f0, f1), (r0, r1)) = (self.files, self.records);
+        [
+            Rectangle { files: (f0, f0), ..*self },
+            Rectangle { files: (f1, f1), ..*self },
+            Rectangle { records: (r0, r0), ..*self },
+            Rectangle { records: (r1, r1), ..*self },
+        ]
+    }
+
+    /// Returns the common part of two rectangles, or `None` if there is none.
+    pub fn intersection(&self, other: &Rectangle) -> Option<Rectangle> {
+        let both = |a: (usize, usize), b: (usize, usize)| {
+            let (lo, hi) = (a.0.max(b.0), a.1.min(b.1));
+            (lo <= hi).then_some((lo, hi))
+        };
+        Some(Rectangle { files: both(self.files, other.files)?, records: both(self.records, other.records)? })
+    }
+}
+
+/// The sizes of a grid and the positions of its cells. Cells without sizes are in a row of one file size or record
+/// size.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub files: Vec<Option<u64>>,
+    pub records: Vec<Option<u64>>,
+    /// The position of each given cell.
+    places: Vec<(usize, usize)>,
+}
+
+impl Layout {
+    /// Returns the layout of the given cells among all sizes of the grid that they belong to.
+    pub fn of(cells: &[Size], grid: &[Size]) -> Layout {
+        let distinct = |of: fn(&Size) -> Option<u64>| {
+            let mut sizes: Vec<Option<u64>> = grid.iter().map(of).collect();
+            sizes.sort_unstable();
+            sizes.dedup();
+            sizes
+        };
+        let (files, records) = (distinct(|size| size.file), distinct(|size| size.record));
+        let place = |size: &Size| {
+            let find = |sizes: &[Option<u64>], size| sizes.binary_search(&size).unwrap_or_default();
+            (find(&files, size.file), find(&records, size.record))
+        };
+        Layout { places: cells.iter().map(place).collect(), files, records }
+    }
+
+    /// Returns the smallest rectangle around all cells.
+    pub fn whole(&self) -> Rectangle {
+        let around = |of: fn(&(usize, usize)) -> usize| {
+            let places = || self.places.iter().map(of);
+            (places().min().unwrap_or_default(), places().max().unwrap_or_default())
+        };
+        Rectangle { files: around(|place| place.0), records: around(|place| place.1) }
+    }
+
+    /// Sums of `values`, one per cell, over any rectangle.
+    pub fn sums<N: Copy + Default + std::ops::Add<Output = N> + std::ops::Sub<Output = N>>(
+        &self,
+        values: impl Iterator<Item = N>,
+    ) -> Sums<N> {
+        let width = self.records.len() + 1;
+        let mut sums = vec![N::default(); (self.files.len() + 1) * width];
+        for ((file, record), value) in self.places.iter().zip(values) {
+            let place = &mut sums[(file + 1) * width + record + 1];
+            *place = *place + value;
+        }
+        for file in 1..=self.files.len() {
+            for record in 1..width {
+                let at = file * width + record;
+                sums[at] = sums[at] + sums[at - 1] + sums[at - width] - sums[at - width - 1];
+            }
+        }
+        Sums { sums, width }
+    }
+
+    /// Every rectangle of at least `fewest` cells that no smaller rectangle could stand for, and the whole.
+    pub fn rectangles(&self, counts: &Sums<u32>, fewest: u32) -> Vec<(Rectangle, u32)> {
+        let whole = self.whole();
+        let mut found = vec![(whole, counts.of(&whole))];
+        let (files, records) = (ranges(self.files.len()), ranges(self.records.len()));
+        for files in &files {
+            for records in &records {
+                let rectangle = Rectangle { files: *files, records: *records };
+                let cells = counts.of(&rectangle);
+                let tight = || rectangle.edges().iter().all(|edge| counts.of(edge) > 0);
+                if cells >= fewest && rectangle != whole && tight() {
+                    found.push((rectangle, cells));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// All ranges of this number of sizes; of very many sizes those between every second, third, … only, for the number of
+/// rectangles grows with the fourth power.
+fn ranges(sizes: usize) -> Vec<(usize, usize)> {
+    let step = sizes.div_ceil(MOST_SIZES).max(1);
+    let starts = || (0..sizes).step_by(step);
+    starts()
+        .flat_map(|first| starts().filter(move |start| *start >= first).map(move |start| (first, start)))
+        .map(|(first, start)| (first, (start + step).min(sizes) - 1))
+        .collect()
+}
+
+/// Summed-area table (Crow 1984): the sum over any rectangle from four entries.
+#[derive(Debug)]
+pub(super) struct Sums<N> {
+    sums: Vec<N>,
+    width: usize,
+}
+
+impl<N: Copy + std::ops::Add<Output = N> + std::ops::Sub<Output = N>> Sums<N> {
+    pub fn of(&self, rectangle: &Rectangle) -> N {
+        let ((f0, f1), (r0, r1)) = (rectangle.files, rectangle.records);
+        let at = |file: usize, record: usize| self.sums[file * self.width + record];
+        at(f1 + 1, r1 + 1) + at(f0, r0) - at(f0, r1 + 1) - at(f1 + 1, r0)
+    }
+}
+
+// Contrasts between candidate and baseline: the observed one, and possible ones without any difference.
+
+/// The maximum number of contrasts. A p-value of 5 % is then known to ±1.4 %.
+const MOST: usize = 999;
+
+/// The seed of the random contrasts. The same data always give the same findings.
+const SEED: u64 = 0x5eed_f00d;
+
+/// Contrasts of norm 1, the observed one first: runs with their weights, without those of weight zero.
+#[derive(Debug)]
+pub(super) struct Weights {
+    pub contrasts: Vec<Vec<(usize, f32)>>,
+}
+
+impl Weights {
+    /// Exchanges labels among `baseline` + `candidate` runs, in this order: all ways if they are few, else a random
+    /// sample.
+    pub fn of_runs(baseline: usize, candidate: usize) -> Weights {
+        let runs = baseline + candidate;
+        let ways = assignments(runs, candidate);
+        let labels = match ways {
+            Some(ways) if ways <= MOST + 1 => every_assignment(baseline, candidate),
+            _ => random_assignments(baseline, candidate),
+        };
+        // The numbers of centred runs sum to zero, so the weights of one side, the smaller one, are sufficient. With
+        // the other side's share added they are (1/n + 1/m) / √(1/n + 1/m).
+        let weight = (1.0 / baseline as f64 + 1.0 / candidate as f64).sqrt() as f32;
+        let side = candidate <= baseline;
+        // Between sides of one size each assignment has a mirror image with the same |w·u|: half of them are enough.
+        let mirrored = |labels: &Vec<bool>| baseline == candidate && !labels[runs - 1];
+        let contrast = |labels: Vec<bool>| -> Vec<(usize, f32)> {
+            (0..runs).filter(|run| labels[*run] == side).map(|run| (run, weight)).collect()
+        };
+        Weights { contrasts: labels.into_iter().filter(|labels| !mirrored(labels)).map(contrast).collect() }
+    }
+
+    /// Returns random directions in the space of block differences, the diagonal first.
+    pub(crate) fn of_blocks(blocks: usize) -> Weights {
+        let mut generator = Pcg64::seed_from_u64(SEED);
+        let mut direction = || {
+            let drawn: Vec<f64> = (0..blocks).map(|_| StandardNormal.sample(&mut generator)).collect();
+            let norm = drawn.iter().map(|x: &f64| x * x).sum::<f64>().sqrt();
+            drawn.into_iter().map(|x| (x / norm) as f32).enumerate().collect::<Vec<(usize, f32)>>()
+        };
+        let observed = (0..blocks).map(|block| (block, 1.0 / (blocks as f32).sqrt())).collect();
+        Weights { contrasts: std::iter::once(observed).chain((0..MOST).map(|_| direction())).collect() }
+    }
+}
+
+/// Returns the number of ways in which runs can be chosen, or `None` if it overflows.
+fn assignments(runs: usize, chosen: usize) -> Option<usize> {
+    (0..chosen.min(runs - chosen)).try_fold(1usize, |ways, i| Some(ways.checked_mul(runs - i)? / (i + 1)))
+}
+
+/// All assignments, the observed one (candidates last) first.
+fn every_assignment(baseline: usize, candidate: usize) -> Vec<Vec<bool>> {
+    let runs = baseline + candidate;
+    let mut chosen: Vec<usize> = (0..candidate).collect();
+    let mut found = Vec::new();
+    loop {
+        // Counted from the end, so that the first combination is the observed one.
+        let mut labels = vec![false; runs];
+        chosen.iter().for_each(|place| labels[runs - 1 - place] = true);
+        found.push(labels);
+        let Some(last) = (0..candidate).rev().find(|i| chosen[*i] < runs - candidate + i) else { return found };
+        chosen[last] += 1;
+        for i in last + 1..candidate {
+            chosen[i] = chosen[i - 1] + 1;
+        }
+    }
+}
+
+fn random_assignments(baseline: usize, candidate: usize) -> Vec<Vec<bool>> {
+    let mut generator = Pcg64::seed_from_u64(SEED);
+    let mut labels: Vec<bool> = (0..baseline + candidate).map(|run| run >= baseline).collect();
+    let mut found = vec![labels.clone()];
+    for _ in 0..MOST {
+        // Fisher–Yates, written out so that findings do not change with a library's version.
+        for last in (1..labels.len()).rev() {
+            labels.swap(last, (generator.next_u64() % (last as u64 + 1)) as usize);
+        }
+        found.push(labels.clone());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn few_runs_are_assigned_in_every_way_once() {
+        let all = every_assignment(6, 6);
+        assert_eq!((all.len(), assignments(12, 6)), (924, Some(924)));
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 924);
+        assert!(all.iter().all(|labels| labels.iter().filter(|candidate| **candidate).count() == 6));
+        assert!(all[0][6..].iter().all(|candidate| *candidate));
+        assert_eq!(every_assignment(5, 7)[0].iter().position(|candidate| *candidate), Some(5));
+    }
+
+    /// Applied to a direction that follows the labels exactly, the observed contrast gives 1, and no other gives more.
+    #[test]
+    fn contrasts_have_norm_one() {
+        for (baseline, candidate) in [(5, 5), (5, 9), (9, 5), (40, 40)] {
+            let (b, c) = (baseline as f32, candidate as f32);
+            let norm = (b * (c / (b + c)).powi(2) + c * (b / (b + c)).powi(2)).sqrt();
+            let number = |run: usize| if run < baseline { -c / (b + c) / norm } else { b / (b + c) / norm };
+            let apply =
+                |contrast: &Vec<(usize, f32)>| contrast.iter().map(|(run, w)| w * number(*run)).sum::<f32>().abs();
+            let weights = Weights::of_runs(baseline, candidate);
+            assert!((apply(&weights.contrasts[0]) - 1.0).abs() < 1e-5, "{baseline} {candidate}");
+            assert!(weights.contrasts.len() > 100 && weights.contrasts.iter().all(|c| apply(c) < 1.0 + 1e-5));
+        }
+        for contrast in Weights::of_blocks(5).contrasts {
+            assert!((contrast.iter().map(|(_, w)| w * w).sum::<f32>() - 1.0).abs() < 1e-5, "{contrast:?}");
+        }
+    }
+
+    #[test]
+    fn many_runs_are_sampled() {
+        assert_eq!(Weights::of_runs(100, 101).contrasts.len(), MOST + 1);
+        assert_eq!(assignments(500, 250), None);
+    }
 }

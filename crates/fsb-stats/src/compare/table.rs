@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 use fsb_model::Better;
 use fsb_model::metric::{self, Role};
 
-use super::collected::{Collected, Column};
-use super::key::{Key, Size, Subject};
+use super::collected::{Collected, Column, Key, Size, Subject};
 
 /// The values of one operation over the cells that all sets with this operation have.
 #[derive(Debug)]

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use fsb_model::metric::{self, Role};
 use fsb_model::units;
 
-use super::collected::{Collected, FEW_TICKS, GAPS, NAMED};
-use super::key::Key;
+use super::collected::{Collected, FEW_TICKS, GAPS, Key, NAMED};
 use super::region::{Complete, ENOUGH};
 use super::table::Table;
 use super::{OURS, Request};

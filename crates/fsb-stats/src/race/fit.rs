@@ -9,7 +9,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Entry;
+/// The result of one candidate in one race round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Entry {
+    /// The index of the candidate. 0 is the baseline, which is in every round.
+    pub candidate: usize,
+    /// Its slice of the medium. Absent if the medium has no slices.
+    pub part: Option<u32>,
+    /// The logarithm of its speed. Larger is better.
+    pub value: f64,
+}
 
 /// The weight of the pooled variance in the variance of a candidate, in values.
 const PRIOR_VALUES: f64 = 4.0;

@@ -1,8 +1,8 @@
 //! Races that find the fastest of many candidates in rounds and drop losers on the way.
 //!
 //! Each race round measures a few candidates together with the baseline. After each round `fit` fits all rounds so far,
-//! and `bound` gives intervals of all differences from the fastest candidate that hold at all interim analyses. The
-//! race drops a candidate that is surely slower than another (successive elimination: E. Even-Dar, S. Mannor and Y.
+//! and `half_width` gives intervals of all differences from the fastest candidate that hold at all interim analyses.
+//! The race drops a candidate that is surely slower than another (successive elimination: E. Even-Dar, S. Mannor and Y.
 //! Mansour, J. Mach. Learn. Res. 7, 2006), and it ends when no remaining candidate can be faster than the leader by
 //! more than θ.
 //!
@@ -10,19 +10,17 @@
 //! between the best candidate and each other one must hold, and they share the error evenly (Bonferroni). The intervals
 //! of ratios to the baseline hold together with the same probability.
 
-mod bound;
-mod draw;
-mod entry;
 mod fit;
 
+use fit::Fit;
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
 use serde::Serialize;
 
 use crate::Interval;
-use crate::distribution::t_quantile;
-use fit::Fit;
+use crate::description::t_quantile;
 
-pub use draw::Drawn;
-pub use entry::Entry;
+pub use fit::Entry;
 
 /// The settings of a race.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -164,7 +162,7 @@ impl Race {
     fn interval(&self, a: usize, b: usize, error: f64) -> Option<(f64, f64, f64)> {
         let fit = self.fit.as_ref()?;
         let found = fit.difference(a, b)?;
-        let half = found.scale * bound::half_width(found.v, fit.degrees, error);
+        let half = found.scale * half_width(found.v, fit.degrees, error);
         Some((found.estimate - half, found.estimate, found.estimate + half))
     }
 
@@ -215,6 +213,112 @@ impl Race {
 
 /// A candidate stays in a running race for at least this number of rounds.
 const FEWEST_RACE_ROUNDS: usize = 2;
+
+/// The prior precision φ of a difference in units of σ. The bound is narrowest where 1/v is about sixteen times that,
+/// which is what a race of forty candidates needs to separate losers from others.
+const PRECISION: f64 = 0.25;
+
+/// Returns the half-width of the interval for a difference with the variance s²·`v`, in units of s, or infinity if the
+/// degrees of freedom are too few. `error` is the probability that the interval ever misses the truth.
+///
+/// A difference δ of two candidates is estimated by least squares with the variance σ²v, and σ² by s² with ν degrees of
+/// freedom. The prior of δ/σ is normal with the precision φ. The other priors leave everything else open (right Haar:
+/// flat on effects, 1/σ on the scale). The Bayes factor against a difference of δ₀ is
+///
+/// ```text
+/// B = √(φ/(φ+z)) · ((1 + t²/ν · φ/(φ+z)) / (1 + t²/ν))^(−(ν+1)/2)     z = 1/v, t = (d − δ₀)/(s√v)
+/// ```
+///
+/// If δ₀ is the truth, B is a martingale of mean 1 under normal errors whatever σ is, so that the probability that it
+/// ever reaches 1/α is at most α (Ville). The values δ₀ that it does not reject are therefore an interval that holds at
+/// all interim analyses together, whatever decides their times. It is Lai's t mixture (T. L. Lai, Ann. Statist. 4,
+/// 1976; H. Wang and A. Ramdas, arXiv:2310.03722, 2023) for a contrast of a linear model (M. Lindon and others,
+/// arXiv:2210.08589, 2022).
+fn half_width(v: f64, degrees: f64, error: f64) -> f64 {
+    if degrees <= 0.0 || v <= 0.0 {
+        return f64::INFINITY;
+    }
+    let z = 1.0 / v;
+    let ln_a = (((PRECISION + z) / PRECISION).ln() - 2.0 * error.ln()) / (degrees + 1.0);
+    let rest = 1.0 - libm::exp(ln_a) * PRECISION / (PRECISION + z);
+    if rest <= 0.0 {
+        return f64::INFINITY;
+    }
+    (v * degrees * libm::expm1(ln_a) / rest).sqrt()
+}
+
+/// A candidate and its slice of the medium in the next race round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drawn {
+    pub candidate: usize,
+    pub part: u32,
+}
+
+impl Race {
+    /// Draws the next race round of at most `places` candidates: the baseline, and those of the remaining candidates
+    /// with the fewest rounds, at random among equals. Of all assignments of slices, it chooses the one that puts
+    /// candidates on the slices where they were least often. Among equal assignments it chooses at random, without
+    /// regard to the results.
+    pub fn draw(&self, places: usize, seed: u64) -> Vec<Drawn> {
+        let mut lot =
+            Pcg64::seed_from_u64(seed ^ (self.race_rounds.len() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut others: Vec<(usize, u64, usize)> = self
+            .left()
+            .into_iter()
+            .filter(|candidate| *candidate != 0)
+            .map(|candidate| (self.race_rounds_of(candidate), lot.next_u64(), candidate))
+            .collect();
+        others.sort_unstable();
+        let others = others.into_iter().take(places.saturating_sub(1)).map(|(_, _, candidate)| candidate);
+        let chosen: Vec<usize> = std::iter::once(0).chain(others).collect();
+        self.placed(chosen, places, &mut lot)
+    }
+
+    /// Puts these candidates on slices for the next race round.
+    pub fn place(&self, chosen: Vec<usize>, places: usize, seed: u64) -> Vec<Drawn> {
+        let mut lot =
+            Pcg64::seed_from_u64(seed ^ (self.race_rounds.len() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        self.placed(chosen, places, &mut lot)
+    }
+
+    fn placed(&self, chosen: Vec<usize>, places: usize, lot: &mut Pcg64) -> Vec<Drawn> {
+        let parts = self.parts(&chosen, places, lot);
+        chosen.into_iter().zip(parts).map(|(candidate, part)| Drawn { candidate, part }).collect()
+    }
+
+    fn parts(&self, chosen: &[usize], places: usize, lot: &mut Pcg64) -> Vec<u32> {
+        let often = |candidate: usize, part: u32| {
+            let there = |entry: &&Entry| entry.candidate == candidate && entry.part == Some(part);
+            self.race_rounds.iter().flatten().filter(there).count()
+        };
+        let cost: Vec<Vec<usize>> = chosen
+            .iter()
+            .map(|candidate| (0..places as u32).map(|part| often(*candidate, part).pow(2)).collect())
+            .collect();
+        let mut best: Option<((usize, u64), Vec<u32>)> = None;
+        for way in ways(chosen.len(), places) {
+            let sum = way.iter().enumerate().map(|(at, part)| cost[at][*part as usize]).sum();
+            let rank = (sum, lot.next_u64());
+            if best.as_ref().is_none_or(|(known, _)| rank < *known) {
+                best = Some((rank, way));
+            }
+        }
+        best.map(|(_, way)| way).unwrap_or_default()
+    }
+}
+
+/// Returns all ways to give each of this number of candidates a different slice.
+fn ways(candidates: usize, parts: usize) -> Vec<Vec<u32>> {
+    let mut ways = vec![Vec::new()];
+    for _ in 0..candidates {
+        let longer = |way: Vec<u32>| {
+            let free: Vec<u32> = (0..parts as u32).filter(|part| !way.contains(part)).collect();
+            free.into_iter().map(move |part| way.iter().copied().chain([part]).collect())
+        };
+        ways = ways.into_iter().flat_map(longer).collect();
+    }
+    ways
+}
 
 #[cfg(test)]
 mod tests;

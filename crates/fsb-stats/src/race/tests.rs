@@ -302,3 +302,25 @@ fn a_candidate_slower_in_its_only_round_is_not_in_the_answer() {
     race.conclude();
     assert_eq!((race.race_rounds_of(5), race.left()), (1, vec![1]));
 }
+
+/// B as in the module documentation.
+fn bayes_factor(t: f64, v: f64, degrees: f64) -> f64 {
+    let shrunk = PRECISION / (PRECISION + 1.0 / v);
+    let u = t * t / degrees;
+    shrunk.sqrt() * ((1.0 + u * shrunk) / (1.0 + u)).powf(-(degrees + 1.0) / 2.0)
+}
+
+#[test]
+fn at_its_ends_the_bayes_factor_is_one_over_the_error() {
+    for (v, degrees, error) in [(0.1, 40.0, 0.05), (0.5, 60.0, 1e-3), (1.0, 25.0, 1e-4), (0.02, 300.0, 6e-4)] {
+        let half = half_width(v, degrees, error);
+        let factor = bayes_factor(half / f64::sqrt(v), v, degrees);
+        assert!((factor * error - 1.0).abs() < 1e-9, "{v} {degrees} {error}: {factor}");
+    }
+}
+
+#[test]
+fn few_degrees_of_freedom_bound_nothing() {
+    assert!(half_width(0.5, 0.0, 0.05).is_infinite() && half_width(0.5, 2.0, 1e-4).is_infinite());
+    assert!(half_width(0.5, 200.0, 1e-4) < half_width(0.5, 20.0, 1e-4));
+}
