@@ -11,10 +11,9 @@ use fsb_model::run::TargetRecord;
 use fsb_model::{FileSystemSpec, RunRecord, Target, TargetKind, shell};
 use fsb_stats::Outcome;
 
-use crate::mark;
 use crate::run::{Summary, risks};
 use crate::show::counted;
-use crate::visible;
+use crate::{mark, visible};
 
 /// The placeholder of the device.
 const DEVICE: &str = "/dev/YOUR-DEVICE";
@@ -56,7 +55,7 @@ pub fn text(record: &RunRecord, targets: &[Ranked]) -> String {
 
 /// The lines of a target.
 #[derive(Default)]
-struct Lines(String);
+pub(super) struct Lines(String);
 
 impl Lines {
     fn comment(&mut self, text: &str) {

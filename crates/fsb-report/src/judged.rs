@@ -1,16 +1,17 @@
-//! The comparison of a candidate with the baseline, judged by the interval of their ratio.
+//! The comparison of a candidate with the baseline, judged by the interval of their ratio, and a sentence on the number
+//! of rows that each name wins.
 
 use fsb_model::Better;
 use fsb_stats::compare::{GridAgainst, RunLevel};
-use fsb_stats::{Comparison, Interval, Verdict};
+use fsb_stats::{Comparison, Interval, Outcome, Resolution, Verdict};
 
-use crate::show::Change;
+use crate::show::{Change, counted, listed, percent};
 
 /// The ratio of a candidate to the baseline, with its interval and verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Judged {
-    pub(crate) ratio: f64,
-    pub(crate) interval: Option<Interval>,
+    ratio: f64,
+    interval: Option<Interval>,
     /// The verdict that follows from the interval.
     pub(crate) verdict: Verdict,
 }
@@ -55,4 +56,111 @@ impl Judged {
 
 fn interval([lo, hi]: [f64; 2]) -> Interval {
     Interval { lo, hi }
+}
+
+/// The words of a tally.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TallyWords {
+    /// The word for a winner: `fastest`, or `faster` between two.
+    pub(crate) best: &'static str,
+    /// The word for a row: `workload`.
+    pub(crate) row: &'static str,
+    /// The words for a row without a contest: `on one target only`.
+    pub(crate) alone: &'static str,
+    /// The smallest ratio that matters, 0.03 for 3 %: targets of a tie are equal within it.
+    pub(crate) theta: f64,
+}
+
+/// A row that is counted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Told<'a> {
+    pub(crate) outcome: &'a Outcome,
+    /// The size of the difference that remains possible, if the tally states it.
+    pub(crate) resolution: Option<Resolution>,
+}
+
+/// `xfs is fastest at 2 of 5 workloads, ext4 at 1; 1 equal within 3 %, 1 undecided (differs by at most 6 %).`
+pub(crate) fn tally(names: &[&str], outcomes: &[Told<'_>], words: TallyWords) -> String {
+    let total = outcomes.len();
+    let winners = winners(names, outcomes);
+    let rest = rest(outcomes, words);
+    let TallyWords { best, row, .. } = words;
+    match winners.as_slice() {
+        [] => format!("{}: {}.", counted(total, row), listed(&rest)),
+        [(name, wins)] if *wins == total => format!("{name} is {best} at all {total} {row}s."),
+        [(name, wins), others @ ..] => {
+            let others: String = others.iter().map(|(name, wins)| format!(", {name} at {wins}")).collect();
+            let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join(", ")) };
+            format!("{name} is {best} at {wins} of {total} {row}s{others}{rest}.")
+        }
+    }
+}
+
+/// Returns the winners with their number of rows, most first and in the given order if equal.
+fn winners<'a>(names: &[&'a str], outcomes: &[Told<'_>]) -> Vec<(&'a str, usize)> {
+    let wins = |place: usize| {
+        outcomes.iter().filter(|row| matches!(row.outcome, Outcome::Winner(winner) if *winner == place)).count()
+    };
+    let mut winners: Vec<(&str, usize)> = names.iter().enumerate().map(|(place, name)| (*name, wins(place))).collect();
+    winners.retain(|(_, wins)| *wins > 0);
+    winners.sort_by_key(|(_, wins)| std::cmp::Reverse(*wins));
+    winners
+}
+
+/// A headline states a possible change only up to this size. A row states a larger one itself.
+const TOLD: f64 = 0.1;
+
+/// Returns phrases on ties, undecided rows, and rows without a contest.
+fn rest(outcomes: &[Told<'_>], words: TallyWords) -> Vec<String> {
+    let count = |wanted: fn(&Outcome) -> bool| outcomes.iter().filter(|row| wanted(row.outcome)).count();
+    let ties = count(|outcome| matches!(outcome, Outcome::Tie(_)));
+    let not_judged = count(|outcome| matches!(outcome, Outcome::NotJudged));
+    let alone = count(|outcome| matches!(outcome, Outcome::Alone(_)));
+    let nothing = count(|outcome| matches!(outcome, Outcome::Nothing));
+    let (open, undecided) = undecided(outcomes);
+    let phrases = [
+        (ties, format!("{ties} equal within {}", percent(words.theta))),
+        (open, undecided),
+        (not_judged, format!("{not_judged} not judged")),
+        (alone, format!("{alone} {}", words.alone)),
+        (nothing, format!("{nothing} without any value")),
+    ];
+    phrases.into_iter().filter(|(n, _)| *n > 0).map(|(_, phrase)| phrase).collect()
+}
+
+/// Returns the number of undecided rows, and a phrase: `7 undecided (4 of them differ by at most 10 %)`. The bound
+/// covers only rows with a small possible difference.
+fn undecided(outcomes: &[Told<'_>]) -> (usize, String) {
+    let open: Vec<&Told<'_>> = outcomes.iter().filter(|row| matches!(row.outcome, Outcome::Undecided(_))).collect();
+    let changes = open.iter().filter_map(|row| row.resolution).map(Resolution::change);
+    let bounded: Vec<f64> = changes.filter(|change| *change <= TOLD).collect();
+    let all = open.len();
+    let Some(largest) = bounded.iter().copied().reduce(f64::max).map(bound) else {
+        return (all, format!("{all} undecided"));
+    };
+    let (who, differ) = match bounded.len() {
+        some if some == all => (String::new(), if all == 1 { "differs" } else { "differ" }),
+        1 => ("1 of them ".to_owned(), "differs"),
+        some => (format!("{some} of them "), "differ"),
+    };
+    (all, format!("{all} undecided ({who}{differ} by at most {largest})"))
+}
+
+/// Formats a bound, rounded up in size: `6 %`, `0.8 %`.
+pub(crate) fn bound(change: f64) -> String {
+    let percent = change * 100.0 - 1e-9;
+    let rounded = if percent <= 1.0 { (percent * 10.0).ceil() / 10.0 } else { percent.ceil() };
+    // Not "-0 %".
+    format!("{} %", if rounded > 0.0 { rounded } else { 0.0 })
+}
+
+/// Describes a resolution: `equal within 1 %`, `no difference larger than 6 %`, `a difference of no more than 8 %`,
+/// `undecided`.
+pub(crate) fn resolution_text(resolution: Resolution) -> String {
+    match resolution {
+        Resolution::EqualWithin(change) => format!("equal within {}", bound(change)),
+        Resolution::NoDifferenceAbove(change) => format!("no difference larger than {}", bound(change)),
+        Resolution::NoMoreThan(change) => format!("a difference of no more than {}", bound(change)),
+        Resolution::Undecided(_) => "undecided".to_owned(),
+    }
 }

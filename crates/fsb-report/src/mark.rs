@@ -6,13 +6,13 @@ use fsb_stats::{Outcome, Verdict};
 use crate::show::{listed, percent};
 
 /// Marks contenders of a row that has no winner.
-pub(crate) const OPEN: char = '?';
+const OPEN: char = '?';
 /// Marks a difference that the page does not confirm.
-pub(crate) const UNCONFIRMED: char = '†';
+const UNCONFIRMED: char = '†';
 /// Marks a target that is faster or slower than the baseline by more than the smallest difference that matters.
-pub(crate) const DIFFERENT: char = '*';
+const DIFFERENT: char = '*';
 /// Marks a target whose difference from the baseline is smaller than that.
-pub(crate) const EQUAL: char = '=';
+const EQUAL: char = '=';
 /// Marks a value whose samples have a trend or are of two kinds.
 pub(crate) const NOT_STATIONARY: char = '~';
 /// Marks the name of a target that may lose synced data.

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use fsb_model::Trial;
+use fsb_stats::compare::Document;
+
 use crate::compare::{self, Selection};
-use crate::page::block::{Opening, Section};
+use crate::page::{Opening, Section};
 use crate::releases::Releases;
 use crate::run::{self, ReportTrial, Summary};
 use crate::view::View;
-use fsb_model::Trial;
-use fsb_stats::compare::Document;
 
 /// A run or a comparison, as the formats show it.
 #[expect(clippy::large_enum_variant, reason = "there is one report at a time")]
@@ -54,7 +55,7 @@ impl<'a> Report<'a> {
                 (Report::Run { summary, trials: Cow::Borrowed(trials) }, releases)
             }
             Report::Comparison { document, detail } => {
-                let (document, releases) = compare::view::shortened(document);
+                let (document, releases) = compare::shortened(document);
                 (Report::Comparison { document, detail: *detail }, releases)
             }
         };
@@ -73,7 +74,7 @@ impl Readable<'_> {
     pub(crate) fn view(&self) -> View<'_> {
         let mut view = match &self.report {
             Report::Run { summary, .. } => run::view::of(summary),
-            Report::Comparison { document, detail } => compare::view::of(Selection { document, detail: *detail }),
+            Report::Comparison { document, detail } => compare::view(Selection { document, detail: *detail }),
         };
         self.releases.explain(&mut view.facts);
         view

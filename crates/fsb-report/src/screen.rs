@@ -143,7 +143,7 @@ const SHORT: [(&str, &str); 4] =
     [("random read", "randread"), ("random write", "randwrite"), (", durable each", ", fsync"), ("4K files", "4K")];
 
 /// Returns a label with its long words abbreviated: `randwrite 4K, fsync` for `random write 4K, durable each`.
-pub(super) fn abbreviate(label: &str) -> String {
+fn abbreviate(label: &str) -> String {
     let label = SHORT.iter().fold(label.to_owned(), |label, (long, short)| label.replace(long, short));
     match label.strip_suffix(" threads").and_then(|rest| rest.rsplit_once(", ")) {
         Some((rest, threads)) => format!("{rest} ×{threads}"),

@@ -6,8 +6,7 @@ use fsb_model::{Better, Unit};
 use fsb_stats::compare::SetSummary;
 use fsb_stats::{Interval, Outcome, Unjudged, Verdict};
 
-use crate::compare::Selection;
-use crate::compare::rows::rows;
+use crate::compare::{Selection, rows};
 use crate::mark;
 use crate::report::Report;
 use crate::run::view::mark as mark_of;

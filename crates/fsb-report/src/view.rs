@@ -11,11 +11,9 @@ use fsb_stats::{Interval, Outcome, Verdict};
 use crate::compare::operation::OperationRow;
 use crate::judged::Judged;
 use crate::mark;
-use crate::run::curve::Scaling;
 use crate::run::published::Published;
-use crate::run::summary::Workload;
-use crate::show::Paragraph;
-use crate::show::{capital, counted};
+use crate::run::summary::{Scaling, Workload};
+use crate::show::{Paragraph, capital, counted};
 
 /// A run or a comparison, ready to be shown.
 #[derive(Debug)]

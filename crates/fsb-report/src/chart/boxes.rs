@@ -4,8 +4,7 @@ use fsb_model::Unit;
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, color, figure, fill, key, logarithmic, plain, short};
-use crate::compare::operation::OperationRow;
-use crate::compare::operation::Scale;
+use crate::compare::operation::{OperationRow, Scale};
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind { name: "boxes", draw: Draw::Overview(draw) };

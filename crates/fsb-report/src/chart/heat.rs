@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::axis::ratio_ticks;
 use super::look::{Chart, ChartKind, Draw, KeyEntry, short, size_axis};
-use crate::page::escape::script_safe;
 use crate::show::percent;
 use crate::view::{Row, View};
+use crate::visible::script_safe;
 
 pub(super) const KIND: ChartKind = ChartKind { name: "heat", draw: Draw::Row(draw) };
 

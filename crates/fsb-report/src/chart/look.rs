@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::axis::value_ticks;
 use crate::compare::detail::Fixed;
-use crate::page::escape::script_safe;
 use crate::screen::Names;
 use crate::view::{Row, View};
+use crate::visible::script_safe;
 
 /// The number of colours. The next column has the first colour again, with another shape and dash.
 const COLORS: usize = 8;

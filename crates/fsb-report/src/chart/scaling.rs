@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use super::axis;
 use super::look::{Chart, ChartKind, Draw, beside, color, dash, figure, key, mark, plain, short, value_axis};
-use crate::run::curve::{By, Scaling};
-use crate::run::summary::Workload;
+use crate::run::summary::{By, Scaling, Workload};
 use crate::view::View;
 
 pub(super) const KIND: ChartKind = ChartKind { name: "scaling", draw: Draw::Overview(draw) };

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, short, size_text};
 use crate::compare::operation::Scale;
-use crate::page::escape::script_safe;
 use crate::view::View;
+use crate::visible::script_safe;
 
 pub(super) const KIND: ChartKind = ChartKind { name: "surface", draw: Draw::Panel(draw) };
 

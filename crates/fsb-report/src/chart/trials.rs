@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::axis::unit;
 use super::look::{Chart, ChartKind, Draw, brief, color, dash, figure, key, mark, plain, short};
-use crate::run::groups::{self, BlockGroup};
-use crate::run::summary::{TrialPoint, Workload};
+use crate::run::summary::{BlockGroup, TrialPoint, Workload};
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind { name: "trials", draw: Draw::Row(draw) };
@@ -125,7 +124,7 @@ fn run_order(name: &str, workload: &Workload, orders: &Orders, target: usize, di
 
 /// Draws the medians of one target's groups of blocks, each at the middle of its blocks.
 fn group_medians(name: &str, workload: &Workload, size: u32, target: usize, divisor: f64) -> Value {
-    let groups = groups::of(&workload.cells[target].trials, size);
+    let groups = BlockGroup::by_number(&workload.cells[target].trials, size);
     let x: Vec<Value> =
         groups.values().map(|group| short(f64::midpoint(group.blocks.0.into(), group.blocks.1.into()))).collect();
     let y: Vec<Value> = groups.values().map(|group| short(group.median / divisor)).collect();

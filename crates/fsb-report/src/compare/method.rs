@@ -3,8 +3,7 @@
 use fsb_stats::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, Method};
 
 use super::operation::Selection;
-use crate::show::Paragraph;
-use crate::show::{capital, percent};
+use crate::show::{Paragraph, capital, percent};
 
 /// Returns paragraphs on the methods that this comparison uses.
 pub(super) fn paragraphs(selection: Selection<'_>) -> Vec<Paragraph> {

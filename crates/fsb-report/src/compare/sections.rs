@@ -1,15 +1,17 @@
-//! The sections of a comparison's page.
+//! The sections of a comparison's page, and their tables.
 
+use fsb_model::Unit;
 use fsb_model::units::Bytes;
-use fsb_stats::compare::{ALL, CellValue, Document, Finding, Slice};
+use fsb_stats::compare::{ALL, CellValue, Document, Finding, Operation, Pooled, PooledAgainst, SetSummary, Slice};
+use fsb_stats::{Method, Verdict};
 
 use super::detail::{Fixed, SizeLine, by_file_size, by_record_size, by_run};
-use super::operation::{OperationRow, Scale, Selection, SetStatistics, is_about};
-use super::tables;
-use super::tables::{AGAINST, POOLED};
+use super::operation::{OperationRow, Scale, Selection, SetStatistics, is_about, p_value, t_word};
+use super::{cell, is_judged, line};
 use crate::chart;
-use crate::page::block::{Block, Opening, Section};
-use crate::page::table::{FigureGroup, FigureLine, Figures};
+use crate::page::{Block, FigureGroup, FigureLine, Figures, Opening, Section, Table, TableCell, TableRow};
+use crate::run::latency::quantile_name;
+use crate::show::{capital, counted};
 use crate::view::{Row, View};
 
 /// The page folds findings beyond this number.
@@ -23,13 +25,13 @@ pub(crate) fn of(selection: Selection<'_>, view: &View<'_>) -> Vec<Section> {
         sections.extend(view.rows.iter().enumerate().flat_map(|(place, row)| halves(view, row, place)));
     }
     sections.extend(surfaces(view));
-    sections.push(Section::new("sets", "Sets", vec![Block::table("sets", tables::sets(&selection.sets()))]));
+    sections.push(Section::new("sets", "Sets", vec![Block::table("sets", sets_table(&selection.sets()))]));
     sections
 }
 
 /// Returns the charts over sizes of a run's matrix: a section for each operation, and the surface of all.
 pub(crate) fn of_matrix(document: &Document) -> Vec<Section> {
-    let view = super::view::of(Selection { document, detail: None });
+    let view = super::view(Selection { document, detail: None });
     let of_row = |(place, row): (usize, &Row<'_>)| {
         let charts = chart::of_row(&view, row, place);
         (!charts.is_empty()).then(|| {
@@ -49,7 +51,7 @@ fn surfaces(view: &View<'_>) -> Option<Section> {
 
 /// Returns the opening of the overview.
 pub(crate) fn opening(view: &View<'_>) -> Opening {
-    Opening { columns: None, caption: tables::caption(view), total: None }
+    Opening { columns: None, caption: caption(view), total: None }
 }
 
 fn findings(view: &View<'_>) -> Option<Section> {
@@ -83,14 +85,14 @@ fn operation(view: &View<'_>, row: &Row<'_>, place: usize) -> Option<Section> {
     if !own.is_empty() {
         blocks.push(listed(&own));
     }
-    blocks.push(Block::table("judged", tables::judged(view, row, found)));
-    blocks.extend(tables::pairs(view, found).map(|table| Block::table("pairs", table)));
+    blocks.push(Block::table("judged", judged_table(view, row, found)));
+    blocks.extend(pairs_table(view, found).map(|table| Block::table("pairs", table)));
     let charts = chart::of_row(view, row, place);
     if !charts.is_empty() {
         blocks.push(Block::ChartsAbreast(charts));
     }
-    blocks.extend(tables::others(view, found).map(|table| Block::table("others", table)));
-    blocks.extend(tables::latencies(view, found).map(|table| Block::table("latency", table)));
+    blocks.extend(others_table(view, found).map(|table| Block::table("others", table)));
+    blocks.extend(latencies_table(view, found).map(|table| Block::table("latency", table)));
     blocks.extend(folded(view, row, found));
     Some(Section { id: format!("operation-{place}"), title: row.label.clone(), is_row: true, blocks })
 }
@@ -98,13 +100,13 @@ fn operation(view: &View<'_>, row: &Row<'_>, place: usize) -> Option<Section> {
 /// Returns the folded blocks that few readers need: the verdict for every size, and the classic statistics of 2011.
 fn folded(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>) -> Vec<Block> {
     let slices = [(&found.operation.by_file_size, "file size"), (&found.operation.by_record_size, "record size")];
-    let judged = slices.iter().filter_map(|(slices, what)| tables::sizes(view, row, slices, what));
+    let judged = slices.iter().filter_map(|(slices, what)| sizes_table(view, row, slices, what));
     let judged: Vec<Block> = judged.map(|table| Block::table("sizes", table)).collect();
     let note = "So that published tables stay comparable. The verdicts above are the better ones: a uniform \
                 10\u{a0}% slowdown is invisible to a t-test on pooled mixtures of sizes.";
     let mut classic = vec![
         Block::text("note", note),
-        Block::table("classic", tables::classic(view, found)),
+        Block::table("classic", classic_table(view, found)),
         Block::Classic { compares: view.compares() },
     ];
     classic.extend(
@@ -141,12 +143,7 @@ fn one_size(view: &View<'_>, fixed: &Fixed<'_>) -> [Block; 3] {
 }
 
 /// Returns the statistics of 2011 by file size or by record size. Returns `None` if there is only one size.
-pub(super) fn classic_figures(
-    view: &View<'_>,
-    row: &OperationRow<'_>,
-    slices: &[Slice],
-    size: &'static str,
-) -> Option<Figures> {
+fn classic_figures(view: &View<'_>, row: &OperationRow<'_>, slices: &[Slice], size: &'static str) -> Option<Figures> {
     let scale = Scale::of([row.operation]);
     let group = |slice: &Slice| {
         let lines = view.names.iter().enumerate().filter_map(|(set, name)| {
@@ -177,7 +174,7 @@ fn beside(view: &View<'_>) -> String {
 }
 
 /// Returns means, intervals and every value at one fixed size.
-pub(super) fn values(view: &View<'_>, fixed: &Fixed<'_>) -> Figures {
+fn values(view: &View<'_>, fixed: &Fixed<'_>) -> Figures {
     let scale = Scale::of([fixed.operation]);
     let all = || fixed.lines.iter().flat_map(|line| line.sets.iter().flatten());
     let runs = all().flat_map(|single| single.values.iter().map(|value| value.run + 1)).max().unwrap_or(0);
@@ -201,5 +198,230 @@ pub(super) fn values(view: &View<'_>, fixed: &Fixed<'_>) -> Figures {
         size: fixed.varies,
         groups: fixed.lines.iter().map(group).collect(),
         names: view.names.clone(),
+    }
+}
+
+// Tables.
+
+/// Returns the caption of the answer's table.
+fn caption(view: &View<'_>) -> String {
+    match (view.compares(), is_judged(view)) {
+        (false, _) => "Geometric means.".to_owned(),
+        (true, false) => format!("Geometric means, and change against {}. Nothing is judged.", view.baseline()),
+        (true, true) => format!(
+            "Geometric mean of {0}, and change against {0} with its 95 % interval{1} and verdict.",
+            view.baseline(),
+            if view.names.len() > 2 { ", of all pairs together," } else { "" },
+        ),
+    }
+}
+
+/// Returns the table of the verdicts on one operation, with one row per set.
+fn judged_table(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>) -> Table {
+    let mut head: Vec<String> = ["Set", "Geometric mean"].map(str::to_owned).into();
+    if view.compares() {
+        head.extend([format!("Against {}", view.baseline()), "n".to_owned()]);
+        if found.operation.grid.is_some() {
+            head.extend(["Cells", "better", "worse", "the same", "uncertain"].map(str::to_owned));
+        }
+    }
+    let rows = view.names.iter().enumerate();
+    let rows = rows.map(|(set, name)| TableRow::of_column(set, name, of_set(view, row, found, set))).collect();
+    let caption = match view.compares() {
+        true => {
+            "Judged on runs, targets of one run on its blocks. n: runs on the smaller side, or runs or blocks in common, \
+             and the method. The counts of cells describe, they judge nothing."
+        }
+        false => "Geometric means.",
+    };
+    Table::new(caption, head, rows)
+}
+
+fn of_set(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>, set: usize) -> Vec<TableCell> {
+    let cell = &row.cells[set];
+    let value = cell.value.clone().unwrap_or_else(|| cell.absence.to_owned());
+    let mut cells = vec![TableCell { text: value, letter: cell.mark.clone(), class: "value", ..TableCell::default() }];
+    if !view.compares() {
+        return cells;
+    }
+    let dash = || TableCell::of("–");
+    cells.push(cell.judged.map_or_else(dash, |judged| TableCell::change(&judged, "")));
+    let estimate = found.operation.estimate.against.get(&view.names[set]).and_then(Option::as_ref);
+    cells.push(estimate.map_or_else(dash, |found| {
+        TableCell {
+            text: found.n.to_string(),
+            small: match found.method {
+                Method::Paired | Method::PairedOnParts => "blocks, paired",
+                Method::PairedRuns => "runs, paired",
+                Method::Welch => "runs, Welch",
+            }
+            .to_owned(),
+            ..TableCell::default()
+        }
+    }));
+    if found.operation.grid.is_some() {
+        let counts = found.sets[set].grid.map(|grid| [grid.cells, grid.faster, grid.slower, grid.same, grid.uncertain]);
+        cells.extend((0..5).map(|count| counts.map_or_else(dash, |counts| TableCell::of(counts[count].to_string()))));
+    }
+    cells
+}
+
+/// Returns the table of all pairs, if there are more than two sets.
+fn pairs_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
+    let ranking = &found.operation.ranking;
+    if view.names.len() < 3 || ranking.pairs.is_empty() {
+        return None;
+    }
+    let pair = |candidate: usize, baseline: usize| match candidate == baseline {
+        true => TableCell::of("–"),
+        false => verdict(ranking.verdict(found.places[baseline], found.places[candidate])),
+    };
+    let all = 0..view.names.len();
+    let rows = all.clone().map(|candidate| {
+        let cells = all.clone().map(|baseline| pair(candidate, baseline)).collect();
+        TableRow::of_column(candidate, &view.names[candidate], cells)
+    });
+    let caption = "Each row against each column; all pairs stand together at 95 %.";
+    Some(Table::of_columns(caption, "Set", &view.names, rows.collect()))
+}
+
+fn verdict(verdict: Verdict) -> TableCell {
+    let (class, sign) = match verdict {
+        verdict if verdict.is_better() => ("better", "▲ "),
+        verdict if verdict.is_worse() => ("worse", "▼ "),
+        _ => ("", ""),
+    };
+    TableCell { class, ..TableCell::of(format!("{sign}{}", verdict.words())) }
+}
+
+/// Returns the table of the verdicts by size, with one row per size and one column per set.
+fn sizes_table(view: &View<'_>, row: &Row<'_>, slices: &[Slice], what: &str) -> Option<Table> {
+    let shown = |slice: &Slice| {
+        let line = line(row, slice, &view.names);
+        TableRow::new(line.head, line.cells.iter().map(|cell| TableCell::shown(cell, false)).collect())
+    };
+    let caption = match view.compares() {
+        true => format!("By {what}, judged on runs: geometric mean of {0}, and change against {0}", view.baseline()),
+        false => format!("By {what}: geometric means"),
+    };
+    let rows = slices.iter().map(shown).collect();
+    (slices.len() > 1).then(|| Table::of_columns(caption, &capital(what), &view.names, rows))
+}
+
+/// Returns the table of an operation's other metrics, with one row per metric and one column per set.
+fn others_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
+    let other = |operation: &&Operation| {
+        let cell = |name: &String| cell(operation, &SetStatistics::of_operation(operation, name));
+        let cells = view.names.iter().map(|name| TableCell::shown(&cell(name), false));
+        TableRow::new(operation.metric.replace('_', " "), cells.collect())
+    };
+    let caption = match view.compares() {
+        true => format!(
+            "Other metrics: geometric mean of {0}, and change against {0}. Of times, less is better.",
+            view.baseline()
+        ),
+        false => "Other metrics: geometric means.".to_owned(),
+    };
+    let rows: Vec<TableRow> = found.others.iter().map(other).collect();
+    (!rows.is_empty()).then(|| Table::of_columns(caption, "Metric", &view.names, rows))
+}
+
+/// Returns the table of latency quantiles, with one row per set.
+fn latencies_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
+    let of_set = |name: &String| found.operation.latencies.get(name).map(Vec::as_slice).unwrap_or_default();
+    let mut quantiles: Vec<f64> = view.names.iter().flat_map(|name| of_set(name).iter().map(|found| found.q)).collect();
+    quantiles.sort_by(f64::total_cmp);
+    quantiles.dedup();
+    let rows = view.names.iter().enumerate().map(|(place, name)| {
+        let at = |q: &f64| of_set(name).iter().find(|found| found.q == *q);
+        let cell = |q: &f64| {
+            at(q).map_or_else(|| TableCell::of("–"), |found| TableCell::of(Unit::Seconds.show(found.seconds)))
+        };
+        TableRow::of_column(place, name, quantiles.iter().map(cell).collect())
+    });
+    let caption = "Latencies of all runs together; – where fewer than 100 operations lie beyond";
+    let head = std::iter::once("Set".to_owned()).chain(quantiles.iter().map(|q| quantile_name(*q))).collect();
+    (!quantiles.is_empty()).then(|| Table::new(caption, head, rows.collect()))
+}
+
+/// Returns the table of the statistics of 2011 for the whole operation, with one row per statistic and one column per
+/// set.
+fn classic_table(view: &View<'_>, found: &OperationRow<'_>) -> Table {
+    let scale = Scale::of([found.operation]);
+    let mut rows: Vec<TableRow> = POOLED
+        .iter()
+        .map(|(name, of)| TableRow::new(*name, of_each(found, |set| Some(of(set.pooled?, scale)))))
+        .collect();
+    if view.compares() {
+        let against = AGAINST.iter().map(|(name, of)| {
+            TableRow::new(format!("{name} {}", view.baseline()), of_each(found, |set| Some(of(set.classic?))))
+        });
+        rows.extend(against);
+    }
+    Table::of_columns(format!("Classic: all values pooled, in {}", scale.name), "Statistic", &view.names, rows)
+}
+
+fn of_each(found: &OperationRow<'_>, of: impl Fn(&SetStatistics<'_>) -> Option<String>) -> Vec<TableCell> {
+    found.sets.iter().map(|set| TableCell::of(of(set).unwrap_or_else(|| "–".to_owned()))).collect()
+}
+
+/// A statistic of a set, and of a set beside the baseline.
+type OfSet = fn(&Pooled, Scale) -> String;
+type Against = fn(&PooledAgainst) -> String;
+
+/// Statistics of a set, in the order of the figure of 2011.
+const POOLED: [(&str, OfSet); 10] = [
+    ("n", |pooled, _| pooled.n.to_string()),
+    ("mean", |pooled, scale| scale.show(pooled.mean)),
+    ("sd", |pooled, scale| optional(pooled.sd, |sd| scale.show(sd))),
+    ("90 % interval", |pooled, scale| {
+        optional(pooled.ci90, |[lo, hi]| format!("{} – {}", scale.show(lo), scale.show(hi)))
+    }),
+    ("geometric mean", |pooled, scale| scale.show(pooled.geometric_mean)),
+    ("median", |pooled, scale| scale.show(pooled.median)),
+    ("first quartile", |pooled, scale| scale.show(pooled.q1)),
+    ("third quartile", |pooled, scale| scale.show(pooled.q3)),
+    ("minimum", |pooled, scale| scale.show(pooled.min)),
+    ("maximum", |pooled, scale| scale.show(pooled.max)),
+];
+
+/// Statistics of a set against the baseline.
+const AGAINST: [(&str, Against); 6] = [
+    ("median against", |against| format!("{:+.2} %", against.median_change * 100.0)),
+    ("t-test p against", |against| optional(against.t_p, p_value)),
+    ("t-test against", |against| optional(against.t_verdict, |verdict| t_word(verdict).to_owned())),
+    ("slope against", |against| optional(against.slope, |slope| format!("{slope:.3}"))),
+    ("slope, standard error, against", |against| optional(against.slope_se, |error| format!("{error:.4}"))),
+    ("slope, 90 % interval, against", |against| optional(against.slope_ci90, |[lo, hi]| format!("{lo:.3} – {hi:.3}"))),
+];
+
+fn optional<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), show)
+}
+
+/// Returns the table of the sets as they were read.
+fn sets_table(sets: &[&SetSummary]) -> Table {
+    let row = |(place, set): (usize, &&SetSummary)| {
+        let text = |text: String| TableCell { text, class: "text", ..TableCell::default() };
+        let version = set.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+        let blocks = set.blocks.map(|blocks| format!(", {}", counted(blocks, "block"))).unwrap_or_default();
+        let cells = vec![
+            text(format!("{}{version}", set.tool)),
+            text(counted(set.runs, "run") + &blocks),
+            text(if set.commands.is_empty() { "not recorded".to_owned() } else { set.commands.join("; ") }),
+            text(files(&set.files)),
+        ];
+        TableRow::of_column(place, &set.name, cells)
+    };
+    let head = ["Set", "Tool", "Runs", "Command", "Files"].map(str::to_owned).into();
+    Table::new("What was read", head, sets.iter().enumerate().map(row).collect())
+}
+
+/// Lists the first files by name, and the number of the others if there are many.
+fn files(files: &[String]) -> String {
+    const NAMED: usize = 24;
+    match files.len() {
+        n if n <= NAMED => files.join(" "),
+        n => format!("{} and {} more", files[..NAMED].join(" "), n - NAMED),
     }
 }

@@ -3,9 +3,8 @@
 use fsb_model::Unit;
 use fsb_stats::Interval;
 
-use super::marker::color;
 use super::plot::{Area, INK, Plot, SMALL, Ticks};
-use super::scene::{Anchor, Item, Scene};
+use super::scene::{Anchor, Item, Scene, color};
 use crate::chart::axis::{AxisUnit, unit};
 use crate::view::{CellView, Row, RowData, View};
 

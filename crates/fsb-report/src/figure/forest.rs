@@ -2,9 +2,8 @@
 
 use fsb_stats::{Interval, quantile};
 
-use super::marker::color;
 use super::plot::{Area, INK, MUTED, Plot, RADIUS, SMALL, Ticks};
-use super::scene::{Anchor, Color, Item, Scene};
+use super::scene::{Anchor, Color, Item, Scene, color};
 use crate::chart::axis::ratio_ticks;
 use crate::show::{listed_or_counted, minus, percent};
 use crate::view::{CellView, Row, View, brief_legend};
@@ -29,7 +28,7 @@ pub(super) fn applies(view: &View<'_>) -> bool {
 }
 
 /// Logarithms of ratios on the axis.
-struct Scale {
+pub(crate) struct Scale {
     lo: f64,
     hi: f64,
     area: Area,

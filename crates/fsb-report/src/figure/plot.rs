@@ -1,8 +1,7 @@
 //! The parts that both kinds of figures have: title, legend, cases, axis and caption.
 
 use super::font::{fit, width, wrap};
-use super::marker::marker;
-use super::scene::{Anchor, Color, Item, Scene};
+use super::scene::{Anchor, Color, Item, Scene, marker};
 use crate::view::View;
 use crate::visible;
 

@@ -66,12 +66,13 @@ fn narrowed(selection: Selection<'_>) -> Document {
 
 #[cfg(test)]
 mod tests {
+    use fsb_model::{RunRecord, Trial};
+
     use super::*;
     use crate::report::Report;
     use crate::run::Summary;
-    use crate::run::unjudged::samples;
+    use crate::run::headline::samples;
     use crate::sample;
-    use fsb_model::{RunRecord, Trial};
 
     fn shown((record, trials): &(RunRecord, Vec<Trial>)) -> String {
         FORMAT.render(&Report::of_run(&Summary::of_run(record, trials), trials))

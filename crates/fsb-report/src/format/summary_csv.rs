@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::csv::cell::text;
+use super::csv::trials::text;
 use super::member::Format;
 use crate::report::Report;
 use crate::summary_line::{COLUMNS, Value, lines};
@@ -43,7 +43,7 @@ mod tests {
 
     use super::*;
     use crate::run::Summary;
-    use crate::run::unjudged::samples;
+    use crate::run::headline::samples;
     use crate::sample;
     use crate::sample_sets::{compared, iozone};
 

@@ -173,7 +173,7 @@ fn deferred_change(cell: &Measured, better: Better) -> Option<String> {
 /// CPU seconds of an operation.
 pub(super) const CPU: &str = "cpu_per_operation";
 /// Bytes that the files take.
-pub(super) const SPACE: &str = "space";
+const SPACE: &str = "space";
 
 /// The comparisons of one metric, each with its row and its target.
 #[derive(Default)]

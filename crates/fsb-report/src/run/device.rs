@@ -7,7 +7,7 @@ use fsb_model::host::{DeviceManifest, DeviceRates, PartitionPlace};
 use fsb_model::units::{show_bytes, show_count};
 use fsb_stats::{Interval, LEVEL, ratio_of_means, t_interval};
 
-use crate::warning::different_media_text;
+use crate::record_text::different_media_text;
 
 /// The report warns of a change if its interval lies beyond this share.
 const CHANGED: f64 = 0.15;

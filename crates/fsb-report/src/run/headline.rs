@@ -1,12 +1,12 @@
 //! The answer in a sentence, and one finding per row.
 
-use fsb_stats::{FEWEST_JUDGED, Interval, Outcome, Resolution, Verdict};
+use fsb_stats::{FEWEST_JUDGED, Interval, Outcome, Ranking, Resolution, Verdict};
 
+use super::risks;
 use super::summary::{Overall, Summary, TargetSummary, Workload};
 use super::withheld::Withheld;
-use super::{risks, unjudged};
-use crate::show::{Change, capital, counted, listed, percent, some_rows};
-use crate::tally::{TallyWords, Told, bound, resolution_text, tally};
+use crate::judged::{TallyWords, Told, bound, resolution_text, tally};
+use crate::show::{Change, Paragraph, capital, counted, listed, listed_or_counted, percent, some_rows};
 
 /// Returns the answer: the number of workloads at which each target is fastest, the ties and the undecided ones.
 pub(super) fn headline(summary: &Summary) -> String {
@@ -24,7 +24,7 @@ pub(super) fn headline(summary: &Summary) -> String {
         );
     }
     if let Some(why) = &summary.unjudged {
-        return unjudged::headline(summary, why);
+        return unjudged_headline(summary, why);
     }
     if !summary.is_comparison() {
         let workloads = counted(total, "workload");
@@ -240,6 +240,71 @@ pub(super) fn resolution_lines(summary: &Summary) -> Vec<String> {
         ("Undecided, up to ", rows_with(|found| matches!(found, Resolution::Undecided(_)))),
     ];
     lines.into_iter().filter(|(_, rows)| !rows.is_empty()).map(|(start, rows)| format!("{start}{rows}.")).collect()
+}
+
+// Runs that give numbers and judge nothing: on an emulated machine, on an array whose members share one disk.
+
+/// Removes the comparisons of targets: ranks, letters, ratios, overall results. Measured values remain.
+pub(super) fn strip_verdicts(summary: &mut Summary) {
+    for row in &mut summary.rows {
+        let outcome = match row.ranking.outcome {
+            Outcome::Nothing => Outcome::Nothing,
+            _ => Outcome::NotJudged,
+        };
+        row.ranking = Ranking::without_pairs(row.cells.len(), outcome);
+        row.resolution = None;
+        for cell in &mut row.cells {
+            (cell.against, cell.scatter) = (None, None);
+            cell.mark.clear();
+            cell.secondary.iter_mut().for_each(|secondary| secondary.against = None);
+        }
+    }
+    summary.overall.fill(None);
+}
+
+/// Returns the headline.
+fn unjudged_headline(summary: &Summary, why: &str) -> String {
+    let names: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
+    let (workloads, blocks) = (counted(summary.rows.len(), "workload"), counted(summary.blocks as usize, "block"));
+    let targets = listed_or_counted(&names, "target");
+    format!("{}. {workloads} in {blocks} on {targets}: numbers, nothing is judged.", capital(why))
+}
+
+/// Returns the paragraph on the reason, for the methods.
+pub(super) fn unjudged_method(summary: &Summary, why: &str) -> Paragraph {
+    let more = if summary.emulated {
+        " Emulated processors multiply the time that code takes, but not that of the device, so the order of targets \
+         says nothing about a real machine. Such numbers show that a plan runs and how much it writes; fsb never \
+         compares them with native ones."
+    } else {
+        " All members share one disk, so the run cannot measure what an array gains."
+    };
+    Paragraph { title: "Why nothing is judged", text: format!("{}.{more}", capital(why)) }
+}
+
+/// Runs of this kind, for the tests of all formats.
+#[cfg(test)]
+pub(crate) mod samples {
+    use fsb_model::run::MediumRecord;
+    use fsb_model::{RunRecord, Trial};
+
+    use crate::sample;
+
+    /// On emulated processors.
+    pub(crate) fn emulated(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
+        let (mut record, trials) = sample::run(targets, blocks);
+        record.emulated = true;
+        (record, trials)
+    }
+
+    /// With an array whose members share one disk.
+    pub(crate) fn one_disk(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
+        let (mut record, trials) = sample::run(targets, blocks);
+        let why = "members of raid0:loop+loop share one disk".to_owned();
+        let medium = MediumRecord { unjudged: Some(why), ..record.media["loop"].clone() };
+        record.media = [("raid0:loop+loop".to_owned(), medium)].into();
+        (record, trials)
+    }
 }
 
 #[cfg(test)]

@@ -4,18 +4,17 @@ use fsb_model::RunRecord;
 use fsb_model::run::Placement;
 use fsb_stats::{FEWEST_JUDGED, Method, NOISY, Resolution, UNRELIABLE};
 
+use super::headline;
 use super::summary::Summary;
-use super::unjudged;
 use crate::record_text::{stop_reason_text, stopping_rule_text};
-use crate::show::Paragraph;
-use crate::show::{listed, percent};
+use crate::show::{Paragraph, listed, percent};
 
 /// Returns paragraphs on the methods that this run uses.
 pub(super) fn paragraphs(summary: &Summary, record: &RunRecord) -> Vec<Paragraph> {
     let mut paragraphs = vec![design(record), cell(summary)];
     paragraphs.extend(interim_analyses(record));
     if let Some(why) = &summary.unjudged {
-        paragraphs.insert(0, unjudged::method(summary, why));
+        paragraphs.insert(0, headline::unjudged_method(summary, why));
     }
     if summary.compares() {
         paragraphs.extend([pairs(summary), page(summary), verdict(summary)]);

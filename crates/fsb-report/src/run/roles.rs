@@ -6,7 +6,7 @@ use fsb_stats::Outcome;
 use super::report_trial::is_durable;
 use super::risks;
 use super::summary::{Summary, Workload};
-use crate::tally::resolution_text;
+use crate::judged::resolution_text;
 
 /// A role of a machine.
 #[derive(Debug)]

@@ -7,9 +7,8 @@ use fsb_model::units::{parse_duration, show_seconds};
 use fsb_model::{Better, Params};
 use fsb_stats::{Estimate, Knee, knee};
 
-use super::curve::{By, Scaling};
 use super::report_trial::ReportTrial;
-use super::summary::{Measured, Summary, TargetSummary, Workload};
+use super::summary::{By, Measured, Scaling, Summary, TargetSummary, Workload};
 use crate::show::listed;
 
 /// A curve has at least this number of levels.

@@ -1,26 +1,26 @@
 //! The results of a run: the contract `fsbench/report/1`, with everything that a report of a run shows.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use fsb_model::run::Risk;
+use fsb_model::units::show_rate;
 use fsb_model::{Better, Unit};
 use fsb_stats::compare::{Document, Finding};
 use fsb_stats::{
-    BlockValue, Comparison, Correlation, Description, Estimate, Interval, NotStationary, Ranking, Resolution, Scatter,
+    BlockValue, Comparison, Correlation, Description, Estimate, Interval, Knee, NotStationary, Ranking, Resolution,
+    Scatter,
 };
 use serde::Serialize;
 
 use super::causes::Explanation;
-use super::curve::Scaling;
-use super::earlier::EarlierRun;
 use super::environment::EnvironmentTable;
 use super::joined_timeline::JoinedTimeline;
 use super::latency::Latency;
 use super::published::Published;
 use super::withheld::Withheld;
 use crate::mark;
-use crate::show::NOT_HERE;
-use crate::show::Paragraph;
+use crate::show::{Change, NOT_HERE, Paragraph, counted, percent};
 
 /// A run, ready to be shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -412,5 +412,234 @@ impl Measured {
             | State::Invalid(reason)
             | State::Missing(reason) => Some(reason),
         }
+    }
+}
+
+/// Rows of a page that form one curve per target.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Scaling {
+    /// The workload without the number that varies: `create 4K files, durable`.
+    pub what: String,
+    /// The parameter that varies.
+    pub by: By,
+    /// The values of that parameter, rising.
+    pub levels: Vec<u64>,
+    /// The rows of the page, in the order of the levels.
+    pub rows: Vec<usize>,
+    /// The level beyond which each target's curve shows no gain, in the order of targets; absent if too little is
+    /// known.
+    pub knees: Vec<Option<Knee>>,
+    /// The number of seconds below which the plan wants the 99th percentile to stay; for rates only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub below: Option<f64>,
+    /// For rates: the place of the highest level up to which each target holds all levels, in the order of targets;
+    /// absent if it holds none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<Option<usize>>,
+}
+
+/// The parameter that varies along a curve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Threads.
+    Threads,
+    /// Requests under way.
+    Depth,
+    /// Operations started per second.
+    Rate,
+}
+
+impl By {
+    pub(super) const ALL: [By; 3] = [By::Threads, By::Depth, By::Rate];
+
+    /// Returns the name of the parameter.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            By::Threads => "threads",
+            By::Depth => "depth",
+            By::Rate => "rate",
+        }
+    }
+
+    /// Returns the name in words: `threads`, `requests under way`.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            By::Threads => "threads",
+            By::Depth => "requests under way",
+            By::Rate => "operations started a second",
+        }
+    }
+
+    /// Returns a level with its name: `2 threads`, `16 under way`.
+    pub(super) fn counted(self, count: u64) -> String {
+        match self {
+            By::Threads => counted(count as usize, "thread"),
+            By::Depth => format!("{count} under way"),
+            By::Rate => show_rate(count as f64),
+        }
+    }
+}
+
+/// The difference between this run and an earlier run of the same plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EarlierRun {
+    /// When the earlier run began, RFC 3339 in UTC.
+    pub started: String,
+    /// The number of cases that have values in both runs.
+    pub cases: usize,
+    /// The median of the differences, as a share: 0.03 for 3 %.
+    pub median: f64,
+    /// The cell that differs most.
+    pub most: CellChange,
+}
+
+/// One cell in two runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CellChange {
+    /// The label of the case.
+    pub workload: String,
+    /// The target.
+    pub target: String,
+    /// The earlier run's value.
+    pub then: CellValue,
+    /// This run's value.
+    pub now: CellValue,
+}
+
+/// The quantity that two runs are compared by.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum CellValue {
+    /// The ratio to the baseline, of a run with several targets.
+    Ratio(f64),
+    /// The value of the only target, and its text.
+    Value(f64, String),
+}
+
+impl CellValue {
+    pub(super) fn number(&self) -> f64 {
+        match self {
+            CellValue::Ratio(value) | CellValue::Value(value, _) => *value,
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        match self {
+            CellValue::Ratio(ratio) => Change::between(*ratio, None).center,
+            CellValue::Value(_, text) => text.clone(),
+        }
+    }
+}
+
+impl CellChange {
+    /// Returns the absolute difference of the logarithms.
+    pub(super) fn distance(&self) -> f64 {
+        (self.now.number() / self.then.number()).ln().abs()
+    }
+}
+
+impl EarlierRun {
+    /// `the run of 2026-11-24 15:30 UTC differed by 3 % (median over 12 cases), most at create, 2 threads: xfs −3 %
+    /// then, −11 % now`.
+    pub(crate) fn line(&self) -> String {
+        let CellChange { workload, target, then, now } = &self.most;
+        let when = self.started.get(..16).unwrap_or(&self.started).replace('T', " ");
+        let median = percent((self.median * 1e3).round() / 1e3);
+        let cases = counted(self.cases, "case");
+        let (then, now) = (then.text(), now.text());
+        if self.cases == 1 {
+            return format!("the run of {when} UTC differed by {median}: {target} {then} then, {now} now");
+        }
+        format!(
+            "the run of {when} UTC differed by {median} (median over {cases}), most at {workload}: {target} {then} then, \
+             {now} now"
+        )
+    }
+}
+
+/// The largest number of trials that a page shows one by one. A page of 400,000 trials had 147 MB: no browser scrolls
+/// through that, and no chart can draw it.
+pub(crate) const MOST_TRIALS: usize = 20_000;
+
+/// Values of one target in consecutive blocks.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct BlockGroup {
+    /// The first block and the last one that has a value.
+    pub(crate) blocks: (u32, u32),
+    /// The number of values.
+    pub(crate) n: usize,
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+/// Returns the number of blocks of which a page shows the median: 1 if it shows every trial.
+pub(crate) fn group_size(rows: &[Workload]) -> u32 {
+    size_of(rows.iter().flat_map(|row| &row.cells).map(|cell| cell.trials.len() + cell.lost.len()).sum())
+}
+
+fn size_of(trials: usize) -> u32 {
+    u32::try_from(trials.div_ceil(MOST_TRIALS)).unwrap_or(u32::MAX).max(1)
+}
+
+/// Returns the number of the group that a block belongs to.
+fn group_number(block: u32, size: u32) -> u32 {
+    block.saturating_sub(1) / size
+}
+
+impl BlockGroup {
+    /// Returns the groups of one target's trials by their number.
+    pub(crate) fn by_number(trials: &[TrialPoint], size: u32) -> BTreeMap<u32, BlockGroup> {
+        let mut members: BTreeMap<u32, Vec<&TrialPoint>> = BTreeMap::new();
+        for point in trials {
+            members.entry(group_number(point.block, size)).or_default().push(point);
+        }
+        members.into_iter().filter_map(|(number, points)| Some((number, BlockGroup::of(&points)?))).collect()
+    }
+
+    fn of(points: &[&TrialPoint]) -> Option<BlockGroup> {
+        let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+        let blocks = points.iter().map(|point| point.block);
+        Some(BlockGroup {
+            blocks: (blocks.clone().min()?, blocks.max()?),
+            n: values.len(),
+            median: fsb_stats::quantile(&values, 0.5).ok()?,
+            min: values.iter().copied().fold(f64::INFINITY, f64::min),
+            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_shows_every_trial_up_to_the_limit_and_medians_above() {
+        assert_eq!([0, 1, MOST_TRIALS].map(size_of), [1, 1, 1]);
+        assert_eq!([MOST_TRIALS + 1, 400_000].map(size_of), [2, 20]);
+    }
+
+    #[test]
+    fn groups_hold_consecutive_blocks() {
+        let point = |block: u32, value| TrialPoint {
+            block,
+            order: block,
+            value,
+            outlier: false,
+            part: None,
+            within: None,
+            timed_ns: 0,
+        };
+        let trials = [point(1, 3.0), point(2, 1.0), point(3, 9.0), point(5, 4.0), point(6, 8.0)];
+        let groups = BlockGroup::by_number(&trials, 3);
+        assert_eq!(groups[&0], BlockGroup { blocks: (1, 3), n: 3, median: 3.0, min: 1.0, max: 9.0 });
+        assert_eq!(groups[&1], BlockGroup { blocks: (5, 6), n: 2, median: 6.0, min: 4.0, max: 8.0 });
     }
 }

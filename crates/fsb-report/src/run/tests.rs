@@ -1,9 +1,10 @@
+use fsb_model::{Interference, Outcome, Trial};
+use fsb_stats::{Outcome as RowOutcome, Verdict};
+
 use super::*;
 use crate::format::find;
 use crate::report::Report;
 use crate::sample;
-use fsb_model::{Interference, Outcome, Trial};
-use fsb_stats::{Outcome as RowOutcome, Verdict};
 
 fn cell<'a>(summary: &'a Summary, workload: &str, target: usize) -> &'a Measured {
     &summary.rows.iter().find(|row| row.workload == workload).unwrap().cells[target]
@@ -551,4 +552,46 @@ fn cases_that_allocate_memory_are_not_judged_where_too_little_was_touched() {
     record.memory =
         Some(fsb_model::run::MemoryTouched { reported: true, ..fsb_model::run::MemoryTouched::of(2 << 30, 2 << 30) });
     assert!(of(&record).iter().any(|row| row.withheld.is_some()), "the hypervisor may take it back");
+}
+
+fn compared(targets: &[&str], factor: f64) -> EarlierRun {
+    let (record, trials) = sample::run(targets, 6);
+    let now = Summary::of_run(&record, &trials);
+    let mut changed = trials.clone();
+    let last = *targets.last().unwrap();
+    for trial in changed.iter_mut().filter(|trial| trial.target == last && trial.workload == "rename 4K files") {
+        trial.metrics.iter_mut().for_each(|metric| metric.value *= factor);
+    }
+    let then = Summary::of_run(&record, &changed);
+    compare_earlier((&now, &record), (&then, &record)).unwrap()
+}
+
+#[test]
+fn the_cell_that_differs_most_is_named_with_both_ratios() {
+    let earlier = compared(&["ext4", "xfs"], 1.2);
+    assert_eq!((earlier.median, earlier.most.target.as_str()), (0.0, "xfs"));
+    let line = earlier.line();
+    assert!(
+        line.contains(" UTC differed by 0 % (median over ") && line.contains("most at rename 4K files: xfs "),
+        "{line}"
+    );
+    let ratio = earlier.most.then.number() / earlier.most.now.number();
+    assert!((ratio - 1.2).abs() < 1e-9, "{ratio}");
+}
+
+#[test]
+fn the_values_of_a_single_target_are_compared() {
+    let line = compared(&["ext4"], 0.5).line();
+    assert!(line.contains("/s then, ") && line.ends_with("/s now"), "{line}");
+}
+
+#[test]
+fn cases_of_other_units_are_not_compared() {
+    let (record, trials) = sample::run(&["ext4", "xfs"], 6);
+    let summary = Summary::of_run(&record, &trials);
+    let mut other = record.clone();
+    let units =
+        summary.rows.iter().map(|row| (row.workload.clone(), [("files".to_owned(), 7.into())].into_iter().collect()));
+    other.units = units.collect();
+    assert_eq!(compare_earlier((&summary, &record), (&summary, &other)), None);
 }

@@ -7,8 +7,8 @@ use super::report_trial::ReportTrial;
 use super::summary::{Summary, Trust, TrustLevel};
 use super::withheld::{self, Withheld};
 use super::{device, interference};
+use crate::record_text::{unbacked_memory_help, unbacked_memory_text};
 use crate::show::counted;
-use crate::warning::{unbacked_memory_help, unbacked_memory_text};
 
 /// Returns the trust in the numbers. Returns `None` if the run measured nothing.
 pub(super) fn of(summary: &Summary, record: &RunRecord, trials: &[ReportTrial]) -> Option<Trust> {

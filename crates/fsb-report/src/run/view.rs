@@ -6,8 +6,8 @@ use fsb_model::Better;
 use fsb_stats::Verdict;
 
 use super::causes::Explanation;
-use super::summary::{Measured, Summary, TargetSummary, TrustLevel, Workload};
-use super::{costs, groups, headline, samples, scaling};
+use super::summary::{Measured, Summary, TargetSummary, TrustLevel, Workload, group_size};
+use super::{costs, headline, samples, scaling};
 use crate::judged::Judged;
 use crate::mark;
 use crate::releases::Releases;
@@ -52,7 +52,7 @@ pub(crate) fn of(summary: &Summary) -> View<'_> {
         urgent: summary.urgent,
         conditions: Vec::new(),
         method: summary.method.clone(),
-        group_size: groups::size(&summary.rows),
+        group_size: group_size(&summary.rows),
         has_row_sections: summary.matrix.is_none() || summary.rows.len() <= MOST_SECTIONS,
     }
 }

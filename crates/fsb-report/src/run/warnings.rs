@@ -8,9 +8,8 @@ use fsb_stats::Noise;
 use super::report_trial::ReportTrial;
 use super::summary::{Measured, State, Summary, Workload};
 use super::{device, geometry, headline, interference, risks, samples, trust};
-use crate::record_text::stop_reason_text;
+use crate::record_text::{stop_reason_text, warning_text};
 use crate::show::{NOT_HERE, counted, some_of, some_rows};
-use crate::warning::warning_text;
 
 /// A warning names at most this number of cells.
 const NAMED: usize = 3;

@@ -8,8 +8,8 @@ use fsb_model::{Outcome, RunRecord, UnbackedMemory, Warning};
 use serde::Serialize;
 
 use super::report_trial::ReportTrial;
+use crate::record_text::{MORE_MEMORY, unbacked_memory_help, unbacked_memory_text};
 use crate::show::{counted, listed};
-use crate::warning::{MORE_MEMORY, unbacked_memory_help, unbacked_memory_text};
 
 /// A reason why a case is not judged although it has values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

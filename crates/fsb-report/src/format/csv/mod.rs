@@ -1,6 +1,5 @@
 //! Tables in long form, for R, pandas and a spreadsheet: of a run every trial, of a comparison every statistic.
 
-pub(super) mod cell;
 pub(super) mod statistics;
 pub(super) mod trials;
 

@@ -13,14 +13,13 @@ use serde::{Serialize, Serializer};
 
 use super::member::Format;
 use crate::chart;
-use crate::page::block::{Block, Blocks, Opening, Section};
-use crate::page::escape::ScriptSafe;
-use crate::page::table::{Table, TableCell, TableRow};
-use crate::page::{PLOTLY, PLOTLY_3D};
+use crate::page::{Block, Blocks, Opening, PLOTLY, PLOTLY_3D, Section, Table, TableCell, TableRow};
 use crate::report::Report;
-use crate::run::{ReportTrial, groups};
+use crate::run::ReportTrial;
+use crate::run::summary::MOST_TRIALS;
 use crate::show::{bound, capital, counted, grouped};
 use crate::view::{Row, View, legend_of_marks};
+use crate::visible::ScriptSafe;
 
 pub(super) const FORMAT: Format = Format {
     name: "html",
@@ -158,7 +157,7 @@ fn grouping(view: &View<'_>) -> Option<String> {
             "This run has more than {} trials. The page shows medians of {} consecutive blocks instead of every trial. \
              All estimates and intervals use every trial. The trials are in trials.jsonl of the run directory, and \
              fsb report --format csv prints them.",
-            grouped(groups::MOST_TRIALS as f64),
+            grouped(MOST_TRIALS as f64),
             view.group_size
         )
     })

@@ -49,7 +49,7 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
     for note in of_one.iter().chain(view.legend.iter().filter(|_| !is_single)) {
         screen.say(note, "  ", "  ");
     }
-    for detail in compare::view::details(&view) {
+    for detail in compare::details(&view) {
         screen.detail(&detail, &names);
     }
     findings(&mut screen, &view);
@@ -266,7 +266,7 @@ fn set(cell: &CellView) -> (CellPart, Option<comfy_table::Color>) {
     (part, cell.judged.and_then(|judged| paint(judged.verdict)))
 }
 
-pub(super) fn tables_of(screen: &mut Lines, view: &View<'_>, names: &Names) {
+fn tables_of(screen: &mut Lines, view: &View<'_>, names: &Names) {
     let Some(published) = view.published.filter(|published| published.first) else { return };
     screen.gap();
     screen.say(&published.title, "", "");

@@ -1,2 +1,0 @@
-mod comparison;
-mod run;

@@ -1,0 +1,330 @@
+//! The parts of pages: sections, tables, charts, and the scripts that draw charts.
+//!
+//! A page contains every finding and number as text and tables. Scripts only add charts, which Plotly draws from JSON
+//! in the page. A Content-Security-Policy forbids the page every request.
+
+use std::io::Read;
+use std::sync::LazyLock;
+
+use askama::Template;
+use flate2::read::GzDecoder;
+use fsb_stats::Verdict;
+
+use crate::chart::look::{Chart, hue, shape};
+use crate::judged::Judged;
+use crate::show::{Change, Paragraph, minus};
+use crate::view::CellView;
+
+/// The script that draws all charts except surfaces.
+pub(crate) static PLOTLY: LazyLock<String> =
+    LazyLock::new(|| decompress(include_bytes!(concat!(env!("OUT_DIR"), "/plotly-cartesian.min.js.gz"))));
+
+/// The script that draws surfaces.
+pub(crate) static PLOTLY_3D: LazyLock<String> =
+    LazyLock::new(|| decompress(include_bytes!(concat!(env!("OUT_DIR"), "/plotly-gl3d.min.js.gz"))));
+
+fn decompress(script: &[u8]) -> String {
+    let mut text = String::new();
+    GzDecoder::new(script).read_to_string(&mut text).expect("the build script compressed a text");
+    text
+}
+
+/// A section of the page, with an entry in the contents.
+pub(crate) struct Section {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    /// Whether it is one of the rows, which are grouped in the contents.
+    pub(crate) is_row: bool,
+    pub(crate) blocks: Vec<Block>,
+}
+
+/// The opening of the overview, which differs between a run and a comparison.
+pub(crate) struct Opening {
+    /// The targets with remarks on each. `None` for a comparison.
+    pub(crate) columns: Option<Block>,
+    /// The caption of the answer's table.
+    pub(crate) caption: String,
+    /// The last line of that table.
+    pub(crate) total: Option<TableRow>,
+}
+
+/// A piece of a section.
+pub(crate) enum Block {
+    /// A title within a section.
+    Title(String),
+    /// A paragraph. The class selects its style.
+    Text {
+        class: &'static str,
+        text: String,
+    },
+    /// The columns that are compared.
+    Columns(Vec<ColumnItem>),
+    Table {
+        class: &'static str,
+        table: Table,
+    },
+    Figures(Figures),
+    /// Charts below each other.
+    Charts(Vec<Chart>),
+    /// Charts side by side, if there is room.
+    ChartsAbreast(Vec<Chart>),
+    /// A list under a label.
+    List {
+        label: &'static str,
+        class: &'static str,
+        items: Vec<String>,
+    },
+    /// Findings, each with whether the candidate is faster.
+    Findings(Vec<(bool, String)>),
+    /// Warnings: shown, and folded.
+    Warnings {
+        shown: Vec<String>,
+        more: Vec<String>,
+    },
+    Method(Vec<Paragraph>),
+    /// An explanation of the classic statistics. That of a comparison covers more of them.
+    Classic {
+        compares: bool,
+    },
+    /// The place where the page's script puts the selectors of a surface.
+    Selectors,
+    /// Folded blocks.
+    Details {
+        summary: String,
+        blocks: Vec<Block>,
+    },
+}
+
+/// A target or set as the overview names it.
+pub(crate) struct ColumnItem {
+    pub(crate) name: String,
+    /// Its description, the remark that it is the baseline, and its risk.
+    pub(crate) remarks: Vec<String>,
+    pub(crate) failed: Option<String>,
+}
+
+/// Blocks as markup.
+#[derive(Template)]
+#[template(path = "blocks.html")]
+pub(crate) struct Blocks<'a>(pub(crate) &'a [Block]);
+
+impl Blocks<'_> {
+    fn shape(&self, column: &usize) -> &'static str {
+        shape(*column)
+    }
+
+    fn style(&self, column: &usize) -> usize {
+        hue(*column)
+    }
+
+    fn nested<'b>(&self, blocks: &'b [Block]) -> Blocks<'b> {
+        Blocks(blocks)
+    }
+}
+
+impl Section {
+    /// Returns a section that does not belong to the rows.
+    pub(crate) fn new(id: &str, title: &str, blocks: Vec<Block>) -> Section {
+        Section { id: id.to_owned(), title: title.to_owned(), is_row: false, blocks }
+    }
+}
+
+impl Block {
+    /// Returns a paragraph.
+    pub(crate) fn text(class: &'static str, text: impl Into<String>) -> Block {
+        Block::Text { class, text: text.into() }
+    }
+
+    /// Returns a table. The class sets the widths of its columns.
+    pub(crate) fn table(class: &'static str, table: Table) -> Block {
+        Block::Table { class, table }
+    }
+
+    /// Returns the number of charts that the block draws.
+    pub(crate) fn charts(&self) -> usize {
+        match self {
+            Block::Charts(charts) | Block::ChartsAbreast(charts) => charts.len(),
+            Block::Details { blocks, .. } => blocks.iter().map(Block::charts).sum(),
+            _ => 0,
+        }
+    }
+}
+
+// Tables as text in cells; the templates only lay them out.
+
+/// A table with a head, and a header for each line.
+pub(crate) struct Table {
+    pub(crate) caption: String,
+    pub(crate) head: Vec<String>,
+    pub(crate) rows: Vec<TableRow>,
+    pub(crate) foot: Option<TableRow>,
+    /// Whether header cells from the second on name the view's columns and carry their marks.
+    pub(crate) heads_are_columns: bool,
+}
+
+/// A line of a table.
+pub(crate) struct TableRow {
+    pub(crate) head: String,
+    /// The column of the view that the line is about. The line carries its mark.
+    pub(crate) column: Option<usize>,
+    pub(crate) link: Option<String>,
+    pub(crate) cells: Vec<TableCell>,
+}
+
+/// A cell: its text, the smaller text below it, and its style.
+#[derive(Default)]
+pub(crate) struct TableCell {
+    pub(crate) text: String,
+    pub(crate) letter: String,
+    /// Whether it is the row's winner.
+    pub(crate) best: bool,
+    pub(crate) small: String,
+    pub(crate) class: &'static str,
+}
+
+impl Table {
+    /// Returns a table without a foot, with heads that name no columns.
+    pub(crate) fn new(caption: impl Into<String>, head: Vec<String>, rows: Vec<TableRow>) -> Table {
+        Table { caption: caption.into(), head, rows, foot: None, heads_are_columns: false }
+    }
+
+    /// Returns a table with a head of `first` and the columns of a view.
+    pub(crate) fn of_columns(caption: impl Into<String>, first: &str, names: &[String], rows: Vec<TableRow>) -> Table {
+        let head = std::iter::once(first.to_owned()).chain(names.iter().cloned()).collect();
+        Table { heads_are_columns: true, ..Table::new(caption, head, rows) }
+    }
+
+    /// Returns the name of the view's column that a cell belongs to. A narrow screen shows it beside the cell.
+    fn name_of(&self, cell: &usize) -> &str {
+        let named = self.head.get(cell + 1).filter(|_| self.heads_are_columns);
+        named.map_or("", String::as_str)
+    }
+}
+
+impl TableRow {
+    /// Returns a line that is not about a column of the view.
+    pub(crate) fn new(head: impl Into<String>, cells: Vec<TableCell>) -> TableRow {
+        TableRow { head: head.into(), column: None, link: None, cells }
+    }
+
+    /// Returns a line about one column of the view.
+    pub(crate) fn of_column(column: usize, name: &str, cells: Vec<TableCell>) -> TableRow {
+        TableRow { column: Some(column), ..TableRow::new(name, cells) }
+    }
+}
+
+impl TableCell {
+    pub(crate) fn of(text: impl Into<String>) -> TableCell {
+        TableCell { text: minus(&text.into()), ..TableCell::default() }
+    }
+
+    /// Returns the cell of a view as text. `best` is true if its column wins the row.
+    pub(crate) fn shown(cell: &CellView, best: bool) -> TableCell {
+        match (&cell.judged, &cell.value) {
+            (Some(judged), _) => TableCell { best, ..TableCell::change(judged, &cell.mark) },
+            (None, Some(_)) => TableCell { best, ..TableCell::value(cell) },
+            (None, None) => TableCell::absent(cell.absence),
+        }
+    }
+
+    /// Returns the value alone, with its interval below.
+    pub(crate) fn value(cell: &CellView) -> TableCell {
+        let Some(value) = &cell.value else { return TableCell::absent(cell.absence) };
+        TableCell {
+            text: value.clone(),
+            letter: cell.mark.clone(),
+            small: cell.interval.as_ref().map(|[lo, hi]| format!("[{lo}, {hi}]")).unwrap_or_default(),
+            class: "value",
+            ..TableCell::default()
+        }
+    }
+
+    /// Returns a change with its interval, verdict and mark.
+    pub(crate) fn change(judged: &Judged, mark: &str) -> TableCell {
+        let Change { center, ends } = judged.change();
+        let interval = ends.map(|(lo, hi)| format!("[{lo}, {hi}] ")).unwrap_or_default();
+        TableCell {
+            text: minus(&center),
+            letter: mark.to_owned(),
+            small: format!("{}{}{}", minus(&interval), sign(judged.verdict), judged.verdict.words()),
+            class: class(judged.verdict),
+            ..TableCell::default()
+        }
+    }
+
+    pub(crate) fn absent(text: impl Into<String>) -> TableCell {
+        TableCell { text: text.into(), class: "absent", ..TableCell::default() }
+    }
+}
+
+/// Returns the style class of a verdict.
+fn class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "better",
+        Verdict::ProbablyFaster => "better probably",
+        Verdict::Slower => "worse",
+        Verdict::ProbablySlower => "worse probably",
+        Verdict::Equivalent => "same",
+        Verdict::PerhapsFaster | Verdict::PerhapsSlower | Verdict::Inconclusive | Verdict::NotJudged => "open",
+    }
+}
+
+/// Returns a sign that conveys the verdict without colour.
+fn sign(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster | Verdict::ProbablyFaster => "▲\u{a0}",
+        Verdict::Slower | Verdict::ProbablySlower => "▼\u{a0}",
+        Verdict::Equivalent => "=\u{a0}",
+        Verdict::PerhapsFaster | Verdict::PerhapsSlower | Verdict::Inconclusive | Verdict::NotJudged => "",
+    }
+}
+
+/// A long table with a group of lines per size, and one line per column of the view in each group. It has thousands of
+/// cells, so they are text alone.
+pub(crate) struct Figures {
+    pub(crate) caption: String,
+    /// Heads of the columns after size and set.
+    pub(crate) head: Vec<String>,
+    pub(crate) size: &'static str,
+    pub(crate) groups: Vec<FigureGroup>,
+    /// Names of the view's columns.
+    pub(crate) names: Vec<String>,
+}
+
+/// One size.
+pub(crate) struct FigureGroup {
+    pub(crate) size: String,
+    pub(crate) lines: Vec<FigureLine>,
+}
+
+/// One column of the view at one size.
+pub(crate) struct FigureLine {
+    pub(crate) column: usize,
+    pub(crate) cells: Texts,
+}
+
+/// Texts joined in one string. A string for each value of thousands of runs would take four times the memory.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Texts {
+    text: String,
+    /// The end of each text, in bytes.
+    ends: Vec<usize>,
+}
+
+impl FromIterator<String> for Texts {
+    fn from_iter<I: IntoIterator<Item = String>>(texts: I) -> Texts {
+        let mut all = Texts::default();
+        for text in texts {
+            all.text.push_str(&text);
+            all.ends.push(all.text.len());
+        }
+        all
+    }
+}
+
+impl Texts {
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.text[start..*end])
+    }
+}
