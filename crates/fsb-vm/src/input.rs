@@ -1,4 +1,4 @@
-//! Opens kernels and their modules.
+//! Opens kernels and their modules, and finds the user's cache of them.
 //!
 //! Under sudo, files that a request names are opened with the invoking user's privileges, as everywhere. On some
 //! machines only root can read the kernels in `/boot`, and fetched kernels are in root's own cache. Files in these
@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::cache::cache_path;
+use crate::error::{VmError, cache_advice, refused};
 
 /// The directories in which distributions install kernels and modules.
 const SYSTEM: [&str; 3] = ["/boot", "/lib/modules", "/usr/lib/modules"];
@@ -45,4 +45,25 @@ fn own(path: &Path) -> Option<PathBuf> {
     let places = SYSTEM.iter().map(PathBuf::from).chain(cache_path().ok());
     let mut places = places.filter_map(|place| fs::canonicalize(place).ok()).filter(is_ours);
     places.any(|place| path.starts_with(place)).then_some(path)
+}
+
+/// Returns the path of the user's cache of kernels and initramfs: `$XDG_CACHE_HOME/fsb`, or `~/.cache/fsb`.
+pub fn cache_path() -> Result<PathBuf, VmError> {
+    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    base.map(|base| base.join("fsb")).ok_or_else(|| {
+        VmError::machine("no directory for kernels and initramfs")
+            .tried("neither XDG_CACHE_HOME nor HOME is set")
+            .advice("name a directory for them: export XDG_CACHE_HOME=$(mktemp -d)")
+    })
+}
+
+/// Returns the path of the user's cache, and creates the directory if necessary.
+pub fn cache() -> Result<PathBuf, VmError> {
+    let cache = cache_path()?;
+    fs::create_dir_all(&cache).map_err(|error| {
+        let advice = cache_advice(&error);
+        refused("make the directory", &cache, error).advice(advice)
+    })?;
+    Ok(cache)
 }

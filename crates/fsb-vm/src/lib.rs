@@ -3,9 +3,9 @@
 //! ```text
 //! kernel/     finds and fetches kernels and their modules: this host, packages
 //! initramfs/  builds the initramfs: fsb as /init, mkfs programs, modules
-//! modules/    kernel modules: their dependencies and their load order
+//! modules     kernel modules: their dependencies and their load order
 //! machine/    QEMU: its command line, its console, its end
-//! guest/      fsb as PID 1 of the guest
+//! guest       fsb as PID 1 of the guest
 //! ```
 //!
 //! This crate does not know file systems, plans or the agent's protocol. The caller gets a running machine, and the
@@ -13,7 +13,6 @@
 
 #![forbid(unsafe_code)]
 
-mod cache;
 mod error;
 pub mod guest;
 pub mod initramfs;

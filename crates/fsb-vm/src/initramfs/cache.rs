@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::archive::Archive;
 use crate::error::{VmError, cache_advice, refused};
-use crate::kernel::bare;
+use crate::kernel::bare_kernel;
 
 /// Number of archives, and of kernels, that the cache keeps. Each combination of a kernel and programs has its own
 /// archive.
@@ -93,7 +93,7 @@ pub(super) fn keep_kernel(image: &Path, cache: &Path) -> Result<KeptKernel, VmEr
     if hold.is_some() {
         touch(&path);
     } else {
-        let bare = bare::inside(&bytes).unwrap_or(bytes);
+        let bare = bare_kernel(&bytes).unwrap_or(bytes);
         hold = put(&directory, &path, |out| out.write_all(&bare))?;
     }
     prune(&directory, &path);

@@ -2,8 +2,8 @@
 
 mod archive;
 mod cache;
-mod closure;
 
+use crate::kernel::{FETCH, Kernel, Origin};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,6 @@ use archive::Archive;
 
 use crate::error::{VmError, refused};
 use crate::guest;
-use crate::kernel::{FETCH, Kernel, Origin, tree};
 use crate::modules::{self, Index, Order};
 
 /// The contents of an initramfs.
@@ -103,15 +102,15 @@ pub fn build(kernel: &Kernel, contents: &Contents, cache: &Path) -> Result<Initr
     let order = order(kernel, contents)?;
     let mut archive = Archive::default();
     base(&mut archive);
-    closure::add_as(&mut archive, &contents.init, "/init")?;
+    archive::add_as(&mut archive, &contents.init, "/init")?;
     for program in &contents.programs {
-        closure::add_program(&mut archive, program)?;
+        archive::add_program(&mut archive, program)?;
     }
     let module_hashes = add_modules(&mut archive, kernel, &order)?;
     for (name, path) in &contents.files {
         let mode = fs::metadata(path).map_err(|error| refused("read", path, error))?.permissions().mode() & 0o7777;
         let bytes = fs::read(path).map_err(|error| refused("read", path, error))?;
-        archive.file(&closure::guest_path(name), bytes, mode);
+        archive.file(&archive::guest_path(name), bytes, mode);
     }
     let kept = cache::keep(&archive, cache)?;
     let image = cache::keep_kernel(&kernel.image, cache)?;
@@ -151,7 +150,7 @@ fn order(kernel: &Kernel, contents: &Contents) -> Result<Order, VmError> {
 
 fn base(archive: &mut Archive) {
     for (path, mode) in DIRECTORIES {
-        archive.directory(&closure::guest_path(path), mode);
+        archive.directory(&archive::guest_path(path), mode);
     }
     for (path, target) in LINKS {
         archive.link(path, target);
@@ -170,10 +169,10 @@ fn add_modules(archive: &mut Archive, kernel: &Kernel, order: &Order) -> Result<
     let (mut list, mut hashes) = (String::new(), BTreeMap::new());
     for step in &order.steps {
         let path = format!("/usr/lib/modules/{}.ko", step.name);
-        let module = modules::read(&kernel.modules.join(&step.path)).map_err(|error| torn(kernel, error))?;
+        let module = modules::read_module(&kernel.modules.join(&step.path)).map_err(|error| torn(kernel, error))?;
         hashes.insert(step.name.clone(), cache::hash(&module));
         // Installed modules stay as their distribution made them.
-        let module = if tree::is_one(&kernel.modules) { modules::without_debug(module) } else { module };
+        let module = if modules::is_build_tree(&kernel.modules) { modules::without_debug(module) } else { module };
         archive.file(&path, module, 0o644);
         list.push_str(&guest::module_line(&path, step.required));
     }

@@ -15,7 +15,7 @@ use rustix::io::retry_on_intr;
 use tempfile::TempDir;
 
 use super::find::{fetched, kernels};
-use super::{Kernel, cache, deb, header};
+use super::{Kernel, cache, deb, image};
 use crate::error::{VmError, cache_advice, refused};
 use crate::modules::Index;
 
@@ -345,7 +345,7 @@ impl<'a> Unpacking<'a> {
     /// Writes the index of the modules, and renames the directory to `kernels/RELEASE`.
     pub fn finish(self, kernels: &Path) -> Result<(String, PathBuf), VmError> {
         let named = self.release.unwrap_or_default();
-        let release = header::release(&self.directory.join("vmlinuz")).unwrap_or(named);
+        let release = image::release(&self.directory.join("vmlinuz")).unwrap_or(named);
         let modules = self.directory.join("modules");
         if !modules.join("modules.dep").exists() {
             Index::of(&modules)?.save(&modules)?;
@@ -407,7 +407,6 @@ fn install(from: &Path, place: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::header;
 
     #[test]
     fn names_that_are_none_are_refused() {
@@ -425,7 +424,7 @@ mod tests {
 
     /// Writes a package with a kernel that has the module `module`.
     fn package(path: &Path, module: &str) {
-        let (image, path_of) = (header::fake("6.1.0-1-amd64"), format!("lib/modules/6.1.0-1-amd64/kernel/{module}.ko"));
+        let (image, path_of) = (image::fake("6.1.0-1-amd64"), format!("lib/modules/6.1.0-1-amd64/kernel/{module}.ko"));
         let files = [("boot/vmlinuz-6.1.0-1-amd64", image.as_slice()), (path_of.as_str(), b"no module")];
         deb::tests::package(path, "Package: k\n", &files);
     }
@@ -516,7 +515,7 @@ mod tests {
         fs::create_dir(&kernels).unwrap();
         for (round, module) in ["kernel/fs/old.ko", "kernel/fs/new.ko"].into_iter().enumerate() {
             let package = directory.path().join("k.deb");
-            let image = header::fake("6.1.0-1-amd64");
+            let image = image::fake("6.1.0-1-amd64");
             let path = format!("lib/modules/6.1.0-1-amd64/{module}");
             let files = [("boot/vmlinuz-6.1.0-1-amd64", image.as_slice()), (path.as_str(), b"no module")];
             deb::tests::package(&package, "Package: k\n", &files);

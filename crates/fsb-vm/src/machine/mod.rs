@@ -1,21 +1,473 @@
 //! QEMU: its command line, its console, its end.
 
-mod arguments;
 mod console;
-mod heartbeat;
-mod launch;
-mod memory;
 mod probe;
 mod qemu;
-mod running;
-mod spec;
 
-pub use heartbeat::Patience;
-pub use launch::{LAUNCH_ARGUMENT, launch_main};
-pub use memory::least_memory;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use std::{fmt, fs};
+
+use command_fds::{CommandFdExt, FdMapping};
+use fsb_model::errno::describe_spawn;
+use fsb_model::units::{show_bytes, show_duration};
+
+use crate::error::{VmError, refused};
+use crate::initramfs::Initramfs;
+use console::{Console, Trouble};
+use qemu::Plan;
+
 pub use probe::probe;
-pub use qemu::{Aio, Architecture, find as find_qemu};
+pub use qemu::{Acceleration, Aio, Architecture, Disk, LAUNCH_ARGUMENT, MachineSpec, Patience, find_qemu, launch_main};
 
-use running::lock;
-pub use running::{Machine, Stop};
-pub use spec::{Acceleration, Disk, MachineSpec};
+/// The reason that a machine stopped. `Display` is half a sentence for "guest stopped: …".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The guest switched itself off.
+    PoweredOff,
+    /// The guest's PID 1 stopped: the reason.
+    Refused(String),
+    /// Its kernel panicked: the reason.
+    Panicked(String),
+    /// Its kernel's watchdog found it hanging: the reason.
+    Hung(String),
+    /// The guest gave no sign of life for this time, did not answer, and was killed. Contains the message of its
+    /// kernel's watchdog, if there was one: under emulation a watchdog also reports harmless delays.
+    Silent(Duration, Option<String>),
+    /// QEMU ended by itself: its exit status or its last error message.
+    Failed(String),
+    /// QEMU was killed by a signal: its number.
+    Killed(i32),
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::PoweredOff => f.write_str("it powered off"),
+            Stop::Refused(why) => f.write_str(why),
+            Stop::Panicked(why) => write!(f, "kernel panic: {why}"),
+            Stop::Hung(why) => write!(f, "its kernel hangs: {why}"),
+            Stop::Silent(time, hang) => {
+                write!(f, "it hangs: fsb ended it after {} without a sign of life", show_duration(*time))?;
+                hang.as_ref().map_or(Ok(()), |hang| write!(f, " (its kernel said: {hang})"))
+            }
+            Stop::Failed(why) => write!(f, "QEMU failed: {why}"),
+            Stop::Killed(signal) => write!(f, "QEMU was killed by signal {signal}"),
+        }
+    }
+}
+
+impl Stop {
+    /// The reason for a machine that was stopped because it was silent for `time`, with the trouble on its console.
+    fn of_silence(time: Duration, trouble: Option<Trouble>) -> Stop {
+        match trouble {
+            Some(Trouble::Panic(why)) => Stop::Panicked(why),
+            Some(Trouble::Hang(why)) => Stop::Silent(time, Some(why)),
+            None => Stop::Silent(time, None),
+        }
+    }
+}
+
+/// A running machine. Dropping it kills it.
+#[derive(Debug)]
+pub struct Machine {
+    child: Child,
+    console: Arc<Mutex<Console>>,
+    /// Error messages of QEMU.
+    complaints: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
+    heartbeat: Option<Heartbeat>,
+    stop: Option<Stop>,
+}
+
+impl Machine {
+    /// Starts QEMU without waiting for the guest. The first message over the protocol shows that the guest is up.
+    ///
+    /// QEMU dies with the *thread* that calls this, so that thread must live as long as the machine is needed.
+    pub fn boot(spec: MachineSpec<'_>) -> Result<Machine, VmError> {
+        let qemu = qemu::find_qemu(qemu::Architecture::HERE)?;
+        check_memory(spec.memory, spec.initramfs)?;
+        let mut aio = Vec::new();
+        for disk in &spec.disks {
+            aio.push(qemu::probe_disk(&qemu, &spec.launcher, disk)?);
+        }
+        let plan = Plan::of(&spec, &aio)?;
+        let launcher = spec.launcher.clone();
+        let failed = |error: std::io::Error| VmError::machine("no socket pair").tried(error.to_string());
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        let heartbeat = Heartbeat::new(ours, spec.patience).map_err(failed)?;
+        let mut machine = Machine::start(&qemu, &launcher, &plan.arguments(), plan.descriptors(spec, theirs))?;
+        machine.heartbeat = Some(heartbeat);
+        Ok(machine)
+    }
+
+    fn start(
+        qemu: &std::path::Path,
+        launcher: &std::path::Path,
+        arguments: &[String],
+        descriptors: Vec<FdMapping>,
+    ) -> Result<Machine, VmError> {
+        let mut command = Command::new(launcher);
+        command.arg(LAUNCH_ARGUMENT).arg(std::process::id().to_string()).arg(qemu).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .fd_mappings(descriptors)
+            .map_err(|error| VmError::machine("cannot hand over descriptors").tried(error.to_string()))?;
+        let mut child = command.spawn().map_err(|error| refused("execute", launcher, error))?;
+        let console = Arc::new(Mutex::new(Console::default()));
+        let complaints = Arc::new(Mutex::new(String::new()));
+        let (out, errors) = (child.stdout.take(), child.stderr.take());
+        // From here on, an error drops the machine and so kills the child.
+        let readers = Vec::new();
+        let mut machine = Machine { child, console, complaints, readers, heartbeat: None, stop: None };
+        let reader = || std::thread::Builder::new().name("console".into());
+        let unheard = |error| VmError::machine("no thread to hear the guest").tried(describe_spawn(&error));
+        if let Some(out) = out {
+            let console = Arc::clone(&machine.console);
+            let thread = reader().spawn(move || listen(out, |bytes| lock(&console).take(bytes)));
+            machine.readers.push(thread.map_err(unheard)?);
+        }
+        if let Some(out) = errors {
+            let complaints = Arc::clone(&machine.complaints);
+            let thread = reader().spawn(move || {
+                listen(out, |bytes| {
+                    let mut text = lock(&complaints);
+                    if text.len() < 16 * 1024 {
+                        text.push_str(&String::from_utf8_lossy(bytes));
+                    }
+                });
+            });
+            machine.readers.push(thread.map_err(unheard)?);
+        }
+        Ok(machine)
+    }
+
+    /// Returns at most `lines` last lines of the guest's console, oldest first.
+    pub fn console_tail(&self, lines: usize) -> Vec<String> {
+        lock(&self.console).tail(lines)
+    }
+
+    /// Returns the reason that the machine stopped, or `None` while it runs.
+    pub fn stopped(&mut self) -> Option<Stop> {
+        if self.stop.is_none()
+            && let Ok(Some(status)) = self.child.try_wait()
+        {
+            self.ended(status);
+        }
+        self.stop.clone()
+    }
+
+    /// Checks the heartbeat. Call this repeatedly while a booted guest owes an answer. After a long silence it asks the
+    /// guest for a sign of life, and kills a guest that does not answer.
+    pub fn look_after(&mut self) {
+        let silent = self.heartbeat.as_mut().and_then(|heartbeat| heartbeat.look(Instant::now()));
+        if let Some(time) = silent
+            && self.stopped().is_none()
+        {
+            self.kill();
+            let trouble = lock(&self.console).trouble();
+            self.stop = Some(Stop::of_silence(time, trouble));
+        }
+    }
+
+    /// Resets the silence: the guest sent data, or owes an answer from now on.
+    pub fn heard(&mut self) {
+        if let Some(heartbeat) = &mut self.heartbeat {
+            heartbeat.heard();
+        }
+    }
+
+    /// Returns QEMU's process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills QEMU and waits until it has ended.
+    pub fn kill(&mut self) {
+        if self.stopped().is_none() {
+            let _ = self.child.kill();
+            if let Ok(status) = self.child.wait() {
+                self.ended(status);
+            }
+        }
+    }
+
+    fn ended(&mut self, status: ExitStatus) {
+        // Both pipes end with QEMU, which has no children, so this reads all of its output.
+        for reader in std::mem::take(&mut self.readers) {
+            let _ = reader.join();
+        }
+        let mut console = lock(&self.console);
+        console.end();
+        let words = lock(&self.complaints);
+        let words = words.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        let stop = match (console.trouble(), status.signal()) {
+            (Some(Trouble::Panic(why)), _) => Stop::Panicked(why),
+            (Some(Trouble::Hang(why)), None) => Stop::Hung(why),
+            // QEMU aborts after a KVM failure and prints the reason.
+            (_, Some(signal)) => match words {
+                Some(words) => Stop::Failed(format!("{words} (signal {signal})")),
+                None => Stop::Killed(signal),
+            },
+            (None, None) if status.success() => console.refusal().map_or(Stop::PoweredOff, Stop::Refused),
+            (None, None) => Stop::Failed(words.map_or_else(|| status.to_string(), str::to_owned)),
+        };
+        self.stop = Some(stop);
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Passes all bytes to `take` until the other side closes.
+fn listen(mut from: impl Read, mut take: impl FnMut(&[u8])) {
+    let mut buffer = [0; 4096];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(count) => take(&buffer[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Locks the mutex even if it is poisoned: no operation leaves the data inconsistent.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+// The guest's heartbeat: checks whether a silent guest is still alive.
+//
+// A kernel that panics prints a message on its console, and so do its watchdogs. A guest that stops entirely prints
+// nothing: its processors wait for each other with interrupts off, or QEMU itself was stopped. Every guest therefore
+// has a second port, and its PID 1 echoes each byte. The host sends a byte only after a long silence. Most trials end
+// before that. Otherwise the byte wakes one thread of the guest.
+
+/// Maximum time that one call of [`Heartbeat::look`] counts. While the host itself was suspended, the guest could not
+/// answer.
+const STEP: Duration = Duration::from_secs(1);
+
+/// The host's end of the heartbeat port.
+#[derive(Debug)]
+struct Heartbeat {
+    stream: UnixStream,
+    patience: Patience,
+    looked: Option<Instant>,
+    /// Time since the last sign of life.
+    silent: Duration,
+    /// Time since the open question.
+    asked: Option<Duration>,
+}
+
+impl Heartbeat {
+    /// Makes a heartbeat over `stream`, whose other end is the port.
+    pub fn new(stream: UnixStream, patience: Patience) -> std::io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Heartbeat { stream, patience, looked: None, silent: Duration::ZERO, asked: None })
+    }
+
+    /// Resets the silence: the guest sent data on another channel, or owes no answer.
+    pub fn heard(&mut self) {
+        (self.looked, self.silent) = (None, Duration::ZERO);
+        if let Some(waited) = &mut self.asked {
+            // An answer to the last question may still arrive and count for the next one. It is a sign of life all the
+            // same.
+            *waited = Duration::ZERO;
+        }
+    }
+
+    /// Checks the heartbeat once. The host calls this repeatedly while it waits for an answer. Returns the length of
+    /// the silence if it exceeds the limits.
+    pub fn look(&mut self, now: Instant) -> Option<Duration> {
+        let step = self.looked.map_or(Duration::ZERO, |looked| now.saturating_duration_since(looked)).min(STEP);
+        self.looked = Some(now);
+        self.silent += step;
+        let Some(waited) = &mut self.asked else {
+            // An error means that QEMU closed the connection. Other code detects the end of QEMU.
+            if self.silent >= self.patience.silence && self.stream.write(b"?").is_ok() {
+                self.asked = Some(Duration::ZERO);
+            }
+            return None;
+        };
+        *waited += step;
+        let late = *waited >= self.patience.answer;
+        if self.answered() {
+            self.asked = None;
+            self.silent = Duration::ZERO;
+            return None;
+        }
+        late.then_some(self.silent)
+    }
+
+    fn answered(&mut self) -> bool {
+        match self.stream.read(&mut [0; 64]) {
+            Ok(count) => count > 0,
+            Err(error) => error.kind() == ErrorKind::Interrupted && self.answered(),
+        }
+    }
+}
+
+// Checks before the boot that the guest has enough memory and that this host can provide it.
+
+const MIB: u64 = 1 << 20;
+
+/// Memory that a distribution's kernel takes before its first program runs, in bytes.
+const KERNEL: u64 = 160 * MIB;
+
+/// Returns the least memory in bytes with which a guest with that initramfs boots.
+/// [`Machine::boot`] refuses less. While the kernel unpacks the archive, memory holds it twice.
+pub fn least_memory(initramfs: &Initramfs) -> u64 {
+    (KERNEL + 2 * initramfs.size).next_multiple_of(32 * MIB)
+}
+
+/// Refuses a machine with too little memory, or with more than this host has available.
+fn check_memory(memory: u64, initramfs: &Initramfs) -> Result<(), VmError> {
+    let least = least_memory(initramfs);
+    if memory < least {
+        return Err(VmError::machine(format!("{} is too little memory for the guest", show_bytes(memory as f64)))
+            .tried(format!("its kernel and programs take {}", show_bytes(least as f64)))
+            .advice(format!("use --memory {}M", least / MIB)));
+    }
+    match available(&fs::read_to_string("/proc/meminfo").unwrap_or_default()) {
+        Some(free) if free < memory => Err(VmError::machine(format!(
+            "the guest's {} of memory do not fit this machine",
+            show_bytes(memory as f64)
+        ))
+        .tried(format!("{} are available", show_bytes(free as f64)))
+        .advice("give it less with --memory, or end what uses memory here")),
+        _ => Ok(()),
+    }
+}
+
+/// Returns `MemAvailable` in bytes.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_guest_is_reported_with_the_trouble_on_its_console() {
+        let reported = |trouble: Option<Trouble>| Stop::of_silence(Duration::from_secs(120), trouble).to_string();
+        let silence = reported(None);
+        assert!(silence.starts_with("it hangs: fsb ended it after ") && silence.ends_with("without a sign of life"));
+        let stall = "rcu: INFO: rcu_preempt self-detected stall on CPU";
+        assert_eq!(reported(Some(Trouble::Hang(stall.into()))), format!("{silence} (its kernel said: {stall})"));
+        assert_eq!(reported(Some(Trouble::Panic("Fatal exception".into()))), "kernel panic: Fatal exception");
+    }
+
+    const PATIENCE: Patience = Patience { silence: Duration::from_secs(3), answer: Duration::from_secs(5) };
+
+    struct Play {
+        heartbeat: Heartbeat,
+        guest: UnixStream,
+        now: Instant,
+    }
+
+    impl Play {
+        fn new() -> Self {
+            let (ours, guest) = UnixStream::pair().unwrap();
+            guest.set_nonblocking(true).unwrap();
+            Play { heartbeat: Heartbeat::new(ours, PATIENCE).unwrap(), guest, now: Instant::now() }
+        }
+
+        fn look_after(&mut self, seconds: u64) -> Option<Duration> {
+            self.now += Duration::from_secs(seconds);
+            self.heartbeat.look(self.now)
+        }
+
+        /// Returns the number of questions since the last call.
+        fn questions(&mut self) -> usize {
+            self.guest.read(&mut [0; 64]).unwrap_or(0)
+        }
+    }
+
+    #[test]
+    fn a_guest_is_asked_after_a_silence_and_lives_as_long_as_it_answers() {
+        let mut play = Play::new();
+        for round in 0..10 {
+            for second in 0..4 {
+                assert_eq!(play.look_after(u64::from(second > 0)), None, "{round}");
+                assert_eq!(play.questions(), usize::from(second == 3), "{round}, {second}");
+            }
+            play.guest.write_all(b"?").unwrap();
+            assert_eq!(play.look_after(0), None);
+        }
+    }
+
+    #[test]
+    fn a_guest_that_gives_no_answer_is_given_up() {
+        let mut play = Play::new();
+        let looks: Vec<_> = (0..9).map(|_| play.look_after(1)).collect();
+        assert_eq!(looks[..8], [None; 8]);
+        assert_eq!(looks[8], Some(Duration::from_secs(8)));
+        assert_eq!(play.questions(), 1);
+    }
+
+    #[test]
+    fn a_guest_that_was_heard_otherwise_is_not_asked() {
+        let mut play = Play::new();
+        for _ in 0..10 {
+            assert_eq!((play.look_after(1), play.look_after(1)), (None, None));
+            play.heartbeat.heard();
+        }
+        assert_eq!(play.questions(), 0);
+    }
+
+    #[test]
+    fn a_host_that_stood_still_itself_has_not_waited() {
+        let mut play = Play::new();
+        assert_eq!((play.look_after(0), play.look_after(3600), play.look_after(3600)), (None, None, None));
+        assert_eq!(play.questions(), 0);
+        assert_eq!((play.look_after(3600), play.questions()), (None, 1));
+        assert_eq!(play.look_after(3600), None);
+    }
+
+    #[test]
+    fn a_closed_connection_gives_no_verdict() {
+        let mut play = Play::new();
+        drop(std::mem::replace(&mut play.guest, UnixStream::pair().unwrap().0));
+        assert!((0..20).all(|_| play.look_after(1).is_none()));
+    }
+
+    #[test]
+    fn too_little_and_too_much_are_refused() {
+        let path = std::path::PathBuf::new();
+        let initramfs = Initramfs {
+            kernel: path.clone(),
+            path,
+            modules: Vec::new(),
+            image_hash: String::new(),
+            module_hashes: Default::default(),
+            missing: Vec::new(),
+            size: 40 * MIB,
+            reused: false,
+            held: Default::default(),
+        };
+        let least = least_memory(&initramfs);
+        assert_eq!(least % (32 * MIB), 0);
+        let little = check_memory(least - 1, &initramfs).unwrap_err().to_string();
+        assert!(little.ends_with(&format!("use --memory {}M", least / MIB)), "{little}");
+        let much = check_memory(u64::MAX, &initramfs).unwrap_err().to_string();
+        assert!(much.contains("do not fit this machine") && much.contains("are available"), "{much}");
+    }
+
+    #[test]
+    fn available_memory_is_read() {
+        assert_eq!(available("MemTotal: 5 kB\nMemAvailable:   23 kB\n"), Some(23 * 1024));
+        assert_eq!(available("MemTotal: 5 kB\n"), None);
+        assert_eq!(available("MemAvailable: 99999999999999999999 kB\n"), None);
+    }
+}

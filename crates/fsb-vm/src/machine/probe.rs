@@ -8,9 +8,8 @@ use fsb_model::units::show_duration;
 use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 
-use super::arguments::{Plan, name, text};
-use super::memory::least_memory;
-use super::{Acceleration, Architecture, Machine, lock, qemu};
+use super::qemu::{Plan, name, text};
+use super::{Acceleration, Architecture, Machine, least_memory, lock, qemu};
 use crate::error::VmError;
 use crate::guest;
 use crate::initramfs::Initramfs;
@@ -116,7 +115,7 @@ fn start_with(
     initramfs: &Initramfs,
     launcher: &Path,
 ) -> Result<Machine, VmError> {
-    let qemu = qemu::find(Architecture::HERE)?;
+    let qemu = qemu::find_qemu(Architecture::HERE)?;
     let plan = Plan {
         architecture: Architecture::HERE,
         acceleration,

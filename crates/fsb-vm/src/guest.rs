@@ -4,27 +4,25 @@
 //! child, echoes the bytes of the heartbeat port, reaps orphans, and switches the guest off. The child is this program
 //! again and serves the run. It waits for its own children, which is impossible in a PID 1 that reaps every process.
 
-mod ready;
-mod root;
-
-use std::ffi::OsString;
-use std::fs::File;
-use std::io::{Read, Write};
+use std::ffi::{CString, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
-use std::{fs, io};
+use std::time::{Duration, Instant};
 
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount, mount_bind};
 use rustix::process::{WaitOptions, WaitStatus, wait};
-use rustix::system::{RebootCommand, reboot};
+use rustix::system::{RebootCommand, finit_module, reboot, sethostname};
 
-use crate::error::VmError;
-
-pub(crate) use ready::{HEARTBEAT_PORT, PORT};
-pub(crate) use root::ROOT_TAG;
+use crate::error::{VmError, refused};
 
 /// The first argument of the one child of the guest's PID 1, which serves the run.
 pub const GUEST_ARGUMENT: &str = "__vm-guest";
@@ -102,18 +100,18 @@ fn take_stream() -> io::Result<UnixStream> {
 
 /// Runs PID 1 until its child ends.
 fn first() -> Result<(), VmError> {
-    ready::mount_all()?;
+    mount_all()?;
     let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
     if line.split_whitespace().any(|word| word == PROBE_WORD) {
         say(READY);
         return Ok(());
     }
-    ready::load_modules(MODULES.as_ref())?;
+    load_modules(MODULES.as_ref())?;
     if line.split_whitespace().any(|word| word == ROOT_WORD) {
-        root::mount_root(ROOT.as_ref())?;
+        mount_root(ROOT.as_ref())?;
     }
-    let port = ready::port(PORT)?;
-    give_back(ready::port(HEARTBEAT_PORT)?)?;
+    let port = open_port(PORT)?;
+    give_back(open_port(HEARTBEAT_PORT)?)?;
     let (ours, theirs) =
         UnixStream::pair().map_err(|error| VmError::machine("no socket pair").tried(error.to_string()))?;
     let child = Command::new("/proc/self/exe")
@@ -249,6 +247,141 @@ fn echo(mut from: impl Read, mut to: impl Write, pause: Duration) {
     }
 }
 
+// Prepares the guest in its first process: mounts, modules, the port to the host.
+
+/// The name of the port to the host.
+pub(crate) const PORT: &str = "fsb";
+
+/// The name of the port whose bytes are echoed.
+pub(crate) const HEARTBEAT_PORT: &str = "fsb.heartbeat";
+
+/// Time limit for the bus to find the port.
+const PORT_LIMIT: Duration = Duration::from_secs(30);
+
+/// Source and type, mount point, options, and whether the guest cannot run without the mount.
+const MOUNTS: [(&str, &str, &str, bool); 8] = [
+    ("devtmpfs", "/dev", "mode=0755", true),
+    ("proc", "/proc", "", true),
+    ("sysfs", "/sys", "", true),
+    ("tmpfs", "/run", "mode=0755", true),
+    ("tmpfs", "/tmp", "mode=1777", true),
+    ("devpts", "/dev/pts", "", false),
+    ("tmpfs", "/dev/shm", "mode=1777", false),
+    ("cgroup2", "/sys/fs/cgroup", "", false),
+];
+
+fn mount_all() -> Result<(), VmError> {
+    for (kind, place, options, needed) in MOUNTS {
+        let _ = fs::create_dir_all(place);
+        let options = std::ffi::CString::new(options).unwrap_or_default();
+        match mount(kind, place, kind, MountFlags::empty(), Some(options.as_c_str())) {
+            // The kernel may have mounted /dev itself.
+            Ok(()) | Err(Errno::BUSY) => {}
+            Err(error) if needed => return Err(refused(&format!("mount {kind} on"), Path::new(place), error)),
+            Err(_) => {}
+        }
+    }
+    let _ = fs::create_dir_all("/run/lock");
+    // The name appears only in messages.
+    let _ = sethostname(b"guest");
+    Ok(())
+}
+
+/// Loads the modules of the list, in its order, and removes their files. The root file system is in memory, and guests
+/// of two kernels must have the same amount of it.
+fn load_modules(list: &Path) -> Result<(), VmError> {
+    let text = fs::read_to_string(list).map_err(|error| refused("read", list, error))?;
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        let (path, required) = line.strip_prefix('-').map_or((line, true), |path| (path, false));
+        match load(Path::new(path)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) if required => return Err(refused("load the module", Path::new(path), error)),
+            // An optional module may be an implementation for another processor.
+            Err(_) => {}
+        }
+        let _ = fs::remove_file(path);
+    }
+    Ok(())
+}
+
+fn load(path: &Path) -> Result<(), Errno> {
+    let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    finit_module(file, c"", 0)
+}
+
+/// Waits for the port with this name and opens it.
+fn open_port(name: &str) -> Result<File, VmError> {
+    let start = Instant::now();
+    loop {
+        if let Some(path) = find_port(Path::new("/sys/class/virtio-ports"), name) {
+            match File::options().read(true).write(true).open(&path) {
+                Ok(file) => return Ok(file),
+                Err(error) if start.elapsed() > PORT_LIMIT => return Err(refused("open", &path, error)),
+                Err(_) => {}
+            }
+        } else if start.elapsed() > PORT_LIMIT {
+            return Err(VmError::machine("no virtio port to the host: this kernel lacks virtio_pci or virtio_console"));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Finds the device of a port. Without udev only sysfs knows the names.
+fn find_port(class: &Path, name: &str) -> Option<PathBuf> {
+    let entries = fs::read_dir(class).ok()?;
+    entries.flatten().find_map(|entry| {
+        let found = fs::read_to_string(entry.path().join("name")).ok()?;
+        (found.trim() == name).then(|| Path::new("/dev").join(entry.file_name()))
+    })
+}
+
+// Makes the host's files visible to programs in the guest.
+
+/// The mount point of the shared directory, below the root that is built from it.
+const SHARED: &str = ".host";
+
+/// Directories that belong to the guest and are never taken from the host.
+const OWN: [&str; 5] = ["dev", "proc", "sys", "run", "tmp"];
+
+/// Builds a root from the directory that the host shares: its entries, and empty directories for those of the guest.
+fn mount_root(root: &Path) -> Result<(), VmError> {
+    let _ = fs::create_dir_all(root);
+    mount("fsb-root", root, "tmpfs", MountFlags::empty(), Some(c"mode=0755"))
+        .map_err(|error| refused("mount tmpfs on", root, error))?;
+    let shared = root.join(SHARED);
+    let made = OWN.iter().map(|name| root.join(name)).chain([shared.clone()]).try_for_each(fs::create_dir);
+    made.map_err(|error| refused("make directories in", root, error))?;
+    // Large messages, because each one is a round trip through the emulator. The guest may cache all data, because the
+    // mount is read-only.
+    let options = CString::new("trans=virtio,version=9p2000.L,cache=loose,msize=262144").unwrap_or_default();
+    mount(ROOT_TAG, &shared, "9p", MountFlags::RDONLY, Some(options.as_c_str()))
+        .map_err(|error| refused("mount the host's files (9p) on", &shared, error))?;
+    let entries = fs::read_dir(&shared).map_err(|error| refused("list", &shared, error))?;
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if !OWN.iter().any(|own| name == *own) {
+            show(&entry.path(), &root.join(&name)).map_err(|error| refused("show", &entry.path(), error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds one entry of the shared directory. Skips files at the top level, which programs do not need.
+fn show(from: &Path, to: &Path) -> io::Result<()> {
+    let kind = fs::symlink_metadata(from)?.file_type();
+    if kind.is_symlink() {
+        symlink(fs::read_link(from)?, to)
+    } else if kind.is_dir() {
+        fs::create_dir(to)?;
+        Ok(mount_bind(from, to)?)
+    } else {
+        Ok(())
+    }
+}
+
+/// The name of the shared directory on the bus.
+pub(crate) const ROOT_TAG: &str = "fsbroot";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,5 +422,27 @@ mod tests {
             host.write_all(b"?").unwrap();
             host.read_exact(&mut [0]).unwrap();
         }
+    }
+
+    #[test]
+    fn files_of_modules_do_not_stay_in_memory() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (list, module) = (scratch.path().join("modules"), scratch.path().join("x.ko"));
+        fs::write(&module, "no module").unwrap();
+        fs::write(&list, format!("-{}\n", module.display())).unwrap();
+        load_modules(&list).unwrap();
+        assert!(!module.exists() && list.exists());
+    }
+
+    #[test]
+    fn a_port_is_found_by_its_name() {
+        let class = tempfile::tempdir().unwrap();
+        for (port, name) in [("vport1p1", "fsb.heartbeat\n"), ("vport1p2", "fsb\n")] {
+            fs::create_dir(class.path().join(port)).unwrap();
+            fs::write(class.path().join(port).join("name"), name).unwrap();
+        }
+        assert_eq!(find_port(class.path(), PORT), Some(PathBuf::from("/dev/vport1p2")));
+        assert_eq!(find_port(class.path(), HEARTBEAT_PORT), Some(PathBuf::from("/dev/vport1p1")));
+        assert_eq!(find_port(Path::new("/nonexistent"), PORT), None);
     }
 }
