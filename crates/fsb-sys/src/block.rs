@@ -1,13 +1,15 @@
-//! Block devices as /sys/dev/block shows them.
+//! Block devices as /sys/dev/block shows them, and the one write over a whole medium.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::{Rng, SeedableRng};
 use rustix::fs::{Mode, OFlags};
 
-use super::{Roots, read_trimmed};
+use crate::{Roots, read_trimmed};
 
 // linux/fs.h
 const BLKROGET: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 94);
@@ -82,6 +84,18 @@ pub fn whole_disk(directory: &Path) -> PathBuf {
     }
 }
 
+/// Stacks of devices deeper than this are a loop in the tree below /sys.
+pub const MOST_LAYERS: u32 = 8;
+
+/// Returns the directories of the devices directly beneath an array or a mapped device, sorted.
+pub fn members(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory.join("slaves")).into_iter().flatten();
+    let members = entries.filter_map(|entry| entry.ok()?.path().canonicalize().ok());
+    let mut members: Vec<PathBuf> = members.filter(|member| member.is_dir()).collect();
+    members.sort();
+    members
+}
+
 /// Returns the names of partitions of `disk`, except the one at `own`, that are mounted in any namespace, are swap, or
 /// are held by another device.
 pub fn partitions_in_use(disk: &Path, own: &Path) -> Vec<String> {
@@ -149,8 +163,47 @@ pub fn flush_buffers(device: &OwnedFd) -> io::Result<()> {
     }
 }
 
+/// Bytes of one write.
+const CHUNK: usize = 8 << 20;
+/// Alignment of addresses that is sufficient for O_DIRECT on any device.
+const ALIGNMENT: usize = 4096;
+
+/// Writes a whole medium once, so that no later write is a first write: `size` incompressible bytes from the start of
+/// `file`, in large writes, made durable. The bytes are a function of the seed. Calls `progress` with the number of
+/// bytes written.
+pub fn fill(file: BorrowedFd<'_>, size: u64, seed: u64, mut progress: impl FnMut(u64)) -> io::Result<()> {
+    let mut memory = vec![0u8; CHUNK + ALIGNMENT];
+    let start = memory.as_ptr().align_offset(ALIGNMENT);
+    let buffer = &mut memory[start..start + CHUNK];
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let mut done = 0;
+    progress(0);
+    while done < size {
+        random.fill_bytes(buffer);
+        let length = (size - done).min(CHUNK as u64) as usize;
+        write_all_at(file, &buffer[..length], done)?;
+        done += length as u64;
+        progress(done);
+    }
+    Ok(rustix::fs::fsync(file)?)
+}
+
+fn write_all_at(file: BorrowedFd<'_>, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(file.as_fd(), bytes, offset))?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = &bytes[written..];
+        offset += written as u64;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     #[test]
@@ -167,7 +220,7 @@ mod tests {
         let tree = tempfile::tempdir().unwrap();
         let disk = tree.path().join("sda");
         // One device is in use because it is mounted; the other number belongs to no device.
-        let mounted = super::super::mountinfo::read_everywhere(&Roots::default()).first().unwrap().device;
+        let mounted = crate::mountinfo::read_everywhere(&Roots::default()).first().unwrap().device;
         for (name, number) in [("sda1", format!("{}:{}", mounted.0, mounted.1)), ("sda2", "4095:1".to_owned())] {
             let partition = disk.join(name);
             std::fs::create_dir_all(partition.join("holders")).unwrap();
@@ -181,5 +234,30 @@ mod tests {
         assert!(partitions_in_use(&disk, &used).is_empty());
         std::fs::write(own.join("holders/md0"), "").unwrap();
         assert_eq!(partitions_in_use(&disk, &used), ["sda2"]);
+    }
+
+    #[test]
+    fn every_byte_is_written_and_depends_on_the_seed() {
+        let size = CHUNK as u64 + 12_288;
+        let content = |seed| {
+            let mut file = tempfile::tempfile().unwrap();
+            let mut heard = Vec::new();
+            fill(file.as_fd(), size, seed, |done| heard.push(done)).unwrap();
+            assert_eq!(heard, [0, CHUNK as u64, size]);
+            let mut bytes = Vec::new();
+            io::Seek::rewind(&mut file).unwrap();
+            file.read_to_end(&mut bytes).unwrap();
+            bytes
+        };
+        let first = content(1);
+        assert_eq!(first.len() as u64, size);
+        assert_eq!(first, content(1));
+        assert_ne!(first, content(2));
+        // No block repeats, so that nothing can be deduplicated, and every bit is set about half the time.
+        let blocks: std::collections::HashSet<_> = first.chunks(4096).collect();
+        assert_eq!(blocks.len(), first.len().div_ceil(4096));
+        let ones: u64 = first.iter().map(|byte| u64::from(byte.count_ones())).sum();
+        let share = ones as f64 / (8 * size) as f64;
+        assert!((0.499..0.501).contains(&share), "{share}");
     }
 }

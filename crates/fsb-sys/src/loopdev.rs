@@ -113,7 +113,7 @@ pub fn attach(image: BorrowedFd<'_>, window: Window, mode: Mode, block_size: u32
 
 /// Opens the node and checks that it is the kernel's loop device with that number.
 fn open_device(index: u32) -> io::Result<OwnedFd> {
-    let device = super::pinned::Pinned::of(block::open(&path(index), true, false)?, path(index))?;
+    let device = crate::pinned::Pinned::of(block::open(&path(index), true, false)?, path(index))?;
     let directory = Roots::default().sys.join(format!("block/loop{index}"));
     match block::number_in(&directory) {
         Some(number) if number != device.number() => Err(io::Error::other("this is another device")),
@@ -192,7 +192,7 @@ fn status(directory: &Path) -> Option<Info> {
         return None;
     }
     let name = Path::new("/dev").join(directory.file_name()?);
-    let device = super::pinned::Pinned::known(&name, block::number_in(directory)?).ok()?;
+    let device = crate::pinned::Pinned::known(&name, block::number_in(directory)?).ok()?;
     // SAFETY: all its fields are numbers, for which zero is a value.
     let mut info: Info = unsafe { std::mem::zeroed() };
     // SAFETY: the structure is laid out as linux/loop.h has it, and the kernel writes one.

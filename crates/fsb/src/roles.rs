@@ -82,7 +82,7 @@ fn bind(parent: Option<&OsString>) {
 fn agent_main(arguments: &[OsString]) -> Result<i32, TestbedError> {
     let owner = owner(arguments)?;
     let stream = sandbox::protocol()?;
-    fsb_sys::mapping::keep_program_in_memory();
+    fsb_sys::memory::keep_program_in_memory();
     let mut testbed = LocalTestbed::new(owner).seeing(sandbox::host_proc());
     match agent::serve(stream, &mut testbed) {
         Ok(()) => Ok(0),

@@ -12,7 +12,7 @@ use fsb_model::run::MemoryTouched;
 use fsb_model::units::show_bytes;
 use fsb_model::{UnbackedMemory, Warning};
 use fsb_sys::error::{Refusal, TestbedError};
-use fsb_sys::mapping::Mapping;
+use fsb_sys::memory::Mapping;
 use fsb_sys::{Roots, memory, read_trimmed};
 
 use super::interface::{Applied, Context, Control, Scope, Stop, TargetDevice, Value};

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use fsb_model::{Bytes, Geometry};
 use fsb_sys::error::TestbedError;
-use fsb_sys::{Roots, block, ioctl};
+use fsb_sys::{Roots, block, mount};
 
 use super::file_system::{
     self, Cause, Choice, FileSystem, Hazard, Idle, Inspection, Journal, Tools, ask_about, journal_for,
@@ -125,7 +125,7 @@ impl FileSystem for Ext {
 
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
         if self.journal {
-            ioctl::checkpoint(idle.point);
+            mount::checkpoint(idle.point);
         }
         Ok(())
     }

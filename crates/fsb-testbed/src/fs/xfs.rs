@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fsb_model::Geometry;
 use fsb_sys::error::TestbedError;
-use fsb_sys::{Roots, ioctl, mount, mountinfo};
+use fsb_sys::{Roots, mount, mountinfo};
 
 use super::file_system::{self, Choice, FileSystem, Hazard, Idle, Inspection, Journal, Tools, ask_about};
 use super::kernel_compatibility::{self, Feature, Version};
@@ -103,7 +103,7 @@ impl FileSystem for Xfs {
     /// Frees blocks that are preallocated beyond the ends of files, and empties the log. Otherwise a worker that runs
     /// every 30 seconds would write the contents of the log to their place in the middle of a trial.
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
-        ioctl::free_speculative_blocks(idle.point);
+        mount::free_speculative_blocks(idle.point);
         let options = mountinfo::at(idle.point).map(|mount| mount.super_options).unwrap_or_default();
         // The only option that a remount resets unless it is repeated.
         let keep: &[&str] = if options.iter().any(|option| option == "inode32") { &["inode32"] } else { &[] };

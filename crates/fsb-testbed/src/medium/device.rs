@@ -14,9 +14,9 @@ use fsb_model::host::DeviceId;
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 use fsb_sys::error::{Refusal, TestbedError, attempt};
-use fsb_sys::node::Node;
+use fsb_sys::pinned::Node;
 use fsb_sys::pinned::{Pinned, Unpinned};
-use fsb_sys::{Roots, block, fill, pinned, poll_until, program, stack};
+use fsb_sys::{Roots, block, pinned, poll_until, program, stack};
 use rustix::fs::OFlags;
 
 use super::kind::OpenDevice;
@@ -126,7 +126,7 @@ fn write_over(
     };
     let flags = rustix::fs::fcntl_getfl(&claim).map_err(|errno| failed(&errno.into()))?;
     rustix::fs::fcntl_setfl(&claim, flags | OFlags::DIRECT).map_err(|errno| failed(&errno.into()))?;
-    fill::fill(claim.as_fd(), size, request.seed, filling(&name, size, progress)).map_err(|error| failed(&error))?;
+    block::fill(claim.as_fd(), size, request.seed, filling(&name, size, progress)).map_err(|error| failed(&error))?;
     block::flush_buffers(&claim).map_err(|error| failed(&error))?;
     let shown = show_bytes(size as f64);
     let number = device.number();

@@ -8,7 +8,7 @@ use fsb_model::run::MediumRecord;
 use fsb_sys::block::DeviceNumber;
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::loopdev::{self, LoopDevice, Mode, Window};
-use fsb_sys::node::Node;
+use fsb_sys::pinned::Node;
 use fsb_sys::pinned::Pinned;
 use fsb_sys::{Roots, poll_until, read_trimmed};
 

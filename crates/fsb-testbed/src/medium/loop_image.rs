@@ -9,7 +9,7 @@ use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::invoking_user::InvokingUser;
 use fsb_sys::loopdev::Mode;
 use fsb_sys::magic;
-use fsb_sys::{fill, mountinfo};
+use fsb_sys::{block, mountinfo};
 use rustix::fs::{AtFlags, FallocateFlags, IFlags, Mode as Permissions, OFlags, openat};
 use rustix::io::Errno;
 
@@ -140,7 +140,7 @@ pub(crate) fn make_filled_image(
     let held = hold(request.dir)?;
     check_space(&held, request.dir, size)?;
     let image = make_image(&held, request.dir, size)?;
-    fill::fill(image.as_fd(), size, request.seed, filling("the image", size, progress)).map_err(|error| {
+    block::fill(image.as_fd(), size, request.seed, filling("the image", size, progress)).map_err(|error| {
         TestbedError::machine("the image could not be written over")
             .tried(attempt("write to an image in", request.dir, &error))
             .advice("choose a smaller --size, or another --dir")

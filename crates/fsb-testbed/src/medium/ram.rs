@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use fsb_model::units::show_bytes;
 use fsb_sys::error::{Refusal, TestbedError, describe};
 use fsb_sys::loopdev::Mode;
-use fsb_sys::{Roots, fill, memory};
+use fsb_sys::{Roots, block, memory};
 use rustix::fs::MemfdFlags;
 
 use super::image::AttachedImage;
@@ -99,7 +99,7 @@ fn make_filled_image(request: &MediumRequest<'_>, progress: &mut dyn FnMut(Progr
     };
     let image = rustix::fs::memfd_create("fsb-ram", MemfdFlags::CLOEXEC).map_err(|errno| fail(&errno.into()))?;
     rustix::fs::ftruncate(&image, size).map_err(|errno| fail(&errno.into()))?;
-    fill::fill(image.as_fd(), size, request.seed, filling("the RAM image", size, progress))
+    block::fill(image.as_fd(), size, request.seed, filling("the RAM image", size, progress))
         .map_err(|error| fail(&error))?;
     Ok(image)
 }
