@@ -1,6 +1,7 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::control;
-use proptest::prelude::*;
 
 const BOOT: &str = "this-boot";
 
@@ -42,7 +43,7 @@ fn change(ledger: &Ledger, control: &str, file: &Path, value: &str) -> EntryHand
 fn replay(directory: &Path, boot: &str) -> Vec<Replayed> {
     let roots = roots(directory);
     let guard = Guard { rules: control::RULES, roots: &roots };
-    super::replay::replay_where(&directory.join("undo"), boot, guard, |owner| !owner.is_alive())
+    replay_where(&directory.join("undo"), boot, guard, |owner| !owner.is_alive())
 }
 
 fn left(directory: &Path) -> usize {
@@ -340,4 +341,32 @@ proptest! {
         }
         prop_assert_eq!(left(tree.path()), 0);
     }
+}
+
+#[test]
+fn fields_are_counted_behind_the_name() {
+    let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 424242 9";
+    assert_eq!(stat_field(stat, 4), Some(1));
+    assert_eq!(stat_field(stat, 22), Some(424_242));
+    assert_eq!(state(stat), Some('S'));
+    assert_eq!(stat_field("", 22), None);
+    let cut = [b"7 (caf\xc3".as_slice(), &stat.as_bytes()[4..]].concat();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), cut).unwrap();
+    assert_eq!(stat_field(&fsb_sys::read_text(file.path()).unwrap(), 22), Some(424_242));
+}
+
+#[test]
+fn only_the_very_process_is_alive() {
+    let own = Owner::current();
+    assert!(own.is_alive());
+    assert!(!Owner { start_time: own.start_time + 1, ..own }.is_alive());
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let owner = Owner { pid: child.id(), start_time: start_time(child.id()).unwrap() };
+    assert!(owner.is_alive());
+    child.kill().unwrap();
+    // The child is a zombie until the test waits for it.
+    assert!(fsb_sys::poll_until(std::time::Duration::from_secs(10), || !owner.is_alive()));
+    child.wait().unwrap();
+    assert!(!owner.is_alive());
 }

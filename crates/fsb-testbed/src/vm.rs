@@ -1,22 +1,156 @@
-//! The guest's disks: the image or device behind each, and the names that the guest's targets use.
+//! The host's half of a testbed in a virtual machine: it checks the setup and makes and lends the disks before the
+//! guest makes targets.
 //!
-//! The one image of a run becomes disk 0 and the medium `vm:0`. Members of an array and block devices become disks of
-//! their own. The guest's results are translated back to the names of the plan, which the record contains.
+//! This code needs no root, does not change the machine and does not start a virtual machine. Disks are files without a
+//! name, or block devices of the user. A file disappears with the last process that holds it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
-use fsb_model::{Medium, Target, TargetKind};
-use fsb_sys::Roots;
+use fsb_model::{Medium, Target, TargetKind, Warning};
 use fsb_sys::error::TestbedError;
+use fsb_sys::{Roots, memory, program};
 
-use crate::host;
-use crate::local;
+use crate::Progress;
+use crate::fs::{self, Home};
 use crate::medium::{self, Claimed, MediumRequest, Member, VM_SERIAL};
-use crate::progress::Progress;
 use crate::testbed::{Opened, Provisioned, Setup};
+use crate::{control, host, local};
+
+#[cfg(test)]
+pub(crate) use tests::setup as setup_of;
+
+// The checks of a run in a virtual machine that are possible on this machine before anything is changed.
+//
+// The guest checks the requirements on its kernel and processors when it has booted, before anything is made in it.
+
+/// Checks for invalid requests first, then for missing features of this machine. Returns warnings.
+pub fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
+    if setup.targets.is_empty() {
+        return Err(TestbedError::request("there is nothing to measure")
+            .coded(&fsb_model::error::NO_TARGET)
+            .advice("name a target, such as ext4"));
+    }
+    let asked = setup.targets.iter().flat_map(|target| &target.controls);
+    for (name, value) in setup.controls.iter().chain(asked) {
+        check_control(name, value)?;
+    }
+    check_targets(setup)?;
+    check_memory(setup)?;
+    let sizes = medium_sizes(setup)?;
+    local::check_sizes(setup, &sizes)?;
+    let mut warnings = Vec::new();
+    if sizes.len() > 1 {
+        warnings.push(Warning::DifferentMedia);
+    }
+    Ok(warnings)
+}
+
+/// Checks whether the targets can be made in a guest, as far as requests and the programs of this machine decide. The
+/// result does not depend on free memory and space, so it stays the same until the last boot.
+pub fn check_targets(setup: &Setup) -> Result<(), TestbedError> {
+    for target in &setup.targets {
+        check_target(target).map_err(|error| local::naming(target, error))?;
+    }
+    needs(setup).map(drop)
+}
+
+/// Checks the free memory. A guest takes all of its memory at its start, and the hypervisor process takes some more.
+fn check_memory(setup: &Setup) -> Result<(), TestbedError> {
+    const BESIDE: u64 = 128 << 20;
+    let Some(vm) = setup.vm else { return Ok(()) };
+    let roots = Roots::default();
+    let available = memory::meminfo(&roots, "MemAvailable").unwrap_or(u64::MAX);
+    let available = memory::cgroup_headroom(&roots).map_or(available, |limit| available.min(limit));
+    let needed = vm.memory.0.saturating_add(BESIDE);
+    if available >= needed {
+        return Ok(());
+    }
+    let show = |bytes: u64| show_bytes(bytes as f64);
+    Err(TestbedError::machine("too little memory for the virtual machine")
+        .coded(&fsb_model::error::NO_MEMORY)
+        .field("needed_bytes", needed)
+        .tried(format!(
+            "{} available, {} needed: --memory {} and what QEMU takes",
+            show(available),
+            show(needed),
+            vm.memory
+        ))
+        .advice("choose a smaller --memory, or end what uses memory here"))
+}
+
+/// Checks names and values by the tables. The guest checks what depends on its processors and devices.
+fn check_control(name: &str, value: &str) -> Result<(), TestbedError> {
+    control::check_declared(control::find(name)?, value)
+}
+
+fn check_target(target: &Target) -> Result<(), TestbedError> {
+    let Some(spec) = target.file_system() else {
+        return Err(TestbedError::request("a virtual machine does not see the directories of this one")
+            .advice("name a file system such as ext4, or leave out --in vm"));
+    };
+    let member = fs::find(&spec.fs)?;
+    fs::check(member, spec)?;
+    local::check_foreign(spec)?;
+    if member.home() == Home::Device {
+        medium::check(&spec.medium)?;
+    }
+    Ok(())
+}
+
+/// Files that programs read if they exist: the features that mkfs gives to ext2, ext3 and ext4.
+const FILES: [&str; 1] = ["/etc/mke2fs.conf"];
+
+/// The requirements on a guest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Programs of this machine.
+    pub programs: Vec<PathBuf>,
+    /// Kernel modules by name, or what must be built in.
+    pub modules: Vec<String>,
+    /// Modules that the guest loads if its kernel has them.
+    pub optional_modules: Vec<String>,
+    /// Files, at the same paths as on this machine.
+    pub files: Vec<PathBuf>,
+}
+
+/// Returns the requirements of the targets of `setup` on a guest. If this machine lacks a program, the error names its
+/// package.
+pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
+    let mut programs = BTreeSet::new();
+    let (mut modules, mut optional) = (BTreeSet::new(), BTreeSet::new());
+    for spec in setup.targets.iter().filter_map(|target| target.file_system()) {
+        let member = fs::find(&spec.fs)?;
+        if let Some(tools) = member.tools() {
+            for name in std::iter::once(&tools.mkfs).chain(tools.others) {
+                programs.insert(program::require(name, tools.package)?);
+            }
+        }
+        modules.extend(member.modules().iter().map(|name| (*name).to_owned()));
+        optional.extend(member.helper_modules().iter().map(|name| (*name).to_owned()));
+        // Images in files become disks of the guest.
+        let members = spec.medium.argument.as_deref().filter(|_| spec.medium.name == "raid0");
+        let media =
+            std::iter::once(spec.medium.name.as_str()).chain(members.into_iter().flat_map(|all| all.split('+')));
+        for name in media.filter(|name| *name != "loop" && !name.starts_with('/')) {
+            modules.extend(medium::find(name)?.modules().iter().map(|name| (*name).to_owned()));
+        }
+    }
+    Ok(Needs {
+        programs: programs.into_iter().collect(),
+        modules: modules.into_iter().collect(),
+        optional_modules: optional.into_iter().collect(),
+        files: FILES.iter().map(PathBuf::from).filter(|path| path.exists()).collect(),
+    })
+}
+
+// The guest's disks: the image or device behind each, and the names that the guest's targets use.
+//
+// The one image of a run becomes disk 0 and the medium `vm:0`. Members of an array and block devices become disks of
+// their own. The guest's results are translated back to the names of the plan, which the record contains.
 
 /// A disk to lend to a guest.
 #[derive(Debug)]
@@ -39,7 +173,7 @@ pub struct Disks {
 }
 
 /// Returns the bytes of each medium of `setup`, by its text. Fails if one cannot be made.
-pub(super) fn check(setup: &Setup) -> Result<BTreeMap<String, u64>, TestbedError> {
+fn medium_sizes(setup: &Setup) -> Result<BTreeMap<String, u64>, TestbedError> {
     local::check_same_device(setup)?;
     let mut sizes = BTreeMap::new();
     for (text, request) in local::media(setup) {
@@ -210,8 +344,62 @@ fn image_record(request: &MediumRequest<'_>) -> MediumRecord {
 
 #[cfg(test)]
 mod tests {
+    use fsb_model::Identity;
+
     use super::*;
-    use crate::vm::check::tests::setup;
+
+    pub(crate) fn setup(targets: &[&str]) -> Setup {
+        let targets = targets.iter().map(|text| text.parse().expect("a target")).collect();
+        Setup {
+            targets,
+            size: 64 << 20,
+            parts: 1,
+            dir: "/var/tmp".into(),
+            wipe: Vec::new(),
+            devices: Default::default(),
+            controls: Default::default(),
+            identity: Identity::default(),
+            patience: None,
+            memory_needed: None,
+            seed: 1,
+            vm: None,
+            root: None,
+            kernels: Vec::new(),
+            oldest_kernel: None,
+            large_disk: Default::default(),
+            fault: None,
+        }
+    }
+
+    #[test]
+    fn errors_known_on_the_host_are_reported_before_a_boot() {
+        let refusal = |targets: &[&str]| check(&setup(targets)).unwrap_err().to_string();
+        assert!(refusal(&["/srv"]).contains("does not see the directories"));
+        assert!(refusal(&["btfrs"]).contains("did you mean 'btrfs'"));
+        assert!(refusal(&["ext4@/dev/null"]).contains("is not a block device"));
+        assert!(refusal(&[r#"ext4,mkfs="-J device=/dev/null""#]).contains("reaches beyond"));
+        let mut small = setup(&["xfs"]);
+        small.size = 1 << 20;
+        assert!(check(&small).unwrap_err().to_string().contains("needs at least"));
+        let mut large = setup(&["ext4"]);
+        large.vm = Some(fsb_model::place::VmSize { memory: fsb_model::Bytes(1 << 50), cpus: 1 });
+        let error = check(&large).unwrap_err();
+        assert!(error.kind == crate::Kind::Machine && error.to_string().contains("--memory 1P"), "{error}");
+        assert_eq!(check_targets(&large), Ok(()), "what is left of memory says nothing about a target");
+        assert!(check_targets(&setup(&["btfrs"])).is_err());
+        let mut asked = setup(&["ext4"]);
+        asked.controls = [("page-cache".to_owned(), "sideways".to_owned())].into();
+        assert!(check(&asked).unwrap_err().to_string().contains("page-cache"));
+    }
+
+    #[test]
+    fn programs_and_drivers_of_the_targets_are_named() {
+        let needs = needs(&setup(&["ext4", "ext4,noatime", "ext4@raid0:loop+loop", "tmpfs"])).unwrap();
+        let names: Vec<_> = needs.programs.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+        assert!(names.contains(&"mkfs.ext4") && names.contains(&"dumpe2fs"), "{names:?}");
+        assert!(["ext4", "raid0"].iter().all(|name| needs.modules.contains(&(*name).to_owned())));
+        assert!(!needs.modules.contains(&"loop".to_owned()), "loop images become disks: {:?}", needs.modules);
+    }
 
     #[test]
     fn media_have_two_names() {
