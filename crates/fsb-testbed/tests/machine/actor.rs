@@ -5,13 +5,12 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use crate::{background, side};
 use fsb_sys::sandbox::{self, Confinement};
 use fsb_testbed::ledger::{Ledger, Owner};
-use fsb_testbed::{ColdReach, LocalTestbed, Setup, Testbed, TestbedError, control};
+use fsb_testbed::{ColdReach, Counters, LocalTestbed, Setup, Slot, Testbed, TestbedError, control};
 use serde_json::{Value, json};
 
 /// Runs the role that the first argument names, if it names one.
@@ -22,7 +21,7 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         "supervisor" => sandbox::supervise(&arguments[2..]),
         "agent" => agent(&words[2..]),
         "confined" => confined(&words[2]),
-        "waiting" => side::wait_confined(&words[2]),
+        "waiting" => wait_confined(&words[2]),
         "change" => change(Path::new(&words[2]), Path::new(&words[3])),
         other => panic!("no role '{other}'"),
     };
@@ -87,7 +86,7 @@ fn visit(
     let opened = testbed.open(setup, &mut |progress| filled = progress.done)?;
     say(json!({ "opened": opened, "warnings": warnings, "filled": filled }));
     if scenario.starts_with("side") {
-        return side::by_side(testbed, setup, scenario, say);
+        return by_side(testbed, setup, scenario, say);
     }
     for target in &setup.targets {
         let provisioned = testbed.provision(0, 0, target)?;
@@ -97,7 +96,7 @@ fn visit(
             std::thread::sleep(Duration::from_secs(600));
         }
         if scenario == "background" {
-            background::leave_work(testbed, &provisioned.root, say)?;
+            leave_work(testbed, &provisioned.root, say)?;
         } else if provisioned.abilities.fake.is_none() {
             say(json!({ "worker": worker(&provisioned.root, setup.identity.uid) }));
             let file = provisioned.root.join("file");
@@ -211,4 +210,157 @@ fn change(within: &Path, directory: &Path) -> Result<i32, TestbedError> {
     println!("{}", json!({ "changed": path }));
     std::thread::sleep(Duration::from_secs(600));
     Ok(0)
+}
+
+// The actor's part of the tests of quiescing: creates deferred work, and measures it.
+
+/// Creates many files, and reports the deferred work of the file system before and after quiescing.
+fn leave_work(testbed: &mut LocalTestbed, root: &Path, say: &mut dyn FnMut(Value)) -> Result<(), TestbedError> {
+    for number in 0..500 {
+        std::fs::write(root.join(number.to_string()), "x").expect("there is space");
+    }
+    let directory = std::fs::File::open(root).expect("the root of a target");
+    rustix::fs::syncfs(&directory).expect("the device works");
+    drop(directory);
+    let device = device_under(root.parent().expect("a mount point"));
+    say(json!({ "synced": kept(&device) }));
+    let quiet = testbed.quiesce(0, Duration::MAX)?;
+    say(json!({ "quiet": quiet, "settled": kept(&device) }));
+    say(json!({ "writable": std::fs::write(root.join("afterwards"), "x").is_ok() }));
+    let writer = std::fs::File::create(root.join("held")).expect("there is space");
+    say(json!({ "with a writer": testbed.quiesce(0, Duration::MAX).err().map(|error| error.to_string()) }));
+    drop(writer);
+    Ok(())
+}
+
+fn device_under(point: &Path) -> String {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("/proc");
+    let mut here = mounts.lines().filter(|line| line.split(' ').nth(4) == point.to_str());
+    let line = here.next_back().expect("it is mounted");
+    line.split(" - ").nth(1).and_then(|rest| rest.split(' ').nth(1)).expect("a source").to_owned()
+}
+
+fn kept(device: &str) -> Value {
+    let output = Command::new("dumpe2fs").args(["-h", device]).output().expect("e2fsprogs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let journal = text.lines().find_map(|line| line.strip_prefix("Journal start:")?.trim().parse::<u64>().ok());
+    // It is mounted from a private node, which is named like the kernel's device.
+    let name = device.rsplit('/').next().expect("a name");
+    // A sequence number consists of the cycle and the block. The log of this test does not wrap around.
+    let end = |end: &str| -> Option<u64> {
+        let text = std::fs::read_to_string(format!("/sys/fs/xfs/{name}/log/log_{end}_lsn")).ok()?;
+        text.trim().split_once(':')?.1.parse().ok()
+    };
+    json!({ "journal": journal, "log": end("head").zip(end("tail")).map(|(head, tail)| head - tail) })
+}
+
+// The agent's operations on targets that are all ready at once.
+
+/// Makes each target ready in a slot of its own, in the order of the setup. If media are divided, it uses the slice of
+/// the same number.
+fn by_side(
+    testbed: &mut LocalTestbed,
+    setup: &Setup,
+    scenario: &str,
+    say: &mut dyn FnMut(Value),
+) -> Result<(), TestbedError> {
+    let slots: Vec<Slot> = (0..).take(setup.targets.len()).collect();
+    let mut roots = Vec::new();
+    for (slot, target) in (0..).zip(&setup.targets) {
+        let part = if setup.parts > 1 { slot } else { 0 };
+        let provisioned = testbed.provision(slot, part, target)?;
+        say(json!({ "provisioned": provisioned, "pid": std::process::id() }));
+        roots.push(provisioned.root);
+    }
+    if scenario == "side-hold" {
+        roots.iter().for_each(|root| write_file(&root.join("held"), SIZE));
+        say(json!({ "held": roots }));
+        std::thread::sleep(Duration::from_secs(600));
+    }
+    let all = |testbed: &LocalTestbed| slots.iter().map(|slot| testbed.counters(*slot)).collect::<Vec<_>>();
+    for slot in &slots {
+        testbed.quiesce(*slot, Duration::MAX)?;
+    }
+    for (slot, root) in (0..).zip(&roots).filter(|(_, root)| root.exists()) {
+        let (before, watch) = (all(testbed), testbed.watch(slot));
+        // A different size for each target.
+        write_file(&root.join("file"), SIZE * (slot as usize + 1));
+        testbed.sync(slot)?;
+        let seen = watch.map(fsb_testbed::watch::Watch::end);
+        say(json!({ "slot": slot, "wrote": difference(&before, &all(testbed)), "seen": seen }));
+    }
+    for (slot, root) in (0..).zip(&roots).filter(|(_, root)| root.exists()) {
+        let others = roots.iter().filter(|other| *other != root && other.exists());
+        let workers: Vec<Child> = others.map(|other| start_worker(other)).collect();
+        testbed.make_cold(slot, ColdReach::Machine)?;
+        workers.into_iter().for_each(end_worker);
+        let before = all(testbed);
+        let content = std::fs::read(root.join("file")).expect("the file is still there");
+        assert!(content == vec![7u8; SIZE * (slot as usize + 1)], "the file kept its content");
+        say(json!({ "slot": slot, "read": difference(&before, &all(testbed)) }));
+    }
+    let there = || roots.iter().map(|root| root.join("file").exists()).collect::<Vec<_>>();
+    for slot in &slots {
+        testbed.release(*slot)?;
+        say(json!({ "released": slot, "there": there() }));
+        testbed.release(*slot)?;
+    }
+    // A target in a slot that is in use replaces the previous one, and other slots stay.
+    if scenario == "side-again" {
+        for (slot, part, target) in [(0, 0, 0), (7, 1, 1), (0, 0, 1)] {
+            let provisioned = testbed.provision(slot, part, &setup.targets[target])?;
+            write_file(&provisioned.root.join("file"), SIZE);
+            say(json!({ "again": provisioned.record }));
+            roots.push(provisioned.root);
+        }
+        let taken = testbed.provision(1, 1, &setup.targets[0]).expect_err("slot 7 has part 1");
+        say(json!({ "taken": taken.to_string() }));
+        say(json!({ "left": roots.iter().map(|root| root.join("file").exists()).collect::<Vec<_>>() }));
+        testbed.release_all()?;
+    }
+    Ok(())
+}
+
+/// Starts a worker that is confined to its target and waits.
+fn start_worker(root: &Path) -> Child {
+    let confinement = Confinement {
+        writable: Some(root.to_owned()),
+        uid: 65534,
+        gid: 65534,
+        programs: None,
+        root: None,
+        die_with_parent: true,
+        cpus: Vec::new(),
+        memory_nodes: Vec::new(),
+    };
+    let order = serde_json::to_string(&confinement).expect("JSON");
+    let mut child = actor("waiting").arg(order).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a worker");
+    let mut ready = [0];
+    child.stdout.as_mut().expect("a pipe").read_exact(&mut ready).expect("the worker is confined");
+    child
+}
+
+fn end_worker(mut child: Child) {
+    drop(child.stdin.take());
+    assert!(child.wait().expect("a worker").success());
+}
+
+/// Confines itself, reports that, and waits until its standard input is closed.
+fn wait_confined(order: &str) -> Result<i32, TestbedError> {
+    let notes = sandbox::confine(&serde_json::from_str(order).expect("a confinement"))?;
+    assert!(notes.is_empty(), "{notes:?}");
+    println!(".");
+    std::io::stdin().read_to_end(&mut Vec::new()).expect("a pipe");
+    Ok(0)
+}
+
+const SIZE: usize = 4 << 20;
+
+/// Returns the bytes that each device moved.
+fn difference(before: &[Option<Counters>], after: &[Option<Counters>]) -> Vec<Option<u64>> {
+    let moved = |counters: &Counters| counters.read_bytes + counters.write_bytes;
+    let one = |(before, after): (&Option<Counters>, &Option<Counters>)| {
+        Some(moved(after.as_ref()?) - moved(before.as_ref()?))
+    };
+    before.iter().zip(after).map(one).collect()
 }

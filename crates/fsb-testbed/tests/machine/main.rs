@@ -10,14 +10,11 @@ use std::process::ExitCode;
 extern crate fsb_testkit;
 
 mod actor;
-mod background;
 mod confinement;
 mod devices;
 mod directories;
 mod file_systems;
 mod killed;
-mod quiet;
-mod side;
 mod side_by_side;
 mod stage;
 
@@ -32,7 +29,6 @@ fn main() -> ExitCode {
         directories::tests(),
         file_systems::tests(),
         killed::tests(),
-        quiet::tests(),
         side_by_side::tests(),
     ];
     let tests = tests.into_iter().flatten().collect();
