@@ -10,27 +10,37 @@ pub mod declared;
 pub mod doctor;
 pub mod fs;
 pub mod host;
-mod identity;
 pub mod ledger;
 mod local;
 pub mod lock;
 pub mod medium;
 pub mod optional;
 pub mod privilege;
-mod progress;
 mod testbed;
 pub mod vm;
 pub mod watch;
 mod watcher;
 
+use serde::{Deserialize, Serialize};
+
 pub use fs::Fake;
 pub use fsb_sys::Roots;
 pub use fsb_sys::error::{Kind, Refusal, TestbedError};
-pub use identity::worker_identity;
 pub use local::{LocalTestbed, part_size, side_by_side};
 pub use medium::part_bytes;
-pub use progress::Progress;
+pub use privilege::worker_identity;
 pub use testbed::{
     Abilities, ColdMethod, ColdReach, Counters, Opened, OpenedPart, Provisioned, Quiet, Setup, Slot, Testbed,
 };
 pub use watcher::{WATCHER_ARGUMENT, Watcher, watch_coordinator};
+
+/// The progress of a long preparation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The present step: `filling the image`.
+    pub what: String,
+    /// Bytes done.
+    pub done: u64,
+    /// Bytes in all.
+    pub total: u64,
+}

@@ -11,10 +11,10 @@ use fsb_model::{Geometry, Identity, Target, Warning};
 use fsb_sys::error::TestbedError;
 use serde::{Deserialize, Serialize};
 
+use crate::Progress;
 use crate::control::Held;
 use crate::fs::Fake;
 use crate::medium::Slice;
-use crate::progress::Progress;
 use crate::watch::{DeviceTimeline, Watch};
 
 /// The number of the slot of a ready target. The caller of [`Testbed::provision`] chooses it; several targets can be

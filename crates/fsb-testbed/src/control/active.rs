@@ -12,8 +12,8 @@ use fsb_sys::error::TestbedError;
 
 use super::interface::{Context, Control, Held, Scope, TargetDevice};
 use super::{REGISTRY, find};
+use crate::Progress;
 use crate::ledger::{self, EntryHandle, Ledger, Owner};
-use crate::progress::Progress;
 
 /// The controls that are set for a run or a target. Only [`ActiveControls::restore`] restores them.
 #[derive(Default)]

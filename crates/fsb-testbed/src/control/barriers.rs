@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::{Roots, read_trimmed};
 
-use super::interface::{Applied, Control, KEEP, Scope, Value};
-use super::interface::{Context, Stop, TargetDevice};
+use super::interface::{
+    Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting,
+};
 use super::read_ahead;
-use super::sysfs::{device_settings, is_device_setting};
 use crate::ledger::Action;
 
 pub(super) struct Barriers;

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, read_trimmed};
 
-use super::interface::{Applied, Control, KEEP, PossibleInterference, Scope, Value};
-use super::interface::{Context, Stop, TargetDevice};
-use super::sysfs::writable;
+use super::interface::{
+    Applied, Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, writable,
+};
 use crate::ledger::Action;
 
 pub(super) struct Boost;

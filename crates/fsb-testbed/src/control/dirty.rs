@@ -9,9 +9,7 @@ use fsb_model::units::{show_bytes, show_seconds};
 use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, read_trimmed};
 
-use super::interface::{Applied, Control, KEEP, Scope, Value, parse};
-use super::interface::{Context, Stop, TargetDevice};
-use super::sysfs::writable;
+use super::interface::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, parse, writable};
 use crate::declared::{OptionKind, OptionValue};
 use crate::ledger::Action;
 

@@ -9,9 +9,10 @@ use fsb_model::nearest;
 use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, read_trimmed};
 
-use super::interface::{Applied, Control, KEEP, PossibleInterference, Scope, Value};
-use super::interface::{Context, Stop, TargetDevice};
-use super::sysfs::{is_numbered, numbered, writable};
+use super::interface::{
+    Applied, Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, is_numbered, numbered,
+    writable,
+};
 use crate::declared::OptionKind;
 use crate::ledger::Action;
 

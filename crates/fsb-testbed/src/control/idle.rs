@@ -13,9 +13,9 @@ use std::path::PathBuf;
 use fsb_sys::error::{Refusal, attempt};
 use fsb_sys::{Roots, read_trimmed};
 
-use super::interface::{Applied, Control, KEEP, PossibleInterference, Scope, Value};
-use super::interface::{Context, Stop, TargetDevice};
-use super::sysfs::{numbered, writable};
+use super::interface::{
+    Applied, Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, numbered, writable,
+};
 use crate::host;
 
 pub(super) struct Idle;

@@ -6,9 +6,7 @@ use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, read_trimmed};
 
 use super::cpus;
-use super::interface::{Applied, Control, KEEP, Scope, Value};
-use super::interface::{Context, Stop, TargetDevice};
-use super::sysfs::writable;
+use super::interface::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, writable};
 use crate::declared::OptionKind;
 use crate::ledger::Action;
 

@@ -9,8 +9,7 @@ use fsb_sys::error::{Refusal, TestbedError};
 
 use super::cpus;
 use super::cpus::processors_of;
-use super::interface::{Applied, Control, KEEP, Scope, Value};
-use super::interface::{Context, Stop, TargetDevice};
+use super::interface::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::declared::OptionKind;
 
 pub(super) struct Numa;

@@ -5,8 +5,7 @@
 use fsb_sys::Roots;
 use fsb_sys::error::{Refusal, TestbedError};
 
-use super::interface::{Applied, Control, Scope, Value};
-use super::interface::{Context, TargetDevice};
+use super::interface::{Applied, Context, Control, Scope, TargetDevice, Value};
 use crate::testbed::ColdMethod;
 
 pub(crate) struct PageCache;

@@ -10,9 +10,9 @@ use fsb_model::units::show_bytes;
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::{Roots, read_trimmed};
 
-use super::interface::{Applied, Control, KEEP, Scope, Value, parse};
-use super::interface::{Context, Stop, TargetDevice};
-use super::sysfs::{device_settings, is_device_setting};
+use super::interface::{
+    Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting, parse,
+};
 use crate::declared::{OptionKind, OptionValue};
 use crate::fs;
 use crate::ledger::Action;

@@ -3,8 +3,7 @@
 //!
 //! Untested on machines with systemd: the tests of whole runs use a program that imitates `systemctl`.
 
-use super::interface::{Applied, Control, KEEP, Scope, Value};
-use super::interface::{Context, Stop, TargetDevice};
+use super::interface::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::declared::OptionKind;
 use crate::ledger::Action;
 use fsb_model::Warning;

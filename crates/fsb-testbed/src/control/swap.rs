@@ -5,10 +5,11 @@ use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::swap::{self, SwapArea};
 use fsb_sys::{Roots, memory};
 
-use super::interface::{Applied, Control, KEEP, PossibleInterference, Scope, Value, one_of};
-use super::interface::{Context, Stop, TargetDevice};
+use super::interface::{
+    Applied, Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, one_of,
+};
+use crate::Progress;
 use crate::ledger::{Action, EntryHandle, Ledger};
-use crate::progress::Progress;
 
 pub(super) struct Swap;
 

@@ -1,4 +1,4 @@
-//! The common implementation of ext2, ext3 and ext4: e2fsprogs, and often one driver for all three.
+//! ext2, ext3 and ext4: e2fsprogs, and often one driver for all three.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -423,6 +423,80 @@ pub(super) static OPTIONS: &[DeclaredOption] = &[
     file_system::GROUP_QUOTA,
 ];
 
+pub(super) static EXT2: Ext = Ext {
+    name: "ext2",
+    about: "The second extended file system: no journal.",
+    tools: &tools("mkfs.ext2"),
+    // Needed if the kernel has a separate driver for ext2.
+    helpers: &["ext2"],
+    journal: false,
+    older: true,
+    // A file system without a journal takes part in a race only if it is named.
+    choices: &[],
+    hazards: &[Hazard::no_journal(Cause::Format("no journal"))],
+};
+
+pub(super) static EXT3: Ext = Ext {
+    name: "ext3",
+    about: "ext2 with a journal: data=journal, ordered or writeback.",
+    tools: &tools("mkfs.ext3"),
+    helpers: CHECKSUMS,
+    journal: true,
+    older: true,
+    choices: EXT3_CHOICES,
+    hazards: HAZARDS,
+};
+
+/// From Documentation/filesystems/ext3.rst and ext4(5), whose driver serves it.
+static EXT3_CHOICES: &[Choice] = &[
+    Choice::mount(&["noatime"], "reads write no access times"),
+    Choice::mount(&["data=journal"], "data goes to the journal first: one place to write, at fsync").sort("data"),
+    Choice::mount(&["data=writeback"], "a commit does not wait for the data of its files").sort("data"),
+    Choice::mount(&["commit=60"], "the journal is committed every 60 s, not every 5")
+        .risky("a crash loses up to a minute of unsynced changes"),
+    Choice::mkfs(&["-J", "size=64"], "a journal of 64 MiB is checkpointed less often"),
+    Choice::mkfs(&["-i", "65536"], "a fourth of the inodes: fewer tables to read and write"),
+    Choice::mount(&["barrier=0"], "the disk's cache is not flushed"),
+];
+
+pub(super) static EXT4: Ext = Ext {
+    name: "ext4",
+    about: "The fourth extended file system: extents, delayed allocation, checksums.",
+    tools: &tools("mkfs.ext4"),
+    helpers: CHECKSUMS,
+    journal: true,
+    older: false,
+    choices: EXT4_CHOICES,
+    hazards: HAZARDS,
+};
+
+/// From ext4(5), mke2fs(8) and Documentation/admin-guide/ext4.rst of Linux.
+static EXT4_CHOICES: &[Choice] = &[
+    Choice::mount(&["noatime"], "reads write no access times"),
+    Choice::mount(&["lazytime"], "times of files stay in memory for up to a day"),
+    Choice::mount(&["data=journal"], "data goes to the journal first: one place to write, at fsync").sort("data"),
+    Choice::mount(&["data=writeback"], "a commit does not wait for the data of its files").sort("data"),
+    Choice::mount(&["commit=60"], "the journal is committed every 60 s, not every 5")
+        .risky("a crash loses up to a minute of unsynced changes"),
+    Choice::mount(&["nodelalloc"], "blocks are allocated at the write, not at writeback").sort("allocation"),
+    Choice::mount(&["nodioread_nolock"], "no unwritten extents to convert after each write").sort("allocation"),
+    Choice::mount(&["max_batch_time=0"], "fsync does not wait for others to join its commit"),
+    Choice::mount(&["inode_readahead_blks=128"], "four times as many inode blocks are read ahead"),
+    Choice::mount(&["stripe=16"], "allocation in groups of 64 KiB"),
+    Choice::mkfs(&["-O", "fast_commit"], "fsync logs what changed, not whole blocks of metadata").sort("journal"),
+    Choice::mkfs(&["-J", "size=64"], "a journal of 64 MiB is checkpointed less often").sort("journal"),
+    Choice::mkfs(&["-O", "bigalloc", "-C", "65536"], "space in clusters of 64 KiB: less metadata for large files"),
+    Choice::mkfs(&["-O", "inline_data", "-I", "1024"], "files below some 800 bytes are stored in their inodes")
+        .sort("inodes"),
+    Choice::mkfs(&["-I", "512"], "inodes of 512 bytes hold more attributes").sort("inodes"),
+    Choice::mkfs(&["-i", "65536"], "a fourth of the inodes: fewer tables to read and write"),
+    Choice::mkfs(&["-O", "^has_journal"], "nothing is written twice").sort("journal"),
+    Choice::mkfs(&["-O", "^metadata_csum"], "no checksums of metadata").risky("damaged metadata goes unnoticed"),
+    Choice::mount(&["journal_async_commit"], "the commit block does not wait for the others")
+        .risky("only checksums detect an incomplete commit"),
+    Choice::mount(&["barrier=0"], "the disk's cache is not flushed"),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -430,7 +504,7 @@ mod tests {
     #[test]
     fn journal_activity_is_read_from_its_statistics() {
         let info = "64 transactions (60 requested), each up to 1365 blocks\naverage: \n  0ms waiting for transaction\n  \
-            114 handles per transaction\n  9 blocks per transaction\n  10 logged blocks per transaction\n";
+        114 handles per transaction\n  9 blocks per transaction\n  10 logged blocks per transaction\n";
         assert_eq!((logged_blocks(info), logged_blocks("")), (640, 0));
     }
 
@@ -444,9 +518,7 @@ mod tests {
             ..Geometry::default()
         };
         let of = |bytes, words: &str| {
-            super::super::ext4::EXT4
-                .fit(&large, bytes, &words.split(' ').map(str::to_owned).collect::<Vec<_>>())
-                .join(" ")
+            EXT4.fit(&large, bytes, &words.split(' ').map(str::to_owned).collect::<Vec<_>>()).join(" ")
         };
         assert_eq!(of(496 << 20, ""), "-b 4096 -I 256 -i 16384 -J size=62");
         assert_eq!(of(20 << 30, ""), "-b 4096 -I 256 -i 16384 -J size=512");
@@ -457,8 +529,8 @@ mod tests {
     #[test]
     fn dumpe2fs_is_read() {
         let text = "Filesystem volume name:   <none>\nFilesystem features:      has_journal ext_attr extent\n\
-            Inode count:              6553600\nBlock count:              26214400\nBlock size:               4096\n\
-            Blocks per group:         32768\nInode size:\t          256\nTotal journal size:       512M\n";
+        Inode count:              6553600\nBlock count:              26214400\nBlock size:               4096\n\
+        Blocks per group:         32768\nInode size:\t          256\nTotal journal size:       512M\n";
         let read = parse(text);
         assert_eq!(read.features, ["has_journal", "ext_attr", "extent"]);
         let expected = Geometry {

@@ -5,18 +5,13 @@
 
 mod btrfs;
 mod ext;
-mod ext2;
-mod ext3;
-mod ext4;
 mod f2fs;
 mod file_system;
-mod fuse_server;
 mod jfs;
 mod kernel_compatibility;
 mod large_disk;
 mod nilfs2;
 mod ntfs;
-mod ntfs3;
 mod null;
 mod options;
 mod other;
@@ -50,9 +45,9 @@ pub(crate) use risk::{risks_found, risks_of_device, risks_of_mount, unseen_risk}
 
 /// Every file system that fsb knows.
 pub static REGISTRY: &[&dyn FileSystem] = &[
-    &ext2::EXT2,
-    &ext3::EXT3,
-    &ext4::EXT4,
+    &ext::EXT2,
+    &ext::EXT3,
+    &ext::EXT4,
     &xfs::Xfs,
     &btrfs::Btrfs,
     &reiserfs::Reiserfs,
@@ -60,7 +55,7 @@ pub static REGISTRY: &[&dyn FileSystem] = &[
     &f2fs::F2fs,
     &nilfs2::Nilfs2,
     &ntfs::Ntfs,
-    &ntfs3::Ntfs3,
+    &ntfs::Ntfs3,
     &other::MINIX,
     &other::VFAT,
     &other::EXFAT,

@@ -5,8 +5,7 @@ use std::path::Path;
 use fsb_model::{FileSystemSpec, Geometry};
 use fsb_sys::error::TestbedError;
 
-use super::file_system::Hazard;
-use super::file_system::{FileSystem, Inspection, Tools, ask_about};
+use super::file_system::{FileSystem, Hazard, Inspection, Tools, ask_about};
 use crate::declared::OptionGroup::{Access, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 

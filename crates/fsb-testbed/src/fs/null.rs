@@ -6,8 +6,7 @@ use fsb_model::{FileSystemSpec, nearest};
 use fsb_sys::error::TestbedError;
 use serde::{Deserialize, Serialize};
 
-use super::file_system::{Cause, Hazard};
-use super::file_system::{FileSystem, Home, Inspection, Tools, refuse_mkfs_and_medium};
+use super::file_system::{Cause, FileSystem, Hazard, Home, Inspection, Tools, refuse_mkfs_and_medium};
 use crate::declared::OptionGroup::Simulation;
 use crate::declared::{DeclaredOption, OptionKind, OptionValue, key};
 

@@ -9,9 +9,7 @@ use fsb_sys::error::TestbedError;
 use fsb_sys::mount as kernel;
 use fsb_sys::program;
 
-use super::file_system::bytes_at;
-use super::file_system::{Cause, Hazard};
-use super::file_system::{FileSystem, Inspection, MountRequest, Mounted, Tools};
+use super::file_system::{Cause, FileSystem, Hazard, Inspection, MountRequest, Mounted, Tools, bytes_at};
 use crate::declared::OptionGroup::{Access, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 

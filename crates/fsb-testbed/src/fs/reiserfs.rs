@@ -5,8 +5,7 @@ use std::path::Path;
 use fsb_model::Geometry;
 
 use super::file_system;
-use super::file_system::{Cause, Hazard};
-use super::file_system::{FileSystem, Inspection, Tools, ask_about};
+use super::file_system::{Cause, FileSystem, Hazard, Inspection, Tools, ask_about};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 

@@ -5,11 +5,9 @@ use std::path::Path;
 use fsb_model::FileSystemSpec;
 use fsb_model::run::Risk;
 use fsb_sys::mountinfo::{self, Mount};
-use fsb_sys::{Roots, program, read_trimmed};
+use fsb_sys::{Roots, block, program, read_trimmed};
 
-use super::file_system::Choice;
-use super::file_system::FileSystem;
-use super::file_system::{Cause, Hazard, UNFLUSHED};
+use super::file_system::{Cause, Choice, FileSystem, Hazard, UNFLUSHED};
 use super::find;
 use super::of_mount;
 
@@ -71,13 +69,10 @@ pub(crate) fn unseen_risk(mount: &Mount) -> Option<&'static str> {
     )
 }
 
-/// Devices deeper than this are a loop in the tree.
-const DEPTH: u32 = 8;
-
 /// Returns the risks of a device: it or a device beneath it has a volatile cache that the kernel does not flush, or the
 /// file system that holds its image is mounted with a hazard.
 pub(crate) fn risks_of_device(directory: &Path) -> Vec<Risk> {
-    let mut found = beneath(directory, &mountinfo::read(), DEPTH);
+    let mut found = beneath(directory, &mountinfo::read(), block::MOST_LAYERS);
     found.sort();
     found.dedup();
     found
@@ -99,9 +94,7 @@ fn beneath(directory: &Path, mounts: &[Mount], depth: u32) -> Vec<Risk> {
     if directory.join("partition").exists() {
         found.extend(directory.parent().into_iter().flat_map(|disk| beneath(disk, mounts, depth - 1)));
     }
-    let members = std::fs::read_dir(directory.join("slaves")).into_iter().flatten().flatten();
-    let members = members.filter_map(|entry| entry.path().canonicalize().ok());
-    found.extend(members.flat_map(|member| beneath(&member, mounts, depth - 1)));
+    found.extend(block::members(directory).into_iter().flat_map(|member| beneath(&member, mounts, depth - 1)));
     found
 }
 

@@ -12,11 +12,11 @@ use fsb_sys::{Roots, magic, memory, mount, mountinfo, program};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::file_system::is_about_discard;
-use super::{foreign, place};
+use super::{devices, foreign};
 use crate::control::memory_limit::{MEMORY_LIMIT, limit_of};
 use crate::fs::{self, FileSystem, Home};
-use crate::identity::worker_identity;
 use crate::medium::{self, GRANULE, MediumRequest, size_for};
+use crate::privilege::worker_identity;
 use crate::testbed::Setup;
 use crate::{control, host, privilege};
 
@@ -78,7 +78,7 @@ fn check_places(setup: &Setup) -> Result<(), TestbedError> {
     for target in &setup.targets {
         let requested = target.controls_over(&setup.controls);
         if !requested.is_empty() {
-            control::check_place(&requested, &place::of_target(target), &Roots::default())
+            control::check_place(&requested, &devices::of_target(target), &Roots::default())
                 .map_err(|error| naming(target, error))?;
         }
     }

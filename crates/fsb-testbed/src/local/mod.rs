@@ -1,14 +1,13 @@
 //! The testbed of this machine: media, mounts and controls.
 
 mod check;
+mod devices;
 mod directory;
 mod file_system;
 mod foreign;
 mod mounts;
-mod place;
 mod quiet;
 mod slot;
-mod visit_controls;
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -19,28 +18,26 @@ use fsb_model::{Geometry, Target, TargetKind, Warning};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block, cgroup};
 
-pub(crate) use self::check::media;
-pub(crate) use self::check::{check_same_device, check_sizes, naming};
+pub(crate) use self::check::{check_same_device, check_sizes, media, naming};
 pub use self::check::{part_size, side_by_side};
 use self::directory::DirectoryVisit;
 use self::file_system::FileSystemVisit;
 pub(crate) use self::foreign::check as check_foreign;
 use self::mounts::MountRoot;
-pub(crate) use self::place::of_directory as place_of_directory;
-use self::slot::ProcessCount;
-use self::slot::{Media, OccupiedSlot, Visit};
-use self::visit_controls::DeviceControls;
+use self::slot::{Media, OccupiedSlot, ProcessCount, Visit};
+use crate::Progress;
 use crate::control::memory_limit::MemoryHold;
 use crate::control::{self, ActiveControls, PAGE_CACHE, Scope, TargetDevice};
 use crate::fs::{self, Home, Version};
 use crate::host;
-use crate::identity::worker_identity;
 use crate::ledger::{self, Ledger, Owner};
 use crate::medium::{self, Divided, OpenMedium};
 use crate::optional::{self, Available};
-use crate::progress::Progress;
+use crate::privilege::worker_identity;
 use crate::testbed::{ColdReach, Counters, Opened, OpenedPart, Provisioned, Quiet, Setup, Slot, Testbed};
 use crate::watch::{self, DeviceTimeline, Watch};
+use devices::DeviceControls;
+pub(crate) use devices::of_directory as place_of_directory;
 
 /// Makes targets ready on this machine.
 ///
@@ -157,9 +154,9 @@ impl LocalTestbed {
         let parts = medium.and_then(|spec| self.media.get(&spec.medium.to_string()));
         match parts.and_then(|parts| parts.get(part as usize).zip(Some(parts.len() > 1))) {
             // Its neighbours on the disk belong to this run.
-            Some((medium, true)) => TargetDevice { shared_with: None, ..place::of_device(medium.device()) },
-            Some((medium, false)) => place::of_device(medium.device()),
-            None => place::of_target(target),
+            Some((medium, true)) => TargetDevice { shared_with: None, ..devices::of_device(medium.device()) },
+            Some((medium, false)) => devices::of_device(medium.device()),
+            None => devices::of_target(target),
         }
     }
 

@@ -29,7 +29,7 @@ pub(super) struct OccupiedSlot {
     /// The index of its slice of the medium.
     pub part: u32,
     /// The controls that are set for the processes that measure it. Those on its device are in
-    /// [`super::visit_controls`].
+    /// [`super::devices`].
     pub controls: ActiveControls,
     /// Counts the processes of its workers' programs. `None` if none ran or no cgroup is available.
     pub processes: Option<ProcessCount>,

@@ -14,17 +14,15 @@ use fsb_model::host::DeviceId;
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 use fsb_sys::error::{Refusal, TestbedError, attempt};
-use fsb_sys::pinned::Node;
-use fsb_sys::pinned::{Pinned, Unpinned};
+use fsb_sys::pinned::{Node, Pinned, Unpinned};
 use fsb_sys::{Roots, block, pinned, poll_until, program, stack};
 use rustix::fs::OFlags;
 
-use super::kind::OpenDevice;
-use super::kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenMedium, filling};
+use super::kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenDevice, OpenMedium, filling};
 use super::partitions;
 use super::partitions::Disk;
+use crate::Progress;
 use crate::ledger::Ledger;
-use crate::progress::Progress;
 use crate::{host, privilege};
 
 pub(super) struct Device;

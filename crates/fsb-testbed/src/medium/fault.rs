@@ -5,17 +5,15 @@ use std::path::Path;
 
 use fsb_model::Medium;
 use fsb_model::run::MediumRecord;
-use fsb_sys::Roots;
-use fsb_sys::block;
 use fsb_sys::dm::{Line, Mapped};
 use fsb_sys::error::{Refusal, TestbedError};
+use fsb_sys::{Roots, block};
 
-use super::kind::OpenDevice;
-use super::kind::{FindMedium, GRANULE, MediumArgument, MediumKind, MediumRequest, OpenMedium};
+use super::kind::{FindMedium, GRANULE, MediumArgument, MediumKind, MediumRequest, OpenDevice, OpenMedium};
 use super::raid0::member;
+use crate::Progress;
 use crate::host;
 use crate::ledger::Ledger;
-use crate::progress::Progress;
 
 /// `fault:KIND+MEDIUM`. The kind `log-writes` needs a second medium.
 pub(super) struct Fault {

@@ -12,13 +12,12 @@ use fsb_model::host::DeviceId;
 use fsb_model::run::MediumRecord;
 use fsb_sys::block::{self, DeviceNumber};
 use fsb_sys::error::{Refusal, TestbedError, attempt};
-use fsb_sys::pinned::Node;
-use fsb_sys::pinned::Pinned;
+use fsb_sys::pinned::{Node, Pinned};
 use fsb_sys::{Roots, poll_until};
 
 use super::parts::Slice;
+use crate::Progress;
 use crate::ledger::Ledger;
-use crate::progress::Progress;
 
 /// The size of an image is a multiple of these bytes, the largest sector: direct I/O needs whole sectors.
 pub(crate) const GRANULE: u64 = 4096;

@@ -4,13 +4,11 @@
 mod device;
 #[cfg(any(test, feature = "faults"))]
 mod fault;
-mod image;
 mod kind;
 mod loop_image;
 mod partitions;
 mod parts;
 mod raid0;
-mod ram;
 mod vm_disk;
 
 use std::io;
@@ -39,7 +37,7 @@ pub(crate) use vm_disk::SERIAL as VM_SERIAL;
 
 /// Every medium that a user can choose.
 pub static REGISTRY: &[&dyn MediumKind] =
-    &[&loop_image::LoopImage, &ram::Ram, &device::Device, &RAID0, &vm_disk::VmDisk];
+    &[&loop_image::LoopImage, &loop_image::Ram, &device::Device, &RAID0, &vm_disk::VmDisk];
 
 /// The member of the registry that is made of other members.
 pub(crate) static RAID0: raid0::Raid0 = raid0::Raid0 { find };

@@ -11,12 +11,13 @@ use fsb_sys::block::{self, DeviceNumber};
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::{Roots, md, read_trimmed};
 
-use super::kind::OpenDevice;
-use super::kind::{FindMedium, GRANULE, MediumArgument, MediumKind, MediumRequest, OpenMedium, check_argument};
+use super::kind::{
+    FindMedium, GRANULE, MediumArgument, MediumKind, MediumRequest, OpenDevice, OpenMedium, check_argument,
+};
 use super::loop_image::backing;
+use crate::Progress;
 use crate::host;
 use crate::ledger::{Action, EntryHandle, Ledger};
-use crate::progress::Progress;
 
 /// An array of other media.
 pub(crate) struct Raid0 {

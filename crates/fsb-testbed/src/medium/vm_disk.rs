@@ -10,12 +10,11 @@ use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::pinned::Pinned;
 use fsb_sys::{Roots, read_trimmed};
 
-use super::kind::OpenDevice;
-use super::kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenMedium};
+use super::kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenDevice, OpenMedium};
 use super::partitions;
+use crate::Progress;
 use crate::host;
 use crate::ledger::Ledger;
-use crate::progress::Progress;
 
 pub(super) struct VmDisk;
 

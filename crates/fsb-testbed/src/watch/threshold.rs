@@ -3,8 +3,7 @@
 
 use fsb_model::Interference;
 
-use super::source::{AVAILABLE_CPU_SECONDS, Seen, WATCHED_SECONDS};
-use super::{device, others, steal, stops, throttle};
+use super::sources::{self, AVAILABLE_CPU_SECONDS, Seen, WATCHED_SECONDS};
 
 /// Share of the machine's CPU time that the hypervisor and other processes may take. It is below θ, the smallest
 /// difference that matters (3 % by default). Taking this share from a workload that keeps all processors busy slows it
@@ -40,7 +39,7 @@ pub fn interference(seen: &Seen) -> Vec<Interference> {
     let mut found = Vec::new();
     let available = value(AVAILABLE_CPU_SECONDS);
     let share = |name: &str| value(name) / available.max(f64::MIN_POSITIVE);
-    let (stolen, others) = (share(steal::SECONDS), share(others::SECONDS));
+    let (stolen, others) = (share(sources::STEAL_SECONDS), share(sources::OTHERS_SECONDS));
     if seconds >= CPU_SECONDS && stolen + others > CPU_SHARE {
         let mut parts = [
             (stolen, Interference::CpuSteal { share: stolen }),
@@ -49,18 +48,19 @@ pub fn interference(seen: &Seen) -> Vec<Interference> {
         parts.sort_by(|a, b| b.0.total_cmp(&a.0));
         found.extend(parts.into_iter().filter(|(share, _)| *share >= LEAST_CPU_SHARE).map(|(_, part)| part));
     }
-    let (others, ours) = (value(device::OTHERS), value(device::OURS));
+    let (others, ours) = (value(sources::OTHERS_DEVICE_BYTES), value(sources::TARGET_DEVICE_BYTES));
     let window = seconds.max(DEVICE_SECONDS);
-    let tolerated = DEVICE_RATE * window + COMMIT * value(device::FLUSHES).min(COMMITS_PER_SECOND * window);
+    let tolerated =
+        DEVICE_RATE * window + COMMIT * value(sources::TARGET_DEVICE_FLUSHES).min(COMMITS_PER_SECOND * window);
     // A device without I/O of this run cannot have delayed it.
     if ours > 0.0 && others > tolerated && others > ours * DEVICE_SHARE {
         found.push(Interference::OtherDiskIo { bytes_per_second: others / window });
     }
-    let throttled = value(throttle::EVENTS);
+    let throttled = value(sources::THROTTLE_EVENTS);
     if throttled > 0.0 {
         found.push(Interference::ThermalThrottling { events: throttled });
     }
-    let stopped = value(stops::PROCESSES);
+    let stopped = value(sources::STOPPED_PROCESSES);
     if stopped > 0.0 {
         found.push(Interference::Stopped { processes: stopped });
     }
@@ -82,8 +82,8 @@ mod tests {
         interference(&seen(&[
             (WATCHED_SECONDS, seconds),
             (AVAILABLE_CPU_SECONDS, 4.0 * seconds),
-            (steal::SECONDS, steal),
-            (others::SECONDS, others),
+            (sources::STEAL_SECONDS, steal),
+            (sources::OTHERS_SECONDS, others),
         ]))
     }
 
@@ -104,8 +104,12 @@ mod tests {
     fn commits_below_an_image_that_is_flushed_again_and_again_are_ours() {
         let mib = (1u64 << 20) as f64;
         let disk = |others: f64| {
-            let values = [(WATCHED_SECONDS, 1.8), (device::OURS, 18.7 * mib), (device::OTHERS, others * mib)];
-            interference(&seen(&[values.as_slice(), &[(device::FLUSHES, 4785.0)]].concat()))
+            let values = [
+                (WATCHED_SECONDS, 1.8),
+                (sources::TARGET_DEVICE_BYTES, 18.7 * mib),
+                (sources::OTHERS_DEVICE_BYTES, others * mib),
+            ];
+            interference(&seen(&[values.as_slice(), &[(sources::TARGET_DEVICE_FLUSHES, 4785.0)]].concat()))
         };
         assert_eq!(disk(1.75), []);
         assert_eq!(disk(36.0), [Interference::OtherDiskIo { bytes_per_second: 20.0 * mib }]);
@@ -115,7 +119,11 @@ mod tests {
     fn a_disk_that_served_others_is_told_unless_it_was_little_or_nobody_waited() {
         let disk = |seconds: f64, ours: f64, others: f64| {
             let mib = (1u64 << 20) as f64;
-            let values = [(WATCHED_SECONDS, seconds), (device::OURS, ours * mib), (device::OTHERS, others * mib)];
+            let values = [
+                (WATCHED_SECONDS, seconds),
+                (sources::TARGET_DEVICE_BYTES, ours * mib),
+                (sources::OTHERS_DEVICE_BYTES, others * mib),
+            ];
             interference(&seen(&values))
         };
         let three_mib = Interference::OtherDiskIo { bytes_per_second: 3.0 * (1u64 << 20) as f64 };
@@ -128,7 +136,7 @@ mod tests {
 
     #[test]
     fn heat_counts_at_once() {
-        let hot = interference(&seen(&[(WATCHED_SECONDS, 0.1), (throttle::EVENTS, 2.0)]));
+        let hot = interference(&seen(&[(WATCHED_SECONDS, 0.1), (sources::THROTTLE_EVENTS, 2.0)]));
         assert_eq!(hot, [Interference::ThermalThrottling { events: 2.0 }]);
     }
 }

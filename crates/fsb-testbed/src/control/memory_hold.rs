@@ -8,10 +8,9 @@
 //! machine, so it is less exact than a cgroup. The kernel kills it first if memory runs out, and it dies with the
 //! process that started it.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use fsb_model::observed::MemoryUse;
 use fsb_sys::ballast::MemoryBallast;
