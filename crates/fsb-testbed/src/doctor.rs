@@ -607,7 +607,7 @@ impl Set {
 
 impl Job {
     /// Returns whether the job starts in this minute. If days and weekdays are both restricted, either suffices.
-    pub(crate) fn runs_at(&self, now: Minute) -> bool {
+    fn runs_at(&self, now: Minute) -> bool {
         let (day, weekday) = (self.days.has(now.day), self.weekdays.has(now.weekday));
         let today = if self.days.any || self.weekdays.any { day && weekday } else { day || weekday };
         self.minutes.has(now.minute) && self.hours.has(now.hour) && self.months.has(now.month) && today

@@ -20,9 +20,6 @@ use crate::medium::{self, Claimed, MediumRequest, Member, VM_SERIAL};
 use crate::testbed::{Opened, Provisioned, Setup};
 use crate::{control, host, local};
 
-#[cfg(test)]
-pub(crate) use tests::setup as setup_of;
-
 // The checks of a run in a virtual machine that are possible on this machine before anything is changed.
 //
 // The guest checks the requirements on its kernel and processors when it has booted, before anything is made in it.
@@ -341,6 +338,9 @@ fn image_record(request: &MediumRequest<'_>) -> MediumRecord {
         unjudged: None,
     }
 }
+
+#[cfg(test)]
+pub(crate) use tests::setup as setup_of;
 
 #[cfg(test)]
 mod tests {

@@ -17,7 +17,7 @@ use object::{Object, ObjectSection, ReadCache, ReadRef};
 use crate::error::{VmError, refused};
 
 /// Returns the name of a module as the kernel spells it: `x_y` for the path `kernel/fs/x/x-y.ko.xz`.
-pub(crate) fn name_of(path: &str) -> Option<String> {
+fn name_of(path: &str) -> Option<String> {
     let file = path.rsplit('/').next()?;
     let (name, rest) = file.split_once(".ko")?;
     matches!(rest, "" | ".xz" | ".zst" | ".gz").then(|| normal(name))

@@ -530,7 +530,7 @@ fn end_as(status: libc::c_int) -> ! {
 
 /// Gives this process its own mount namespace. Without root, it also gets a user namespace, in which it may change
 /// mounts.
-pub(super) fn unshare_mounts(root: bool) -> Result<(), Refusal> {
+fn unshare_mounts(root: bool) -> Result<(), Refusal> {
     let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     unshare(if root { libc::CLONE_NEWNS } else { libc::CLONE_NEWUSER | libc::CLONE_NEWNS })?;
     if !root {
@@ -552,7 +552,7 @@ fn unshare(flags: libc::c_int) -> Result<(), Refusal> {
 
 /// Gives programs their own IPC objects, network and process numbers. Process numbers take effect at the next fork.
 /// Returns notes about namespaces that the kernel refused.
-pub(super) fn unshare_for_programs(network: bool) -> Vec<String> {
+fn unshare_for_programs(network: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let mut attempt = |flag: libc::c_int, what: &str| {
         let unshared = unshare(flag);
@@ -601,7 +601,7 @@ pub fn join_new_session_keyring() -> io::Result<()> {
 }
 
 /// Opens this process's directory in /proc on a private copy of the mount, which later changes of mounts do not affect.
-pub(super) fn own_proc() -> Result<OwnedFd, Refusal> {
+fn own_proc() -> Result<OwnedFd, Refusal> {
     let refused = |errno: rustix::io::Errno| attempt("open", Path::new("/proc/self"), &errno.into());
     let proc = clone_of(Path::new("/proc")).map_err(refused)?;
     rustix::fs::openat(&proc, "self", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(refused)
@@ -610,7 +610,7 @@ pub(super) fn own_proc() -> Result<OwnedFd, Refusal> {
 /// Gives this process a user namespace in which every user and group keeps its number. Nothing looks different, but the
 /// kernel counts processes per user and namespace, and stores users' keyrings per namespace. Only a process outside may
 /// write such a map, so a child forked before writes it. `proc` is from [`own_proc`].
-pub(super) fn unshare_users(proc: &OwnedFd) -> Result<(), Refusal> {
+fn unshare_users(proc: &OwnedFd) -> Result<(), Refusal> {
     const ALL: &str = "0 0 4294967295";
     let refused = |what: &str| Refusal::call(what, &io::Error::last_os_error());
     let (ready, ready_writer) = super::pipe()?;
@@ -653,7 +653,7 @@ pub(super) fn unshare_users(proc: &OwnedFd) -> Result<(), Refusal> {
 
 /// Mounts a /proc of our own PID namespace and a /dev/mqueue of our own IPC namespace over those of the machine. If the
 /// kernel refuses, the machine's stay visible; their objects are still not ours.
-pub(super) fn show_own_processes_and_queues() {
+fn show_own_processes_and_queues() {
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     let mount = |name: &std::ffi::CStr, point: &std::ffi::CStr| {
         // SAFETY: constant strings; a mount in our own namespace.
@@ -689,7 +689,7 @@ const STAGING: &str = "/dev/shm";
 ///
 /// Each file system appears through a read-only overlay. It shows the same files with other inodes, and the kernel
 /// finds a socket by its inode.
-pub(super) fn hide_sockets() -> Vec<String> {
+fn hide_sockets() -> Vec<String> {
     match root_without_sockets() {
         Ok(notes) => notes,
         Err(why) => vec![format!("Unix sockets of the machine can be reached ({why})")],

@@ -22,7 +22,7 @@ const ARGUMENTS: &[&str] = &["-F", "-q", "-E", "nodiscard,lazy_itable_init=0,laz
 const MINIMUM_SIZE: u64 = 8 << 20;
 
 /// The checksum that the driver requests from the kernel's cryptography, including the fast implementation.
-pub(super) const CHECKSUMS: &[&str] = &["crc32c_generic", "crc32c_intel"];
+const CHECKSUMS: &[&str] = &["crc32c_generic", "crc32c_intel"];
 
 /// From Linux' fs/ext4/ext4.h and the release notes of e2fsprogs: both are defaults since its version 1.47.0.
 /// Kernels before 5.15 would mount a file system with an orphan file but not use it.
@@ -38,29 +38,29 @@ static NEW: &[Feature] = &[
 
 /// A file system of the family.
 pub(super) struct Ext {
-    pub(super) name: &'static str,
-    pub(super) about: &'static str,
-    pub(super) tools: &'static Tools,
-    pub(super) helpers: &'static [&'static str],
+    name: &'static str,
+    about: &'static str,
+    tools: &'static Tools,
+    helpers: &'static [&'static str],
     /// It has a journal, and mkfs gives it features that only newer kernels know.
-    pub(super) journal: bool,
+    journal: bool,
     /// ext4's driver may serve it.
-    pub(super) older: bool,
+    older: bool,
     /// Options for a race.
-    pub(super) choices: &'static [Choice],
+    choices: &'static [Choice],
     /// See [`FileSystem::hazards`].
-    pub(super) hazards: &'static [Hazard],
+    hazards: &'static [Hazard],
 }
 
 /// From ext4(5): hazards of the members with a journal. The kernel shows `barrier=0` as `nobarrier`.
-pub(super) static HAZARDS: &[Hazard] = &[
+static HAZARDS: &[Hazard] = &[
     Hazard::unflushed(&["barrier=0", "nobarrier"]),
     Hazard::writeback(&["data=writeback"]),
     Hazard::no_journal(Cause::Without("has_journal")),
 ];
 
 /// e2fsprogs, with this mkfs program.
-pub(super) const fn tools(mkfs: &'static str) -> Tools {
+const fn tools(mkfs: &'static str) -> Tools {
     Tools { package: "e2fsprogs", mkfs, arguments: ARGUMENTS, version: "-V", others: &["dumpe2fs"] }
 }
 
@@ -213,7 +213,7 @@ fn served_by(device: &Path) -> Option<String> {
 }
 
 /// From ext4(5) and fs/ext4/super.c of Linux. The driver decides what ext2 and ext3 accept of it.
-pub(super) static OPTIONS: &[DeclaredOption] = &[
+static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::value(
         Durability,
         "data",

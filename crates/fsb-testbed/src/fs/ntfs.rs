@@ -18,7 +18,7 @@ pub(super) struct Ntfs;
 
 /// Makes it for any driver. `-F`: also on a whole device. `-Q`: without zeroing it and without a search for bad
 /// sectors.
-pub(super) static MAKING: Tools = Tools {
+static MAKING: Tools = Tools {
     package: "ntfs-3g",
     mkfs: "mkntfs",
     arguments: &["-F", "-Q", "-q"],
@@ -28,7 +28,7 @@ pub(super) static MAKING: Tools = Tools {
 
 static TOOLS: Tools = Tools { others: &["ntfs-3g", "ntfsinfo"], ..MAKING };
 
-pub(super) const MINIMUM_SIZE: u64 = 4 << 20;
+const MINIMUM_SIZE: u64 = 4 << 20;
 
 impl FileSystem for Ntfs {
     fn options(&self) -> &'static [DeclaredOption] {
@@ -108,13 +108,13 @@ impl FileSystem for Ntfs {
 }
 
 /// mkntfs chooses larger clusters on larger devices.
-pub(super) fn fit(large: &Geometry, user: &[String]) -> Vec<String> {
+fn fit(large: &Geometry, user: &[String]) -> Vec<String> {
     let decided = user.iter().any(|word| word.starts_with("-c") || word.starts_with("--cluster-size"));
     let size = large.block_size.filter(|_| !decided);
     size.map_or_else(Vec::new, |size| vec!["-c".to_owned(), size.to_string()])
 }
 
-pub(super) fn inspect(device: &Path) -> Inspection {
+fn inspect(device: &Path) -> Inspection {
     parse(&ask_about("ntfsinfo", &["-m"], device))
 }
 

@@ -88,12 +88,6 @@ impl Ledger {
         Ok(Ledger { store, boot_id, owner, next: AtomicU32::new(0), roots: Roots::default(), rules })
     }
 
-    /// Uses `roots` as the machine's own, in tests.
-    #[cfg(test)]
-    pub(crate) fn of_machine(self, roots: &Roots) -> Ledger {
-        Ledger { roots: roots.clone(), ..self }
-    }
-
     fn guard(&self) -> Guard<'_> {
         Guard { rules: self.rules, roots: &self.roots }
     }
@@ -617,6 +611,14 @@ fn is_plain(path: &Path) -> bool {
 fn is_own_name(name: &OsStr) -> bool {
     let digits = name.to_str().and_then(|name| name.strip_prefix(DIRECTORY_PREFIX));
     digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+#[cfg(test)]
+impl Ledger {
+    /// Uses `roots` as the machine's own, in tests.
+    pub(crate) fn of_machine(self, roots: &Roots) -> Ledger {
+        Ledger { roots: roots.clone(), ..self }
+    }
 }
 
 #[cfg(test)]

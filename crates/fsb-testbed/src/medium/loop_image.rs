@@ -344,7 +344,7 @@ fn make_filled_memory(
 const IDLE: Duration = Duration::from_secs(10);
 
 /// An image that is attached to a loop device.
-pub(super) struct AttachedImage {
+struct AttachedImage {
     /// Closed before the image, because otherwise the device would outlive it.
     device: Option<Pinned>,
     image: Option<OwnedFd>,
@@ -433,7 +433,7 @@ impl AttachedImage {
     }
 
     /// Records the backing of the image: the device under a file, with the devices beneath it.
-    pub(crate) fn set_backing(&mut self, backing: String, beneath: Option<DeviceNumber>) {
+    fn set_backing(&mut self, backing: String, beneath: Option<DeviceNumber>) {
         self.record.device.backing = Some(backing);
         let roots = Roots::default();
         self.record.device.beneath =

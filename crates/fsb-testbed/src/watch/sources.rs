@@ -167,7 +167,7 @@ impl Source for Pressure {
 }
 
 /// Microseconds since boot in which at least one task was stalled (Documentation/accounting/psi.rst).
-pub(crate) fn pressure_totals(roots: &Roots) -> Vec<(&'static str, u64)> {
+fn pressure_totals(roots: &Roots) -> Vec<(&'static str, u64)> {
     let total = |resource: &&'static str| {
         let text = roots.proc_text(&format!("pressure/{resource}"))?;
         let some = text.lines().find(|line| line.starts_with("some "))?;
@@ -186,7 +186,7 @@ pub(super) const TARGET_DEVICE_BYTES: &str = "target_device_bytes";
 /// Cache flushes that these devices served meanwhile.
 pub(super) const TARGET_DEVICE_FLUSHES: &str = "target_device_flushes";
 /// Bytes that the disk moved for others or for the file system that holds the image, which cannot be distinguished.
-pub(super) const UNSURE_DEVICE_BYTES: &str = "others_or_backing_device_bytes";
+const UNSURE_DEVICE_BYTES: &str = "others_or_backing_device_bytes";
 
 impl Source for OtherDeviceUse {
     fn name(&self) -> &'static str {
@@ -342,7 +342,7 @@ impl Source for Throttle {
 }
 
 /// Returns `cpu0`, `cpu1`, …
-pub(super) fn processor_names(roots: &Roots) -> impl Iterator<Item = String> {
+fn processor_names(roots: &Roots) -> impl Iterator<Item = String> {
     let entries = std::fs::read_dir(roots.sys.join("devices/system/cpu")).into_iter().flatten();
     entries.filter_map(|entry| {
         let name = entry.ok()?.file_name().to_str()?.to_owned();

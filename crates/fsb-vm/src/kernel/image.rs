@@ -107,7 +107,7 @@ pub(super) fn has_modules(directory: &Path) -> bool {
     look_for_modules(directory).unwrap_or(false)
 }
 
-pub(super) fn unreadable(modules: &Path, error: io::Error) -> VmError {
+fn unreadable(modules: &Path, error: io::Error) -> VmError {
     refused("read the modules in", modules, error).advice(format!("make them readable for all users, or {FETCH}"))
 }
 
@@ -133,7 +133,7 @@ pub(super) fn release(image: &Path) -> Result<String, VmError> {
 }
 
 /// Refuses a truncated PC's kernel, which would end at once without a message.
-pub(super) fn check_whole(image: &Path) -> Result<(), VmError> {
+fn check_whole(image: &Path) -> Result<(), VmError> {
     let mut beginning = Vec::new();
     let read = |error| refused("read the kernel", image, error);
     let mut file = crate::input::open(image).map_err(read)?;

@@ -136,7 +136,7 @@ pub fn find_qemu(architecture: Architecture) -> Result<PathBuf, VmError> {
 }
 
 /// Returns the options of the block device behind that set of descriptors.
-pub(super) fn blockdev(driver: &str, set: usize, node: &str, aio: Aio) -> String {
+fn blockdev(driver: &str, set: usize, node: &str, aio: Aio) -> String {
     let direct = if aio.direct { "on" } else { "off" };
     format!(
         "driver={driver},node-name={node},filename=/dev/fdset/{set},cache.direct={direct},aio={},discard=ignore",
@@ -145,7 +145,7 @@ pub(super) fn blockdev(driver: &str, set: usize, node: &str, aio: Aio) -> String
 }
 
 /// Returns QEMU's driver for that file.
-pub(super) fn driver(disk: &Disk) -> Result<&'static str, VmError> {
+fn driver(disk: &Disk) -> Result<&'static str, VmError> {
     let stat = rustix::fs::fstat(&disk.file).map_err(|error| {
         VmError::machine(format!("cannot look at the disk {}", disk.serial)).tried(error.to_string())
     })?;
