@@ -1,4 +1,7 @@
-//! One call, and the properties of each kind of call.
+//! One call, the properties of each kind of call, the states of names before the first call, and the paths of names.
+
+/// The version of traces that is written, and the newest that is read. Version 1 does not record which task woke which.
+pub const VERSION: u16 = 2;
 
 /// The kind of a call. The numbers are those on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -278,6 +281,83 @@ pub mod flags {
     pub const OWNER: u32 = 2;
 }
 
+/// A name and its state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Initial {
+    pub name: u32,
+    pub state: State,
+}
+
+/// The state of a name before the recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    Directory,
+    /// A regular file.
+    File {
+        /// Bytes.
+        size: u64,
+        /// The ranges that held data, as offsets and lengths; `None` if the file had no holes.
+        data: Option<Vec<(u64, u64)>>,
+    },
+    /// A symbolic link to another name below the same root, or to nothing that a replay needs.
+    Link {
+        to: Vec<u8>,
+    },
+    /// Another name of a file.
+    Same {
+        /// The name that came first.
+        name: u32,
+    },
+}
+
+/// Returns the absolute path of a path and the directory that it begins in. Resolves `.` and `..` by text.
+pub fn normal(directory: &[u8], path: &[u8]) -> Vec<u8> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    let begins = if path.starts_with(b"/") { &b""[..] } else { directory };
+    for part in begins.split(|byte| *byte == b'/').chain(path.split(|byte| *byte == b'/')) {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let mut whole = Vec::with_capacity(directory.len() + path.len() + 2);
+    for part in parts {
+        whole.push(b'/');
+        whole.extend_from_slice(part);
+    }
+    if whole.is_empty() { b"/".to_vec() } else { whole }
+}
+
+/// Returns the name below `root` of an absolute path. Both are normalized.
+pub(crate) fn below<'p>(root: &[u8], path: &'p [u8]) -> Option<&'p [u8]> {
+    if root == b"/" {
+        return path.strip_prefix(b"/");
+    }
+    match path.strip_prefix(root)? {
+        b"" => Some(b""),
+        rest => rest.strip_prefix(b"/"),
+    }
+}
+
+/// Returns whether a name stays below the root in any tree whose links do not lead out: it is empty, or of parts that
+/// are neither empty nor `.` nor `..`.
+pub fn is_inside(name: &[u8]) -> bool {
+    let fine = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !part.contains(&0) && part.len() <= 255;
+    name.len() < 4096 && (name.is_empty() || name.split(|byte| *byte == b'/').all(fine))
+}
+
+/// Returns whether the text of a symbolic link can be created: it leads only further down from the link's directory.
+pub(crate) fn leads_down(text: &[u8]) -> bool {
+    let fine = |part: &[u8]| part != b"..";
+    !text.is_empty() && !text.starts_with(b"/") && !text.contains(&0) && text.split(|byte| *byte == b'/').all(fine)
+}
+
+/// Returns the directory of a name.
+pub(crate) fn parent(name: &[u8]) -> &[u8] {
+    name.iter().rposition(|byte| *byte == b'/').map_or(b"", |at| &name[..at])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,5 +369,35 @@ mod tests {
             assert_eq!(CallKind::of(about.kind as u8), Some(about.kind));
         }
         assert_eq!((CallKind::of(0), CallKind::of(ALL_KINDS.len() as u8 + 1)), (None, None));
+    }
+
+    #[test]
+    fn paths_are_made_normal_by_text() {
+        let of =
+            |directory: &str, path: &str| String::from_utf8(normal(directory.as_bytes(), path.as_bytes())).unwrap();
+        assert_eq!(of("/srv/data", "a//b/./c"), "/srv/data/a/b/c");
+        assert_eq!(of("/srv/data", "../../../../etc"), "/etc");
+        assert_eq!(of("/srv", "/x/../y/"), "/y");
+        assert_eq!(of("/", "."), "/");
+    }
+
+    #[test]
+    fn names_below_a_root_are_told_from_neighbours() {
+        assert_eq!(below(b"/srv", b"/srv/a"), Some(&b"a"[..]));
+        assert_eq!(below(b"/srv", b"/srv"), Some(&b""[..]));
+        assert_eq!(below(b"/srv", b"/srv2/a"), None);
+        assert_eq!(below(b"/", b"/etc/x"), Some(&b"etc/x"[..]));
+    }
+
+    #[test]
+    fn paths_that_leave_the_root_are_found() {
+        for inside in ["", "a", "a/b", "a/..b"] {
+            assert!(is_inside(inside.as_bytes()), "{inside}");
+        }
+        for outside in ["/a", "..", "a/../b", "a//b", "a/", ".", "a\0b"] {
+            assert!(!is_inside(outside.as_bytes()), "{outside}");
+        }
+        assert!(leads_down(b"a/b") && !leads_down(b"/etc") && !leads_down(b"a/../../b") && !leads_down(b""));
+        assert_eq!((parent(b"a/b/c"), parent(b"a")), (&b"a/b"[..], &b""[..]));
     }
 }

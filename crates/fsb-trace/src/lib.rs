@@ -13,28 +13,21 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-mod anonymous;
 mod call;
+mod codec;
 mod error;
 mod format;
 pub mod import;
-
-mod initial;
 mod order;
-mod path;
 mod reduce;
-
 mod resolve;
 pub mod summary;
 
-pub use anonymous::Disguise;
-pub use call::{ALL_KINDS, Call, CallKind, LOST_UNIT, flags};
+pub use call::{ALL_KINDS, Call, CallKind, Initial, LOST_UNIT, State, VERSION, flags, is_inside, normal};
+pub use codec::Names;
 pub use error::{CODES, TraceError};
-pub use format::{Header, Names, Overhead, Reader, Skimmed, Totals, TracePart, VERSION, Writer};
-pub use initial::{Initial, State};
+pub use format::{Disguise, Header, Overhead, Reader, Skimmed, Totals, TracePart, Writer};
 pub use order::{Order, Turn};
-pub use path::{is_inside, normal};
-
 pub use reduce::{Reduction, reduce};
 pub use resolve::{AT_CWD, Before, Begun, RawCall, Resolver, Shared, Sink, Times, Unseen, World};
 pub use summary::Summary;

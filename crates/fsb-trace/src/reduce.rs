@@ -3,9 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
-use crate::call::{Call, CallKind, flags};
+use crate::call::{Call, CallKind, Initial, State, flags};
 use crate::format::Totals;
-use crate::initial::{Initial, State};
 
 /// Steps of one thread are taken in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

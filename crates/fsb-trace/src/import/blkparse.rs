@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io::BufRead;
 
-use super::lines::{each, nanoseconds};
+use super::importer::{each, nanoseconds};
 use super::{Any, Imported, Importer};
 use crate::TraceError;
 use crate::call::{CallKind, flags};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::BufRead;
 
-use super::lines::{LATEST, each, nanoseconds};
+use super::importer::{LATEST, each, nanoseconds};
 use super::{Any, Imported, Importer};
 use crate::TraceError;
 use crate::call::{CallKind, flags};

@@ -4,26 +4,17 @@
 //! trace when the last holder releases it. Paths become names below the root; calls outside the root are counted and
 //! left out.
 
-mod processes;
-mod raw;
-mod sink;
 mod tables;
-mod world;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::Write;
 
 use tables::{Held, Tables};
 
-use crate::TraceError;
-use crate::call::{Call, CallKind, flags};
-use crate::initial::{Initial, State};
-use crate::path::{below, is_inside, leads_down, normal, parent};
+use crate::call::{Call, CallKind, Initial, State, below, flags, is_inside, leads_down, normal, parent};
+use crate::{TraceError, Writer};
 
-pub use raw::{AT_CWD, RawCall, Times, Unseen};
-pub use sink::Sink;
 pub use tables::Shared;
-pub(crate) use world::Past;
-pub use world::{Before, World};
 
 /// A call that has begun.
 #[derive(Debug)]
@@ -537,6 +528,266 @@ impl Guesses {
 
 /// The number of "File exists".
 const EEXIST: i32 = 17;
+
+impl<W: World> Resolver<W> {
+    /// Adds a task that another one creates.
+    pub fn spawn(
+        &mut self,
+        task: u32,
+        child: u32,
+        shared: Shared,
+        now: u64,
+        sink: &mut impl Sink,
+    ) -> Result<(), TraceError> {
+        let (lane, other) = self.tables.spawn(task, child, shared);
+        sink.call(&Call { lane, other, start_ns: now, ..Call::new(CallKind::Spawn) })
+    }
+
+    /// Handles a task that runs another program.
+    pub fn exec(&mut self, task: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
+        for held in self.tables.exec(task) {
+            self.let_go(task, &held, now, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a task its own copies of descriptors or working directory.
+    pub fn unshare(&mut self, task: u32, own: Shared) {
+        self.tables.unshare(task, own);
+    }
+
+    /// Handles exec by a thread that is not the leader: it takes the process's number and keeps its own descriptors.
+    pub fn take_place(&mut self, thread: u32, process: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
+        self.tables.exchange(thread, process);
+        self.exit(thread, now, sink)
+    }
+
+    /// Handles the end of a task.
+    pub fn exit(&mut self, task: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
+        if !self.tables.knows(task) {
+            return Ok(());
+        }
+        for held in self.tables.let_all_go(task) {
+            self.let_go(task, &held, now, sink)?;
+        }
+        let lane = self.tables.exit(task);
+        sink.call(&Call { lane, start_ns: now, ..Call::new(CallKind::Exit) })
+    }
+
+    /// Adds the wait of a task until another one had ended.
+    pub fn wait(&mut self, task: u32, ended: u32, times: Times, sink: &mut impl Sink) -> Result<(), TraceError> {
+        let Some(other) = self.tables.ended(ended) else { return Ok(()) };
+        let lane = self.tables.lane(task);
+        let Times { start_ns, took_ns, lost_ns } = times;
+        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, ..Call::new(CallKind::Wait) })
+    }
+
+    /// Adds the wake-up of a task by another one.
+    pub fn wake(&mut self, task: u32, other: u32, times: Times, sink: &mut impl Sink) -> Result<(), TraceError> {
+        let (Some(lane), Some(other)) = (self.lane(task), self.lane(other)) else { return Ok(()) };
+        let Times { start_ns, took_ns, lost_ns } = times;
+        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, ..Call::new(CallKind::Wake) })
+    }
+
+    /// Returns the lane of a task, or `None` if the task is unknown.
+    pub fn lane(&mut self, task: u32) -> Option<u32> {
+        self.tables.knows(task).then(|| self.tables.lane(task))
+    }
+
+    /// Adds a wait that a task of that lane ended, some nanoseconds after it began.
+    pub fn woken(
+        &mut self,
+        task: u32,
+        (other, after_ns): (u32, u64),
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), TraceError> {
+        let Some(lane) = self.lane(task) else { return Ok(()) };
+        let Times { start_ns, took_ns, lost_ns } = times;
+        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, offset: after_ns, ..Call::new(CallKind::Woken) })
+    }
+
+    /// Sets the working directory of a task.
+    pub fn change_directory(&mut self, task: u32, fd: i32, path: Option<&[u8]>) {
+        if let Some(path) = self.path_of(task, fd, path, true) {
+            self.tables.change_directory(task, path);
+        }
+    }
+}
+
+/// The descriptor number that means the working directory.
+pub const AT_CWD: i32 = -100;
+
+/// A call as it was made, with the numbers of the process that made it.
+#[derive(Debug, Clone)]
+pub struct RawCall<'p> {
+    pub kind: CallKind,
+    /// The descriptor that it is about; with paths the directory that they begin in.
+    pub fd: i32,
+    /// The other descriptor, or directory.
+    pub other: i32,
+    /// The path that it is about.
+    pub path: Option<&'p [u8]>,
+    /// The other path.
+    pub second: Option<&'p [u8]>,
+    /// The offset in the file, if the call gives one.
+    pub offset: Option<u64>,
+    /// Bytes, a size, or a mode.
+    pub length: u64,
+    /// As in [`Call`](crate::Call).
+    pub flags: u32,
+    /// A symbolic link at the end of the path is followed.
+    pub follows: bool,
+    /// The new descriptor is closed by exec.
+    pub close_on_exec: bool,
+}
+
+impl RawCall<'_> {
+    /// Creates a call of that kind, about nothing yet.
+    pub fn new(kind: CallKind) -> RawCall<'static> {
+        RawCall {
+            kind,
+            fd: AT_CWD,
+            other: AT_CWD,
+            path: None,
+            second: None,
+            offset: None,
+            length: 0,
+            flags: 0,
+            follows: true,
+            close_on_exec: false,
+        }
+    }
+}
+
+/// Activity that a tracer of calls does not see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unseen {
+    /// Stores to a mapping that change the file.
+    SharedMapping,
+    /// Requests of io_uring.
+    Uring,
+    /// Requests of io_submit.
+    Asynchronous,
+    /// Calls of a program of another kind, such as a 32-bit one.
+    Foreign,
+    /// Calls that came faster than they could be written down.
+    Lost,
+    /// Calls of processes that are counted in a namespace of their own.
+    Namespace,
+    /// Calls of tasks that the kernel did not attach to the tracer.
+    Untraced,
+    /// Paths that lead elsewhere for the program than for the recorder.
+    OtherRoot,
+    /// Calls that a seccomp supervisor continues. The kernel prefers its verdict to the tracer's.
+    Supervised,
+}
+
+impl Unseen {
+    fn text(self) -> &'static str {
+        match self {
+            Unseen::SharedMapping => "stores to shared mappings of files",
+            Unseen::Uring => "requests of io_uring",
+            Unseen::Asynchronous => "requests of io_submit",
+            Unseen::Foreign => "calls of programs for another kind of processor",
+            Unseen::Lost => "calls that came faster than they could be written down",
+            Unseen::Namespace => "calls of processes in a PID namespace of their own",
+            Unseen::Untraced => "calls of tasks that were created with CLONE_UNTRACED",
+            Unseen::OtherRoot => "paths in processes that changed their root directory",
+            Unseen::Supervised => "calls that a seccomp supervisor of the program may continue",
+        }
+    }
+}
+
+/// When a call was made.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Times {
+    /// See [`crate::Call::start_ns`].
+    pub start_ns: u64,
+    /// See [`crate::Call::took_ns`].
+    pub took_ns: u64,
+    /// See [`crate::Call::lost_ns`].
+    pub lost_ns: u64,
+}
+
+/// Takes names, states and calls.
+pub trait Sink {
+    /// Returns the number of a name.
+    fn name(&mut self, name: &[u8]) -> Result<u32, TraceError>;
+    /// Adds the state of a name before the first call.
+    fn initial(&mut self, initial: Initial) -> Result<(), TraceError>;
+    /// Adds the next call.
+    fn call(&mut self, call: &Call) -> Result<(), TraceError>;
+}
+
+impl<W: Write> Sink for Writer<W> {
+    fn name(&mut self, name: &[u8]) -> Result<u32, TraceError> {
+        Writer::name(self, name)
+    }
+
+    fn initial(&mut self, initial: Initial) -> Result<(), TraceError> {
+        Writer::initial(self, initial)
+    }
+
+    fn call(&mut self, call: &Call) -> Result<(), TraceError> {
+        Writer::call(self, call)
+    }
+}
+
+/// The state of a path before a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Before {
+    /// The state is unknown: the trace is of the past, or of another machine.
+    Unknown,
+    /// The path does not exist.
+    Absent,
+    Directory,
+    /// A regular file.
+    File {
+        /// Bytes.
+        size: u64,
+        /// The ranges that hold data; `None` if the file has no holes.
+        data: Option<Vec<(u64, u64)>>,
+        /// Device and inode of a file with several names.
+        id: Option<(u64, u64)>,
+    },
+    /// A symbolic link.
+    Link {
+        /// Its text.
+        to: Vec<u8>,
+    },
+}
+
+/// Examines files while a program is traced. For a log of the past, no file can be examined.
+pub trait World {
+    /// Returns the path with symbolic links resolved; the one at its end only if the call follows it.
+    fn locate(&mut self, path: Vec<u8>, follows: bool) -> Vec<u8>;
+    /// Returns the current state of a path.
+    fn before(&mut self, path: &[u8]) -> Before;
+    /// Returns the names in a directory.
+    fn entries(&mut self, path: &[u8]) -> Vec<Vec<u8>>;
+}
+
+/// A world whose files cannot be examined.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Past;
+
+impl World for Past {
+    /// Puts files that the kernel generates outside all names.
+    fn locate(&mut self, path: Vec<u8>, _: bool) -> Vec<u8> {
+        let made_up = [&b"/proc"[..], b"/sys", b"/dev"];
+        let is_made_up = |place: &&[u8]| path.starts_with(place) && matches!(path.get(place.len()), None | Some(b'/'));
+        if made_up.iter().any(is_made_up) { b"/\0".to_vec() } else { path }
+    }
+
+    fn before(&mut self, _: &[u8]) -> Before {
+        Before::Unknown
+    }
+
+    fn entries(&mut self, _: &[u8]) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+}
 
 #[cfg(test)]
 mod tests;

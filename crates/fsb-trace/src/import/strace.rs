@@ -1,11 +1,340 @@
-//! The meaning of calls, by their names.
+//! strace's logs: `strace -f -ttt -T -o FILE`, with or without `-y`.
 
-use super::line::{Call, text};
-use crate::call::{CallKind, flags};
-use crate::resolve::{AT_CWD, RawCall, Shared};
+use std::collections::HashMap;
+use std::io::BufRead;
+
+use super::importer::{each, nanoseconds};
+use super::{Any, Imported, Importer};
+use crate::TraceError;
+use crate::call::{CallKind, flags, normal};
+use crate::resolve::{AT_CWD, Past, RawCall, Resolver, Shared, Sink, Times, Unseen};
+
+pub(super) const IMPORTER: Importer = Importer {
+    name: "strace",
+    about: "-f -ttt -T",
+    recognise: |head| {
+        let text = String::from_utf8_lossy(head);
+        text.lines().take(5).filter_map(Line::parse).any(|line| matches!(line.what, What::Call(_) | What::Begun(_)))
+    },
+    read,
+};
+
+fn read(from: &mut dyn BufRead, root: &[u8], sink: &mut dyn Sink) -> Result<Imported, TraceError> {
+    let mut log = Log {
+        resolver: Resolver::new(root, Past),
+        directory: normal(b"/", root),
+        begun: HashMap::new(),
+        making: Vec::new(),
+        origin_ns: None,
+    };
+    let (mut skipped, mut sink) = (0, Any(sink));
+    each(from, |_, text| match Line::parse(text) {
+        Some(line) => log.line(line, &mut sink),
+        None => {
+            skipped += u64::from(!text.is_empty());
+            Ok(())
+        }
+    })?;
+    let (incomplete, mut notes) = log.resolver.finish(&mut sink)?;
+    notes.push("file sizes are lower bounds: the furthest byte that was read".to_owned());
+    let (tasks, outside) = (log.resolver.tasks(), log.resolver.outside());
+    Ok(Imported { tasks, outside, incomplete, notes, skipped })
+}
+
+struct Log {
+    resolver: Resolver<Past>,
+    directory: Vec<u8>,
+    /// The beginnings of calls that others interrupted, by process.
+    begun: HashMap<u32, (u64, String)>,
+    /// The processes that are creating another one, and the properties that both share.
+    making: Vec<(u32, Shared)>,
+    origin_ns: Option<u64>,
+}
+
+impl Log {
+    fn line(&mut self, line: Line<'_>, sink: &mut Any<'_>) -> Result<(), TraceError> {
+        let origin = *self.origin_ns.get_or_insert(line.time_ns);
+        let now = line.time_ns.saturating_sub(origin);
+        let process = line.process;
+        self.meet(process, now, sink)?;
+        match line.what {
+            What::Ended => self.resolver.exit(process, now, sink),
+            What::Other => Ok(()),
+            What::Begun(text) => {
+                if let Some(shared) = makes(text) {
+                    self.making.push((process, shared));
+                }
+                self.begun.insert(process, (now, text.to_owned()));
+                Ok(())
+            }
+            What::Resumed(rest) => match self.begun.remove(&process) {
+                Some((start, begin)) => self.call(process, start, &format!("{begin}{rest}"), line.took_ns, sink),
+                None => Ok(()),
+            },
+            What::Call(text) => self.call(process, now, text, line.took_ns, sink),
+        }
+    }
+
+    /// Registers a process that was not seen before as the child of a process that is creating one.
+    fn meet(&mut self, process: u32, now: u64, sink: &mut Any<'_>) -> Result<(), TraceError> {
+        if self.resolver.knows(process) {
+            return Ok(());
+        }
+        match self.making.pop() {
+            Some((parent, shared)) if parent != process => self.resolver.spawn(parent, process, shared, now, sink),
+            _ => {
+                self.resolver.task(process, &self.directory);
+                Ok(())
+            }
+        }
+    }
+
+    fn call(
+        &mut self,
+        process: u32,
+        start_ns: u64,
+        text: &str,
+        took_ns: u64,
+        sink: &mut Any<'_>,
+    ) -> Result<(), TraceError> {
+        let Some(call) = Call::parse(text) else { return Ok(()) };
+        let times = Times { start_ns, took_ns, lost_ns: 0 };
+        let worked = call.result >= 0;
+        match meaning(&call) {
+            None => Ok(()),
+            Some(Meaning::File(owned)) => match self.resolver.begin(process, &owned.raw(), sink)? {
+                Some(begun) => self.resolver.end(process, begun, call.result, times, sink),
+                None => Ok(()),
+            },
+            Some(Meaning::Make(shared)) if worked => {
+                self.making.retain(|(parent, _)| *parent != process);
+                let child = u32::try_from(call.result).unwrap_or_default();
+                if child == 0 || self.resolver.knows(child) {
+                    return Ok(());
+                }
+                self.resolver.spawn(process, child, shared, start_ns, sink)
+            }
+            Some(Meaning::Wait) if call.result > 0 => {
+                self.resolver.wait(process, u32::try_from(call.result).unwrap_or_default(), times, sink)
+            }
+            Some(Meaning::Execute) if worked => self.resolver.exec(process, start_ns, sink),
+            Some(Meaning::Directory(fd, path)) if worked => {
+                self.resolver.change_directory(process, fd, path.as_deref());
+                Ok(())
+            }
+            Some(Meaning::CloseOnExec(fd, closes)) if worked => {
+                self.resolver.close_on_exec(process, fd, closes);
+                Ok(())
+            }
+            Some(Meaning::CloseRange(first, last)) if worked => {
+                self.resolver.close_range(process, (first, last), false, start_ns, sink)
+            }
+            Some(Meaning::Uring) => {
+                self.resolver.unseen(Unseen::Uring);
+                Ok(())
+            }
+            Some(Meaning::Asynchronous) => {
+                self.resolver.unseen(Unseen::Asynchronous);
+                Ok(())
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+/// A line of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Line<'l> {
+    process: u32,
+    time_ns: u64,
+    took_ns: u64,
+    what: What<'l>,
+}
+
+/// The content of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum What<'l> {
+    /// A whole call: `name(arguments) = result`.
+    Call(&'l str),
+    /// A call that others interrupt: `name(arguments`.
+    Begun(&'l str),
+    /// The remainder of an interrupted call.
+    Resumed(&'l str),
+    /// The process has ended.
+    Ended,
+    /// A signal.
+    Other,
+}
+
+impl Line<'_> {
+    fn parse(text: &str) -> Option<Line<'_>> {
+        let mut text = text.trim();
+        let mut process = 0;
+        if let Some(rest) = text.strip_prefix("[pid") {
+            let (number, rest) = rest.split_once(']')?;
+            (process, text) = (number.trim().parse().ok()?, rest.trim_start());
+        } else if let Some((number, rest)) = text.split_once(' ')
+            && !number.contains('.')
+            && let Ok(number) = number.parse()
+        {
+            (process, text) = (number, rest.trim_start());
+        }
+        let (time, rest) = text.split_once(' ')?;
+        let time_ns = time.contains('.').then(|| nanoseconds(time))??;
+        let rest = rest.trim();
+        if rest.starts_with("+++ ") {
+            return Some(Line { process, time_ns, took_ns: 0, what: What::Ended });
+        }
+        if rest.starts_with("--- ") || rest.starts_with("strace: ") {
+            return Some(Line { process, time_ns, took_ns: 0, what: What::Other });
+        }
+        if let Some(begun) = rest.strip_suffix("<unfinished ...>") {
+            return Some(Line { process, time_ns, took_ns: 0, what: What::Begun(begun.trim_end()) });
+        }
+        let (body, took_ns) = match rest.rsplit_once(" <") {
+            Some((body, took)) if took.ends_with('>') => (body, nanoseconds(&took[..took.len() - 1])?),
+            _ => (rest, 0),
+        };
+        let what = match body.strip_prefix("<... ") {
+            Some(resumed) => What::Resumed(resumed.split_once(" resumed>")?.1),
+            None => {
+                let name = body.split_once('(')?.0;
+                let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+                What::Call(is_name.then_some(body)?)
+            }
+        };
+        Some(Line { process, time_ns, took_ns, what })
+    }
+}
+
+/// A call, cut into its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Call<'l> {
+    pub(super) name: &'l str,
+    arguments: Vec<&'l str>,
+    result: i64,
+}
+
+impl Call<'_> {
+    fn parse(text: &str) -> Option<Call<'_>> {
+        let (name, rest) = text.split_once('(')?;
+        let (arguments, after) = cut(rest)?;
+        let result = after.trim_start().strip_prefix('=')?.trim();
+        let mut words = result.split_whitespace();
+        let number = words.next()?;
+        let result = match number.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16).ok()? as i64,
+            // With -y, strace prints a path after a descriptor.
+            None => number.split('<').next()?.parse().ok()?,
+        };
+        let result = if result == -1 { -i64::from(error(words.next()?)) } else { result };
+        Some(Call { name, arguments, result })
+    }
+}
+
+/// Splits the arguments up to the closing bracket. Returns them and the text after it.
+fn cut(text: &str) -> Option<(Vec<&str>, &str)> {
+    let (mut arguments, mut begin, mut depth) = (Vec::new(), 0, 0u32);
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ if quoted => {}
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' if depth == 0 => {
+                let last = text[begin..at].trim();
+                if !last.is_empty() || !arguments.is_empty() {
+                    arguments.push(last);
+                }
+                return Some((arguments, &text[at + 1..]));
+            }
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                arguments.push(text[begin..at].trim());
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Decodes a text as strace writes it, with its escapes. Returns `None` if strace shortened it.
+fn text(argument: &str) -> Option<Vec<u8>> {
+    let inner = argument.strip_prefix('"')?.strip_suffix('"')?.as_bytes();
+    let (mut out, mut at) = (Vec::new(), 0);
+    while at < inner.len() {
+        let byte = inner[at];
+        at += 1;
+        if byte != b'\\' {
+            out.push(byte);
+            continue;
+        }
+        let escape = *inner.get(at)?;
+        at += 1;
+        match escape {
+            b'n' => out.push(b'\n'),
+            b't' => out.push(b'\t'),
+            b'r' => out.push(b'\r'),
+            b'v' => out.push(0x0b),
+            b'f' => out.push(0x0c),
+            b'x' => {
+                let digits = std::str::from_utf8(inner.get(at..at + 2)?).ok()?;
+                out.push(u8::from_str_radix(digits, 16).ok()?);
+                at += 2;
+            }
+            b'0'..=b'7' => {
+                let mut number = u32::from(escape - b'0');
+                for _ in 0..2 {
+                    let Some(digit @ b'0'..=b'7') = inner.get(at).copied() else { break };
+                    number = number * 8 + u32::from(digit - b'0');
+                    at += 1;
+                }
+                out.push(number as u8);
+            }
+            other => out.push(other),
+        }
+    }
+    Some(out)
+}
+
+/// Returns the number of an error, as Linux defines it on most machines.
+fn error(name: &str) -> i32 {
+    const NAMES: [(&str, i32); 26] = [
+        ("EPERM", 1),
+        ("ENOENT", 2),
+        ("EINTR", 4),
+        ("EIO", 5),
+        ("EBADF", 9),
+        ("EAGAIN", 11),
+        ("ENOMEM", 12),
+        ("EACCES", 13),
+        ("EFAULT", 14),
+        ("EBUSY", 16),
+        ("EEXIST", 17),
+        ("EXDEV", 18),
+        ("ENOTDIR", 20),
+        ("EISDIR", 21),
+        ("EINVAL", 22),
+        ("EMFILE", 24),
+        ("ENOTTY", 25),
+        ("EFBIG", 27),
+        ("ENOSPC", 28),
+        ("ESPIPE", 29),
+        ("EROFS", 30),
+        ("EMLINK", 31),
+        ("ENAMETOOLONG", 36),
+        ("ENOTEMPTY", 39),
+        ("ELOOP", 40),
+        ("EOPNOTSUPP", 95),
+    ];
+    NAMES.iter().find(|(known, _)| *known == name).map_or(5, |(_, number)| *number)
+}
 
 #[derive(Debug)]
-pub(super) enum Meaning {
+enum Meaning {
     File(Owned),
     Make(Shared),
     Wait,
@@ -19,14 +348,14 @@ pub(super) enum Meaning {
 
 /// A call on files, with its own paths.
 #[derive(Debug)]
-pub(super) struct Owned {
+struct Owned {
     raw: RawCall<'static>,
     path: Option<Vec<u8>>,
     second: Option<Vec<u8>>,
 }
 
 impl Owned {
-    pub(super) fn raw(&self) -> RawCall<'_> {
+    fn raw(&self) -> RawCall<'_> {
         RawCall { path: self.path.as_deref(), second: self.second.as_deref(), ..self.raw.clone() }
     }
 }
@@ -104,7 +433,7 @@ fn shared(call: &Call<'_>) -> Shared {
 }
 
 /// Returns the properties that a new process shares, if the text begins a call that creates one.
-pub(super) fn makes(text: &str) -> Option<Shared> {
+fn makes(text: &str) -> Option<Shared> {
     let name = text.split('(').next()?;
     let has = |flag: &str| text.contains(flag);
     let is = matches!(name, "clone" | "clone3" | "fork" | "vfork");
@@ -112,7 +441,7 @@ pub(super) fn makes(text: &str) -> Option<Shared> {
 }
 
 /// Returns the meaning of a call, or `None` if it concerns neither files nor processes.
-pub(super) fn meaning(call: &Call<'_>) -> Option<Meaning> {
+fn meaning(call: &Call<'_>) -> Option<Meaning> {
     let at = At(call);
     let result = call.result;
     // Vectored calls count as complete: the log does not give the requested length, only the result.
