@@ -7,15 +7,10 @@
 #![forbid(unsafe_code)]
 
 mod child;
-mod cost;
-mod memory;
-mod processes;
+mod inspect;
 mod recording;
-mod rounds;
 mod syscalls;
-mod task;
 mod tracer;
-mod world;
 
 pub use child::{CHILD_ARGUMENT, child_main, program_of};
 pub use recording::{Method, Request, Subject, record};

@@ -1,18 +1,17 @@
 //! A recording from its request to its end.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::fs;
+use std::io::{self, Write};
 use std::path::PathBuf;
-use std::{fs, io};
 
-use fsb_sys::trace::Watch;
-use fsb_sys::{sandbox, trace};
+use fsb_sys::sandbox;
+use fsb_sys::trace::{self, Watch};
 use fsb_trace::{Header, Overhead};
 
-use crate::cost::Cost;
-use crate::rounds::Took;
-use crate::tracer::{Counts, RecordError, RecordOutcome, Tracer};
-use crate::{child, rounds, syscalls};
+use crate::child::{self, Took};
+use crate::syscalls;
+use crate::tracer::{Cost, Counts, RecordError, RecordOutcome, Tracer};
 
 #[derive(Debug, Clone)]
 pub enum Subject {
@@ -110,9 +109,7 @@ fn open(request: &Request) -> Result<Option<Watch>, RecordError> {
 ///
 /// The same calls on small files are made untraced and recorded, and both are timed. Calls that do nothing would show
 /// too little: between two stops of a real program its data, ours and the kernel's alternate in the same caches.
-pub(crate) fn measure(
-    open: impl FnOnce() -> Result<Option<Watch>, RecordError>,
-) -> Result<(Cost, Option<Watch>), RecordError> {
+fn measure(open: impl FnOnce() -> Result<Option<Watch>, RecordError>) -> Result<(Cost, Option<Watch>), RecordError> {
     let ([alone, stopped], counts, _) = recorded(None)?;
     let more_ns = stopped.rounds_ns.saturating_sub(alone.rounds_ns).saturating_sub(counts.spent_ns);
     let each = more_ns / counts.stops.max(1);
@@ -133,7 +130,7 @@ fn recorded(watch: Option<Watch>) -> Result<([Took; 2], Counts, Option<Watch>), 
     tracer.follow()?;
     // The tracer has reaped it.
     let _ = child.try_wait();
-    let took = rounds::took(&root);
+    let took = child::took(&root);
     let took =
         took.ok_or_else(|| RecordError::Refused(io::Error::other("what recording costs could not be measured")))?;
     Ok((took, tracer.counts(), tracer.into_watch()))

@@ -1,28 +1,21 @@
 //! Follows a program from stop to stop and records its file calls.
 
-mod events;
-mod making;
-mod outcome;
-
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::io;
-use std::io::Write;
+use std::fs;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-use fsb_sys::trace;
-use fsb_sys::trace::{CallInfo, Event, Stop, Until, Watch};
-use fsb_trace::{CallKind, Header, LOST_UNIT, Resolver, Shared, Times, Totals, Unseen, Writer};
+use fsb_sys::trace::{self, CallInfo, Ended, Event, Stop, Until, Watch, Woken};
+use fsb_trace::{
+    Begun, CallKind, Header, LOST_UNIT, Overhead, Resolver, Shared, Times, Totals, TraceError, Unseen, Writer,
+};
 
-use crate::cost::Cost;
+use crate::child;
+use crate::inspect::{self, Live};
 use crate::syscalls::{Act, Seen, seen};
-use crate::task::{Pending, Task};
-use crate::world::Live;
-use crate::{child, memory, processes};
-
-pub use outcome::{RecordError, RecordOutcome};
 
 pub(crate) struct Tracer<W: Write> {
     resolver: Resolver<Live>,
@@ -133,17 +126,17 @@ impl<W: Write> Tracer<W> {
 
     /// Registers the working directory and the open files of a process.
     fn adopt(&mut self, process: i32) {
-        let directory = processes::directory(process).unwrap_or_else(|| PathBuf::from("/"));
+        let directory = inspect::directory(process).unwrap_or_else(|| PathBuf::from("/"));
         self.resolver.task(process as u32, directory.as_os_str().as_bytes());
-        if processes::has_ring(process) {
+        if inspect::has_ring(process) {
             self.resolver.unseen(Unseen::Uring);
         }
-        for path in processes::shared_mappings(process) {
+        for path in inspect::shared_mappings(process) {
             if self.resolver.is_below_root(&path) {
                 self.resolver.unseen(Unseen::SharedMapping);
             }
         }
-        for file in processes::open_files(process) {
+        for file in inspect::open_files(process) {
             let opened = (file.flags, file.place);
             // If the trace cannot be written, the next call returns the error.
             let _ = self.resolver.opened_before(process as u32, file.fd, &file.path, opened, &mut self.writer);
@@ -152,8 +145,8 @@ impl<W: Write> Tracer<W> {
 
     pub(crate) fn attach(&mut self, process: i32) -> Result<(), RecordError> {
         (self.every, self.leader) = (true, process);
-        for process in processes::with_children(process) {
-            for (at, thread) in processes::threads(process).into_iter().enumerate() {
+        for process in inspect::with_children(process) {
+            for (at, thread) in inspect::threads(process).into_iter().enumerate() {
                 match trace::seize(thread, false).and_then(|()| trace::interrupt(thread)) {
                     // It has ended meanwhile. Only the requested process must exist.
                     Err(error) if thread == self.leader => return Err(RecordError::Refused(error)),
@@ -230,7 +223,7 @@ impl<W: Write> Tracer<W> {
                     self.running = true;
                     self.began_ns = trace::monotonic_ns();
                 }
-                self.without_rights += u64::from(processes::lacks_rights(task));
+                self.without_rights += u64::from(inspect::lacks_rights(task));
                 let now = self.now();
                 self.resolver.exec(task as u32, now, &mut self.writer)?;
                 self.resume(task, false, 0);
@@ -285,7 +278,7 @@ impl<W: Write> Tracer<W> {
         match seen.act {
             Act::File => {}
             Act::ChangeDirectory => {
-                let path = seen.path.and_then(|path| memory::text(task, path));
+                let path = seen.path.and_then(|path| inspect::text(task, path));
                 return Ok(Some(Pending::Directory(fd, path)));
             }
             Act::CloseRange(first, last, flags) => return Ok(Some(Pending::CloseRange(first, last, flags))),
@@ -296,16 +289,16 @@ impl<W: Write> Tracer<W> {
             Act::Hides(what) => return Ok(Some(Pending::Hides(what))),
             Act::Nothing => return Ok(None),
         }
-        if let Some([flags, mode]) = seen.how.and_then(|at| memory::numbers::<2>(task, at)) {
+        if let Some([flags, mode]) = seen.how.and_then(|at| inspect::numbers::<2>(task, at)) {
             seen.set_open_flags(flags as i32);
             seen.raw.length = mode & 0o7777;
         }
         if let Some((at, count)) = seen.pieces.filter(|_| self.resolver.follows(task as u32, fd)) {
-            seen.raw.length = memory::length_of_pieces(task, at, count);
+            seen.raw.length = inspect::length_of_pieces(task, at, count);
         }
         // A path that cannot be read makes the call fail.
         let text = |address: Option<u64>| match address {
-            Some(address) => memory::text(task, address).map(Some),
+            Some(address) => inspect::text(task, address).map(Some),
             None => Some(None),
         };
         let (Some(mut path), Some(second)) = (text(seen.path), text(seen.second)) else { return Ok(None) };
@@ -462,9 +455,340 @@ fn pid(task: i32) -> io::Result<rustix::process::Pid> {
 
 /// New tasks whose makers were not reported yet, and tasks within a call that makes one.
 #[derive(Debug, Default)]
-pub(crate) struct Births {
+struct Births {
     /// New tasks that stopped before the kernel reported their makers' calls.
     early: HashSet<i32>,
     /// Tasks within a call that makes one.
     makers: HashSet<i32>,
+}
+
+impl<W: Write> Tracer<W> {
+    /// Handles the entry of a call that makes a task.
+    fn makes(&mut self, task: i32, flags: u64, place: Option<u64>) -> Pending {
+        self.births.makers.insert(task);
+        Pending::Make(Making::begin(task, flags, place))
+    }
+
+    /// Registers the task that this one has made.
+    fn made(&mut self, task: i32, seen_ns: u64) -> Result<(), RecordError> {
+        self.births.makers.remove(&task);
+        let child = trace::event_message(task).unwrap_or_default() as i32;
+        let making = match self.tasks.get_mut(&task).and_then(|task| task.pending.as_mut()) {
+            Some(Pending::Make(making)) => {
+                making.seen = true;
+                Some(*making)
+            }
+            _ => None,
+        };
+        making.iter().for_each(|making| making.put_back(task));
+        let has = |flag| making.is_some_and(|making| making.has(flag));
+        if self.watch.is_some() && !has(libc::CLONE_THREAD) && is_in_other_namespace(child) {
+            self.resolver.unseen(Unseen::Namespace);
+        }
+        let shared = Shared { files: has(libc::CLONE_FILES), directory: has(libc::CLONE_FS) };
+        self.resolver.spawn(task as u32, child as u32, shared, seen_ns, &mut self.writer)?;
+        self.see(child);
+        self.tasks.insert(child, Task { born: making, ..Task::default() });
+        if self.births.early.remove(&child) {
+            self.begins_to_run(child);
+        }
+        self.resume(task, making.is_some(), 0);
+        Ok(())
+    }
+
+    /// Resumes a task after a stop that every new task begins with. A task that is not registered yet waits for its
+    /// maker's event.
+    fn begins_to_run(&mut self, task: i32) {
+        let Some(state) = self.tasks.get_mut(&task) else {
+            self.births.early.insert(task);
+            return;
+        };
+        if let Some(making) = state.born.take() {
+            making.put_back(task);
+        }
+        self.resume(task, false, 0);
+    }
+
+    /// Handles the exit of a call that makes a task.
+    fn has_made(&mut self, task: i32, making: &Making, result: i64) {
+        self.births.makers.remove(&task);
+        if making.seen {
+            return;
+        }
+        making.put_back(task);
+        if result > 0 {
+            // Another thread has set CLONE_UNTRACED again after it was cleared.
+            self.resolver.unseen(Unseen::Untraced);
+        }
+    }
+
+    /// Forgets a maker that has ended. The kernel reports no task that it made at that moment.
+    fn makes_no_more(&mut self, task: i32) {
+        self.births.makers.remove(&task);
+    }
+
+    /// Registers new tasks whose makers were killed within the call, so that the kernel will never report them.
+    fn take_in_orphans(&mut self) -> Result<(), RecordError> {
+        if self.births.early.is_empty() || !self.births.makers.is_empty() {
+            return Ok(());
+        }
+        for task in std::mem::take(&mut self.births.early) {
+            let process = inspect::process_of(task).filter(|process| self.tasks.contains_key(process));
+            match process.filter(|process| *process != task) {
+                Some(process) => {
+                    let (shared, now) = (Shared { files: true, directory: true }, self.now());
+                    self.resolver.spawn(process as u32, task as u32, shared, now, &mut self.writer)?;
+                }
+                None => self.adopt(task),
+            }
+            self.see(task);
+            self.tasks.insert(task, Task::default());
+            self.begins_to_run(task);
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether the task is in another PID namespace, where eBPF knows it by another number.
+fn is_in_other_namespace(task: i32) -> bool {
+    match (fs::read_link(format!("/proc/{task}/ns/pid")), fs::read_link("/proc/self/ns/pid")) {
+        (Ok(its), Ok(ours)) => its != ours,
+        // NotFound: it was killed in between.
+        (Err(error), _) => error.kind() != io::ErrorKind::NotFound,
+        _ => true,
+    }
+}
+
+impl<W: Write> Tracer<W> {
+    /// Watches the calls of this task that need no stop.
+    fn see(&mut self, task: i32) {
+        if let Some(watch) = &mut self.watch
+            && watch.add(task).is_err()
+        {
+            self.resolver.unseen(Unseen::Lost);
+        }
+    }
+
+    /// Stops watching a task that has ended or changed its number.
+    fn see_no_more(&mut self, task: i32) {
+        if let Some(watch) = &mut self.watch {
+            watch.remove(task);
+        }
+    }
+
+    /// Records the events that the kernel has seen meanwhile.
+    fn take_events(&mut self) -> Result<(), RecordError> {
+        let Some(watch) = &mut self.watch else { return Ok(()) };
+        let mut events = std::mem::take(&mut self.events);
+        watch.drain(|event| events.push(event));
+        for event in events.drain(..) {
+            self.happened(&event)?;
+        }
+        self.events = events;
+        Ok(())
+    }
+
+    fn happened(&mut self, event: &Event) -> Result<(), RecordError> {
+        match event {
+            _ if !self.running => Ok(()),
+            Event::Ended(ended) => self.ended(ended),
+            Event::Woken(woken) => self.woken(woken),
+        }
+    }
+
+    /// Records that a task was woken. Its wait is recorded when its call ends. A wake-up by a call of the trace is left
+    /// out, because files and names already order the two.
+    fn woken(&mut self, woken: &Woken) -> Result<(), RecordError> {
+        let Woken { task, by, at_ns, number, arguments } = woken;
+        let in_trace = |fd| self.resolver.follows(*by as u32, fd);
+        if seen(*number, *arguments).is_some_and(|seen| in_trace(seen.raw.fd)) {
+            return Ok(());
+        }
+        let (start_ns, event_ns) = (self.at(*at_ns), self.cost.event_ns);
+        // Until the wait is over the other one may have ended.
+        let Some(lane) = self.resolver.lane(*by as u32) else { return Ok(()) };
+        let Some(waiter) = self.tasks.get_mut(task) else { return Ok(()) };
+        waiter.woken = Some((lane, start_ns));
+        let Some(waker) = self.tasks.get_mut(by) else { return Ok(()) };
+        let lost = std::mem::replace(&mut waker.lost_ns, event_ns);
+        let times = Times { start_ns, took_ns: 0, lost_ns: lost / LOST_UNIT * LOST_UNIT };
+        Ok(self.resolver.wake(*by as u32, *task as u32, times, &mut self.writer)?)
+    }
+
+    /// Records the end of a call that did not stop.
+    fn ended(&mut self, call: &Ended) -> Result<(), RecordError> {
+        if BEGINS_AGAIN.contains(&call.result) {
+            return Ok(());
+        }
+        let id = call.task as u32;
+        let begun = match seen(call.number, call.arguments) {
+            Some(seen) => self.resolver.begin(id, &seen.raw, &mut self.writer)?,
+            None => None,
+        };
+        let (start_ns, event_ns) = (self.at(call.start_ns), self.cost.event_ns);
+        let state = self.tasks.entry(call.task).or_default();
+        let lost_ns = state.lost_ns / LOST_UNIT * LOST_UNIT;
+        let times = Times { start_ns, took_ns: call.end_ns.saturating_sub(call.start_ns), lost_ns };
+        let woken = state.woken.take().filter(|(_, at_ns)| *at_ns >= start_ns);
+        match (begun, woken) {
+            (Some(begun), _) => {
+                state.lost_ns = event_ns;
+                self.resolver.end(id, begun, call.result, times, &mut self.writer)?;
+            }
+            (None, Some((by, at_ns))) => {
+                state.lost_ns = event_ns;
+                self.resolver.woken(id, (by, at_ns - start_ns), times, &mut self.writer)?;
+            }
+            (None, None) => state.lost_ns += event_ns,
+        }
+        Ok(())
+    }
+}
+
+/// A call that has begun, and whose end the tracer waits for.
+#[derive(Debug)]
+enum Pending {
+    /// A call on files.
+    File {
+        begun: Begun,
+        /// Afterwards a path may lead elsewhere.
+        moves_names: bool,
+    },
+    /// A wait for a child.
+    Wait,
+    /// Another working directory: a descriptor, or a path.
+    Directory(i32, Option<Vec<u8>>),
+    /// Descriptors are closed, or will be by exec, depending on the flags.
+    CloseRange(i32, i32, u32),
+    /// The descriptor is closed by exec, or not.
+    CloseOnExec(i32, bool),
+    /// unshare(2), with its flags.
+    Unshare(u64),
+    /// A call that makes a task.
+    Make(Making),
+    /// A call whose success hides later calls from the tracer.
+    Hides(Unseen),
+}
+
+const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
+
+/// A call that makes a task.
+///
+/// The tracer clears CLONE_UNTRACED during the call, as rr does. Otherwise the kernel would not report the new task,
+/// and every call that the filter stops would fail with ENOSYS because no tracer is attached.
+#[derive(Debug, Clone, Copy)]
+struct Making {
+    /// The flags as the program passed them.
+    pub(crate) flags: u64,
+    /// The address of `struct clone_args`. `None` means that the flags are the first argument.
+    pub(crate) place: Option<u64>,
+    /// The kernel reported the new task.
+    seen: bool,
+}
+
+impl Making {
+    /// Reads the flags at the entry of the call and clears CLONE_UNTRACED. A failure shows at the exit: no task was
+    /// reported.
+    fn begin(task: i32, flags: u64, place: Option<u64>) -> Making {
+        let flags = place.and_then(|at| inspect::numbers::<1>(task, at)).map_or(flags, |[flags]| flags);
+        let making = Making { flags, place, seen: false };
+        if flags & UNTRACED != 0 {
+            let _ = match place {
+                Some(at) => trace::write_memory(task, at, flags & !UNTRACED),
+                None => trace::set_first_argument(task, flags & !UNTRACED),
+            };
+        }
+        making
+    }
+
+    /// Restores the flags in a stopped task: the maker or the new one.
+    fn put_back(&self, task: i32) {
+        if self.flags & UNTRACED == 0 {
+            return;
+        }
+        let _ = match self.place {
+            // The program may have reused the memory.
+            Some(at) if inspect::numbers::<1>(task, at) == Some([self.flags & !UNTRACED]) => {
+                trace::write_memory(task, at, self.flags)
+            }
+            None if trace::KEEPS_FIRST_ARGUMENT => trace::set_first_argument(task, self.flags),
+            _ => Ok(()),
+        };
+    }
+
+    fn has(&self, flag: libc::c_int) -> bool {
+        self.flags & flag as u64 != 0
+    }
+}
+
+/// One traced task.
+#[derive(Debug, Default)]
+struct Task {
+    pending: Option<Pending>,
+    /// When the call began.
+    start_ns: u64,
+    /// The time that recording took since the last recorded call.
+    lost_ns: u64,
+    /// The lane that woke it last, and when, within the call that it makes.
+    woken: Option<(u32, u64)>,
+    /// The call that made it, until it runs.
+    born: Option<Making>,
+}
+
+/// Nanoseconds that recording adds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Cost {
+    /// To a call that stops, and to the time between two: half of it each, because the call stops where it begins and
+    /// where it ends.
+    pub(crate) stop: Overhead,
+    /// To the time around a call that the kernel writes down.
+    pub(crate) event_ns: u64,
+}
+
+/// The outcome of a recording.
+#[derive(Debug, Clone, Default)]
+pub struct RecordOutcome {
+    /// The program's exit code, as in a shell; `None` if the program still runs.
+    pub code: Option<i32>,
+    /// The totals of the trace.
+    pub totals: Totals,
+    /// Whether the program used a file or directory below the root.
+    pub is_root_used: bool,
+    /// The directory outside the root in which the program opened most files, those for writing first. `None` if it
+    /// used only files of the system.
+    pub used_outside: Option<PathBuf>,
+    /// Bytes of the trace.
+    pub bytes: u64,
+    /// The time that a stop adds to each call that stops.
+    pub overhead: Overhead,
+    /// The program began to run.
+    pub begun: bool,
+    /// Most calls did not stop.
+    pub by_ebpf: bool,
+    /// Times that a task was stopped.
+    pub stops: u64,
+    /// Seconds from the first call to the end.
+    pub seconds: f64,
+}
+
+/// The reason why a recording failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The kernel refuses tracing.
+    #[error("the program cannot be traced: {0}")]
+    Refused(io::Error),
+    /// Calls eBPF cannot record.
+    #[error("eBPF cannot record the calls: {0}")]
+    NoEbpf(io::Error),
+    /// Something that the program must not inherit could not be taken away.
+    #[error("cannot keep {what} from the program: {source}")]
+    Kept {
+        /// Names it in the message.
+        what: &'static str,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// The trace cannot be written.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
 }
