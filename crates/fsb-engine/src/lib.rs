@@ -14,13 +14,10 @@
 #![expect(unsafe_code, reason = "backends call the kernel and the C library")]
 
 pub mod backend;
-mod barrier;
 #[cfg(feature = "emulations")]
 pub mod classic;
 mod clock;
-mod context;
 mod data;
-mod distribution;
 mod error;
 mod fileset;
 mod hash;
@@ -28,26 +25,21 @@ mod io_loop;
 pub mod latency;
 mod memory;
 mod order;
-mod permutation;
 pub mod postmark;
 mod processes;
 mod profile;
-mod progress;
 mod rendezvous;
-mod residency;
-mod shared_memory;
 mod task;
 mod thread_recorder;
 mod threads;
-mod usage;
 pub mod worker;
 pub mod workload;
 
-pub use context::Context;
 pub use error::{EngineError, ParamError};
 pub use fileset::EXAMINED_FILES;
 pub use hash::mix;
 pub use profile::{Profile, ProgramNeeds, Renewal};
-pub use progress::Live;
-pub use task::{ClockSpec, Gate, Measurement, Rate, Ready, Sizing, Step, StepReport, Stonewall, Task, Units};
+pub use task::{
+    ClockSpec, Context, Gate, Live, Measurement, Rate, Ready, Sizing, Step, StepReport, Stonewall, Task, Units,
+};
 pub use workload::{Job, Unit, Workload};

@@ -1,11 +1,17 @@
-//! Memory buffers for file data.
+//! Memory buffers for file data, memory that processes share, and the bytes of a file that the page cache holds.
 
 use std::alloc::{self, Layout};
-use std::ptr;
-use std::slice;
+use std::ffi::c_void;
+use std::fs::File;
+use std::ops::Deref;
+use std::os::fd::{AsFd, AsRawFd};
+use std::ptr::{self, NonNull};
+use std::{mem, slice};
 
 use fsb_model::units::show_bytes;
+use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::param::page_size;
 
 use crate::EngineError;
 
@@ -96,8 +102,110 @@ fn available() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
+/// A value in shared memory. Parent and children see the same value after a fork, as do all processes that map one
+/// file. It is never dropped, so it should hold only atomics.
+#[derive(Debug)]
+pub(crate) struct SharedMemory<T> {
+    value: NonNull<T>,
+}
+
+impl<T> SharedMemory<T> {
+    /// Returns a value in anonymous memory.
+    pub(crate) fn new(value: T) -> Result<SharedMemory<T>, EngineError> {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory.
+        let map = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), mem::size_of::<T>().max(1), protection, flags) };
+        let value_at = mapped(map)?;
+        // SAFETY: the mapping is as large as a value, starts on a page, and no other thread has its address yet.
+        unsafe { value_at.write(value) };
+        Ok(SharedMemory { value: value_at })
+    }
+
+    /// Returns the value that a file of its size holds.
+    ///
+    /// # Safety
+    /// The bytes of the file are a value of the type, and only processes that map it so use the file.
+    pub(crate) unsafe fn of_file(file: impl AsFd) -> Result<SharedMemory<T>, EngineError> {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: as above.
+        let map = unsafe { rustix::mm::mmap(ptr::null_mut(), mem::size_of::<T>(), protection, flags, file, 0) };
+        Ok(SharedMemory { value: mapped(map)? })
+    }
+}
+
+fn mapped<T>(map: Result<*mut c_void, Errno>) -> Result<NonNull<T>, EngineError> {
+    let map = map.map_err(|errno| EngineError::new(format!("map memory to share with workers: {errno}")))?;
+    NonNull::new(map.cast::<T>()).ok_or_else(|| EngineError::new("memory was mapped at nothing"))
+}
+
+impl<T> Deref for SharedMemory<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the memory holds a value from its creation on, stays mapped until it is dropped, and is never handed
+        // out mutably.
+        unsafe { self.value.as_ref() }
+    }
+}
+
+impl<T> Drop for SharedMemory<T> {
+    fn drop(&mut self) {
+        // SAFETY: this is a mapping of that size, and no reference outlives `self`. A failure to unmap it would only
+        // waste memory.
+        let _ = unsafe { rustix::mm::munmap(self.value.as_ptr().cast(), mem::size_of::<T>().max(1)) };
+    }
+}
+
+// SAFETY: the type gives out shared references only, so it may be sent wherever a shared reference may be.
+unsafe impl<T: Sync> Send for SharedMemory<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for SharedMemory<T> {}
+
+/// Bytes of a file that one mapping covers.
+const MAPPED: u64 = 1 << 30;
+
+/// Returns the bytes of a file that the page cache holds, according to mincore. Returns `None` if a call fails.
+pub(crate) fn resident_bytes(file: &File, size: u64) -> Option<u64> {
+    let mut resident = 0;
+    let page = page_size() as u64;
+    let mut pages = vec![0u8; size.min(MAPPED).div_ceil(page) as usize];
+    let mut offset = 0;
+    while offset < size {
+        let length = MAPPED.min(size - offset);
+        let flags = pages_in_core(file, offset, length as usize, &mut pages)?;
+        for (index, flag) in flags.iter().enumerate() {
+            if flag & 1 == 1 {
+                resident += (length - index as u64 * page).min(page);
+            }
+        }
+        offset += length;
+    }
+    Some(resident)
+}
+
+/// Writes one flag per page to `pages` and returns them. Returns `None` if a call fails.
+fn pages_in_core<'p>(file: &File, offset: u64, length: usize, pages: &'p mut [u8]) -> Option<&'p [u8]> {
+    let count = length.div_ceil(page_size());
+    let pages = pages.get_mut(..count)?;
+    // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory. Nothing is read through it,
+    // and it is removed again. The call `mincore` writes one byte a page of the mapping, for which `pages` has room.
+    let told = unsafe {
+        let offset = libc::off_t::try_from(offset).ok()?;
+        let map = libc::mmap(ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), offset);
+        if map == libc::MAP_FAILED {
+            return None;
+        }
+        let told = libc::mincore(map, length, pages.as_mut_ptr()) == 0;
+        libc::munmap(map, length);
+        told
+    };
+    told.then_some(pages)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Seek, Write};
+
     use super::*;
 
     #[test]
@@ -117,5 +225,16 @@ mod tests {
             assert_eq!(memory.as_mut().len(), length);
             assert!(memory.as_ref().iter().all(|&byte| byte == 0xa5));
         }
+    }
+
+    #[test]
+    fn a_file_just_read_is_resident_to_the_last_byte() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[1; 10_000]).unwrap();
+        // FUSE keeps no partly written pages.
+        file.rewind().unwrap();
+        file.read_to_end(&mut Vec::new()).unwrap();
+        assert_eq!(resident_bytes(&file, 10_000), Some(10_000));
+        assert_eq!(resident_bytes(&file, 0), Some(0));
     }
 }

@@ -18,15 +18,14 @@ use fsb_model::trial::WorkerSpan;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::barrier::StartBarrier;
 use crate::clock::{self, Circumstances, Clock};
-use crate::context::Context;
+use crate::memory::SharedMemory;
 use crate::profile::Profile;
-use crate::shared_memory::SharedMemory;
-use crate::task::{Gate, Ready};
-use crate::thread_recorder::{Recording, ThreadRecorder};
+use crate::rendezvous::StartBarrier;
+use crate::task::{Context, Gate, Ready};
+use crate::thread_recorder::{self, Recording, ThreadRecorder};
 use crate::threads::{ThreadJob, WorkerOutcome};
-use crate::{EngineError, latency, usage};
+use crate::{EngineError, latency};
 
 /// The memory that all processes share.
 #[derive(Default)]
@@ -108,11 +107,11 @@ fn process_main<C: ThreadJob>(
             thread::park();
         }
     }
-    let before = usage::of_process();
+    let before = thread_recorder::usage_of_process();
     let result = job.run(&mut state, &mut recorder);
     shared.failed.fetch_or(result.is_err(), Ordering::Relaxed);
     result?;
-    let (after, untimed) = (usage::of_process(), recorder.untimed_usage());
+    let (after, untimed) = (thread_recorder::usage_of_process(), recorder.untimed_usage());
     let Recording { span, histogram, syncs, timeline } = recorder.finish();
     let usage = [0, 1].map(|mode| (after[mode] - before[mode] - untimed[mode]).max(0.0));
     let report = job.encode_report(job.report(state));

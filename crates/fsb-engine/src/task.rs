@@ -1,7 +1,11 @@
-//! The protocol between the agent and a worker: requests and answers as plain data.
+//! The protocol between the agent and a worker: requests and answers as plain data, the context of a task in the
+//! worker, and its progress.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use fsb_model::WorkloadSpec;
 use fsb_model::timeline::Timeline;
@@ -9,8 +13,9 @@ use fsb_model::trial::WorkerSpan;
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
-use crate::backend::Direct;
-use crate::progress::Live;
+use crate::backend::{self, Backend, Direct};
+use crate::data::{DataSource, Mixture};
+use crate::hash::mix;
 
 /// The quantities that sizes and thread counts in expressions refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -225,5 +230,126 @@ impl StepReport {
             StepReport::Measured(measured) => <[Measurement; 1]>::try_from(measured).ok().map(|[measured]| measured),
             StepReport::Done => None,
         }
+    }
+}
+
+/// The phases of a preparation. A preparation of many units syncs all of them at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Preparing {
+    All,
+    /// Creates the files without waiting for the device.
+    Files,
+    /// Reads the files once, after they are on the device, so that access times no longer change.
+    Settling,
+}
+
+/// A [`Task`] without the workload: everything that every job needs.
+#[derive(Clone)]
+pub struct Context {
+    /// An existing directory whose content the worker may change freely.
+    pub root: PathBuf,
+    /// Decides every byte of data and every order of visits.
+    pub seed: u64,
+    /// The shares of the data that compression and deduplication save.
+    pub(crate) mixture: Mixture,
+    /// Operations in this repetition.
+    pub operations: u64,
+    /// The index of the repetition, from 0.
+    pub repetition: u32,
+    /// Stop after the operation at which this number of seconds has passed.
+    pub until_seconds: Option<f64>,
+    /// Drop the files' data from the page cache before the clock starts.
+    pub evict: bool,
+    pub clock: ClockSpec,
+    /// The index of this unit, where each unit has files of its own.
+    pub(crate) unit: Option<u32>,
+    /// The phase of the preparation that runs now.
+    pub(crate) preparing: Preparing,
+    /// The progress of the step, for the thread that reports it.
+    pub(crate) progress: Progress,
+    /// Replaces the job's backend.
+    pub(crate) backend: Option<&'static dyn Backend>,
+}
+
+impl Context {
+    /// The context of a task. Refuses a backend that does not exist.
+    pub fn new(task: &Task) -> Result<Context, EngineError> {
+        let backend = task.backend.as_deref().map(backend::find).transpose()?;
+        Ok(Context {
+            root: task.root.clone(),
+            seed: task.seed,
+            mixture: Mixture::default(),
+            operations: task.operations,
+            repetition: task.repetition,
+            until_seconds: task.until_seconds,
+            evict: task.evict,
+            clock: task.clock,
+            unit: None,
+            preparing: Preparing::All,
+            progress: Progress::default(),
+            backend,
+        })
+    }
+
+    /// Returns the context of one unit, which has its own directory and seed.
+    pub(crate) fn of_unit(&self, unit: u32) -> Context {
+        Context { unit: Some(unit), seed: mix(self.seed ^ mix(u64::from(unit))), ..self.clone() }
+    }
+
+    /// Returns the source of the bytes of its files.
+    pub(crate) fn data(&self) -> DataSource {
+        DataSource { seed: self.seed, mixture: self.mixture }
+    }
+
+    /// Returns the directory that holds all files of all units. A job creates nothing else in the root.
+    pub(crate) fn all_sets(&self) -> PathBuf {
+        self.root.join("fsb-set")
+    }
+
+    /// Returns the directory that holds all files of a job, or of its unit.
+    pub(crate) fn set(&self) -> PathBuf {
+        match self.unit {
+            Some(unit) => self.all_sets().join(format!("unit{unit:04}")),
+            None => self.all_sets(),
+        }
+    }
+
+    /// Returns the task's backend, or `own`, the job's, if the task names none.
+    pub(crate) fn backend(&self, own: &'static dyn Backend) -> &'static dyn Backend {
+        self.backend.unwrap_or(own)
+    }
+}
+
+/// The interval between two progress reports.
+pub(crate) const EVERY: Duration = Duration::from_millis(500);
+
+/// The progress of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Live {
+    /// Finished operations of the measured work, or files of the steps before and after it.
+    pub done: u64,
+    /// The total number, or 0 if it is unknown.
+    pub of: u64,
+}
+
+/// Counters of a step outside the clock.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Progress(Arc<[AtomicU64; 2]>);
+
+impl Progress {
+    /// Adds `of` to the total.
+    pub(crate) fn expect(&self, of: u64) {
+        self.0[1].fetch_add(of, Ordering::Relaxed);
+    }
+
+    /// Adds `done` to the finished items.
+    pub(crate) fn add(&self, done: u64) {
+        self.0[0].fetch_add(done, Ordering::Relaxed);
+    }
+
+    /// Returns the current counts, or `None` if the step does not count.
+    pub(crate) fn live(&self) -> Option<Live> {
+        let [done, of] = self.0.each_ref().map(|count| count.load(Ordering::Relaxed));
+        (done > 0 || of > 0).then_some(Live { done, of })
     }
 }

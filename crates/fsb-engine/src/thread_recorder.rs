@@ -1,5 +1,6 @@
-//! The recorder of one thread while the clock runs.
+//! The recorder of one thread while the clock runs, and the CPU time of threads and processes.
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fsb_model::timeline::Timeline;
@@ -8,7 +9,7 @@ use hdrhistogram::Histogram;
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
 
 use crate::clock::{Clock, OperationKind};
-use crate::{latency, usage};
+use crate::latency;
 
 /// One thread's clock, histogram and counters. All memory is reserved at construction.
 #[derive(Debug)]
@@ -96,9 +97,9 @@ impl<'t> ThreadRecorder<'t> {
 
     /// Runs work that is not measured, while the clock is stopped. Its CPU time is not counted.
     pub(crate) fn untimed<T>(&mut self, act: impl FnOnce() -> T) -> T {
-        let before = usage::of_thread();
+        let before = usage_of_thread();
         let result = act();
-        let after = usage::of_thread();
+        let after = usage_of_thread();
         for (sum, (after, before)) in self.untimed.iter_mut().zip(after.into_iter().zip(before)) {
             *sum += after - before;
         }
@@ -248,7 +249,7 @@ const FEWEST: usize = 10;
 /// All memory is reserved and touched before the clock starts. If a trial fills the bins, pairs of bins are merged and
 /// the length doubles, so that a trial of any length keeps between half and all of the bins.
 #[derive(Debug)]
-pub(crate) struct Bins {
+struct Bins {
     bins: Box<[Bin]>,
     /// Nanoseconds of a bin.
     width: u64,
@@ -277,7 +278,7 @@ const EMPTY: Bin = Bin { operations: 0, longest_ns: 0, timed: 0 };
 
 impl Bins {
     /// Returns empty bins whose memory was touched.
-    pub(crate) fn new() -> Bins {
+    fn new() -> Bins {
         // Zeroed memory alone would not be backed by pages yet.
         let bins = vec![Bin { operations: u64::MAX, ..EMPTY }; MOST].into_boxed_slice();
         let (rates, longest_us) = (Vec::with_capacity(MOST), Vec::with_capacity(MOST));
@@ -288,13 +289,13 @@ impl Bins {
     }
 
     /// Discards everything.
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.bins.fill(EMPTY);
         (self.width, self.at, self.end, self.began) = (BIN_NS, 0, u64::MAX, false);
     }
 
     /// Starts or restarts the clock.
-    pub(crate) fn start(&mut self, now: u64) {
+    fn start(&mut self, now: u64) {
         if !self.began {
             self.began = true;
             self.first = now / self.width;
@@ -357,7 +358,7 @@ impl Bins {
     }
 
     /// Returns the timeline, or `None` for a short trial.
-    pub(crate) fn finish(mut self) -> Option<Timeline> {
+    fn finish(mut self) -> Option<Timeline> {
         let bins = &self.bins[..=self.at];
         if !self.began || bins.len() < FEWEST {
             return None;
@@ -370,6 +371,26 @@ impl Bins {
         let Bins { rates, longest_us, .. } = self;
         Some(Timeline { start_ns: self.first * self.width, bin_ns: self.width, rates, longest_us, device: None })
     }
+}
+
+/// CPU seconds of this process so far, in user mode and in the kernel.
+pub(crate) fn usage_of_process() -> [f64; 2] {
+    of(libc::RUSAGE_SELF)
+}
+
+/// CPU seconds of this thread so far, in user mode and in the kernel.
+fn usage_of_thread() -> [f64; 2] {
+    of(libc::RUSAGE_THREAD)
+}
+
+fn of(whom: libc::c_int) -> [f64; 2] {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is valid for a whole rusage, and zeros are a valid one should the call fail.
+    let usage = unsafe {
+        libc::getrusage(whom, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    [usage.ru_utime, usage.ru_stime].map(|time| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6)
 }
 
 #[cfg(test)]

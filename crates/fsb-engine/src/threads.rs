@@ -5,24 +5,22 @@
 //! thread fails, and, where a sync ends the sample, a counter from which the first thread learns that all are done.
 
 use std::collections::BTreeMap;
+use std::panic;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::thread::Thread;
+use std::thread::{self, Thread};
 use std::time::Duration;
-use std::{panic, thread};
 
 use fsb_model::timeline::Timeline;
 use fsb_model::trial::WorkerSpan;
 use hdrhistogram::Histogram;
 
-use crate::barrier::StartBarrier;
-use crate::clock::{Circumstances, Clock};
-use crate::context::Context;
+use crate::clock::{self, Circumstances, Clock};
 use crate::profile::Profile;
-use crate::progress::Live;
-use crate::task::{ClockSpec, Gate, Measurement, Ready};
-use crate::thread_recorder::{Recording, ThreadRecorder};
-use crate::{EngineError, clock, latency, progress, usage};
+use crate::rendezvous::StartBarrier;
+use crate::task::{self, ClockSpec, Context, Gate, Live, Measurement, Ready};
+use crate::thread_recorder::{self, Recording, ThreadRecorder};
+use crate::{EngineError, latency};
 
 /// The name, among operations, of the syncs at the end of a sample.
 const SYNC: &str = "sync-at-end";
@@ -83,14 +81,14 @@ pub(crate) trait ThreadJob: Sync {
 
 /// The results of the threads.
 pub(crate) struct WorkerOutcome<R> {
-    pub(crate) spans: Vec<WorkerSpan>,
+    spans: Vec<WorkerSpan>,
     pub(crate) histogram: Histogram<u64>,
     pub(crate) syncs: Histogram<u64>,
     pub(crate) timeline: Option<Timeline>,
     pub(crate) reports: Vec<R>,
     pub(crate) user_seconds: f64,
     pub(crate) system_seconds: f64,
-    pub(crate) clock_cost_ns: f64,
+    clock_cost_ns: f64,
 }
 
 impl<R> WorkerOutcome<R> {
@@ -201,7 +199,7 @@ pub(crate) fn run<C: ThreadJob>(
         }
         let all_ready = shared.start.all_ready(profile.threads, || false);
         let opened = if all_ready { gate.ready(ready) } else { Ok(()) };
-        let before = usage::of_process();
+        let before = thread_recorder::usage_of_process();
         if all_ready && opened.is_ok() {
             shared.start.run(profile.threads, || false);
             tell(job, gate, || threads.iter().all(thread::ScopedJoinHandle::is_finished));
@@ -237,7 +235,7 @@ fn tell<C: ThreadJob>(job: &C, gate: &mut dyn Gate, done: impl Fn() -> bool) {
     while job.live_progress().is_some() && !done() {
         thread::sleep(nap);
         slept += nap;
-        if slept >= progress::EVERY {
+        if slept >= task::EVERY {
             slept = Duration::ZERO;
             job.live_progress().into_iter().for_each(|live| gate.tell(live));
         }
@@ -285,7 +283,7 @@ fn thread_main<C: ThreadJob>(
         }
     }
     result?;
-    let (usage, untimed) = (usage::of_process(), recorder.untimed_usage());
+    let (usage, untimed) = (thread_recorder::usage_of_process(), recorder.untimed_usage());
     Ok(Some(Recorded { recording: recorder.finish(), report: job.report(state), usage, untimed }))
 }
 
@@ -301,9 +299,9 @@ fn own_descriptor_table() {
 
 /// The state that the threads share.
 #[derive(Debug)]
-pub(crate) struct ThreadSync {
+struct ThreadSync {
     start: StartBarrier,
-    pub(crate) failed: AtomicBool,
+    failed: AtomicBool,
     /// Threads that have not finished their work.
     working: AtomicU32,
     /// Bytes moved by the threads that have finished.
@@ -313,7 +311,7 @@ pub(crate) struct ThreadSync {
 }
 
 impl ThreadSync {
-    pub(crate) fn new(threads: u32) -> ThreadSync {
+    fn new(threads: u32) -> ThreadSync {
         ThreadSync {
             start: StartBarrier::default(),
             failed: AtomicBool::new(false),
@@ -323,7 +321,7 @@ impl ThreadSync {
         }
     }
 
-    pub(crate) fn wait_for_others(&self) {
+    fn wait_for_others(&self) {
         while self.working.load(Ordering::Acquire) > 0 {
             thread::park();
         }
@@ -331,9 +329,9 @@ impl ThreadSync {
 }
 
 /// Reports, when dropped, whether a thread is ready, also after a panic.
-pub(crate) struct ReadyGuard<'s> {
+struct ReadyGuard<'s> {
     pub(crate) shared: &'s ThreadSync,
-    pub(crate) ready: bool,
+    ready: bool,
 }
 
 impl Drop for ReadyGuard<'_> {
@@ -343,7 +341,7 @@ impl Drop for ReadyGuard<'_> {
 }
 
 /// Counts a thread as done when dropped.
-pub(crate) struct DoneGuard<'s> {
+struct DoneGuard<'s> {
     pub(crate) shared: &'s ThreadSync,
     pub(crate) rank: u32,
 }

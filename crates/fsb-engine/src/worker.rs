@@ -5,11 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
 
-use crate::context::{Context, Preparing};
-use crate::progress::{self, Live};
-use crate::task::{Gate, Measurement, Ready, Step, StepReport, Task, Units};
-use crate::workload::Job;
-use crate::{EngineError, fileset, workload};
+use crate::task::{self, Context, Gate, Live, Measurement, Preparing, Ready, Step, StepReport, Task, Units};
+use crate::workload::{self, Job};
+use crate::{EngineError, fileset};
 
 /// Performs one step. Only measure steps ask the gate.
 pub fn perform(task: &Task, gate: &mut dyn Gate) -> Result<StepReport, EngineError> {
@@ -115,7 +113,7 @@ fn told(
         // If no thread can be started, the step runs without progress reports.
         let Ok(work) = work else { return take(step) };
         while !ended.load(Ordering::Acquire) {
-            thread::park_timeout(progress::EVERY);
+            thread::park_timeout(task::EVERY);
             if !ended.load(Ordering::Acquire) {
                 context.progress.live().into_iter().for_each(|live| gate.tell(live));
             }

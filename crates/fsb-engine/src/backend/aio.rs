@@ -90,7 +90,7 @@ impl ControlBlock {
     /// Returns the number of bytes moved, or `None` while the request is in flight. After it has returned `Some`, a
     /// further call returns an error.
     #[inline]
-    pub(crate) fn finished(&self) -> Option<Result<usize, Errno>> {
+    fn finished(&self) -> Option<Result<usize, Errno>> {
         // SAFETY: the block is a valid one.
         match unsafe { libc::aio_error(self.0.get()) } {
             libc::EINPROGRESS => None,

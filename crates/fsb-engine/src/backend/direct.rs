@@ -22,7 +22,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use super::session::ProbeFile;
 use super::{Capabilities, Direct, KernelNamespace, Namespace, ProbeTarget, Verb};
 use crate::data::{Memory, PAGE};
-use crate::{EngineError, residency};
+use crate::{EngineError, memory};
 
 /// Every device moves at least a sector. The file system may need more and reports that in `examine`.
 pub(super) const CAPABILITIES: Capabilities =
@@ -127,7 +127,7 @@ fn try_write(place: &ProbeTarget<'_>) -> Result<Option<bool>, EngineError> {
         Ok(_touched) => {
             let written = direct.write_at(memory.as_mut(), 0);
             written.map_err(|error| cannot(place, "write to", path, &error))?;
-            residency::resident_bytes(&plain, length as u64).map(|bytes| bytes > 0)
+            memory::resident_bytes(&plain, length as u64).map(|bytes| bytes > 0)
         }
     };
     drop((plain, direct, trial));

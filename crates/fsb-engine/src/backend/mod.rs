@@ -14,16 +14,13 @@
 //! A new backend is a file in this directory (copy `skeleton.rs`) and a line in [`REGISTRY`].
 
 pub(crate) mod aio;
-mod arguments;
 #[cfg(test)]
 mod conformance;
 mod direct;
 pub(crate) mod files;
-pub(crate) mod map;
-mod mmap;
+pub(crate) mod mmap;
 mod null;
 mod psync;
-mod psyncv;
 mod session;
 #[cfg(test)]
 mod skeleton;
@@ -31,12 +28,12 @@ pub(crate) mod stdio;
 pub(crate) mod uring;
 
 use fsb_model::nearest::unknown;
-pub use fsb_model::observed::Direct;
 use fsb_model::{Bytes, CacheState};
 
 use crate::EngineError;
 use crate::memory::PAGE;
-pub use arguments::{Directory, Flush, OpenFlags, Purpose, RangeLock, Setup, Slot};
+pub use files::{Directory, Flush, OpenFlags, Purpose, RangeLock, Setup, Slot};
+pub use fsb_model::observed::Direct;
 pub use session::{Backend, Capabilities, ProbeTarget};
 pub use session::{Completion, IoRequest, Queued, Session, Verb};
 pub use session::{KernelNamespace, Namespace};
@@ -47,7 +44,7 @@ pub static REGISTRY: &[&dyn Backend] = &[
     &psync::DIRECT,
     &psync::OSYNC,
     &psync::DSYNC,
-    &psyncv::Psyncv,
+    &psync::Psyncv,
     &mmap::MMAP,
     &mmap::MMAP_ASYNC,
     &mmap::MMAP_SYNC,

@@ -14,8 +14,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Gid, Mode, OFlags, RawDir, SeekFrom, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use super::arguments::{Directory, Flush, OpenFlags, RangeLock, Setup, Slot};
-use super::files;
+use super::files::{self, Directory, Flush, OpenFlags, RangeLock, Setup, Slot};
 use crate::EngineError;
 
 /// The direction of a transfer.

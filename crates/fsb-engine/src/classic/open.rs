@@ -7,34 +7,35 @@
 //!   With IOzone's `-H` each record is copied: from the caller's record before a write, into it after a read.
 
 use std::ffi::CString;
+use std::fs::FileType;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
 
-use super::content::{Corruption, RecordContent};
-use super::files;
-use super::phase::{IoMethod, Msync, Operation, Phase, PhaseError};
+use super::phase::{Corruption, IoMethod, Msync, Operation, Phase, PhaseError, RecordContent};
 use crate::EngineError;
 use crate::backend::aio::ControlBlock;
-use crate::backend::map::{self, Mapping};
+use crate::backend::mmap::{self, Mapping};
 use crate::backend::stdio::Stream;
-use crate::backend::{Verb, files as calls};
+use crate::backend::{RangeLock, Verb, files as calls};
 use crate::memory::Memory;
 
 /// Opens the file of a phase. `together` is whether it is one of several that run at once.
 pub(super) fn open(phase: &Phase, together: bool) -> Result<Box<dyn Records + '_>, PhaseError> {
     match phase.operation {
-        Operation::Write if !together => files::make_anew(&phase.path)?,
-        Operation::Pwrite => files::empty(&phase.path)?,
+        Operation::Write if !together => make_anew(&phase.path)?,
+        Operation::Pwrite => empty(&phase.path)?,
         _ => {}
     }
     if phase.operation.is_stream() {
         return Ok(Box::new(StreamFile::open(phase)?));
     }
-    let file = files::open_for(phase, together)?;
+    let file = open_for(phase, together)?;
     Ok(match phase.method {
         IoMethod::Calls => Box::new(Calls::new(phase, file)),
         IoMethod::Mapping(msync) => {
@@ -83,9 +84,9 @@ impl Records for StreamFile<'_> {
             self.fsync()?;
         } else {
             // IOzone syncs through a descriptor of its own here.
-            let other = files::open(&self.phase.path, OFlags::RDONLY, Mode::empty())?;
-            files::flush(&self.phase.path, &other)?;
-            files::close(&self.phase.path, other)?;
+            let other = open_file(&self.phase.path, OFlags::RDONLY, Mode::empty())?;
+            flush(&self.phase.path, &other)?;
+            close(&self.phase.path, other)?;
         }
         let size = self.record.as_mut().len();
         self.file.set_buffer(size).map_err(|errno| EngineError::call("setvbuf", &self.phase.path, errno).into())
@@ -133,12 +134,7 @@ struct MappedFile<'p> {
 
 impl<'p> MappedFile<'p> {
     /// `written` is whether the file is open for writing; IOzone maps it so for random reads too.
-    pub(super) fn new(
-        phase: &'p Phase,
-        file: OwnedFd,
-        written: bool,
-        msync: Msync,
-    ) -> Result<MappedFile<'p>, PhaseError> {
+    fn new(phase: &'p Phase, file: OwnedFd, written: bool, msync: Msync) -> Result<MappedFile<'p>, PhaseError> {
         let content = RecordContent::new(phase.check, phase.rank);
         let mut record = Memory::new(phase.record_size as usize);
         content.fill(record.as_mut());
@@ -152,7 +148,7 @@ impl<'p> MappedFile<'p> {
             let moved = calls::write_at(&file, record.as_mut(), last);
             Fault::whole(WRITE, moved, record.as_mut().len()).map_err(|fault| fault.of(phase, last))?;
         }
-        map::install();
+        mmap::install_handler();
         let refused = |errno| EngineError::call("map", &phase.path, errno);
         let length = rustix::fs::fstat(&file).map_err(refused)?.st_size as u64;
         if length < phase.file_size {
@@ -186,7 +182,7 @@ impl Records for MappedFile<'_> {
     }
 
     fn lock(&mut self, locked: bool) -> Result<(), PhaseError> {
-        Ok(files::lock(self.phase, &self.file, locked)?)
+        Ok(lock(self.phase, &self.file, locked)?)
     }
 
     #[inline]
@@ -227,7 +223,7 @@ impl Records for MappedFile<'_> {
     fn close(self: Box<Self>) -> Result<(), PhaseError> {
         let MappedFile { phase, file, map, .. } = *self;
         drop(map);
-        Ok(files::close(&phase.path, file)?)
+        Ok(close(&phase.path, file)?)
     }
 }
 
@@ -235,7 +231,7 @@ impl Records for MappedFile<'_> {
 ///
 /// A request has its own memory. If IOzone copies (`-H`), each record is copied: from a record of the caller before a
 /// write, into it after a read.
-pub(super) struct Asynchronous<'p> {
+struct Asynchronous<'p> {
     phase: &'p Phase,
     /// Before the file, so that no request is in flight when the file is closed.
     requests: Vec<QueuedRecord>,
@@ -258,7 +254,7 @@ struct QueuedRecord {
 }
 
 impl<'p> Asynchronous<'p> {
-    pub(super) fn new(phase: &'p Phase, file: OwnedFd, depth: u32, copy: bool) -> Asynchronous<'p> {
+    fn new(phase: &'p Phase, file: OwnedFd, depth: u32, copy: bool) -> Asynchronous<'p> {
         let content = RecordContent::new(phase.check, phase.rank);
         let size = phase.record_size as usize;
         let mut record = Memory::new(size);
@@ -327,7 +323,7 @@ impl Records for Asynchronous<'_> {
     }
 
     fn lock(&mut self, locked: bool) -> Result<(), PhaseError> {
-        Ok(files::lock(self.phase, &self.file, locked)?)
+        Ok(lock(self.phase, &self.file, locked)?)
     }
 
     fn read(&mut self, offset: u64) -> Result<(), Fault> {
@@ -346,12 +342,12 @@ impl Records for Asynchronous<'_> {
     }
 
     fn flush(&mut self) -> Result<(), PhaseError> {
-        Ok(files::flush(&self.phase.path, &self.file)?)
+        Ok(flush(&self.phase.path, &self.file)?)
     }
 
     fn close(mut self: Box<Self>) -> Result<(), PhaseError> {
         self.drain().map_err(|fault| fault.of(self.phase, 0))?;
-        Ok(files::close(&self.phase.path, self.file)?)
+        Ok(close(&self.phase.path, self.file)?)
     }
 }
 
@@ -364,7 +360,7 @@ impl Drop for QueuedRecord {
     }
 }
 
-pub(super) struct Calls<'p> {
+struct Calls<'p> {
     phase: &'p Phase,
     file: OwnedFd,
     content: RecordContent,
@@ -374,7 +370,7 @@ pub(super) struct Calls<'p> {
 }
 
 impl<'p> Calls<'p> {
-    pub(super) fn new(phase: &'p Phase, file: OwnedFd) -> Calls<'p> {
+    fn new(phase: &'p Phase, file: OwnedFd) -> Calls<'p> {
         let content = RecordContent::new(phase.check, phase.rank);
         let mut record = Memory::new(phase.record_size as usize);
         content.fill(record.as_mut());
@@ -389,7 +385,7 @@ impl Records for Calls<'_> {
     }
 
     fn lock(&mut self, locked: bool) -> Result<(), PhaseError> {
-        Ok(files::lock(self.phase, &self.file, locked)?)
+        Ok(lock(self.phase, &self.file, locked)?)
     }
 
     #[inline]
@@ -415,11 +411,11 @@ impl Records for Calls<'_> {
     }
 
     fn flush(&mut self) -> Result<(), PhaseError> {
-        Ok(files::flush(&self.phase.path, &self.file)?)
+        Ok(flush(&self.phase.path, &self.file)?)
     }
 
     fn close(self: Box<Self>) -> Result<(), PhaseError> {
-        Ok(files::close(&self.phase.path, self.file)?)
+        Ok(close(&self.phase.path, self.file)?)
     }
 }
 
@@ -467,7 +463,7 @@ impl Fault {
 
     /// Checks that a call has moved a whole record.
     #[inline]
-    pub(super) fn whole(call: &'static str, moved: Result<usize, Errno>, record: usize) -> Result<(), Fault> {
+    fn whole(call: &'static str, moved: Result<usize, Errno>, record: usize) -> Result<(), Fault> {
         match moved {
             Ok(moved) if moved == record => Ok(()),
             Ok(moved) => Err(Fault::Short(call, moved)),
@@ -477,9 +473,9 @@ impl Fault {
 }
 
 /// The name of a refused read in messages.
-pub(super) const READ: &str = "read from";
+const READ: &str = "read from";
 /// The name of a refused write in messages.
-pub(super) const WRITE: &str = "write to";
+const WRITE: &str = "write to";
 
 /// An open file whose records can be moved.
 pub(super) trait Records {
@@ -510,11 +506,159 @@ pub(super) trait Records {
 /// processor up.
 fn prime(phase: &Phase, file: &OwnedFd, record: &mut [u8], fsync: bool, first: bool) -> Result<(), PhaseError> {
     if fsync {
-        files::flush(&phase.path, file)?;
+        flush(&phase.path, file)?;
     }
     if first {
         let moved = calls::read_at(file, record, 0);
         Fault::whole(READ, moved, record.len()).map_err(|fault| fault.of(phase, 0))?;
     }
     Ok(())
+}
+
+/// The state of a path: absent, or a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    Nothing,
+    /// A file of this number of bytes.
+    File(u64),
+}
+
+/// Checks that a file may be created or overwritten at a path, and returns the state of the path.
+///
+/// # Errors
+/// The path is a directory, a device, a pipe or a socket, or a symbolic link to one of these. The path is a symbolic
+/// link to a file or to nothing: the test would overwrite the file and remove the link. The directory of the file does
+/// not exist. The message names the path.
+pub fn examine(path: &Path) -> Result<Existing, EngineError> {
+    let shown = path.display();
+    let refused = |message: String| EngineError::new(message);
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => match std::fs::read_link(path) {
+            Err(_) => Ok(Existing::File(metadata.len())),
+            Ok(_) => {
+                let target = path.canonicalize().map_err(|error| refused(format!("{shown}: {error}")))?;
+                let target = target.display();
+                Err(refused(format!(
+                    "{shown} is a symbolic link to {target}: the tests would overwrite that file and remove the link. \
+                     If that file is meant, name {target}"
+                )))
+            }
+        },
+        Ok(metadata) => Err(refused(format!("{shown} is {}: name a file", kind(metadata.file_type())))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            if path.symlink_metadata().is_ok() {
+                return Err(refused(format!("{shown} is a dangling symbolic link: name a file")));
+            }
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            match std::fs::metadata(parent) {
+                Ok(metadata) if metadata.is_dir() => Ok(Existing::Nothing),
+                Ok(_) => Err(refused(format!("{} is not a directory: name a file in a directory", parent.display()))),
+                Err(error) => Err(refused(format!(
+                    "the directory {} cannot be used: {error}; name a file in a directory that exists",
+                    parent.display()
+                ))),
+            }
+        }
+        Err(error) => Err(refused(format!("{shown}: {error}"))),
+    }
+}
+
+fn kind(kind: FileType) -> &'static str {
+    match kind {
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_block_device() => "a block device",
+        kind if kind.is_char_device() => "a character device",
+        kind if kind.is_fifo() => "a pipe",
+        kind if kind.is_socket() => "a socket",
+        _ => "no file",
+    }
+}
+
+/// Removes a file. Returns whether it existed.
+///
+/// # Errors
+/// The kernel's reason.
+pub fn remove(path: &Path) -> Result<bool, EngineError> {
+    match rustix::fs::unlink(path) {
+        Ok(()) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(EngineError::call("remove", path, errno)),
+    }
+}
+
+/// The mode of files, as in IOzone.
+const MODE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP);
+
+/// Opens a file. Checks that it is a regular file, because another program may have replaced it since [`examine`].
+fn open_file(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, EngineError> {
+    let file = rustix::fs::open(path, flags | OFlags::CLOEXEC, mode)
+        .map_err(|errno| EngineError::call("open", path, errno))?;
+    let stat = rustix::fs::fstat(&file).map_err(|errno| EngineError::call("examine", path, errno))?;
+    if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
+        return Err(EngineError::new(format!("{} is not a regular file any more", path.display())));
+    }
+    Ok(file)
+}
+
+/// Recreates a file as IOzone does before its first write: opens it without any permission, empties and removes it,
+/// and creates it anew. A file system that cannot do that fails here, before it is measured.
+fn make_anew(path: &Path) -> Result<(), EngineError> {
+    let file = open_file(path, OFlags::WRONLY | OFlags::CREATE, Mode::empty())?;
+    rustix::fs::ftruncate(&file, 0).map_err(|errno| EngineError::call("truncate", path, errno))?;
+    close(path, file)?;
+    remove(path)?;
+    empty(path)
+}
+
+/// creat(2).
+pub(super) fn empty(path: &Path) -> Result<(), EngineError> {
+    close(path, open_file(path, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC, MODE)?)
+}
+
+/// Opens a file for a phase, with IOzone's flags. `together` is whether the phase is one of several that run at once:
+/// those create the file when they open it.
+fn open_for(phase: &Phase, together: bool) -> Result<OwnedFd, EngineError> {
+    let sync = |flag: bool, flags: OFlags| if flag { flags } else { OFlags::empty() };
+    let written = OFlags::RDWR | sync(phase.sync, OFlags::SYNC) | sync(phase.data_sync, OFlags::DSYNC);
+    let flags = match phase.operation {
+        Operation::Write | Operation::Pwrite if together => written | OFlags::CREATE,
+        Operation::RandomRead if together => OFlags::RDONLY,
+        Operation::RandomRead | Operation::RandomWrite | Operation::RecordRewrite => written | OFlags::CREATE,
+        operation if operation.writes() => written,
+        _ => OFlags::RDONLY,
+    };
+    open_file(&phase.path, flags | sync(phase.direct, OFlags::DIRECT), MODE)
+}
+
+/// Locks or unlocks the whole file (`fcntl`).
+pub(super) fn lock(phase: &Phase, file: &OwnedFd, locked: bool) -> Result<(), EngineError> {
+    if !phase.lock {
+        return Ok(());
+    }
+    let operation = match (locked, phase.operation.writes()) {
+        (false, _) => RangeLock::Release,
+        (true, true) => RangeLock::Exclusive,
+        (true, false) => RangeLock::Shared,
+    };
+    calls::lock(file, operation, 0, 0).map_err(|errno| EngineError::call("lock", &phase.path, errno))
+}
+
+/// Closes a file and returns the error that close reports.
+fn close(path: &Path, file: OwnedFd) -> Result<(), EngineError> {
+    calls::close(file).map_err(|errno| EngineError::call("close", path, errno))
+}
+
+/// Syncs a file to the device after repetitions that left the sync to the last one.
+///
+/// # Errors
+/// The kernel's reason.
+pub fn bring_to_rest(path: &Path) -> Result<(), EngineError> {
+    let file = open_file(path, OFlags::RDONLY, Mode::empty())?;
+    flush(path, &file)?;
+    close(path, file)
+}
+
+/// fsync.
+fn flush(path: &Path, file: &OwnedFd) -> Result<(), EngineError> {
+    rustix::fs::fsync(file).map_err(|errno| EngineError::call("fsync", path, errno))
 }

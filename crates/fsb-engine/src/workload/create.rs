@@ -3,12 +3,9 @@
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{Access, Durability};
 
-use super::item_threads::ItemThreads;
-use super::measure::{Subject, measure_set};
+use super::measure::{ItemThreads, Subject, measure_set};
 use super::params;
-use super::simple::SimpleWorkload;
-use super::spec::{Records, Rules, Spec};
-use super::unit::Change;
+use super::spec::{Change, Records, Rules, SimpleWorkload, Spec};
 use crate::EngineError;
 use crate::backend::{Flush, Purpose, Verb};
 use crate::fileset::{Content, Interest};

@@ -5,10 +5,9 @@ use fsb_model::Params;
 
 use super::job::{Job, Unit, Workload};
 use crate::backend::Backend;
-use crate::context::Context;
 use crate::data::Mixture;
 use crate::profile::Profile;
-use crate::task::{Gate, Measurement};
+use crate::task::{Context, Gate, Measurement};
 use crate::{EngineError, ParamError, Sizing};
 
 const KEY: &str = "data";

@@ -8,18 +8,16 @@ use fsb_model::{Access, Params};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use super::item_threads::ItemThreads;
 use super::job::{Job, Workload};
-use super::measure::{Subject, measure_set};
+use super::measure::{ItemThreads, Subject, measure_set};
 use super::parameter::{Parameter, ParameterGroup, group};
 use super::params::{self, Reader};
 use super::spec::{Records, Rules, Spec};
 use crate::backend::{self, Backend, OpenFlags, Purpose, Setup, Verb};
-use crate::context::Context;
 use crate::fileset::{self, Content, Interest, Layout};
 use crate::io_loop::{IoLoop, OpenFileSet};
 use crate::profile::Profile;
-use crate::task::{Gate, Measurement};
+use crate::task::{Context, Gate, Measurement};
 use crate::{EngineError, ParamError, Sizing};
 
 /// Backends whose sessions make the call on the file itself; the default first.

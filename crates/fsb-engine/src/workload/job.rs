@@ -4,9 +4,8 @@ use fsb_model::Params;
 
 use super::parameter::Parameter;
 use crate::backend::Backend;
-use crate::context::Context;
 use crate::profile::Profile;
-use crate::task::{Gate, Measurement};
+use crate::task::{Context, Gate, Measurement};
 use crate::{EngineError, ParamError, Sizing};
 
 /// A member of the registry.

@@ -1,4 +1,4 @@
-//! Lists directories: the common part of readdir and scan.
+//! Lists directories: readdir and scan.
 //!
 //! Each thread has a contiguous share of the directories. A repetition with fewer operations than entries ends in the
 //! middle of a directory. A repetition with more operations lists the thread's directories again.
@@ -7,18 +7,20 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
 
+use fsb_model::{CacheState, Durability};
+
 use super::measure::{Subject, measure_set};
 use super::names::{open_directory, refused};
-use super::spec::Spec;
+use super::params;
+use super::spec::{Change, Rules, SimpleWorkload, Spec};
 use crate::EngineError;
 use crate::backend::Directory;
 use crate::clock::OperationKind;
-use crate::context::Context;
-use crate::fileset::Layout;
+use crate::fileset::{Content, Layout};
 use crate::io_loop::OpenFileSet;
 use crate::order::{self, Visits};
 use crate::profile::Profile;
-use crate::task::{Gate, Measurement};
+use crate::task::{Context, Gate, Measurement};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
 
@@ -191,10 +193,53 @@ fn entries_of(layout: &Layout, share: &order::Share, operations: u64) -> u64 {
     operations / layout.files * (last - first) + up_to(last) - up_to(first)
 }
 
+/// Lists directories, names only. An operation is a directory read to its end: the kernel returns entries in whole
+/// buffers, so the time of a single entry cannot be measured.
+pub(super) static READDIR: SimpleWorkload = SimpleWorkload {
+    rules: Rules {
+        name: "readdir",
+        durability: &[Durability::None],
+        cache: &[CacheState::Warm, CacheState::Cold, CacheState::Any],
+        ..Rules::BASE
+    },
+    about: "read every directory to its end, names only; an operation is a directory",
+    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("file_size", 0.into())]),
+    content: Content::Full,
+    change: Change::Nothing,
+    profile: |spec| {
+        let layout = &spec.layout;
+        let entries = layout.files.min(layout.files_per_directory);
+        let profile = spec.profile("readdir", format!("readdir {entries} entries"));
+        Profile {
+            operations: layout.directories(),
+            cold_bytes_per_operation: profile.cold_bytes_per_operation * layout.files / layout.directories(),
+            ..profile
+        }
+    },
+    measure: |spec, profile, context, gate| measure(spec, ListingUnit::Directory, profile, context, gate),
+};
+
+/// Lists directories and asks for the attributes of each entry, as `ls -l`, backups and indexers do.
+pub(super) static SCAN: SimpleWorkload = SimpleWorkload {
+    rules: Rules {
+        name: "scan",
+        durability: &[Durability::None],
+        cache: &[CacheState::Warm, CacheState::Cold, CacheState::Any],
+        ..Rules::BASE
+    },
+    about: "read every directory and ask for the attributes of each entry, as ls -l does",
+    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("file_size", 0.into())]),
+    content: Content::Full,
+    change: Change::Nothing,
+    profile: |spec| spec.profile("scan", "readdir + stat".to_owned()),
+    measure: |spec, profile, context, gate| measure(spec, ListingUnit::Entry, profile, context, gate),
+};
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

@@ -15,12 +15,11 @@ use super::params::{self, Reader};
 use super::spec::NAMES_BACKENDS;
 use crate::backend::{Backend, OpenFlags, Session, Setup};
 use crate::clock::OperationKind;
-use crate::context::{Context, Preparing};
 use crate::fileset::{self, Content, Layout};
 use crate::io_loop::OpenFileSet;
 use crate::order::{self, Share, Visits};
 use crate::profile::{Profile, Renewal};
-use crate::task::{Gate, Measurement};
+use crate::task::{Context, Gate, Measurement, Preparing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
 use crate::{EngineError, ParamError, Sizing};
@@ -404,7 +403,7 @@ mod tests {
             let spec = small(&[("operation", operation.into()), ("paths", paths.into())]);
             assert_eq!(run_once(&spec, root.path(), |_| {}).unwrap().operations, 256, "{operation} {paths}");
         }
-        let found = fileset::tree_walk::count(&root.path().join("fsb-set"), 256).unwrap();
+        let found = fileset::count_entries(&root.path().join("fsb-set"), 256).unwrap();
         assert_eq!((found.files, found.directories), (256, 84));
     }
 

@@ -1,19 +1,19 @@
-//! The three steps of all workloads over a file set.
+//! The three steps of all workloads over a file set, threads that move one item after the other, and the times of
+//! phases.
 
-use fsb_model::CacheState;
+use fsb_model::{CacheState, Durability};
 
 use super::spec::Spec;
-use crate::EngineError;
 use crate::backend::{Backend, Capabilities, Direct, ProbeTarget, Purpose, Verb};
 use crate::clock::OperationKind;
-use crate::context::{Context, Preparing};
 use crate::fileset::{self, Content, Interest, Layout};
-use crate::io_loop::{IoOptions, OpenFileSet};
+use crate::io_loop::{IoLoop, IoOptions, OpenFileSet};
 use crate::order::{self, Visits};
-use crate::processes;
 use crate::profile::Profile;
-use crate::task::{Gate, Measurement, Ready};
+use crate::task::{Context, Gate, Measurement, Preparing, Ready};
+use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
+use crate::{EngineError, processes};
 
 impl Spec {
     fn backend_for(&self, context: &Context) -> &'static dyn Backend {
@@ -160,5 +160,104 @@ impl Spec {
             verify: false,
             lock: None,
         }
+    }
+}
+
+/// Threads that call `act` for each of their items, and flush everything at the end if the durability requires it.
+pub(super) struct ItemThreads<'s, F> {
+    pub(super) spec: &'s Spec,
+    pub(super) set: &'s OpenFileSet,
+    pub(super) context: &'s Context,
+    pub(super) purpose: Purpose,
+    /// Does an item, and returns the bytes that it wrote.
+    pub(super) act: F,
+}
+
+impl<'s, F> ThreadJob for ItemThreads<'s, F>
+where
+    F: Fn(&mut IoLoop<'s>, u64) -> Result<u64, EngineError> + Sync,
+{
+    type ThreadState = (IoLoop<'s>, Visits);
+    type Report = ();
+
+    fn init(&self, rank: u32) -> Result<Self::ThreadState, EngineError> {
+        let io = IoLoop::new(self.set, self.spec.io_options(self.purpose, rank))?;
+        Ok((io, self.spec.visits(self.context, rank)))
+    }
+
+    fn run(&self, (io, visits): &mut Self::ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        recorder.start();
+        for item in visits {
+            let bytes = (self.act)(io, item)?;
+            if !recorder.lap(OperationKind::Create, bytes) {
+                break;
+            }
+        }
+        io.close_current()
+    }
+
+    fn report(&self, _state: Self::ThreadState) {}
+
+    fn syncs_at_end(&self) -> bool {
+        self.spec.durability == Durability::End
+    }
+
+    fn sync_at_end(
+        &self,
+        (io, _): &mut Self::ThreadState,
+        bytes: u64,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        recorder.sync(bytes, || io.flush_all())
+    }
+}
+
+/// Start and end of N successive phases on the clock, in nanoseconds. A phase that never began takes no time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PhaseTimes<const N: usize>(pub(super) [(u64, u64); N]);
+
+impl<const N: usize> PhaseTimes<N> {
+    /// Returns the times of phases that have not begun.
+    pub(super) fn new() -> Self {
+        PhaseTimes([(u64::MAX, 0); N])
+    }
+
+    #[inline]
+    pub(super) fn begun(&mut self, phase: usize, ns: u64) {
+        self.0[phase].0 = ns;
+    }
+
+    #[inline]
+    pub(super) fn ended(&mut self, phase: usize, ns: u64) {
+        self.0[phase].1 = ns;
+    }
+
+    /// Returns the times of all workers together: each phase lasts from the first start to the last end.
+    pub(super) fn of_all(workers: impl IntoIterator<Item = Self>) -> Self {
+        workers.into_iter().fold(Self::new(), |PhaseTimes(all), PhaseTimes(one)| {
+            PhaseTimes(std::array::from_fn(|phase| (all[phase].0.min(one[phase].0), all[phase].1.max(one[phase].1))))
+        })
+    }
+
+    /// Returns the duration of each phase.
+    pub(super) fn durations(&self) -> [u64; N] {
+        self.0.map(|(begun, ended)| ended.saturating_sub(begun))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_together_take_from_the_first_start_to_the_last_end() {
+        let worker = |begun, ended| {
+            let mut phase_times = PhaseTimes::<2>::new();
+            phase_times.begun(1, begun);
+            phase_times.ended(1, ended);
+            phase_times
+        };
+        assert_eq!(PhaseTimes::of_all([worker(5, 9), worker(7, 20)]).durations(), [0, 15]);
+        assert_eq!(PhaseTimes::<2>::of_all([]).durations(), [0, 0], "nothing has begun");
     }
 }

@@ -16,21 +16,20 @@ use super::measure::{Subject, measure_set};
 use super::parameter::{self, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
 use crate::backend::{self, Backend, Demands, Purpose, Verb};
-use crate::barrier::RoundBarrier;
 use crate::clock::OperationKind;
-use crate::context::Context;
 use crate::fileset::{self, Content, Interest, Layout};
 use crate::io_loop::{Files, IoLoop, IoOptions, OpenFileSet};
 use crate::order::{self, Visits};
 use crate::profile::{Profile, Renewal};
-use crate::task::{Gate, Measurement};
+use crate::rendezvous::RoundBarrier;
+use crate::task::{Context, Gate, Measurement};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
 use crate::{EngineError, ParamError, Sizing};
 
 /// The timed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bench {
+enum Bench {
     /// Creating empty files.
     Create,
     /// Reading files that were just written.
@@ -90,7 +89,7 @@ impl Bench {
 
 /// A member of the registry.
 pub(super) struct MicroWorkload {
-    pub(super) bench: Bench,
+    bench: Bench,
     pub(super) about: &'static str,
     pub(super) example: fn() -> Params,
 }
@@ -421,6 +420,54 @@ impl MicroThreads<'_> {
         }
     }
 }
+
+/// Creates empty files, as the 2023 tool does it.
+pub(super) static MICRO_CREATE: MicroWorkload = MicroWorkload {
+    bench: Bench::Create,
+    about: "the 2023 micro-benchmark: create empty files; microseconds an iteration, one sample a cycle",
+    example: || {
+        params::of([
+            ("file_count", 5.into()),
+            ("iterations", 3.into()),
+            ("cycles", 2.into()),
+            ("warmup_cycles", 1.into()),
+        ])
+    },
+};
+
+/// Reads files that were just written, as the 2023 tool does it.
+pub(super) static MICRO_READ: MicroWorkload = MicroWorkload {
+    bench: Bench::Read,
+    about: "the 2023 micro-benchmark: read files that were just written, block by block; microseconds an iteration, one sample a cycle",
+    example: || {
+        params::of([
+            ("block_size", "4K".into()),
+            ("block_count", 4.into()),
+            ("random", true.into()),
+            ("iterations", 3.into()),
+            ("cycles", 2.into()),
+            ("warmup_cycles", 1.into()),
+            ("threads", 2.into()),
+        ])
+    },
+};
+
+/// Writes files, as the 2023 tool does it.
+pub(super) static MICRO_WRITE: MicroWorkload = MicroWorkload {
+    bench: Bench::Write,
+    about: "the 2023 micro-benchmark: write new files, block by block; microseconds an iteration, one sample a cycle",
+    example: || {
+        params::of([
+            ("block_size", "4K".into()),
+            ("block_count", 4.into()),
+            ("random", true.into()),
+            ("iterations", 3.into()),
+            ("cycles", 2.into()),
+            ("warmup_cycles", 1.into()),
+            ("threads", 2.into()),
+        ])
+    },
+};
 
 #[cfg(test)]
 mod tests {

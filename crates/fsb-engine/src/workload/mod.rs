@@ -3,57 +3,36 @@
 //! A [`Workload`] is a member of the registry: it reads its own parameters and makes a [`Job`], which knows its profile
 //! and does the three steps. A new workload is a file next to this one (copy `skeleton.rs`) and a line in [`REGISTRY`].
 
-mod append;
-mod attributes;
-#[cfg(test)]
-mod cells;
 mod command;
 #[cfg(test)]
 mod conformance;
 mod create;
 mod data;
-mod delete;
 mod fallocate;
 mod filetree;
 mod flow;
-mod iozone;
-mod item_threads;
 mod job;
 mod label;
-mod link;
 mod listing;
 mod lookup;
 mod measure;
 mod micro;
-mod micro_create;
-mod micro_read;
-mod micro_write;
-mod mkdir;
+mod name_calls;
 mod names;
 pub mod parameter;
 mod params;
-mod phase_times;
 mod postmark;
-mod read;
-mod readdir;
+mod read_write;
 mod records;
-mod reflink;
-mod rename;
 #[cfg(feature = "traces")]
 mod replay;
-mod scan;
-mod simple;
 #[cfg(test)]
 mod skeleton;
 mod spec;
-mod stat;
-mod statfs;
 #[cfg(test)]
 pub(crate) mod testing;
 mod truncate;
-mod unit;
 mod untar_build;
-mod write;
 mod xattr;
 
 pub use job::{Job, Unit, Workload};
@@ -65,55 +44,55 @@ use crate::{ParamError, Sizing};
 
 /// All workloads.
 pub static REGISTRY: &[&dyn Workload] = &[
-    &write::WRITE,
-    &read::READ,
-    &append::APPEND,
+    &read_write::WRITE,
+    &read_write::READ,
+    &read_write::APPEND,
     &create::CREATE,
-    &stat::STAT,
-    &readdir::READDIR,
-    &scan::SCAN,
-    &statfs::STATFS,
+    &name_calls::STAT,
+    &listing::READDIR,
+    &listing::SCAN,
+    &name_calls::STATFS,
     &lookup::Lookup,
-    &rename::RENAME,
-    &rename::MOVE,
-    &delete::DELETE,
-    &mkdir::MKDIR,
-    &mkdir::RMDIR,
-    &link::LINK,
-    &link::SYMLINK,
-    &link::READLINK,
-    &reflink::REFLINK,
-    &attributes::CHMOD,
-    &attributes::CHOWN,
-    &attributes::UTIMENS,
+    &name_calls::RENAME,
+    &name_calls::MOVE,
+    &name_calls::DELETE,
+    &name_calls::MKDIR,
+    &name_calls::RMDIR,
+    &name_calls::LINK,
+    &name_calls::SYMLINK,
+    &name_calls::READLINK,
+    &name_calls::REFLINK,
+    &name_calls::CHMOD,
+    &name_calls::CHOWN,
+    &name_calls::UTIMENS,
     &xattr::Xattr::Set,
     &xattr::Xattr::Get,
     &xattr::Xattr::List,
     &truncate::Truncate,
     &fallocate::Fallocate,
-    &iozone::REWRITE,
-    &iozone::REREAD,
-    &iozone::RANDOM_READ,
-    &iozone::RANDOM_WRITE,
-    &iozone::RANDOM_MIX,
-    &iozone::BACKWARD_READ,
-    &iozone::RECORD_REWRITE,
-    &iozone::STRIDE_READ,
-    &iozone::FWRITE,
-    &iozone::FREWRITE,
-    &iozone::FREAD,
-    &iozone::FREREAD,
-    &iozone::PWRITE,
-    &iozone::REPWRITE,
-    &iozone::PREAD,
-    &iozone::REPREAD,
-    &iozone::PWRITEV,
-    &iozone::REPWRITEV,
-    &iozone::PREADV,
-    &iozone::REPREADV,
-    &micro_create::MICRO_CREATE,
-    &micro_read::MICRO_READ,
-    &micro_write::MICRO_WRITE,
+    &read_write::REWRITE,
+    &read_write::REREAD,
+    &read_write::RANDOM_READ,
+    &read_write::RANDOM_WRITE,
+    &read_write::RANDOM_MIX,
+    &read_write::BACKWARD_READ,
+    &read_write::RECORD_REWRITE,
+    &read_write::STRIDE_READ,
+    &read_write::FWRITE,
+    &read_write::FREWRITE,
+    &read_write::FREAD,
+    &read_write::FREREAD,
+    &read_write::PWRITE,
+    &read_write::REPWRITE,
+    &read_write::PREAD,
+    &read_write::REPREAD,
+    &read_write::PWRITEV,
+    &read_write::REPWRITEV,
+    &read_write::PREADV,
+    &read_write::REPREADV,
+    &micro::MICRO_CREATE,
+    &micro::MICRO_READ,
+    &micro::MICRO_WRITE,
     &postmark::Postmark,
     &filetree::FileTree,
     &flow::FILESERVER,

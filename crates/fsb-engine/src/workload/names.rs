@@ -8,12 +8,11 @@ use super::spec::Spec;
 use crate::EngineError;
 use crate::backend::{self, Directory, Flush, Namespace, OpenFlags, Session, Setup};
 use crate::clock::OperationKind;
-use crate::context::Context;
 use crate::fileset::Names;
 use crate::io_loop::OpenFileSet;
 use crate::order::Visits;
 use crate::profile::Profile;
-use crate::task::{Gate, Measurement};
+use crate::task::{Context, Gate, Measurement};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
 

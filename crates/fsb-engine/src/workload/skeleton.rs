@@ -9,7 +9,7 @@
 //!    [`Job`](super::Job) itself, and reads them with a [`Reader`](super::params::Reader), as `filetree/` does. Then
 //!    run `cargo xtask generate`, which documents them;
 //! 3. do the work. One call a file: pass a closure to [`names::measure`], as here. Records of data:
-//!    a constant of `records::RecordWorkload`, as `read.rs`. Anything else: a
+//!    a constant of `records::RecordWorkload`, as in `read_write.rs`. Anything else: a
 //!    [`ThreadJob`](crate::threads::ThreadJob) of its own, as `create.rs`;
 //! 4. run the tests: the conformance tests include it by themselves, on every backend.
 
@@ -17,9 +17,7 @@ use fsb_model::{CacheState, Durability};
 
 use super::names::{self, Changes, NameCall, Turn};
 use super::params;
-use super::simple::SimpleWorkload;
-use super::spec::Rules;
-use super::unit::Change;
+use super::spec::{Change, Rules, SimpleWorkload};
 use crate::clock::OperationKind;
 use crate::fileset::Content;
 use crate::profile::Profile;

@@ -3,19 +3,16 @@
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{Access, Params};
 
-use super::item_threads::ItemThreads;
 use super::job::{Job, Unit, Workload};
-use super::measure::{Subject, measure_set};
+use super::measure::{ItemThreads, Subject, measure_set};
 use super::parameter::{Parameter, ParameterGroup, group};
 use super::params::{self, Reader};
-use super::spec::{Records, Rules, Spec};
-use super::unit::{self, Change};
+use super::spec::{self, Change, Records, Rules, Spec};
 use crate::backend::{Backend, Purpose, Verb};
-use crate::context::Context;
 use crate::fileset::{self, Content, Interest};
 use crate::io_loop::IoLoop;
 use crate::profile::Profile;
-use crate::task::{Gate, Measurement};
+use crate::task::{Context, Gate, Measurement};
 use crate::{EngineError, ParamError, Sizing};
 
 const RULES: Rules = Rules {
@@ -126,7 +123,7 @@ impl Job for TruncateJob {
     }
 
     fn unit(&self) -> Option<Unit> {
-        unit::of_set(self, &self.spec, Change::Nothing, |params| {
+        spec::unit_of_set(self, &self.spec, Change::Nothing, |params| {
             TruncateJob::parse(params, &Sizing { size: 0, cpus: 1 }).ok()
         })
     }

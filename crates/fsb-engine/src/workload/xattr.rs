@@ -12,14 +12,12 @@ use super::job::{Job, Unit, Workload};
 use super::names::{self, Changes, NameCall, Turn};
 use super::parameter::{Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
-use super::spec::{Rules, Spec};
-use super::unit::{self, Change};
+use super::spec::{self, Change, Rules, Spec};
 use crate::backend::{Backend, KernelNamespace, Namespace};
 use crate::clock::OperationKind;
-use crate::context::{Context, Preparing};
 use crate::fileset::{self, Content, Names, WholePaths};
 use crate::profile::Profile;
-use crate::task::{Gate, Measurement};
+use crate::task::{Context, Gate, Measurement, Preparing};
 use crate::{EngineError, ParamError, Sizing};
 
 /// The name of the attribute.
@@ -163,7 +161,7 @@ impl Job for XattrJob {
 
     fn unit(&self) -> Option<Unit> {
         let change = if self.overwrite { Change::Overwritten } else { Change::Nothing };
-        unit::of_set(self, &self.spec, change, |params| {
+        spec::unit_of_set(self, &self.spec, change, |params| {
             XattrJob::parse(self.call, params, &Sizing { size: 0, cpus: 1 }).ok()
         })
     }

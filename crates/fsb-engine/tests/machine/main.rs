@@ -8,8 +8,5 @@ extern crate fsb_testkit;
 mod backends;
 #[path = "../common/mod.rs"]
 mod common;
-mod disk_full;
-mod extents;
-mod flow;
-mod locks;
+mod files;
 mod syscalls;

@@ -1,13 +1,17 @@
-//! Tests the system calls of a measure step through strace.
+//! Tests through strace the system calls of a measure step, its locks, and the calls of flows.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
+use fsb_engine::latency::count;
 use fsb_engine::{Step, Task};
 use serde_json::json;
 
-use crate::common::{perform, task};
+use crate::common::{measure, perform, scratch, small, task};
+use crate::files::Small;
 
 /// The example `step`, built here if this test was built alone.
 static STEP: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -154,4 +158,90 @@ fn random_offsets_cover_the_file_exactly() {
         assert_eq!(sorted, every);
     }
     assert_ne!(offsets[..100], offsets[100..]);
+}
+
+/// The calls of two passes over two records, each with what it locks.
+fn traced(name: &str, lock: &str) -> Vec<String> {
+    let root = scratch();
+    let workload = json!({"name": name, "file_size": "8K", "block_size": "4K", "lock": lock});
+    perform(Step::Prepare, root.path(), &workload).expect("prepared");
+    let lines = strace(root.path(), "fcntl,pread64,pwrite64", &task(Step::Measure, root.path(), 4, &workload));
+    let word = |line: &String| {
+        let word = |needle: &str, word: String| line.contains(needle).then_some(word);
+        let start = || line.split("l_start=").nth(1).and_then(|rest| rest.split(',').next()).unwrap_or_default();
+        word("F_SETLKW, {l_type=F_WRLCK", format!("write-lock {}", start()))
+            .or_else(|| word("F_SETLKW, {l_type=F_RDLCK", format!("read-lock {}", start())))
+            .or_else(|| word("F_SETLKW, {l_type=F_UNLCK", format!("unlock {}", start())))
+            .or_else(|| word("pread64(", "read".to_owned()))
+            .or_else(|| word("pwrite64(", "write".to_owned()))
+    };
+    // Warming up reads the file as well, in one call.
+    let calls: Vec<String> = lines.iter().filter(|line| !line.contains(", 8192, ")).filter_map(word).collect();
+    let first = calls.iter().position(|call| call.contains("lock")).expect("a lock");
+    calls[first..].to_vec()
+}
+
+#[test]
+fn locks_are_taken_around_records_or_passes() {
+    needs!(program "strace");
+    let pass = ["read-lock 0", "read", "unlock 0", "read-lock 4096", "read", "unlock 4096"];
+    assert_eq!(traced("read", "record"), [pass, pass].concat());
+    let pass = ["write-lock 0", "write", "write", "unlock 0"];
+    assert_eq!(traced("rewrite", "file"), [pass, pass].concat());
+    assert_eq!(traced("write", "file"), [pass, pass].concat());
+}
+
+#[test]
+fn calls_are_as_many_as_the_counters_say() {
+    needs!(program "strace");
+    let root = tempfile::tempdir().unwrap();
+    let workload = small("varmail", json!({}));
+    perform(Step::Prepare, root.path(), &workload).unwrap();
+    let operations = 13 * 4 * 20;
+    // What the step does before it is ready, it does for no operations too.
+    let calls = |operations| {
+        let lines = strace(
+            root.path(),
+            "openat,unlinkat,fsync,write,close,lseek",
+            &task(Step::Measure, root.path(), operations, &workload),
+        );
+        let mut calls = BTreeMap::<String, u64>::new();
+        for line in lines.iter().filter(|line| !line.contains("openat(") || line.contains("0000")) {
+            if let Some(name) = name_of(line) {
+                *calls.entry(name).or_default() += 1;
+            }
+        }
+        calls
+    };
+    let found = calls(operations);
+    perform(Step::Cleanup, root.path(), &workload).unwrap();
+    perform(Step::Prepare, root.path(), &workload).unwrap();
+    let measured = measure(root.path(), operations, &workload).unwrap();
+    perform(Step::Cleanup, root.path(), &workload).unwrap();
+    let of = |name: &str| count(&measured.latency[name]).unwrap();
+    // Which thread stops where differs from run to run, by a pass of each at most.
+    let near = |found: u64, counted: u64, what: &str| {
+        assert!(found.abs_diff(counted) <= 16, "{what}: {found} calls, {counted} counted")
+    };
+    near(found["unlinkat"], of("delete"), "delete");
+    near(found["fsync"], of("sync"), "sync");
+    // The directory is looked through afterwards.
+    near(found["openat"], of("create") + of("open") + 2, "open");
+    near(found["lseek"], of("append") + of("read-whole"), "seek");
+    assert_eq!(operations, measured.operations);
+}
+
+#[test]
+fn no_space_for_a_flow_is_an_error_with_call_and_file() {
+    needs!(root);
+    let small = needs!(Small::mount("1m").ok_or("a tmpfs that can be mounted"));
+    let workload = json!({"name": "webserver", "files": 5, "file_size": 1000, "threads": 3});
+    perform(Step::Prepare, small.path(), &workload).unwrap();
+    let ended = measure(small.path(), 1_000_000, &workload);
+    let cleaned = perform(Step::Cleanup, small.path(), &workload);
+    let left = fs::read_dir(small.path()).unwrap().count();
+    let error = ended.unwrap_err();
+    assert_eq!((error.errno, left), (Some(libc::ENOSPC), 0), "{error}");
+    assert!(error.message.starts_with("write to /") && error.message.contains("logfiles/"), "{error}");
+    cleaned.unwrap();
 }

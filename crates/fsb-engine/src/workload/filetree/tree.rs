@@ -14,8 +14,7 @@ use rustix::fs::MemfdFlags;
 use crate::EngineError;
 use crate::data::{Data, DataSource, Memory, PAGE};
 use crate::fileset::EXAMINED_FILES;
-use crate::memory::check_room;
-use crate::residency::resident_bytes;
+use crate::memory::{check_room, resident_bytes};
 use crate::task::Ready;
 
 /// Bytes of one call outside the clock.

@@ -3,13 +3,15 @@
 //! An entry is its size and one word that threads change by compare-and-swap. One bit per entry shows where to search
 //! for existing and for missing entries. That is 12 bytes and one bit per file.
 
+use std::ffi::CStr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use fsb_model::flow::{FileSet, Flow, Pick};
+use fsb_model::flow::{FileSet, Flow, Pick, Spread, Width};
+use rand_distr::{Distribution, Gamma};
+use rand_pcg::Pcg64Mcg;
 
-use super::draw;
-use super::tree::Tree;
-use crate::hash::{Stream, hash, mix};
+use crate::hash::{Stream, hash, mix, unit};
 
 const EXISTS: u32 = 1 << 31;
 /// A thread is making or deleting the entry.
@@ -63,7 +65,7 @@ pub(super) enum Nothing {
 
 impl Entries {
     /// Creates `count` entries. Those that have a size exist.
-    pub(super) fn new(count: u64, size: impl Fn(u64) -> Option<u64>) -> Entries {
+    fn new(count: u64, size: impl Fn(u64) -> Option<u64>) -> Entries {
         let mut entries = Entries {
             words: Vec::with_capacity(count as usize),
             sizes: Vec::with_capacity(count as usize),
@@ -267,11 +269,11 @@ impl Sized<'_> {
     }
 
     fn size(&self, file: u64) -> u64 {
-        draw::size(&self.shape.size, self.bits(file, 1))
+        draw_size(&self.shape.size, self.bits(file, 1))
     }
 
     fn is_there(&self, entry: u64) -> bool {
-        draw::share(self.bits(entry, 2)) < self.shape.preallocated
+        unit(self.bits(entry, 2)) < self.shape.preallocated
     }
 }
 
@@ -283,11 +285,253 @@ pub(super) fn expected_bytes(set: &FileSet, files: u64, block: u64) -> u64 {
     files.saturating_mul(each)
 }
 
+// The directories and names of the files of a set, which are functions of their numbers.
+//
+// The tree grows as in filebench. The root contains directories only. Each directory is a leaf, full of files, or
+// contains more directories. The depth of a leaf is drawn around the logarithm of the number of entries to the base of
+// the width. The number of entries of a directory is drawn around the width. Names are numbers of eight digits, from 1
+// in each directory. Only directories are kept in memory: a file's name is made from its number when it is needed.
+
+/// The maximum depth of a directory.
+const DEEPEST: u32 = 64;
+/// A name and the slash before it, or the NUL after it.
+const PART: usize = 9;
+
+/// The longest path and its NUL.
+pub(super) const LONGEST_PATH: usize = (DEEPEST as usize + 2) * PART + 65;
+
+/// A directory of a set.
+#[derive(Debug, Clone, Copy)]
+struct Directory {
+    /// The start of its path among all paths, and the length of the path.
+    path: (u32, u16),
+    /// The number of its first entry if it is a leaf; otherwise the number of entries before it.
+    first: u64,
+}
+
+/// The directories of a set's files, or of the empty directories that steps make and remove.
+#[derive(Debug)]
+pub(super) struct Tree {
+    directories: Vec<Directory>,
+    /// Numbers of the directories that hold entries, in the order of their entries.
+    leaves: Vec<u32>,
+    /// Paths relative to the directory that contains all sets.
+    paths: Vec<u8>,
+    entries: u64,
+}
+
+/// A buffer for a path. Each thread keeps one, so that a path needs no allocation.
+pub(super) type PathBuffer = [u8; LONGEST_PATH];
+
+impl Tree {
+    /// Grows the tree of a set's files.
+    fn of_files(set: &FileSet, number: usize, seed: u64) -> Tree {
+        Tree::grow(set, set.files, seed, number as u64, 0)
+    }
+
+    /// Grows the tree of a set's empty directories, next to the tree of its files.
+    fn of_directories(set: &FileSet, number: usize, seed: u64, beside: &Tree) -> Tree {
+        Tree::grow(set, set.directories, seed, number as u64 | 1 << 32, beside.top_level())
+    }
+
+    fn grow(set: &FileSet, entries: u64, seed: u64, stream: u64, first_name: u64) -> Tree {
+        let all = (set.files + set.directories).max(1) as f64;
+        let mut growth = Growth {
+            tree: Tree { directories: Vec::new(), leaves: Vec::new(), paths: Vec::new(), entries },
+            seed: hash(seed, Stream::Flow, mix(stream)),
+            width: set.width,
+            depth: libm::log(all) / libm::log(set.width.mean.max(2) as f64),
+            grown: 0,
+        };
+        growth.root(&set.name, first_name);
+        growth.tree
+    }
+
+    fn top_level(&self) -> u64 {
+        let Some(root) = self.directories.first() else { return 0 };
+        let below = usize::from(root.path.1) + PART;
+        self.directories.iter().filter(|directory| usize::from(directory.path.1) == below).count() as u64
+    }
+
+    /// Returns the number of directories, including the set's own.
+    pub(super) fn directories(&self) -> u64 {
+        self.directories.len() as u64
+    }
+
+    /// Returns the number of directories that hold entries.
+    pub(super) fn leaves(&self) -> usize {
+        self.leaves.len()
+    }
+
+    /// Returns the entries of a leaf.
+    pub(super) fn entries_of(&self, leaf: usize) -> std::ops::Range<u64> {
+        let first =
+            |leaf: usize| self.leaves.get(leaf).map_or(self.entries, |&number| self.directories[number as usize].first);
+        first(leaf)..first(leaf + 1)
+    }
+
+    /// Returns the path of a directory.
+    #[inline]
+    pub(super) fn directory<'s>(&self, number: u64, path_buffer: &'s mut PathBuffer) -> &'s CStr {
+        let length = self.copy(self.directories[number as usize], path_buffer);
+        finish(path_buffer, length)
+    }
+
+    /// Returns the path of an entry.
+    #[inline]
+    pub(super) fn entry<'s>(&self, entry: u64, path_buffer: &'s mut PathBuffer) -> &'s CStr {
+        let after = self.leaves.partition_point(|&leaf| self.directories[leaf as usize].first <= entry);
+        let leaf = self.directories[self.leaves[after - 1] as usize];
+        let length = self.copy(leaf, path_buffer);
+        let length = append(path_buffer, length, entry - leaf.first + 1);
+        finish(path_buffer, length)
+    }
+
+    #[inline]
+    fn copy(&self, directory: Directory, path_buffer: &mut PathBuffer) -> usize {
+        let (start, length) = (directory.path.0 as usize, usize::from(directory.path.1));
+        path_buffer[..length].copy_from_slice(&self.paths[start..start + length]);
+        length
+    }
+
+    /// Returns the path of an entry below `root`, for messages.
+    pub(super) fn show(&self, root: &Path, entry: u64) -> PathBuf {
+        root.join(self.entry(entry, &mut [0; LONGEST_PATH]).to_string_lossy().as_ref())
+    }
+}
+
+/// Writes a slash and a name.
+#[inline]
+fn append(path_buffer: &mut [u8], length: usize, mut number: u64) -> usize {
+    path_buffer[length] = b'/';
+    for digit in path_buffer[length + 1..length + PART].iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    length + PART
+}
+
+#[inline]
+fn finish(path_buffer: &mut PathBuffer, length: usize) -> &CStr {
+    path_buffer[length] = 0;
+    CStr::from_bytes_with_nul(&path_buffer[..=length]).expect("names are digits")
+}
+
+struct Growth {
+    tree: Tree,
+    seed: u64,
+    width: Width,
+    /// Mean depth of leaves.
+    depth: f64,
+    /// Entries so far.
+    grown: u64,
+}
+
+impl Growth {
+    fn root(&mut self, name: &str, first_name: u64) {
+        self.tree.paths.extend_from_slice(name.as_bytes());
+        self.tree.directories.push(Directory { path: (0, name.len() as u16), first: 0 });
+        let mut child = first_name;
+        while self.grown < self.tree.entries {
+            child += 1;
+            self.directory(0, child, 2);
+        }
+    }
+
+    fn directory(&mut self, parent: u32, name: u64, depth: u32) {
+        let number = self.tree.directories.len() as u32;
+        let bits = hash(self.seed, Stream::Flow, u64::from(number));
+        let path = {
+            let (start, length) = self.tree.directories[parent as usize].path;
+            let mut path_buffer = [0; LONGEST_PATH];
+            let length = usize::from(length);
+            path_buffer[..length].copy_from_slice(&self.tree.paths[start as usize..][..length]);
+            let length = append(&mut path_buffer, length, name);
+            let start = self.tree.paths.len() as u32;
+            self.tree.paths.extend_from_slice(&path_buffer[..length]);
+            (start, length as u16)
+        };
+        self.tree.directories.push(Directory { path, first: self.grown });
+        let shape = if self.width.shape == 0.0 { None } else { Some(self.width.shape) };
+        let deepest = shape.map_or(self.depth, |shape| draw_gamma(self.depth, shape, mix(bits))) as u32;
+        let leaf = depth >= deepest.max(1) || depth >= DEEPEST;
+        if leaf {
+            self.tree.leaves.push(number);
+        }
+        // At least one: a width below 1 counts as 1.
+        let entries = (draw_width(self.width, bits).ceil() as u64).max(1);
+        for child in 1..=entries {
+            if self.grown >= self.tree.entries {
+                break;
+            }
+            if leaf {
+                let rest = (self.tree.entries - self.grown).min(entries);
+                self.grown += rest;
+                break;
+            }
+            self.directory(number, child, depth + 1);
+        }
+    }
+}
+
+// Random numbers with the distributions of a flow, each a function of the seed and its own number.
+//
+// The gamma distribution is sampled by Marsaglia and Tsang's method ("A simple method for generating gamma variables",
+// 2000), as `rand_distr` implements it. The generator is pinned, and the floating point is the same everywhere.
+
+/// No file of a gamma distribution gets larger than this multiple of its mean: one in 10^25 would.
+const LONGEST_TAIL: f64 = 40.0;
+
+/// Returns the number of bytes that random bits determine.
+pub(super) fn draw_size(spread: &Spread, bits: u64) -> u64 {
+    match *spread {
+        Spread::Exact(size) => size.0,
+        Spread::Gamma { mean, shape } => draw_gamma(mean.0 as f64, shape, bits) as u64,
+        Spread::Uniform { low, high } => draw_below(high.0 - low.0, bits) + low.0,
+    }
+}
+
+/// Returns the most bytes that one call moves. A larger drawn size takes several calls.
+pub(super) fn largest_size(spread: &Spread) -> u64 {
+    match *spread {
+        Spread::Exact(size) => size.0,
+        Spread::Uniform { high, .. } => high.0.saturating_sub(1).max(1),
+        Spread::Gamma { mean, .. } => mean.0.saturating_mul(4).min(1 << 30),
+    }
+}
+
+/// Returns the number of entries of a directory, not rounded, because filebench counts up to it.
+fn draw_width(width: Width, bits: u64) -> f64 {
+    if width.shape == 0.0 { width.mean as f64 } else { draw_gamma(width.mean as f64, width.shape, bits) }
+}
+
+/// Returns a number below `limit`.
+#[inline]
+pub(super) fn draw_below(limit: u64, bits: u64) -> u64 {
+    ((u128::from(bits) * u128::from(limit)) >> 64) as u64
+}
+
+/// Returns a sample of the distribution with this mean and shape.
+fn draw_gamma(mean: f64, shape: f64, bits: u64) -> f64 {
+    if mean <= 0.0 {
+        return 0.0;
+    }
+    // The shape is checked by the flow, and so is the mean: there is such a distribution.
+    let Ok(distribution) = Gamma::new(shape, mean / shape) else { return mean };
+    let state = u128::from(bits) << 64 | u128::from(mix(bits));
+    distribution.sample(&mut Pcg64Mcg::new(state)).min(mean * LONGEST_TAIL)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::thread;
 
+    use fsb_model::Bytes;
+    use fsb_model::flow::{Pick, Spread};
+
     use super::*;
+    use crate::hash::{Stream, hash};
 
     fn odd(count: u64) -> Entries {
         Entries::new(count, |entry| (entry % 2 == 1).then_some(entry))
@@ -347,5 +591,104 @@ mod tests {
         let entries = odd(6400);
         let bytes = entries.words.capacity() * 4 + entries.sizes.capacity() * 8 + entries.exist.capacity() * 8;
         assert!(bytes < 13 * 6400, "{bytes}");
+    }
+
+    fn set(files: u64, mean: u64) -> FileSet {
+        FileSet {
+            name: "set".to_owned(),
+            files,
+            directories: 0,
+            size: Spread::Exact(Bytes(0)),
+            width: Width { mean, shape: Width::SHAPE },
+            preallocated: 1.0,
+            pick: Pick::Rotate,
+            read_only: false,
+        }
+    }
+
+    fn path(tree: &Tree, entry: u64) -> String {
+        tree.show(Path::new(""), entry).to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn a_flat_set_lies_in_one_directory() {
+        let tree = Tree::of_files(&set(1000, 1_000_000), 0, 7);
+        assert_eq!((tree.leaves(), tree.directories(), tree.entries_of(0)), (1, 2, 0..1000));
+        assert_eq!(
+            (path(&tree, 0).as_str(), path(&tree, 999).as_str()),
+            ("set/00000001/00000001", "set/00000001/00001000")
+        );
+    }
+
+    #[test]
+    fn every_file_has_a_path_of_its_own_in_a_directory_that_is_made() {
+        for (files, width) in [(1, 1), (30, 1), (10_000, 20), (777, 3)] {
+            let tree = Tree::of_files(&set(files, width), 0, 7);
+            let directories: BTreeSet<_> = (0..tree.directories())
+                .map(|number| tree.directory(number, &mut [0; LONGEST_PATH]).to_string_lossy().into_owned())
+                .collect();
+            assert_eq!(directories.len() as u64, tree.directories());
+            let all: BTreeSet<_> = (0..files).map(|file| path(&tree, file)).collect();
+            assert_eq!(all.len() as u64, files);
+            for file in &all {
+                assert!(directories.contains(file.rsplit_once('/').unwrap().0), "{file}");
+            }
+            let of_leaves: u64 =
+                (0..tree.leaves()).map(|leaf| tree.entries_of(leaf)).map(|range| range.end - range.start).sum();
+            assert_eq!(of_leaves, files);
+        }
+    }
+
+    #[test]
+    fn directories_are_as_wide_as_asked_and_their_number_costs_little_memory() {
+        let tree = Tree::of_files(&set(1_000_000, 20), 0, 7);
+        let mean = 1e6 / tree.leaves() as f64;
+        assert!((17.0..25.0).contains(&mean), "{mean}");
+        let bytes = tree.paths.len() + tree.directories.len() * size_of::<Directory>() + tree.leaves.len() * 4;
+        assert!(bytes < 10_000_000, "{bytes} bytes for a million files");
+        let alike = Tree::of_files(&set(1_000_000, 20), 0, 7);
+        assert_eq!(path(&tree, 123_456), path(&alike, 123_456));
+    }
+
+    #[test]
+    fn empty_directories_stand_beside_the_files() {
+        let mut set = set(50, 10);
+        set.directories = 40;
+        let files = Tree::of_files(&set, 0, 3);
+        let empty = Tree::of_directories(&set, 0, 3, &files);
+        let paths = |tree: &Tree| {
+            (0..tree.directories())
+                .map(|number| tree.directory(number, &mut [0; LONGEST_PATH]).to_owned())
+                .collect::<BTreeSet<_>>()
+        };
+        let both: Vec<_> = paths(&files).intersection(&paths(&empty)).cloned().collect();
+        assert_eq!(both, [c"set".to_owned()], "only the set's own directory");
+        assert_eq!(empty.entries, 40);
+    }
+
+    #[test]
+    fn a_gamma_distribution_has_its_mean_and_variance() {
+        let values: Vec<f64> = (0..50_000).map(|i| draw_gamma(16_384.0, 1.5, hash(1, Stream::Flow, i))).collect();
+        let mean = values.iter().sum::<f64>() / 5e4;
+        let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 5e4;
+        assert!((mean / 16_384.0 - 1.0).abs() < 0.02, "{mean}");
+        // The variance of a gamma distribution is its mean squared through its shape.
+        assert!((variance / (16_384.0f64.powi(2) / 1.5) - 1.0).abs() < 0.05, "{variance}");
+    }
+
+    /// Every recorded run depends on these numbers.
+    #[test]
+    fn samples_are_pinned() {
+        let sizes = [0, 1, 2]
+            .map(|i| draw_size(&Spread::Gamma { mean: Bytes(131_072), shape: 1.5 }, hash(42, Stream::Flow, i)));
+        assert_eq!(sizes, [251_408, 22_817, 70_540]);
+    }
+
+    #[test]
+    fn uniform_numbers_stay_between_their_bounds_and_reach_them() {
+        let spread = Spread::Uniform { low: Bytes(3), high: Bytes(7) };
+        let mut seen = [0; 8];
+        (0..1000).for_each(|i| seen[draw_size(&spread, hash(1, Stream::Draw, i)) as usize] += 1);
+        assert_eq!(seen.map(|count| count > 150), [false, false, false, true, true, true, true, false]);
     }
 }

@@ -6,11 +6,10 @@ use fsb_model::flow::{Op, Spread};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::entries::{Nothing, Set, Taken, Want};
+use super::entries::{self, Nothing, Set, Taken, Want};
 use super::program::CompiledStep;
 use super::shared::{FileRing, FlowShared, FlowSlot, OpResult, Opened};
-use super::thread::FlowThread;
-use super::{async_writes, draw};
+use super::thread::{self, FlowThread};
 use crate::EngineError;
 use crate::backend::{Flush, OpenFlags, Session, Slot};
 use crate::clock::OperationKind;
@@ -81,7 +80,7 @@ impl FlowThread {
         let from = match &step.index {
             // As in filebench: the value times half of the files, wrapped around.
             Some(index) => Some(self.drawn_size(index).wrapping_mul(set.files.len() / 2)),
-            None if set.is_random() => Some(draw::below(set.files.len(), self.draw())),
+            None if set.is_random() => Some(entries::draw_below(set.files.len(), self.draw())),
             None => None,
         };
         set.files.take(want, from)
@@ -90,7 +89,7 @@ impl FlowThread {
     fn drawn_size(&mut self, spread: &Spread) -> u64 {
         match spread {
             Spread::Exact(size) => size.0,
-            _ => draw::size(spread, self.draw()),
+            _ => entries::draw_size(spread, self.draw()),
         }
     }
 
@@ -182,7 +181,7 @@ impl FlowThread {
 
     fn list(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
         let tree = &shared.sets[step.set.unwrap_or(0)].tree;
-        let number = draw::below(tree.directories(), self.draw());
+        let number = entries::draw_below(tree.directories(), self.draw());
         let path = tree.directory(number, &mut self.path_buffer);
         let refused = |errno| EngineError::call("list", shared.path.join(path.to_string_lossy().as_ref()), errno);
         let namespace = shared.backend.namespace();
@@ -320,7 +319,7 @@ impl FlowThread {
         let set = &shared.sets[open.set];
         let end = self.session.seek_to_end(open.slot, set.files.size(open.file));
         let end = end.map_err(|errno| shared.refused("seek in", open.set, open.file, errno))?;
-        let largest = draw::largest(&step.size);
+        let largest = entries::largest_size(&step.size);
         let mut written = 0;
         while written < size {
             let length = largest.min(size - written) as usize;
@@ -334,7 +333,7 @@ impl FlowThread {
     /// Returns the bytes of the next record, and the bits that determine its place in a file.
     #[inline]
     fn drawn_record(&mut self, step: &CompiledStep) -> (u64, u64) {
-        let size = self.drawn_size(&step.size).clamp(1, draw::largest(&step.size));
+        let size = self.drawn_size(&step.size).clamp(1, entries::largest_size(&step.size));
         (size, if step.random { self.draw() } else { 0 })
     }
 
@@ -345,7 +344,7 @@ impl FlowThread {
             return open.position;
         }
         let span = step.working_set.unwrap_or_else(|| shared.sets[open.set].size(open.file));
-        draw::below((span / length.max(1)).max(1), bits) * length
+        entries::draw_below((span / length.max(1)).max(1), bits) * length
     }
 
     fn read(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
@@ -401,7 +400,7 @@ impl FlowThread {
         if let Some(aio) = &mut self.aio {
             let refused = |errno| shared.refused("write to", open.set, open.file, errno);
             let descriptor = self.session.descriptor(open.slot).map_err(refused)?;
-            let slot = async_writes::WriteSlot::new(open.set, open.file, offset + size);
+            let slot = thread::WriteSlot::new(open.set, open.file, offset + size);
             let address = set.address(open.file, open.generation) + offset;
             let data = &self.data;
             aio.write(descriptor, (slot, offset, size as usize), |memory| {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fsb_model::flow::{Flow, Op, Spread, Step, Thread};
 
-use super::draw;
+use super::entries;
 
 /// Default bytes of one call of a step that moves a whole file.
 const RECORD: u64 = 1 << 20;
@@ -202,6 +202,6 @@ fn opened_like_their_users(thread: &Thread, steps: &mut [CompiledStep]) {
 fn largest(step: &Step) -> u64 {
     match step.op {
         Op::ReadWhole | Op::WriteWhole => step.record.map_or(RECORD, |record| record.0),
-        _ => step.size.map_or(1, |size| draw::largest(&size)),
+        _ => step.size.map_or(1, |size| entries::largest_size(&size)),
     }
 }

@@ -2,14 +2,15 @@
 //! an operation on them.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use fsb_model::flow::{Flow, Quit};
 use rustix::io::Errno;
+use rustix::thread::{Timespec, futex};
 
 use super::entries::{self, Set};
 use super::program::{self, CompiledStep, Program};
-use super::sync::{CachePadded, OperationBudget, RateLimiter, Semaphore, StopFlag, WakeEvent};
 use crate::EngineError;
 use crate::backend::{Backend, Directory, Slot};
 use crate::clock::OperationKind;
@@ -153,4 +154,244 @@ pub(super) struct FlowSlot {
 pub(super) struct FileRing {
     pub(super) files: Vec<Opened>,
     pub(super) next: usize,
+}
+
+/// The longest sleep of a thread before it checks whether the work is over.
+const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+/// The most operations that a thread takes at once from the remaining ones.
+const BATCH: u64 = 8;
+
+/// The remaining operations: threads take them a few at a time.
+#[derive(Debug)]
+pub(super) struct OperationBudget {
+    taken: CachePadded<AtomicU64>,
+    total: u64,
+}
+
+/// On a cache line of its own.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+pub(super) struct CachePadded<T>(pub(super) T);
+
+impl OperationBudget {
+    fn new(total: u64) -> OperationBudget {
+        OperationBudget { taken: CachePadded(AtomicU64::new(0)), total }
+    }
+
+    /// Takes up to `wanted` operations. Returns 0 if none remain.
+    #[inline]
+    pub(super) fn take(&self, wanted: u64) -> u64 {
+        let wanted = wanted.clamp(1, BATCH);
+        let before = self.taken.0.fetch_add(wanted, Ordering::Relaxed);
+        self.total.saturating_sub(before).min(wanted)
+    }
+
+    /// Returns the number of operations that threads have taken.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken.0.load(Ordering::Relaxed).min(self.total)
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+}
+
+/// A counter that threads wait for, and the number of waiting threads.
+#[derive(Debug, Default)]
+pub(super) struct Counter {
+    value: AtomicU32,
+    sleepers: AtomicU32,
+}
+
+impl Counter {
+    pub(super) fn value(&self) -> u32 {
+        self.value.load(Ordering::SeqCst)
+    }
+
+    fn add(&self, more: u32) {
+        self.value.fetch_add(more, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Takes `wanted`, or takes nothing and returns the current value as an error.
+    fn try_take(&self, wanted: u32) -> Result<(), u32> {
+        let take = |found: u32| found.checked_sub(wanted);
+        self.value.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).map(drop)
+    }
+
+    fn wake(&self) {
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            // The only possible error is an invalid address.
+            let _ = futex::wake(&self.value, futex::Flags::PRIVATE, i32::MAX as u32);
+        }
+    }
+
+    /// Sleeps while it has this value, but at most for `most` and for [`LONGEST_SLEEP`].
+    pub(super) fn sleep(&self, seen: u32, most: Duration) {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let most = most.min(LONGEST_SLEEP);
+        let timeout = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) };
+        // A spurious wake-up, a changed value or a timeout: the waiting thread checks again.
+        let _ = futex::wait(&self.value, futex::Flags::PRIVATE, seen, Some(&timeout));
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A semaphore as in filebench: a wait takes several posts at once, and a blocking post waits until there is room for
+/// it.
+#[derive(Debug)]
+pub(super) struct Semaphore {
+    pub(super) posts: CachePadded<Counter>,
+    pub(super) room: Counter,
+    value: u32,
+}
+
+impl Semaphore {
+    fn new((value, high_water): (u32, u32)) -> Semaphore {
+        let room = Counter { value: AtomicU32::new(high_water), ..Counter::default() };
+        Semaphore { posts: CachePadded::default(), room, value }
+    }
+
+    /// Announces a thread that waits, which makes room for as many more posts as it takes.
+    pub(super) fn arrive(&self) {
+        self.room.add(self.value);
+    }
+
+    /// Takes the posts of one wait, or returns the current number of posts as an error.
+    pub(super) fn try_take(&self) -> Result<(), u32> {
+        self.posts.0.try_take(self.value)
+    }
+
+    /// Posts, or returns the current room as an error. Only a `blocking` post needs room.
+    pub(super) fn try_post(&self, posts: u32, blocking: bool) -> Result<(), u32> {
+        if blocking {
+            self.room.try_take(posts)?;
+        }
+        let before = self.posts.0.value.fetch_add(posts, Ordering::SeqCst);
+        if before < self.value && before.saturating_add(posts) >= self.value {
+            self.posts.0.wake();
+        }
+        Ok(())
+    }
+}
+
+/// The flag that ends the work of all threads.
+#[derive(Debug, Default)]
+pub(super) struct StopFlag {
+    over: AtomicBool,
+    /// For threads that sleep until a point in time.
+    sleep: Counter,
+}
+
+impl StopFlag {
+    #[inline]
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Ends the work: threads begin no more steps.
+    pub(super) fn finish(&self) {
+        if !self.over.swap(true, Ordering::SeqCst) {
+            self.sleep.add(1);
+        }
+    }
+
+    /// Sleeps for `nanoseconds`, or less.
+    pub(super) fn sleep(&self, nanoseconds: u64) {
+        if !self.is_over() {
+            self.sleep.sleep(0, Duration::from_nanos(nanoseconds));
+        }
+    }
+}
+
+/// An event by which threads wake waiting steps.
+#[derive(Debug, Default)]
+pub(super) struct WakeEvent(pub(super) Counter);
+
+impl WakeEvent {
+    pub(super) fn wake(&self) {
+        self.0.add(1);
+    }
+}
+
+/// A rate limit. Events arrive at a fixed rate from the start of the clock on. A thread reserves the events that it
+/// needs and waits until they have arrived.
+#[derive(Debug)]
+pub(super) struct RateLimiter {
+    /// Nanoseconds of one of the 2^20 parts of an event, so that MiB and events are reserved alike.
+    part_ns: f64,
+    reserved: CachePadded<AtomicU64>,
+    /// Time of the first reservation; 0 before it.
+    origin: AtomicU64,
+}
+
+/// Parts of an event. A bandwidth limit reserves one part per byte.
+pub(super) const PARTS: u64 = 1 << 20;
+
+impl RateLimiter {
+    fn new(rate: f64) -> RateLimiter {
+        RateLimiter { part_ns: 1e9 / rate / PARTS as f64, reserved: CachePadded::default(), origin: AtomicU64::new(0) }
+    }
+
+    /// Reserves parts of events. Returns the time at which they will have arrived.
+    pub(super) fn reserve(&self, parts: u64, now: u64) -> u64 {
+        let origin = match self.origin.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => now,
+            Err(origin) => origin,
+        };
+        let before = self.reserved.0.fetch_add(parts, Ordering::Relaxed);
+        origin + ((before + parts) as f64 * self.part_ns) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn no_more_tickets_are_given_than_there_are() {
+        let budget = OperationBudget::new(1001);
+        let taken: u64 = thread::scope(|scope| {
+            let taker = || std::iter::from_fn(|| Some(budget.take(5)).filter(|&taken| taken > 0)).sum::<u64>();
+            let threads: Vec<_> = (0..3).map(|_| scope.spawn(taker)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!((taken, budget.taken(), budget.take(1)), (1001, 1001, 0));
+    }
+
+    #[test]
+    fn posts_are_taken_together_and_blocking_ones_need_room() {
+        let semaphore = Semaphore::new((3, 2));
+        assert_eq!(semaphore.try_post(1, true), Ok(()));
+        assert_eq!(semaphore.try_post(1, true), Ok(()));
+        assert_eq!(semaphore.try_post(1, true), Err(0), "two are the most before somebody waits");
+        assert_eq!(semaphore.try_take(), Err(2));
+        semaphore.arrive();
+        assert_eq!(semaphore.try_post(1, true), Ok(()));
+        assert_eq!(semaphore.try_take(), Ok(()));
+        assert_eq!((semaphore.try_post(9, false), semaphore.posts.0.value()), (Ok(()), 9));
+    }
+
+    #[test]
+    fn who_sleeps_is_woken_by_a_post() {
+        let semaphore = Semaphore::new((2, 100));
+        thread::scope(|scope| {
+            scope.spawn(|| assert!((0..2000).all(|_| semaphore.try_post(1, false).is_ok())));
+            for _ in 0..1000 {
+                while let Err(seen) = semaphore.try_take() {
+                    semaphore.posts.0.sleep(seen, LONGEST_SLEEP);
+                }
+            }
+        });
+        assert_eq!(semaphore.posts.0.value(), 0);
+    }
+
+    #[test]
+    fn events_come_at_their_rate() {
+        let rate_limiter = RateLimiter::new(1000.0);
+        assert_eq!(rate_limiter.reserve(PARTS, 50), 1_000_050);
+        assert_eq!(rate_limiter.reserve(2 * PARTS, 99), 3_000_050);
+    }
 }

@@ -8,31 +8,31 @@
 //! thread wakes at the time of the thread that fulfilled its condition. So semaphores, limits and the order in which
 //! threads take files are the same every time.
 
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::thread;
 use std::time::Duration;
 
 use fsb_model::Durability;
 use fsb_model::flow::{Op, Quit};
+use fsb_model::metric::{CREATE_RATE, DELETE_RATE, READ_RATE, WRITE_RATE};
+use hdrhistogram::Histogram;
+use io_uring::{opcode, types};
+use rustix::io::Errno;
 
-use super::async_writes::AsyncWrites;
-use super::draw;
+use super::entries::{self, LONGEST_PATH, PathBuffer};
 use super::program::{CompiledStep, Program};
-use super::report::Report;
-use super::shared::{FileRing, FlowShared, FlowSlot, OpResult};
-use super::sync::{Counter, PARTS};
-use super::tree::{LONGEST_PATH, PathBuffer};
-use crate::EngineError;
-use crate::backend::{Session, Setup};
+use super::shared::{Counter, FileRing, FlowShared, FlowSlot, OpResult, PARTS};
+use crate::backend::uring::Ring;
+use crate::backend::{Completion, Session, Setup};
 use crate::clock::{self, Circumstances, Clock};
-use crate::context::Context;
 use crate::data::Data;
 use crate::hash::{Stream, hash, mix};
 use crate::memory::Memory;
 use crate::profile::Profile;
-use crate::progress::Live;
-use crate::task::{Gate, Ready};
+use crate::task::{Context, Gate, Live, Measurement, Rate, Ready};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{ThreadJob, WorkerOutcome};
+use crate::{EngineError, latency};
 
 /// Nanoseconds that a thread waits while others use all suitable files, before it returns an error.
 const STARVATION_NS: u64 = 2_000_000_000;
@@ -58,7 +58,7 @@ pub(super) struct FlowThread {
     pub(super) rank: u32,
     pub(super) program: usize,
     pub(super) instance: u32,
-    pub(super) at: usize,
+    at: usize,
     /// Number of times that the current step was done.
     iteration: u64,
     /// Operations that the thread has taken and not done yet.
@@ -96,11 +96,12 @@ struct Waiting {
 }
 
 impl FlowThread {
-    pub(super) fn new(shared: &FlowShared, rank: u32) -> Result<FlowThread, EngineError> {
+    fn new(shared: &FlowShared, rank: u32) -> Result<FlowThread, EngineError> {
         let (program, instance) = shared.role(rank);
         let Program { steps, largest: [read, write], under_way, .. } = &shared.programs[program];
         let most = steps.iter().flat_map(|step| [Some(step.fd), step.from]).flatten().max().unwrap_or(0);
-        let records = steps.iter().filter(|step| step.op == Op::AioWrite).map(|step| draw::largest(&step.size)).max();
+        let records =
+            steps.iter().filter(|step| step.op == Op::AioWrite).map(|step| entries::largest_size(&step.size)).max();
         let real = shared.backend.capabilities().real;
         let in_rings = shared.programs[program].rings.iter().map(|&ring| shared.set_of(&steps[ring]).files.len());
         let files = most + 1 + in_rings.sum::<u64>() as usize;
@@ -256,7 +257,7 @@ impl FlowThread {
     }
 
     /// Returns the current step of the thread, for errors.
-    pub(super) fn current<'s>(&self, shared: &'s FlowShared) -> &'s CompiledStep {
+    fn current<'s>(&self, shared: &'s FlowShared) -> &'s CompiledStep {
         &shared.programs[self.program].steps[self.at]
     }
 
@@ -567,4 +568,230 @@ impl SimulatedThread<'_> {
             _ => self.recorder.now(),
         }
     }
+}
+
+/// One thread's writes.
+pub(super) struct AsyncWrites {
+    // The first field, because it is dropped first; dropping it waits for the writes in flight.
+    ring: Ring,
+    memory: Memory,
+    slots: Vec<WriteSlot>,
+    free: Vec<u32>,
+    record: usize,
+}
+
+/// The file that a write goes to, and the offset at which the write ends.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct WriteSlot {
+    pub(super) set: usize,
+    pub(super) file: u64,
+    pub(super) end: u64,
+    length: usize,
+}
+
+impl WriteSlot {
+    /// Returns a slot for a write to a file that ends at `end`.
+    pub(super) fn new(set: usize, file: u64, end: u64) -> WriteSlot {
+        WriteSlot { set, file, end, length: 0 }
+    }
+}
+
+/// A write that failed.
+type Failed = (WriteSlot, Errno);
+
+impl AsyncWrites {
+    /// Allows `writes` writes at once, of at most `record` bytes each.
+    fn new(writes: u32, record: u64) -> Result<AsyncWrites, EngineError> {
+        let record = (record as usize).max(1).next_multiple_of(crate::data::PAGE);
+        Ok(AsyncWrites {
+            ring: Ring::new(writes.next_power_of_two())?,
+            memory: Memory::new(record * writes as usize),
+            slots: vec![WriteSlot::default(); writes as usize],
+            free: (0..writes).collect(),
+            record,
+        })
+    }
+
+    /// Starts a write of bytes that `fill` puts into memory. If the maximum is in flight, waits for one of them.
+    pub(super) fn write(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        (slot, offset, length): (WriteSlot, u64, usize),
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), Failed> {
+        while self.free.is_empty() {
+            self.reap(1)?;
+        }
+        let Some(number) = self.free.pop() else { return Err((slot, Errno::BUSY)) };
+        let length = length.min(self.record);
+        let start = number as usize * self.record;
+        let memory = &mut self.memory.as_mut()[start..start + length];
+        fill(memory);
+        let entry = opcode::Write::new(types::Fd(fd.as_raw_fd()), memory.as_ptr(), length as u32).offset(offset);
+        let entry = entry.build().user_data(u64::from(number));
+        self.slots[number as usize] = WriteSlot { length, ..slot };
+        // SAFETY: the memory is this slot's until the write is reaped, and outlives the ring, which waits for all. The
+        // descriptor is open until then, or its number is not used by another.
+        if !unsafe { self.ring.push(&entry) } {
+            self.free.push(number);
+            return Err((slot, Errno::BUSY));
+        }
+        self.ring.enter(0).map_err(|errno| (slot, errno))
+    }
+
+    /// Waits for all writes.
+    pub(super) fn wait(&mut self, mut done: impl FnMut(WriteSlot)) -> Result<(), Failed> {
+        let mut failed = None;
+        while self.free.len() < self.slots.len() {
+            let before = self.free.len();
+            match self.reap(1) {
+                Ok(()) => self.free[before..].iter().for_each(|&number| done(self.slots[number as usize])),
+                Err(error) => drop(failed.get_or_insert(error)),
+            }
+            // After an error of the ring itself there is nothing more to wait for. A signal is not an error.
+            if failed.is_some() && self.free.len() == before {
+                break;
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn reap(&mut self, least: usize) -> Result<(), Failed> {
+        self.ring.enter(least).map_err(|errno| (WriteSlot::default(), errno))?;
+        let (slots, free) = (&self.slots, &mut self.free);
+        let mut failed = Ok(());
+        self.ring.take_finished(|Completion { tag, result }| {
+            let slot = slots[tag as usize];
+            free.push(tag);
+            match result {
+                Err(errno) => failed = Err((slot, errno)),
+                // A synchronous writer would get the reason from its next call. An asynchronous write has no next call.
+                Ok(moved) if moved < slot.length => failed = Err((slot, Errno::NOSPC)),
+                Ok(_) => {}
+            }
+        });
+        failed
+    }
+}
+
+/// The report of one thread.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    histograms: Vec<Histogram<u64>>,
+    /// Bytes that each kind of operation has moved.
+    moved: Vec<u64>,
+    pub(super) tally: Tally,
+}
+
+/// Counts of the work on files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) created: u64,
+    pub(super) deleted: u64,
+    pub(super) directories_made: u64,
+    pub(super) directories_removed: u64,
+    bytes_read: u64,
+    bytes_written: u64,
+    pub(super) operations: u64,
+    /// Reads and writes.
+    transfers: u64,
+}
+
+impl Tally {
+    #[inline]
+    pub(super) fn read(&mut self, bytes: u64) {
+        self.bytes_read += bytes;
+        self.transfers += 1;
+    }
+
+    #[inline]
+    pub(super) fn wrote(&mut self, bytes: u64) {
+        self.bytes_written += bytes;
+        self.transfers += 1;
+    }
+}
+
+impl Report {
+    /// Returns an empty report whose memory was touched.
+    fn new(program: &Program) -> Report {
+        let histograms = program.titles.iter().map(|_| latency::touched()).collect();
+        let moved = vec![0; program.titles.len()];
+        Report { histograms, moved, tally: Tally::default() }
+    }
+
+    /// Records an operation: its nanoseconds, and the bytes that it moved.
+    #[inline]
+    pub(super) fn record(&mut self, title: usize, ns: u64, bytes: u64) {
+        self.histograms[title].saturating_record(ns);
+        self.moved[title] += bytes;
+    }
+
+    /// Returns the number of operations with this title.
+    pub(super) fn count(&self, title: usize) -> u64 {
+        self.histograms[title].len()
+    }
+}
+
+/// Returns the sum of all tallies.
+pub(super) fn sum_reports<'r>(reports: impl IntoIterator<Item = &'r Report>) -> Tally {
+    let mut sum = Tally::default();
+    for Report { tally, .. } in reports {
+        sum.created += tally.created;
+        sum.deleted += tally.deleted;
+        sum.directories_made += tally.directories_made;
+        sum.directories_removed += tally.directories_removed;
+        sum.bytes_read += tally.bytes_read;
+        sum.bytes_written += tally.bytes_written;
+        sum.operations += tally.operations;
+        sum.transfers += tally.transfers;
+    }
+    sum
+}
+
+/// Adds the work of the threads to a measurement. Reports come in the order of programs and instances.
+pub(super) fn add_reports(programs: &[&Program], reports: &[Report], left: u64, measurement: &mut Measurement) {
+    let mut by_title: Vec<(&str, Histogram<u64>, u64)> = Vec::new();
+    for (program, report) in programs.iter().zip(reports) {
+        for ((title, histogram), moved) in program.titles.iter().zip(&report.histograms).zip(&report.moved) {
+            match by_title.iter_mut().find(|(known, ..)| known == title) {
+                Some((_, sum, bytes)) => {
+                    sum.add(histogram).expect("histograms of one size add up");
+                    *bytes += moved;
+                }
+                None => by_title.push((title, histogram.clone(), *moved)),
+            }
+        }
+    }
+    for (title, histogram, moved) in by_title {
+        if !histogram.is_empty() {
+            measurement.latency.insert(title.to_owned(), latency::encode(&histogram));
+        }
+        if moved > 0 {
+            measurement.counts.insert(format!("{title}_bytes"), moved);
+        }
+    }
+    let tally = sum_reports(reports);
+    let timed_ns = measurement.timed_ns;
+    let rates = [
+        (&READ_RATE, tally.bytes_read),
+        (&WRITE_RATE, tally.bytes_written),
+        (&CREATE_RATE, tally.created),
+        (&DELETE_RATE, tally.deleted),
+    ];
+    for (kind, amount) in rates {
+        if amount > 0 {
+            measurement.rates.insert(kind.name.to_owned(), Rate { amount, timed_ns });
+        }
+    }
+    let counts = [
+        ("files_created", tally.created),
+        ("files_deleted", tally.deleted),
+        ("files_left", left),
+        ("directories_made", tally.directories_made),
+        ("directories_removed", tally.directories_removed),
+        ("bytes_read", tally.bytes_read),
+        ("bytes_written", tally.bytes_written),
+    ];
+    let counts = counts.into_iter().filter(|(name, count)| *count > 0 || !name.starts_with("directories"));
+    measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));
 }

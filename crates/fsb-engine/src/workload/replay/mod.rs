@@ -7,36 +7,34 @@
 
 mod calls;
 mod feeder;
-mod lane;
-mod options;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::{fmt, io};
 
+use calls::{Batch, Buffers, Kernel, Nothing, ReplayStep, Target};
+use feeder::{Feeder, Options};
 use fsb_model::Params;
 use fsb_model::metric::REPLAY_TIME;
-use fsb_trace::{Initial, Skimmed, State, Totals, is_inside};
+use fsb_trace::{Call, CallKind, Initial, Skimmed, State, Totals, is_inside};
+use rustix::thread::futex::{self, Flags};
+use rustix::time::Timespec;
 
 use super::job::{Job, Workload};
 use super::parameter::Parameter;
 use super::params;
 use crate::backend::{self, Backend};
-use crate::context::Context;
 use crate::data::Data;
 use crate::profile::Profile;
-use crate::task::{Gate, Measurement, Ready};
-use crate::{EngineError, ParamError, Sizing, fileset, threads};
-use calls::{Kernel, Nothing, Target};
-use feeder::Feeder;
-use lane::Replay;
-use options::Options;
+use crate::task::{Context, Gate, Measurement, Ready};
+use crate::thread_recorder::ThreadRecorder;
+use crate::threads::{self, ThreadJob};
+use crate::{EngineError, ParamError, Sizing, clock, fileset};
 
 /// The name of the operation that a call counts as.
 const OPERATION: &str = "call";
@@ -56,11 +54,11 @@ impl Workload for AnyTrace {
     }
 
     fn example(&self) -> Params {
-        params::of([("trace", options::EXAMPLE.into()), ("pace", "none".into())])
+        params::of([("trace", feeder::EXAMPLE.into()), ("pace", "none".into())])
     }
 
     fn parameters(&self) -> Vec<Parameter> {
-        options::parameters()
+        feeder::parameters()
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
@@ -143,7 +141,7 @@ fn check_memory(totals: &Totals) -> Result<(), EngineError> {
     const SHARE: u64 = 4;
     let machine = rustix::system::sysinfo();
     let spare = (machine.totalram as u64).saturating_mul(u64::from(machine.mem_unit)) / SHARE;
-    let needed = lane::largest(totals) as u64 * lane::BUFFERS * u64::from(totals.lanes.max(1));
+    let needed = largest(totals) as u64 * BUFFERS * u64::from(totals.lanes.max(1));
     if needed <= spare {
         return Ok(());
     }
@@ -152,14 +150,14 @@ fn check_memory(totals: &Totals) -> Result<(), EngineError> {
         "the {} threads of the trace need {} of memory for calls of up to {}, but {} are available",
         totals.lanes,
         shown(needed),
-        shown(lane::largest(totals) as u64),
+        shown(largest(totals) as u64),
         shown(spare)
     )))
 }
 
 /// Counts the results that differ from the recorded ones, and the calls on unopened descriptors. Too many are an error,
 /// which contains the first different result, if there is one.
-fn check(reports: &[lane::Report], calls: u64, unopened: u64) -> Result<BTreeMap<String, u64>, EngineError> {
+fn check(reports: &[Report], calls: u64, unopened: u64) -> Result<BTreeMap<String, u64>, EngineError> {
     let others: u64 = reports.iter().map(|report| report.others).sum();
     let first = reports.iter().filter_map(|report| report.first.as_ref()).min_by_key(|first| first.start_ns);
     let all = others + unopened;
@@ -264,3 +262,298 @@ fn check_room(set: &Path, skimmed: &Skimmed) -> Result<(), EngineError> {
     }
     Ok(())
 }
+
+/// A thread sleeps through longer think times until this many nanoseconds before their end. From then on it polls the
+/// clock, because the recorded program was on a processor.
+const AWAKE_NS: u64 = 80_000;
+
+/// Buffers of a lane, each of [`largest`] bytes.
+const BUFFERS: u64 = 2;
+
+/// Returns the bytes of the largest call, limited to the bytes that a replay moves.
+pub(super) fn largest(totals: &Totals) -> usize {
+    totals.largest.clamp(4096, calls::MOST_MOVED).next_multiple_of(4096) as usize
+}
+
+/// Returns the bytes that a replayed call moved. If no call is made, `result` is the recorded one and may be any
+/// number, so it is limited to the most that Linux moves in one call (0x7ffff000 bytes, write(2)).
+fn moved_bytes(call: &Call, result: i64) -> u64 {
+    const LARGEST: u64 = 0x7fff_f000;
+    Call { result, ..*call }.moved().min(LARGEST)
+}
+
+/// The report of one thread.
+#[derive(Debug, Default)]
+struct Report {
+    /// Calls with another result than the recorded one.
+    others: u64,
+    pub(super) first: Option<Other>,
+}
+
+/// A call with another result.
+#[derive(Debug)]
+struct Other {
+    start_ns: u64,
+    kind: CallKind,
+    name: Box<str>,
+    recorded: i64,
+    result: i64,
+}
+
+impl fmt::Display for Other {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A trace may contain any number, and not every number has a negative.
+        let said = |result: i64| match result.checked_neg().and_then(|number| i32::try_from(number).ok()) {
+            Some(number) if number > 0 => fsb_model::errno::describe(number),
+            _ => result.to_string(),
+        };
+        write!(f, "{}{}: {} instead of {}", self.kind.name(), self.name, said(self.result), said(self.recorded))
+    }
+}
+
+/// All threads of a replay.
+struct Replay<'r> {
+    target: &'r dyn Target,
+    feeder: &'r Feeder,
+    turns: Turns,
+    pace: f64,
+    largest: usize,
+    context: &'r Context,
+}
+
+impl<'r> Replay<'r> {
+    fn new(
+        target: &'r dyn Target,
+        feeder: &'r Feeder,
+        options: &Options,
+        context: &'r Context,
+        totals: &Totals,
+    ) -> Replay<'r> {
+        let turns = Turns::new(totals.lanes);
+        Replay { target, feeder, turns, pace: options.pace.0, largest: largest(totals), context }
+    }
+
+    /// Returns the time at which a think time of `ns` nanoseconds since `from_ns` ends, according to the pace.
+    fn thought(&self, from_ns: u64, ns: u64) -> u64 {
+        from_ns.saturating_add((ns as f64 * self.pace) as u64)
+    }
+
+    /// Waits until the think time of the program ends.
+    fn think(&self, recorder: &mut ThreadRecorder<'_>, until: u64) {
+        if recorder.is_simulated() {
+            return recorder.pass_until(until);
+        }
+        while recorder.now() < until {
+            let left = until - recorder.now().min(until);
+            if left > 2 * AWAKE_NS {
+                recorder.wait_until(until - AWAKE_NS);
+            }
+            if recorder.failed() {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Waits for calls of other lanes. Returns the time at which the last of them ended, as far as that matters, or
+    /// `None` if another thread has failed.
+    fn wait_for(&self, step: &ReplayStep, batch: &Batch, recorder: &ThreadRecorder<'_>) -> Option<u64> {
+        let waits = &batch.waits[step.waits.start as usize..step.waits.end as usize];
+        let mut ended = waits.iter().map(|(lane, number)| self.turns.wait(*lane, *number, || recorder.failed()));
+        ended.try_fold(0, |latest, ended| {
+            Some(match ended? {
+                Ended::At(ended_ns) => latest.max(ended_ns),
+                Ended::Before => latest,
+                Ended::Meanwhile => recorder.now(),
+            })
+        })
+    }
+
+    /// Performs one call in its turn. Returns false if another thread has failed.
+    fn step(&self, step: &ReplayStep, batch: &Batch, state: &mut LaneState, recorder: &mut ThreadRecorder<'_>) -> bool {
+        let ReplayStep { call, .. } = step;
+        state.number += 1;
+        let waits = !step.waits.is_empty();
+        let waited = if waits { self.wait_for(step, batch, recorder) } else { Some(0) };
+        let Some(others_ns) = waited else { return false };
+        let thinks = self.pace > 0.0 && step.think_ns.max(step.after_ns) > 0;
+        if thinks {
+            let own_ns = self.thought(state.ended_ns, step.think_ns);
+            let others_ns = if waits { self.thought(others_ns, step.after_ns) } else { 0 };
+            self.think(recorder, own_ns.max(others_ns));
+        }
+        if !step.is_made() {
+            state.ended_ns = recorder.now();
+            self.turns.end(call.lane, state.number, state.ended_ns);
+            return true;
+        }
+        if thinks || waits {
+            recorder.start();
+        }
+        let result = if step.unopened { call.result } else { self.target.call(step, &mut state.buffers) };
+        recorder.lap(kind(call.kind), moved_bytes(call, result));
+        state.ended_ns = recorder.last();
+        self.turns.end(call.lane, state.number, state.ended_ns);
+        if !step.agrees(result) && !self.target.is_nothing() {
+            state.other(call, result, self.target);
+        }
+        !recorder.failed()
+    }
+}
+
+/// The state of one thread.
+struct LaneState {
+    rank: u32,
+    number: u32,
+    ended_ns: u64,
+    buffers: Buffers,
+    report: Report,
+}
+
+impl LaneState {
+    #[cold]
+    fn other(&mut self, call: &Call, result: i64, target: &dyn Target) {
+        self.report.others += 1;
+        if self.report.first.is_none() {
+            let name = target.name(call);
+            let (start_ns, kind, recorded) = (call.start_ns, call.kind, call.result);
+            self.report.first = Some(Other { start_ns, kind, name, recorded, result });
+        }
+    }
+}
+
+impl ThreadJob for Replay<'_> {
+    type ThreadState = LaneState;
+    type Report = Report;
+
+    fn init(&self, rank: u32) -> Result<LaneState, EngineError> {
+        calls::wake_exactly();
+        let largest = if self.target.is_nothing() { 4096 } else { self.largest };
+        let buffers = Buffers::new(self.context.data(), rank, largest);
+        Ok(LaneState { rank, number: 0, ended_ns: 0, buffers, report: Report::default() })
+    }
+
+    fn run(&self, state: &mut LaneState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        recorder.start();
+        state.ended_ns = recorder.last();
+        let mut done: Option<Batch> = None;
+        while let Some(batch) = self.feeder.next(state.rank, done.as_ref(), || recorder.failed()) {
+            for step in &batch.steps {
+                if !self.step(step, &batch, state, recorder) {
+                    return Ok(());
+                }
+            }
+            done = Some(batch);
+        }
+        Ok(())
+    }
+
+    fn report(&self, state: LaneState) -> Report {
+        state.report
+    }
+}
+
+/// Returns the clock's kind of a call.
+fn kind(kind: CallKind) -> clock::OperationKind {
+    match kind.about().family {
+        "read" | "copy" => clock::OperationKind::Read,
+        "write" => clock::OperationKind::Write,
+        "open" | "make" => clock::OperationKind::Create,
+        "list" => clock::OperationKind::Readdir,
+        "rename" => clock::OperationKind::Rename,
+        "remove" => clock::OperationKind::Delete,
+        "close" => clock::OperationKind::Close,
+        "sync" => clock::OperationKind::Sync,
+        _ => clock::OperationKind::Stat,
+    }
+}
+
+/// Number of polls before a lane sleeps.
+const LOOKS: u32 = 200;
+/// The longest sleep before a lane checks whether another has failed.
+const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// Calls that a lane has ended, on a cache line of its own.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+struct Progress {
+    ended: AtomicU32,
+    sleepers: AtomicU32,
+    /// End times of the last call and of the one before it, by the parity of their numbers.
+    ended_ns: [AtomicU64; 2],
+}
+
+/// The end of a call that another lane waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// The call ended at this time.
+    At(u64),
+    /// The call ended before the wait, and its lane has ended further calls since.
+    Before,
+    /// The call ended during the wait, and its lane has ended further calls since.
+    Meanwhile,
+}
+
+/// The progress of all lanes.
+#[derive(Debug)]
+struct Turns(Box<[Progress]>);
+
+impl Turns {
+    fn new(lanes: u32) -> Turns {
+        Turns((0..lanes.max(1)).map(|_| Progress::default()).collect())
+    }
+
+    /// Records that the lane has ended its call `number` at `now_ns`.
+    #[inline]
+    fn end(&self, lane: u32, number: u32, now_ns: u64) {
+        let Some(progress) = self.0.get(lane as usize) else { return };
+        progress.ended_ns[number as usize & 1].store(now_ns, Ordering::Release);
+        progress.ended.store(number, Ordering::SeqCst);
+        if progress.sleepers.load(Ordering::SeqCst) > 0 {
+            let _ = futex::wake(&progress.ended, Flags::PRIVATE, i32::MAX as u32);
+        }
+    }
+
+    /// Waits until the lane has ended `number` calls; `None` if `given_up` ends the wait.
+    #[inline]
+    fn wait(&self, lane: u32, number: u32, given_up: impl Fn() -> bool) -> Option<Ended> {
+        let Some(progress) = self.0.get(lane as usize) else { return Some(Ended::Before) };
+        let before = progress.ended.load(Ordering::Acquire);
+        if before < number && !self.reach(progress, number, given_up) {
+            return None;
+        }
+        let ended_ns = progress.ended_ns[number as usize & 1].load(Ordering::Acquire);
+        // Only the next call but one overwrites the time: while `ended` is this number, it is the time of this call.
+        Some(match progress.ended.load(Ordering::Acquire) {
+            ended if ended == number => Ended::At(ended_ns),
+            _ if before < number => Ended::Meanwhile,
+            _ => Ended::Before,
+        })
+    }
+
+    #[inline]
+    fn reach(&self, progress: &Progress, number: u32, given_up: impl Fn() -> bool) -> bool {
+        for _ in 0..LOOKS {
+            if progress.ended.load(Ordering::Acquire) >= number {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        progress.sleepers.fetch_add(1, Ordering::SeqCst);
+        let reached = loop {
+            let ended = progress.ended.load(Ordering::SeqCst);
+            if ended >= number {
+                break true;
+            }
+            if given_up() {
+                break false;
+            }
+            let _ = futex::wait(&progress.ended, Flags::PRIVATE, ended, Some(&NAP));
+        };
+        progress.sleepers.fetch_sub(1, Ordering::SeqCst);
+        reached
+    }
+}
+
+#[cfg(test)]
+mod tests;

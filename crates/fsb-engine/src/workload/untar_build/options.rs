@@ -27,7 +27,7 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    pub(super) const ALL: [Phase; 5] = [Phase::Unpack, Phase::Stat, Phase::Read, Phase::Compile, Phase::Remove];
+    const ALL: [Phase; 5] = [Phase::Unpack, Phase::Stat, Phase::Read, Phase::Compile, Phase::Remove];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ impl Phase {
 
 /// The timed phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Timed {
+enum Timed {
     All,
     One(Phase),
 }

@@ -7,22 +7,24 @@
 //! Locks are fcntl locks, which the kernel keeps per process and byte range. The loop takes them through separate
 //! descriptors, so that backends need no support for them.
 
-mod held_files;
-mod options;
-
+use std::ops::Range;
+use std::path::PathBuf;
 use std::{iter, slice};
 
 use fsb_model::Access;
+use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use crate::EngineError;
-use crate::backend::{self, Completion, Flush, IoRequest, OpenFlags, Queued, RangeLock, Session, Setup, Slot, Verb};
+use crate::backend::{
+    self, Backend, Completion, Directory, Flush, IoRequest, OpenFlags, Purpose, Queued, RangeLock, Session, Setup,
+    Slot, Verb,
+};
 use crate::clock::OperationKind;
 use crate::data::{Data, DataSource, Memory, PAGE};
+use crate::fileset::{Layout, Names};
 use crate::order::Visits;
 use crate::thread_recorder::ThreadRecorder;
-pub(crate) use options::{Files, IoOptions, Lock, OpenFileSet};
-use options::{SetSession, advance, call_of};
 
 /// The maximum number of files of a set that are opened before the clock starts.
 pub(crate) const HELD_FILES: u64 = 16;
@@ -487,5 +489,289 @@ impl Locks {
         };
         let locked = self.session.lock(slot, lock, offset, length);
         locked.map_err(|errno| set.refused(if take { "lock" } else { "unlock" }, file, errno))
+    }
+}
+
+/// The set, its names and its directory, shared by all threads of a job.
+pub(crate) struct OpenFileSet {
+    pub(crate) backend: &'static dyn Backend,
+    pub(crate) path: PathBuf,
+    pub(crate) layout: Layout,
+    pub(crate) names: Names,
+    pub(crate) root: Directory,
+    pub(crate) data: DataSource,
+}
+
+impl OpenFileSet {
+    /// Opens the set's directory and prepares all names.
+    pub(crate) fn open(
+        backend: &'static dyn Backend,
+        path: PathBuf,
+        layout: Layout,
+        data: DataSource,
+    ) -> Result<OpenFileSet, EngineError> {
+        let root = backend.namespace().open_root(&path).map_err(|errno| EngineError::call("open", &path, errno))?;
+        Ok(OpenFileSet { backend, names: Names::new(&layout), path, layout, root, data })
+    }
+
+    /// Returns the error of a refused call on a file.
+    #[cold]
+    pub(crate) fn refused(&self, call: &str, file: u64, errno: Errno) -> EngineError {
+        EngineError::call(call, self.names.show(&self.path, file), errno)
+    }
+}
+
+/// Options of an I/O loop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IoOptions {
+    pub(crate) purpose: Purpose,
+    pub(crate) verb: Verb,
+    /// The kind of operation for the fake clock.
+    pub(crate) kind: OperationKind,
+    pub(crate) record_size: u64,
+    pub(crate) access: Access,
+    /// The files that this I/O loop may access: all of the set, or those of one process.
+    pub(crate) files: Files,
+    /// Open all files before the clock, if they are few.
+    pub(crate) hold: bool,
+    /// Call fdatasync after each record.
+    pub(crate) flush_each: bool,
+    /// The number of requests in flight.
+    pub(crate) depth: u32,
+    /// The number of requests that are reaped together, if that many are in flight.
+    pub(crate) batch: u32,
+    /// Compare each record with the bytes that were written there.
+    pub(crate) verify: bool,
+    /// Lock each file or record during the access.
+    pub(crate) lock: Option<Lock>,
+}
+
+/// A session on a set of files.
+struct SetSession<'s> {
+    pub(super) session: Box<dyn Session>,
+    pub(super) set: &'s OpenFileSet,
+    io_options: IoOptions,
+    records_per_file: u64,
+    /// Slots of files that stay open, starting with the first of this I/O loop's files.
+    held: Vec<Slot>,
+    /// The expected content of records, if it is checked.
+    expected: Option<Data>,
+}
+
+impl SetSession<'_> {
+    /// Returns the slot of a file that stays open.
+    #[inline]
+    fn held(&self, file: u64) -> Option<Slot> {
+        self.held.get(file.wrapping_sub(self.io_options.files.first) as usize).copied()
+    }
+
+    /// Returns the file of an item and the record in that file. Divisions cost as much as the rest of the loop.
+    #[inline]
+    fn locate(&self, item: u64) -> (u64, u64) {
+        if self.set.layout.files == 1 {
+            (0, item)
+        } else if self.records_per_file == 1 {
+            (item, 0)
+        } else {
+            (item / self.records_per_file, item % self.records_per_file)
+        }
+    }
+
+    pub(super) fn open(&mut self, file: u64) -> Result<Slot, EngineError> {
+        let OpenFileSet { layout, names, root, .. } = self.set;
+        let purpose = self.io_options.purpose;
+        let verb = if purpose == Purpose::Create { "create" } else { "open" };
+        self.session
+            .open(root, names.path(file), purpose.into(), layout.file_size)
+            .map_err(|errno| self.set.refused(verb, file, errno))
+    }
+
+    fn flush(&mut self, slot: Slot, file: u64, what: Flush) -> Result<(), EngineError> {
+        let call = match what {
+            Flush::Data => "fdatasync of",
+            Flush::All => "fsync of",
+        };
+        self.session.flush(slot, what).map_err(|errno| self.set.refused(call, file, errno))
+    }
+}
+
+/// Accounts for the bytes that a request moved. Returns whether the request is complete. A short write continues, and
+/// so does a request that a signal stopped before it began. A short read is an error, because the bytes existed when
+/// the clock started.
+#[inline]
+fn advance(
+    set: &OpenFileSet,
+    request: &mut IoRequest,
+    moved: Result<usize, Errno>,
+    file: u64,
+) -> Result<bool, EngineError> {
+    let call = call_of(request.verb);
+    if moved == Err(Errno::INTR) {
+        return Ok(false);
+    }
+    let moved = moved.map_err(|errno| set.refused(call, file, errno))?;
+    if moved == request.length {
+        return Ok(true);
+    }
+    if request.verb == Verb::Read || moved == 0 || moved > request.length {
+        let path = set.names.show(&set.path, file);
+        let IoRequest { length, offset, .. } = request;
+        let message = format!("{call} {}: {moved} bytes came instead of {length} at offset {offset}", path.display());
+        return Err(EngineError { message, errno: None, path: Some(path), inapplicable: false });
+    }
+    request.offset += moved as u64;
+    request.length -= moved;
+    request.memory = request.memory.wrapping_add(moved);
+    Ok(false)
+}
+
+fn call_of(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Read => "read from",
+        Verb::Write => "write to",
+    }
+}
+
+/// Some files of a set.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Files {
+    pub(crate) first: u64,
+    pub(crate) count: u64,
+}
+
+impl Files {
+    /// Returns their numbers.
+    fn all(self) -> Range<u64> {
+        self.first..self.first + self.count
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lock {
+    /// Each record while it is moved.
+    Record,
+    /// The file during a pass.
+    File,
+}
+
+impl Lock {
+    /// In the order of the help text.
+    pub(crate) const ALL: &'static [Lock] = &[Lock::Record, Lock::File];
+
+    /// Returns the word in plans.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Lock::Record => "record",
+            Lock::File => "file",
+        }
+    }
+}
+
+// Files that stay open: opened before the clock starts, and closed, reopened or created again between two samples.
+
+impl IoLoop<'_> {
+    /// Closes the files that stay open.
+    pub(crate) fn close_held(&mut self) -> Result<(), EngineError> {
+        // Closing any descriptor of a file releases the process's locks on it, so the locks are released first.
+        self.locks = None;
+        self.session.let_go()
+    }
+
+    /// Opens them again.
+    pub(crate) fn open_held(&mut self) -> Result<(), EngineError> {
+        self.session.hold()?;
+        let SetSession { set, io_options, .. } = &self.session;
+        self.locks = io_options.lock.map(|lock| Locks::open(lock, set, io_options)).transpose()?;
+        Ok(())
+    }
+
+    /// Allocates or frees the record of an item, or the first record of its file: fallocate.
+    #[inline]
+    pub(crate) fn allocate(&mut self, item: u64, how: FallocateFlags, at_start: bool) -> Result<(), EngineError> {
+        let IoOptions { record_size, flush_each, .. } = self.session.io_options;
+        let (file, record) = self.session.locate(item);
+        let slot = self.seek(file)?;
+        let offset = if at_start { 0 } else { record * record_size };
+        let done = self.session.session.allocate(slot, how, offset, record_size);
+        done.map_err(|errno| self.session.set.refused("fallocate", file, errno))?;
+        if flush_each { self.flush(slot, file, Flush::Data) } else { Ok(()) }
+    }
+
+    /// Cuts the record of an item off the end of its file, or adds it there: ftruncate.
+    #[inline]
+    pub(crate) fn truncate(&mut self, item: u64, grow: bool) -> Result<(), EngineError> {
+        let IoOptions { record_size, flush_each, .. } = self.session.io_options;
+        let (file, record) = self.session.locate(item);
+        let slot = self.seek(file)?;
+        let records = if grow { record + 1 } else { self.session.records_per_file - record - 1 };
+        let done = self.session.session.truncate(slot, records * record_size);
+        done.map_err(|errno| self.session.set.refused("truncate", file, errno))?;
+        if flush_each { self.flush(slot, file, Flush::Data) } else { Ok(()) }
+    }
+
+    /// Removes the files, which must be closed, so that they can be created again.
+    pub(crate) fn unlink_held(&mut self) -> Result<(), EngineError> {
+        let SetSession { set, io_options, .. } = &self.session;
+        for file in io_options.files.all() {
+            let removed = set.backend.namespace().unlink(&set.root, set.names.path(file));
+            removed.map_err(|errno| set.refused("delete", file, errno))?;
+        }
+        Ok(())
+    }
+
+    /// Locks or unlocks a record, if each record is locked separately.
+    #[inline(never)]
+    fn lock_record(&mut self, file: u64, offset: u64, take: bool) -> Result<(), EngineError> {
+        let SetSession { set, io_options, .. } = &self.session;
+        match self.locks.as_mut().filter(|locks| locks.by_record()) {
+            Some(locks) => locks.range(set, file, (offset, io_options.record_size), take),
+            None => Ok(()),
+        }
+    }
+
+    /// Locks the files that are locked as a whole, until [`IoLoop::unlock_files`].
+    pub(crate) fn lock_files(&mut self) -> Result<(), EngineError> {
+        self.locks.as_mut().map_or(Ok(()), |locks| locks.all(self.session.set, true))
+    }
+
+    /// Releases the locks.
+    pub(crate) fn unlock_files(&mut self) -> Result<(), EngineError> {
+        self.locks.as_mut().map_or(Ok(()), |locks| locks.all(self.session.set, false))
+    }
+}
+
+impl SetSession<'_> {
+    /// Opens all files of this I/O loop.
+    pub(super) fn hold(&mut self) -> Result<(), EngineError> {
+        for file in self.io_options.files.all() {
+            let slot = self.open(file)?;
+            self.held.push(slot);
+        }
+        Ok(())
+    }
+
+    fn let_go(&mut self) -> Result<(), EngineError> {
+        // The last is closed first.
+        for file in self.io_options.files.all().rev() {
+            let Some(slot) = self.held.pop() else { break };
+            self.session.close(slot).map_err(|errno| self.set.refused("close", file, errno))?;
+        }
+        Ok(())
+    }
+
+    /// Compares a record with the bytes that were written there.
+    #[inline(never)]
+    fn check(&mut self, found: &[u8], file: u64, offset: u64) -> Result<(), EngineError> {
+        let address = self.set.layout.address(file) + offset;
+        let Some(expected) = self.expected.as_mut().map(|data| data.window(address, found.len())) else {
+            return Ok(());
+        };
+        match Data::difference(expected, found) {
+            None => Ok(()),
+            Some(place) => {
+                let path = self.set.names.show(&self.set.path, file);
+                Err(EngineError::corrupted(&path, offset + place as u64, expected[place], found[place]))
+            }
+        }
     }
 }

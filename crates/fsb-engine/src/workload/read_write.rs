@@ -1,10 +1,48 @@
-//! The operations of IOzone (W. Norcott and D. Capps, iozone.org), one constant each, beside `write` and `read`.
-//!
-//! Names and order are those of its table. docs/methods/iozone.md describes the intended differences from IOzone.
+//! Workloads that read and write records: `write`, `read`, `append`, and the operations of IOzone.
 
 use fsb_model::Access;
 
 use super::records::{Before, RecordAction, RecordWorkload};
+
+/// Writes records into new files, or over fully written files.
+///
+/// The two are different work: the file system has to find space for new data, but replaces old data in place. Random
+/// writes are always of the second kind, or they would measure how holes are filled.
+pub(super) static WRITE: RecordWorkload = RecordWorkload {
+    name: "write",
+    operation: "write",
+    about: "write records: into new files, or at random (or with overwrite) over fully written ones",
+    action: RecordAction::Write,
+    before: Before::Asked,
+    access: &[Access::Sequential, Access::Random],
+    ..RecordWorkload::BASE
+};
+
+/// Reads records of a file, or of a set of files.
+pub(super) static READ: RecordWorkload = RecordWorkload {
+    name: "read",
+    operation: "read",
+    about: "read records that were fully written, in sequence or at random, warm or cold; sets are opened file by file",
+    access: &[Access::Sequential, Access::Random],
+    ..RecordWorkload::BASE
+};
+
+/// A log: adds records at the end of a file that starts empty. Records of a log are small: the default record of a
+/// stream is too large for one.
+pub(super) static APPEND: RecordWorkload = RecordWorkload {
+    name: "append",
+    operation: "append",
+    about: "add records to the end of a log that starts empty and grows to file_size",
+    action: RecordAction::Append,
+    before: Before::New,
+    file_size: "min(size/64, 64M)",
+    block_size: Some("4K"),
+    ..RecordWorkload::BASE
+};
+
+// The operations of IOzone (W. Norcott and D. Capps, iozone.org), one constant each.
+//
+// Names and order are those of its table. docs/methods/iozone.md describes the intended differences from IOzone.
 
 /// C's buffered streams.
 const STREAMS: &[&str] = &["stdio"];
