@@ -548,8 +548,8 @@ pub(crate) struct IoOptions {
 
 /// A session on a set of files.
 struct SetSession<'s> {
-    pub(super) session: Box<dyn Session>,
-    pub(super) set: &'s OpenFileSet,
+    session: Box<dyn Session>,
+    set: &'s OpenFileSet,
     io_options: IoOptions,
     records_per_file: u64,
     /// Slots of files that stay open, starting with the first of this I/O loop's files.
@@ -577,7 +577,7 @@ impl SetSession<'_> {
         }
     }
 
-    pub(super) fn open(&mut self, file: u64) -> Result<Slot, EngineError> {
+    fn open(&mut self, file: u64) -> Result<Slot, EngineError> {
         let OpenFileSet { layout, names, root, .. } = self.set;
         let purpose = self.io_options.purpose;
         let verb = if purpose == Purpose::Create { "create" } else { "open" };
@@ -742,7 +742,7 @@ impl IoLoop<'_> {
 
 impl SetSession<'_> {
     /// Opens all files of this I/O loop.
-    pub(super) fn hold(&mut self) -> Result<(), EngineError> {
+    fn hold(&mut self) -> Result<(), EngineError> {
         for file in self.io_options.files.all() {
             let slot = self.open(file)?;
             self.held.push(slot);

@@ -309,7 +309,7 @@ impl Bins {
 
     /// Records the end of an operation that took `nanoseconds`.
     #[inline]
-    pub(crate) fn record(&mut self, now: u64, nanoseconds: u64) {
+    fn record(&mut self, now: u64, nanoseconds: u64) {
         if now >= self.end {
             self.pass(now);
         }

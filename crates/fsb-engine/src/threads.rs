@@ -305,9 +305,9 @@ struct ThreadSync {
     /// Threads that have not finished their work.
     working: AtomicU32,
     /// Bytes moved by the threads that have finished.
-    pub(crate) bytes: AtomicU64,
+    bytes: AtomicU64,
     /// The first thread, which waits for the others if a sync ends the sample.
-    pub(crate) first: OnceLock<Thread>,
+    first: OnceLock<Thread>,
 }
 
 impl ThreadSync {
@@ -330,7 +330,7 @@ impl ThreadSync {
 
 /// Reports, when dropped, whether a thread is ready, also after a panic.
 struct ReadyGuard<'s> {
-    pub(crate) shared: &'s ThreadSync,
+    shared: &'s ThreadSync,
     ready: bool,
 }
 
@@ -342,8 +342,8 @@ impl Drop for ReadyGuard<'_> {
 
 /// Counts a thread as done when dropped.
 struct DoneGuard<'s> {
-    pub(crate) shared: &'s ThreadSync,
-    pub(crate) rank: u32,
+    shared: &'s ThreadSync,
+    rank: u32,
 }
 
 impl Drop for DoneGuard<'_> {

@@ -1,4 +1,4 @@
-//! What the recorder can see of a stopped program: its memory, its files, and other processes that share them.
+//! Examines traced programs: their memory, the files that they are about to use, and processes that run already.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};

@@ -679,9 +679,9 @@ const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
 #[derive(Debug, Clone, Copy)]
 struct Making {
     /// The flags as the program passed them.
-    pub(crate) flags: u64,
+    flags: u64,
     /// The address of `struct clone_args`. `None` means that the flags are the first argument.
-    pub(crate) place: Option<u64>,
+    place: Option<u64>,
     /// The kernel reported the new task.
     seen: bool,
 }

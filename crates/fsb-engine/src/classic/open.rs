@@ -54,7 +54,7 @@ struct StreamFile<'p> {
 }
 
 impl<'p> StreamFile<'p> {
-    pub(super) fn open(phase: &'p Phase) -> Result<StreamFile<'p>, PhaseError> {
+    fn open(phase: &'p Phase) -> Result<StreamFile<'p>, PhaseError> {
         let mode = match phase.operation {
             Operation::Fread => c"r",
             Operation::Fwrite if !phase.path.exists() => c"w+",

@@ -521,16 +521,16 @@ impl Report {
 /// Resolved parameters.
 #[derive(Debug, Clone)]
 struct Options {
-    pub(super) shape: Shape,
-    pub(super) read: u32,
+    shape: Shape,
+    read: u32,
     write: u32,
     /// Through streams of the C library.
     buffering: bool,
-    pub(super) threads: u32,
+    threads: u32,
     /// Each has one thread.
-    pub(super) processes: u32,
-    pub(super) durability: Durability,
-    pub(super) verify: bool,
+    processes: u32,
+    durability: Durability,
+    verify: bool,
     label: Option<String>,
 }
 
@@ -632,12 +632,12 @@ impl Options {
     }
 
     /// Returns the directory of a worker's pool.
-    pub(super) fn directory(context: &Context, rank: u32) -> PathBuf {
+    fn directory(context: &Context, rank: u32) -> PathBuf {
         context.set().join(format!("p{rank}"))
     }
 
     /// Returns the names of the files in a worker's pool.
-    pub(super) fn names(&self, context: &Context, rank: u32) -> PoolNames {
+    fn names(&self, context: &Context, rank: u32) -> PoolNames {
         PoolNames::new(&[Self::directory(context, rank)], self.shape.subdirectories)
     }
 

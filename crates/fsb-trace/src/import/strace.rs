@@ -210,7 +210,7 @@ impl Line<'_> {
 /// A call, cut into its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Call<'l> {
-    pub(super) name: &'l str,
+    name: &'l str,
     arguments: Vec<&'l str>,
     result: i64,
 }

@@ -253,7 +253,7 @@ fn links_lead_to_pages_and_headings() {
     }
 }
 
-/// Source files and folders in code spans, such as `workload/unit.rs` and `fileset/`, are the end of a path in the
+/// Source files and folders in code spans, such as `workload/spec.rs` and `resolve/`, are the end of a path in the
 /// tree.
 #[test]
 fn paths_in_code_spans_exist() {

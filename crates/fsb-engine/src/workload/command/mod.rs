@@ -407,7 +407,7 @@ struct Options {
     setup: Option<Script>,
     prepare: Option<Script>,
     cleanup: Option<Script>,
-    pub(super) verify: Option<Script>,
+    verify: Option<Script>,
     input: Vec<PathBuf>,
     writable: Vec<PathBuf>,
     ok_exit: Vec<i32>,
@@ -416,8 +416,8 @@ struct Options {
     limits: ProgramLimits,
     /// Programs share the network of the machine.
     network: bool,
-    pub(super) cache: CacheState,
-    pub(super) durability: Durability,
+    cache: CacheState,
+    durability: Durability,
     metrics: Vec<PrintedMetric>,
     services: Vec<Service>,
     /// The measuring worker runs `prepare` itself before each run: within a race round no other step runs in between.

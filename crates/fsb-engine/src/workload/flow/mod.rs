@@ -471,9 +471,9 @@ struct Options {
     published: Flow,
     /// Whether the flow itself is a parameter.
     given: bool,
-    pub(super) backend: &'static dyn Backend,
-    pub(super) durability: Durability,
-    pub(super) verify: bool,
+    backend: &'static dyn Backend,
+    durability: Durability,
+    verify: bool,
     /// One of several sizes.
     matrix: bool,
     label: Option<String>,

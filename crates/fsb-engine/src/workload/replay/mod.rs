@@ -287,7 +287,7 @@ fn moved_bytes(call: &Call, result: i64) -> u64 {
 struct Report {
     /// Calls with another result than the recorded one.
     others: u64,
-    pub(super) first: Option<Other>,
+    first: Option<Other>,
 }
 
 /// A call with another result.

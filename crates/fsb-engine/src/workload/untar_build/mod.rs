@@ -228,16 +228,16 @@ const LISTING: usize = 32 << 10;
 /// The data that all workers share.
 struct UntarThreads<'s> {
     options: &'s Options,
-    pub(super) set: &'s Path,
+    set: &'s Path,
     /// The backend that makes the calls.
-    pub(super) backend: &'static dyn Backend,
+    backend: &'static dyn Backend,
     /// The directory that is unpacked into.
-    pub(super) root: &'s Directory,
-    pub(super) index: &'s Index,
+    root: &'s Directory,
+    index: &'s Index,
     /// `None` on a backend that writes nothing.
     archive: Option<&'s [u8]>,
     /// The sources to compile.
-    pub(super) sources: Vec<&'s Item>,
+    sources: Vec<&'s Item>,
     /// The objects of the compiler, to remove with the tree.
     objects: Vec<CString>,
     rendezvous: &'s Rendezvous,
