@@ -3,8 +3,8 @@
 use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
 
-use fsb_input::{Bounded, LARGEST_RESULT, too_large};
 use fsb_model::set::Run;
+use fsb_store::input::{Bounded, LARGEST_RESULT, too_large};
 
 use crate::export::Exporter;
 use crate::tool::{Problem, ReadError, Tool};
@@ -43,7 +43,7 @@ pub fn read_file(path: &Path) -> Result<Vec<Run>, ReadError> {
 }
 
 fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
-    let mut file = fsb_input::open_or_pipe(path)?;
+    let mut file = fsb_store::input::open_or_pipe(path)?;
     let mut head = Vec::new();
     (&mut file).take(HEAD as u64).read_to_end(&mut head)?;
     let tool = recognise(&head)?;

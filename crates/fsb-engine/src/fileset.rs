@@ -527,7 +527,7 @@ pub(crate) fn remove(root: &Path, progress: &Progress) -> Result<(), EngineError
     }
     match remove_by_threads(root, progress) {
         Ok(()) => Ok(()),
-        Err(_) => fsb_input::remove_tree(root).map_err(|error| EngineError::io("remove", root, &error)),
+        Err(_) => fsb_store::remove_tree(root).map_err(|error| EngineError::io("remove", root, &error)),
     }
 }
 

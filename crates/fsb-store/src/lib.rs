@@ -3,36 +3,37 @@
 //! The store replaces `run.json` atomically. It appends to `trials.jsonl` one line per trial, and
 //! [`RunDirectory::append`] returns after the line is on the disk. A trial that was reported therefore survives a
 //! crash.
+//!
+//! [`input`] opens user-supplied files. [`remove_tree`] removes the directories that programs of the user leave, whatever
+//! their depth and permissions.
 #![forbid(unsafe_code)]
 
 mod error;
-mod lock;
+pub mod input;
 mod output;
-mod path;
 mod place;
 mod read;
-mod result_owner;
-mod trials;
-mod trust;
+#[cfg(test)]
+mod tests;
+mod tree;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use fsb_model::{RunRecord, Trial};
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, FlockOperation, OFlags, flock, fstat};
+use rustix::io::Errno;
+
+use place::{HeldDirectory, Open};
 
 pub use error::{CODES, NO_RUN, StoreError};
 pub use output::{append, check as check_output, check_existing, replace, replace_with};
-pub use path::absolute;
+pub use place::{Act, ResultOwner, absolute, check_private, check_trusted};
 pub use read::{Contents, Journal, Line, RUN_FILE, Reader, TRIALS_FILE, read};
-pub use result_owner::{Act, ResultOwner};
-pub use trust::{check_private, check_trusted};
-
-use lock::{LOCK_FILE, Lock};
-use place::{HeldDirectory, Open};
+pub use tree::remove_tree;
 
 /// An open run directory that trials are appended to. No other run appends to it while it is open.
 #[derive(Debug)]
@@ -87,7 +88,7 @@ impl RunDirectory {
     pub fn read(&self) -> Result<Contents, StoreError> {
         match self.claim.place.result_owner().is_invoking_user() {
             true => self.claim.read(),
-            false => fsb_input::with_own_rights(|| self.claim.read()),
+            false => input::with_own_rights(|| self.claim.read()),
         }
     }
 
@@ -103,7 +104,7 @@ impl RunDirectory {
         let path = self.path().join(TRIALS_FILE);
         let fail = |error| StoreError::io("append to", &path, error);
         let before = self.journal.metadata().map_err(fail)?;
-        if let Err(error) = trials::append(&mut self.journal, trial) {
+        if let Err(error) = append_line(&mut self.journal, trial) {
             let _ = self.journal.set_len(before.len());
             return Err(fail(error));
         }
@@ -220,6 +221,14 @@ impl Drop for Claim {
     }
 }
 
+/// Writes the line and its end with one call, so that two lines never mix, and syncs the file.
+fn append_line(journal: &mut File, trial: &Trial) -> io::Result<()> {
+    let mut line = serde_json::to_vec(trial)?;
+    line.push(b'\n');
+    journal.write_all(&line)?;
+    journal.sync_data()
+}
+
 fn encode_record(record: &RunRecord) -> Result<Vec<u8>, StoreError> {
     let mut text = serde_json::to_vec_pretty(record).map_err(|error| StoreError::Encode(error.to_string()))?;
     text.push(b'\n');
@@ -227,7 +236,12 @@ fn encode_record(record: &RunRecord) -> Result<Vec<u8>, StoreError> {
 }
 
 fn encode_trials(trials: &[Trial]) -> Result<Vec<u8>, StoreError> {
-    trials::encode(trials).map_err(|error| StoreError::Encode(error.to_string()))
+    let mut text = Vec::new();
+    for trial in trials {
+        serde_json::to_writer(&mut text, trial).map_err(|error| StoreError::Encode(error.to_string()))?;
+        text.push(b'\n');
+    }
+    Ok(text)
 }
 
 fn no_directory(error: &io::Error) -> bool {
@@ -265,7 +279,75 @@ pub fn check_new(path: &Path, result_owner: &ResultOwner) -> Result<(), StoreErr
     }
 }
 
-#[cfg(test)]
-mod attacks;
-#[cfg(test)]
-mod tests;
+/// The file that is locked while a run writes.
+const LOCK_FILE: &str = ".lock";
+
+/// Number of attempts after which the lock counts as busy. An attempt fails if the locked file was removed meanwhile.
+const LOCK_ATTEMPTS: usize = 16;
+/// Number of bytes of the holder's description that are read for the message.
+const LONGEST_HOLDER: u64 = 300;
+
+/// The lock of a run directory: one run writes there at a time. Dropping the value releases it; [`Lock::release`] also
+/// removes the file. Only the owner may open the file. Otherwise every user who can read the directory could hold the
+/// lock.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Lock {
+    /// Takes the lock of a run directory. Writes `holder` into the lock file, for the message of the next process that
+    /// tries.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Busy`] with the holder's description if another process has the lock.
+    pub fn take(place: &HeldDirectory, holder: &str) -> Result<Lock, StoreError> {
+        let name = OsStr::new(LOCK_FILE);
+        let path = place.join(name);
+        let fail = |what| {
+            let path = path.clone();
+            move |error| StoreError::io(what, &path, error)
+        };
+        for _ in 0..LOCK_ATTEMPTS {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK;
+            let mut file = place.open_file(name, flags, 0o600).map_err(fail("open the lock"))?;
+            let stat = fstat(&file).map_err(|errno| fail("examine")(errno.into()))?;
+            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
+                || stat.st_uid != place.result_owner().uid()
+                || stat.st_nlink > 1
+            {
+                return Err(StoreError::Planted(path));
+            }
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) => {
+                    let mut said = String::new();
+                    let _ = (&file).take(LONGEST_HOLDER).read_to_string(&mut said);
+                    return Err(StoreError::Busy { path: place.path().to_owned(), holder: one_line(&said) });
+                }
+                // The file system has no locks. The run continues without one.
+                Ok(()) | Err(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL) => {}
+                Err(errno) => return Err(fail("lock")(errno.into())),
+            }
+            // The previous holder may have removed the file between the open and the lock.
+            let there = place.stat(name).map_err(fail("examine"))?;
+            if there.is_some_and(|there| (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino)) {
+                // The description only improves a message, so an error is ignored. If the disk is full, writing the
+                // results fails.
+                let _ = file.set_len(0).and_then(|()| file.write_all(holder.as_bytes()));
+                return Ok(Lock(file));
+            }
+        }
+        Err(StoreError::Busy { path: place.path().to_owned(), holder: String::new() })
+    }
+
+    /// Removes the lock file if it is still this one. The lock itself ends when the value is dropped.
+    pub fn release(&self, place: &HeldDirectory) {
+        let (Ok(own), Ok(Some(there))) = (fstat(&self.0), place.stat(OsStr::new(LOCK_FILE))) else { return };
+        if (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino) {
+            let _ = place.remove(OsStr::new(LOCK_FILE));
+        }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

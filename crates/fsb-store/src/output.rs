@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, OFlags, Stat, fstat};
 use rustix::io::Errno;
 
-use crate::place::{HeldDirectory, Open};
-use crate::{ResultOwner, StoreError, trust};
+use crate::place::{HeldDirectory, Open, is_own};
+use crate::{ResultOwner, StoreError};
 
 /// Maximum number of symbolic links that the lookup follows, as in the kernel.
 const LINKS: usize = 40;
@@ -144,7 +144,7 @@ fn is_trusted(place: &HeldDirectory, name: &OsStr, stat: &Stat) -> Result<(), St
         let other_names = kind(stat) == FileType::RegularFile && stat.st_nlink > 1;
         let device = matches!(kind(stat), FileType::CharacterDevice | FileType::BlockDevice);
         // Root owns the path to the directory. A terminal there belongs to its logged-in user.
-        return if device || (trust::is_own(stat.st_uid) && !other_names) { Ok(()) } else { Err(planted()) };
+        return if device || (is_own(stat.st_uid) && !other_names) { Ok(()) } else { Err(planted()) };
     }
     let directory = place.own_stat().map_err(fail)?;
     let shared = directory.st_mode & SHARED == SHARED;

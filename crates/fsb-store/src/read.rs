@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{self, BufReader, Seek};
 use std::path::{Path, PathBuf};
 
-use fsb_input::{LARGEST_RECORD, LONGEST_LINE, Lines};
 use fsb_model::{RunRecord, Trial, Warning, run, trial};
 use serde::Deserialize;
 
 use crate::StoreError;
+use crate::input::{self, LARGEST_RECORD, LONGEST_LINE, Lines};
 
 /// The record of the run.
 pub const RUN_FILE: &str = "run.json";
@@ -62,7 +62,7 @@ impl Reader {
     pub fn open(path: &Path) -> Result<Reader, StoreError> {
         let record = record(path)?;
         let path = path.join(TRIALS_FILE);
-        let journal = match fsb_input::open(&path) {
+        let journal = match input::open(&path) {
             Ok(file) => Some(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(StoreError::input(&path, error)),
@@ -137,7 +137,7 @@ impl Journal<'_> {
 
 fn record(directory: &Path) -> Result<RunRecord, StoreError> {
     let path = directory.join(RUN_FILE);
-    let text = fsb_input::read(&path, LARGEST_RECORD).map_err(|error| match error.kind() {
+    let text = input::read(&path, LARGEST_RECORD).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => StoreError::NoRun(directory.to_owned()),
         _ => StoreError::input(&path, error),
     })?;

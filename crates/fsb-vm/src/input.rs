@@ -15,21 +15,21 @@ use crate::error::{VmError, cache_advice, refused};
 const SYSTEM: [&str; 3] = ["/boot", "/lib/modules", "/usr/lib/modules"];
 
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    attempt(path, fsb_input::open)
+    attempt(path, fsb_store::input::open)
 }
 
 pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    attempt(path, |path| fsb_input::read(path, most))
+    attempt(path, |path| fsb_store::input::read(path, most))
 }
 
 pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
-    attempt(path, |path| fsb_input::read_text(path, most))
+    attempt(path, |path| fsb_store::input::read_text(path, most))
 }
 
 fn attempt<T>(path: &Path, read: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
     match read(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => match own(path) {
-            Some(path) => fsb_input::with_own_rights(|| read(&path)),
+            Some(path) => fsb_store::input::with_own_rights(|| read(&path)),
             None => Err(error),
         },
         done => done,

@@ -30,7 +30,7 @@ fn act(work: &mut dyn FnMut()) -> io::Result<()> {
 /// Makes every later read of a user-supplied file use the invoking user's privileges, so that no message quotes a file
 /// that the invoking user cannot read.
 pub fn read_as_invoking_user() {
-    fsb_input::open_by(|work| {
+    fsb_store::input::open_by(|work| {
         act(work)?;
         Ok(InvokingUser::current().map(|invoking_user| invoking_user.uid))
     });

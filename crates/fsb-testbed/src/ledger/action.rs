@@ -186,7 +186,7 @@ fn remove_directory(path: &Path, uid: Option<u32>) -> Result<String, Refusal> {
     if !owners.contains(&Some(metadata.uid())) {
         return Err(format!("it belongs to user {} now", metadata.uid()).into());
     }
-    fsb_input::remove_tree(path).map_err(|error| describe(&error))?;
+    fsb_store::remove_tree(path).map_err(|error| describe(&error))?;
     Ok(format!("removed {}", path.display()))
 }
 

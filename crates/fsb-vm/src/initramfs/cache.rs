@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use fsb_input::LARGEST_BINARY;
+use fsb_store::input::LARGEST_BINARY;
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 

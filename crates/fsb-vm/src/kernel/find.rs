@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fsb_input::LARGEST_SCRIPT;
+use fsb_store::input::LARGEST_SCRIPT;
 
 use super::{Kernel, Origin, cache, has_modules, image};
 use crate::error::{VmError, refused};

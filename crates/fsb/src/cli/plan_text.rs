@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use fsb_input::LARGEST_SCRIPT;
 use fsb_model::{Params, WorkloadSpec, nearest};
 use fsb_runner::plan_file::{self, PlanFile};
 use fsb_runner::shipped_plan;
+use fsb_store::input::LARGEST_SCRIPT;
 use serde_json::Value;
 
 use crate::{code, exit};
@@ -88,7 +88,7 @@ pub fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
 
 /// Returns the content of the file, or of the plan of that name that is shipped with the program.
 fn plan_text(path: &Path) -> anyhow::Result<String> {
-    let error = match fsb_input::read_text(path, LARGEST_SCRIPT) {
+    let error = match fsb_store::input::read_text(path, LARGEST_SCRIPT) {
         Ok(text) => return Ok(text),
         Err(error) => error,
     };

@@ -132,7 +132,7 @@ fn entries(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// Returns the tool whose output a file looks like.
 fn tool(path: &Path) -> anyhow::Result<Option<&'static Tool>> {
     let mut head = Vec::new();
-    fsb_input::open(path)
+    fsb_store::input::open(path)
         .and_then(|file| file.take(HEAD).read_to_end(&mut head))
         .map_err(|error| exit::failure(&code::UNREADABLE, format!("cannot read {}: {error}", path.display())))?;
     Ok(TOOLS.iter().find(|tool| (tool.recognise)(&head)))

@@ -111,7 +111,7 @@ impl UntarBuildJob {
             }
             Source::Archive(path) => {
                 let failed = |error: std::io::Error| EngineError::io("read the archive", path, &error);
-                let mut file = fsb_input::open(path).map_err(failed)?;
+                let mut file = fsb_store::input::open(path).map_err(failed)?;
                 let mut archive = Vec::new();
                 if self.is_real(context) {
                     check_room("the archive", file.metadata().map_err(failed)?.len())?;

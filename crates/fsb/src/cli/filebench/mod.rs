@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_compat::filebench::wml::{self, Reading, Script};
-use fsb_input::LARGEST_SCRIPT;
+use fsb_store::input::LARGEST_SCRIPT;
 
 use crate::coordinator::Turn;
 use crate::stderr::say;
@@ -102,7 +102,7 @@ fn place(remark: &wml::Remark) -> String {
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
-    fsb_input::read_text(path, LARGEST_SCRIPT).map_err(|error| {
+    fsb_store::input::read_text(path, LARGEST_SCRIPT).map_err(|error| {
         let why = match error.kind() {
             std::io::ErrorKind::IsADirectory => "it is not a file; name one such as varmail.f".to_owned(),
             _ => error.to_string(),

@@ -12,11 +12,11 @@ use std::path::Path;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use fsb_codes::notice;
 use fsb_compat::pokorny::{KEYS, Level, Options};
-use fsb_input::LARGEST_SCRIPT;
 use fsb_model::Repetition;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_report::show::{counted, percent};
 use fsb_runner::plan_file::RepetitionFile;
+use fsb_store::input::LARGEST_SCRIPT;
 
 use super::help::heading;
 use crate::coordinator::Turn;
@@ -188,7 +188,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 
 fn options(arguments: &Arguments) -> anyhow::Result<Options> {
     let mut options = Options::default();
-    match fsb_input::read_text(Path::new(SETTINGS), LARGEST_SCRIPT) {
+    match fsb_store::input::read_text(Path::new(SETTINGS), LARGEST_SCRIPT) {
         Ok(text) => options
             .set_from_ini(&text)
             .map_err(|error| exit::failure(&code::INVALID_INPUT, format!("{SETTINGS}: {error}")))?,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fsb_input::LARGEST_SCRIPT;
+use fsb_store::input::LARGEST_SCRIPT;
 
 use crate::{code, exit};
 
@@ -19,7 +19,7 @@ pub struct Script {
 pub fn read(path: &Path) -> anyhow::Result<Script> {
     let refused =
         |error| exit::failure(&code::UNREADABLE, format!("cannot read commands from {}: {error}", path.display()));
-    let text = fsb_input::read_text_or_pipe(path, LARGEST_SCRIPT).map_err(refused)?;
+    let text = fsb_store::input::read_text_or_pipe(path, LARGEST_SCRIPT).map_err(refused)?;
     Ok(Script { path: path.to_owned(), lines: text.lines().map(str::to_owned).collect() })
 }
 

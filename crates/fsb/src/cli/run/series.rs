@@ -62,7 +62,7 @@ pub fn resume(directory: &Path, making: &Making<'_>) -> anyhow::Result<u8> {
     const LARGEST: u64 = 1 << 20;
     let path = directory.join(SET_FILE);
     let wrong = |why: String| exit::failure(&code::INVALID_RUN_SET, format!("{}: {why}", path.display()));
-    let text = fsb_input::read(&path, LARGEST).map_err(|error| wrong(error.to_string()))?;
+    let text = fsb_store::input::read(&path, LARGEST).map_err(|error| wrong(error.to_string()))?;
     let set: RunSet = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
     if set.schema != SCHEMA || !(1..=MOST_RUNS).contains(&set.runs) {
         return Err(wrong(format!("not a set of this version ({SCHEMA})")));

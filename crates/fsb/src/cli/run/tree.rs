@@ -5,10 +5,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fsb_input::LARGEST_RECORD;
 use fsb_model::shape::{MOST_ENTRIES, Shape};
 use fsb_model::units::show_bytes;
 use fsb_model::{Bytes, RunRecord, WorkloadSpec};
+use fsb_store::input::LARGEST_RECORD;
 use fsb_sys::InvokingUser;
 use serde_json::Value;
 
@@ -104,7 +104,7 @@ fn recorded(root: &Path) -> anyhow::Result<(String, Shape)> {
 /// Returns the shape in the record of a run.
 fn of_run(path: &Path) -> anyhow::Result<(String, Shape)> {
     let failed = |why: String| exit::failure(&code::INVALID_INPUT, format!("--tree {}: {why}", path.display()));
-    let read = fsb_input::read(path, LARGEST_RECORD);
+    let read = fsb_store::input::read(path, LARGEST_RECORD);
     let text = read.map_err(|error| failed(format!("cannot be read: {error}")))?;
     let record: RunRecord = serde_json::from_slice(&text)
         .map_err(|_| failed("neither a directory nor the run.json of a run".to_owned()))?;

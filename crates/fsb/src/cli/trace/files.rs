@@ -10,7 +10,7 @@ use crate::stderr::{notify, say};
 use crate::{code, exit, result_owner};
 
 pub(super) fn open(path: &Path) -> anyhow::Result<Reader<BufReader<std::fs::File>>> {
-    let file = fsb_input::open_or_pipe(path).map_err(|error| unread(path, &error.into()))?;
+    let file = fsb_store::input::open_or_pipe(path).map_err(|error| unread(path, &error.into()))?;
     Reader::new(BufReader::with_capacity(1 << 20, file)).map_err(|error| unread(path, &error))
 }
 

@@ -41,7 +41,7 @@ pub struct Arguments {
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let unread = |error| super::unread(&arguments.file, &error);
-    let mut file = fsb_input::open_or_pipe(&arguments.file).map_err(|error| unread(error.into()))?;
+    let mut file = fsb_store::input::open_or_pipe(&arguments.file).map_err(|error| unread(error.into()))?;
     let mut head = Vec::new();
     (&mut file).take(import::HEAD as u64).read_to_end(&mut head)?;
     let importer = import::find(&head).map_err(unread)?;
