@@ -2,28 +2,33 @@
 
 use std::io;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use fsb_compat::ReadError;
-pub use fsb_model::code::{GATE, INTERRUPTED, MACHINE, REQUEST, TRIALS};
 use fsb_model::target::TargetError;
 use fsb_model::{Coded, ErrorCode, errno};
 use fsb_runner::plan_file::PlanError;
 use fsb_runner::schedule::RunError;
 use fsb_store::StoreError;
 use fsb_testbed::TestbedError;
-#[cfg(feature = "traces")]
-use fsb_trace::TraceError;
 use serde_json::{Map, Value};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::code;
 use crate::message::{self, Level, Message, MessageFormat};
 
+#[cfg(feature = "traces")]
+use fsb_trace::TraceError;
+
+pub use fsb_model::code::{GATE, INTERRUPTED, MACHINE, REQUEST, TRIALS};
+
 /// Done.
 pub const DONE: u8 = 0;
 /// Ended by SIGHUP: the terminal is gone.
-pub const HUNG_UP: u8 = 129;
+const HUNG_UP: u8 = 129;
 /// Ended by SIGTERM.
-pub const TERMINATED: u8 = 143;
+const TERMINATED: u8 = 143;
 
 /// An error of the program itself, with its code.
 #[derive(Debug)]
@@ -111,7 +116,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match message::format() {
-        MessageFormat::Text => to_lines(error).iter().for_each(|line| crate::stderr::say(line)),
+        MessageFormat::Text => to_lines(error).iter().for_each(|line| message::say(line)),
         MessageFormat::Json => message::print(&to_message(error)),
     }
     ExitCode::from(code(error))
@@ -225,6 +230,95 @@ fn classified(error: &(dyn std::error::Error + 'static)) -> Option<Known> {
     #[cfg(feature = "traces")]
     let found = found.or_else(|| of::<TraceError>(error));
     found
+}
+
+// The signals that end a run early: one table, and one way for all commands to catch them.
+
+/// The signals that end a run early, with their exit codes.
+const ENDING: [(i32, u8); 3] = [(SIGINT, INTERRUPTED), (SIGTERM, TERMINATED), (SIGHUP, HUNG_UP)];
+
+/// The effect of a second signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Second {
+    /// Ends the program at once; the kernel releases everything that the run holds.
+    Ends,
+    /// Nothing: the run first removes its files, because nothing else would, and then ends.
+    Waits,
+}
+
+/// Caught signals. All values in a process share one state.
+#[derive(Debug, Clone)]
+pub struct Signals {
+    /// Set by the first signal.
+    interrupted: Arc<AtomicBool>,
+    /// Its exit code.
+    code: Arc<AtomicUsize>,
+    /// Set while no code checks the flag: a signal then ends the program.
+    ends: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Makes signals set the flag from now on. Another call returns the same state, so that no signal is lost in
+    /// between; the first call decides the effect of a second signal. An ignored SIGHUP, as under nohup, stays ignored.
+    pub fn catch(second: Second) -> anyhow::Result<Signals> {
+        static CAUGHT: OnceLock<Signals> = OnceLock::new();
+        if let Some(caught) = CAUGHT.get() {
+            caught.ends.store(false, Ordering::SeqCst);
+            return Ok(caught.clone());
+        }
+        let signals = Signals { interrupted: Arc::default(), code: Arc::default(), ends: Arc::default() };
+        for (number, code) in ENDING.into_iter().filter(|(number, _)| *number != SIGHUP || !is_ignored(SIGHUP)) {
+            let status = i32::from(code);
+            // Conditions come first: they see the state before this signal.
+            signal_hook::flag::register_conditional_shutdown(number, status, Arc::clone(&signals.ends))?;
+            if second == Second::Ends {
+                signal_hook::flag::register_conditional_shutdown(number, status, Arc::clone(&signals.interrupted))?;
+            }
+            signal_hook::flag::register_usize(number, Arc::clone(&signals.code), usize::from(code))?;
+            signal_hook::flag::register(number, Arc::clone(&signals.interrupted))?;
+        }
+        Ok(CAUGHT.get_or_init(|| signals).clone())
+    }
+
+    /// Makes signals end the program at once, until they are caught again.
+    ///
+    /// # Errors
+    ///
+    /// A signal has come already.
+    pub fn let_go(&self) -> anyhow::Result<()> {
+        self.ends.store(true, Ordering::SeqCst);
+        if self.is_interrupted() { Err(self.failure("interrupted: nothing was begun")) } else { Ok(()) }
+    }
+
+    /// Returns whether a signal has come.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::SeqCst)
+    }
+
+    /// Returns the flag, for code that checks it between two records.
+    pub fn flag(&self) -> &Arc<AtomicBool> {
+        &self.interrupted
+    }
+
+    /// Returns the exit code of the signal that came.
+    pub fn code(&self) -> u8 {
+        match u8::try_from(self.code.load(Ordering::SeqCst)) {
+            Ok(code) if code != 0 => code,
+            _ => INTERRUPTED,
+        }
+    }
+
+    /// Returns the error of an interrupted run.
+    pub fn failure(&self, message: &str) -> anyhow::Error {
+        Failure { exit: self.code(), ..Failure::new(&fsb_runner::schedule::INTERRUPTED, message) }.into()
+    }
+}
+
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }
 
 #[cfg(test)]

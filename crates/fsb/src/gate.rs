@@ -11,7 +11,7 @@ use fsb_stats::compare::{Document, Finding, Operation};
 use fsb_stats::{FEWEST_RUNS_JUDGED, Verdict};
 use serde::Serialize;
 
-use crate::stderr::notify;
+use crate::message::notify;
 use crate::{exit, stored};
 
 /// A comparison, and the sets that a gate judges.

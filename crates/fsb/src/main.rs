@@ -13,13 +13,10 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show defaults and choices in brackets")]
 
 mod cli;
-mod color;
-mod columns;
 mod coordinator;
 mod earlier;
 mod exit;
 mod gate;
-mod journal;
 mod message;
 mod progress;
 mod published;
@@ -27,10 +24,9 @@ mod result_owner;
 mod results;
 mod roles;
 mod sets;
-mod signals;
 mod space;
-mod stderr;
 mod stored;
+mod terminal;
 
 use std::process::ExitCode;
 

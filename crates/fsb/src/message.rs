@@ -5,11 +5,14 @@ use std::io::Write;
 use std::sync::OnceLock;
 
 use fsb_codes::notice::Notice;
+use fsb_report::show::wrapped;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::terminal;
+
 /// The variable that chooses the format if the option does not.
-pub const VARIABLE: &str = "FSB_MESSAGE_FORMAT";
+const VARIABLE: &str = "FSB_MESSAGE_FORMAT";
 /// The option that chooses the format.
 const OPTION: &str = "--message-format";
 
@@ -60,7 +63,7 @@ impl Message {
     }
 
     /// Returns the message of a line for people that has a code and fields.
-    pub fn of_notice(notice: &Notice, fields: Map<String, Value>, line: &str) -> Message {
+    fn of_notice(notice: &Notice, fields: Map<String, Value>, line: &str) -> Message {
         let level = if notice.name.starts_with("warning/") { Level::Warning } else { Level::Note };
         Message { level, code: Some(notice.name.to_owned()), fields, ..of_line(line) }
     }
@@ -113,10 +116,28 @@ pub fn print(message: &Message) {
 }
 
 /// Returns the message that a line for people is: a warning or a note.
-pub fn of_line(line: &str) -> Message {
+fn of_line(line: &str) -> Message {
     match line.strip_prefix("warning: ") {
         Some(warning) => Message::new(Level::Warning, Some("warning/other"), warning),
         None => Message::new(Level::Note, None, line.strip_prefix("note: ").unwrap_or(line)),
+    }
+}
+
+/// Prints a line on standard error, with control characters escaped. Ignores write errors: the run continues after the
+/// reader closed the stream.
+pub fn say(text: &str) {
+    if format() == MessageFormat::Json {
+        return print(&of_line(text));
+    }
+    let stderr = std::io::stderr();
+    let _ = writeln!(stderr.lock(), "{}", wrapped(text, terminal::columns(&stderr)));
+}
+
+/// Prints a line on standard error that has a code and fields for programs.
+pub fn notify<const N: usize>(notice: &Notice, fields: [(&str, Value); N], text: &str) {
+    match format() {
+        MessageFormat::Text => say(text),
+        MessageFormat::Json => print(&Message::of_notice(notice, fsb_model::code::fields(fields), text)),
     }
 }
 

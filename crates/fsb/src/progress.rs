@@ -18,9 +18,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value};
 
 use crate::cli::help::heading;
-use crate::message::{self, Level, Message, MessageFormat};
-use crate::stderr::{notify, say};
-use crate::{columns, results};
+use crate::message::{self, Level, Message, MessageFormat, notify, say};
+use crate::{results, terminal};
 
 /// The amount of progress to print.
 #[derive(Debug, Clone, Copy, Default, Args)]
@@ -154,7 +153,7 @@ impl Progress {
 
     /// Prints above the bar.
     fn above(&self, text: &str) {
-        self.bar.println(wrapped(text, columns::of(std::io::stderr())));
+        self.bar.println(wrapped(text, terminal::columns(std::io::stderr())));
     }
 
     /// Shows the current work beside the bar.

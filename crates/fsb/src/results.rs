@@ -12,7 +12,7 @@ use fsb_stats::compare::{Request, all_pairs, compare};
 use fsb_store::RunDirectory;
 
 use crate::cli::help::heading;
-use crate::{code, color, columns, exit, published, result_owner, sets};
+use crate::{code, exit, published, result_owner, sets, terminal};
 
 /// Parent directory of run directories, unless `--out` names one.
 const RESULTS: &str = "fsb-results";
@@ -235,8 +235,8 @@ impl Output {
         match format.name {
             "text" => {
                 let stdout = std::io::stdout();
-                let width = columns::of_terminal(&stdout).unwrap_or(WIDTH);
-                print_exactly(&(text::screen(report, width, color::is_on(&stdout), self.notes) + &tails))
+                let width = terminal::columns_of_terminal(&stdout).unwrap_or(WIDTH);
+                print_exactly(&(text::screen(report, width, terminal::has_color(&stdout), self.notes) + &tails))
             }
             _ => print_report(format, report),
         }

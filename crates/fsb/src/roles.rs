@@ -139,7 +139,7 @@ fn iozone_child(arguments: &[OsString]) -> i32 {
     let text = |index: usize| arguments.get(index).and_then(|argument| argument.to_str()).unwrap_or_default();
     // Use the invoking user's privileges for files if the parent does.
     if let Err(error) = text(0).parse().map_or(Ok(()), InvokingUser::adopt_as_in) {
-        crate::stderr::say(&format!("error: {error}"));
+        crate::message::say(&format!("error: {error}"));
         return i32::from(exit::MACHINE);
     }
     print!("{}", child_main(text(0), text(1)));

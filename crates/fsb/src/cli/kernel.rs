@@ -9,11 +9,10 @@ use fsb_report::visible;
 use fsb_runner::plan_file::PlanFile;
 use fsb_vm::kernel::{self, Kernel};
 
-use crate::exit;
+use crate::exit::{self, Second, Signals};
+use crate::message::say;
 use crate::result_owner;
 use crate::results::print;
-use crate::signals::{Second, Signals};
-use crate::stderr::say;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -35,11 +35,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::help::{Page, page, unabridged};
-use crate::code;
-use crate::color::Color;
-use crate::exit;
-use crate::message::{self, Level, Message, MessageFormat};
-use crate::stderr::say;
+use crate::message::{self, Level, Message, MessageFormat, say};
+use crate::terminal::Color;
+use crate::{code, exit};
 
 /// Compare the speed of Linux file systems, with confidence intervals
 #[derive(Debug, Parser)]

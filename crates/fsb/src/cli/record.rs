@@ -11,7 +11,7 @@ use fsb_record::{Method, RecordError, RecordOutcome, Request, Subject};
 use fsb_sys::InvokingUser;
 use fsb_trace::Header;
 
-use crate::stderr::{notify, say};
+use crate::message::{notify, say};
 use crate::{code, exit, result_owner};
 
 const EXAMPLES: &str = "\

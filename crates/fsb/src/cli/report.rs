@@ -9,10 +9,10 @@ use fsb_report::choice::Choice;
 use fsb_report::{Report, commands};
 use fsb_store::{NO_RUN, StoreError};
 
+use crate::message::{notify, say};
 use crate::results::{self, Output};
-use crate::stderr::{notify, say};
-use crate::stored::Stored;
-use crate::{code, earlier, exit, result_owner, stored};
+use crate::stored::{self, Stored};
+use crate::{code, earlier, exit, result_owner};
 
 const EXAMPLES: &str = "\
 Examples:

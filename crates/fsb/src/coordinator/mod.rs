@@ -1,14 +1,8 @@
 //! The coordinator: checks the whole request, starts the supervisor, and makes the run.
 
-pub mod choose;
 mod judge;
-mod leftovers;
-mod next_command;
-mod race;
 mod record;
-mod space;
 mod stage;
-mod turn;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,39 +10,37 @@ use std::process;
 use std::time::Instant;
 
 use fsb_codes::notice;
-use fsb_model::{Place, Plan, RunRecord, Target, Trial, Warning};
+use fsb_model::race::Refused;
+use fsb_model::{Place, Plan, RunRecord, Target, Trial, Warning, shell};
 use fsb_report::Report;
+use fsb_report::choice::{self, Choice};
+use fsb_report::run::ReportTrial;
 use fsb_runner::agent::Agent;
 use fsb_runner::event::{Journal, Observer};
 use fsb_runner::plan_file::Resolved;
 use fsb_runner::schedule::{self, Run, RunError};
 use fsb_runner::vm;
 use fsb_runner::work::Work;
-use fsb_store::{Claim, RunDirectory};
+use fsb_store::{Claim, RunDirectory, StoreError};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::lock::RunLock;
+use fsb_testbed::privilege::{self, NEEDS_ROOT};
 use fsb_testbed::{LocalTestbed, Testbed, TestbedError, control, host, medium};
 
-use crate::code;
-use crate::earlier;
 use crate::exit::{self, Failure};
-use crate::journal::Directory;
+use crate::message::{notify, say};
 use crate::progress::{Progress, Verbosity, warn};
 use crate::result_owner::{check_cache, command_line, holder, result_owner};
 use crate::results::{self, Output};
-use crate::stderr::{notify, say};
-pub use record::new_record;
-use record::{close_segment, make_absolute, resumable, segment};
-use stage::Stage;
+use crate::{code, earlier, space};
+use record::{DirectoryJournal, close_segment, make_absolute, resumable, segment};
+use stage::{Stage, concurrent};
+
+pub use record::{new_record, run_name};
+pub use stage::{Turn, leftovers, replay, warn_of_concurrent};
 
 #[cfg(feature = "emulations")]
-pub use leftovers::tidy_up;
-pub use leftovers::{leftovers, replay};
-pub use record::run_name;
-#[cfg(feature = "emulations")]
-pub use stage::watcher;
-use turn::concurrent;
-pub use turn::{Turn, warn_of_concurrent};
+pub use stage::{tidy_up, watcher};
 
 /// Returns the number of hardware threads that this process may use.
 pub fn cpus() -> u32 {
@@ -79,13 +71,13 @@ fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock>
     host::check_memory_limit()?;
     check_wipe(record)?;
     let warnings = check_testbed(record).map_err(|error| match record.plan.place {
-        Place::Host => next_command::of_refused(error),
+        Place::Host => advise_on_refused(error),
         Place::Vm => error.into(),
     })?;
     for warning in warnings {
         warn(&warning, &say);
     }
-    space::check(record, work)?;
+    space::check_run(record, work)?;
     turn.take(&command_line())
 }
 
@@ -153,13 +145,12 @@ pub fn start_in_set(
     turn: Turn,
     begun: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<u8> {
-    fsb_store::check_new(out, &result_owner()).map_err(next_command::of_unwritable)?;
+    fsb_store::check_new(out, &result_owner()).map_err(advise_on_unwritable)?;
     make_absolute(&mut resolved.plan)?;
     let (record, work) = new_record(resolved)?;
     schedule::check_budget(&record, &work)?;
     let lock = check(&record, &work, turn)?;
-    let directory =
-        RunDirectory::create(out, &record, result_owner(), &holder()).map_err(next_command::of_unwritable)?;
+    let directory = RunDirectory::create(out, &record, result_owner(), &holder()).map_err(advise_on_unwritable)?;
     begun()?;
     let (stage, agent) = Stage::set(lock, &record)?;
     run_and_show(stage, agent, directory, (record, work, Vec::new()), output, verbosity)
@@ -208,7 +199,7 @@ fn run_and_show(
     output: &Output,
     verbosity: Verbosity,
 ) -> anyhow::Result<u8> {
-    let mut journal = Directory(directory);
+    let mut journal = DirectoryJournal(directory);
     let mut progress = Progress::new(&begun.0.plan.targets, begun.0.plan.race.is_some(), verbosity);
     let ended = measure(agent, &mut journal, &mut progress, begun, true);
     progress.finish();
@@ -286,7 +277,7 @@ pub fn perform_unsaved(
 
 fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: &Output) -> anyhow::Result<u8> {
     if record.plan.race.is_some() {
-        return race::show(directory, record, trials, output);
+        return show_race(directory, record, trials, output);
     }
     let summary = earlier::with_last_run(results::summary(record, trials), record, directory.path());
     let shown = Report::of_run(&summary, trials);
@@ -331,7 +322,7 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
         // Ignore errors of the partial report: they must not hide the reason.
         let _ = close_segment(directory, &mut contents.record);
         if contents.record.plan.race.is_some() {
-            message += &race::so_far(directory, &contents.record, &contents.trials);
+            message += &race_so_far(directory, &contents.record, &contents.trials);
         } else {
             let summary = results::summary(&contents.record, &contents.trials);
             let _ = results::write(directory, &Report::of_run(&summary, &contents.trials));
@@ -347,4 +338,208 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
         }
     }
     Failure { message, ..failure }.into()
+}
+
+// Starts a race: checks which candidates this machine accepts, then creates the run directory.
+
+/// Starts a race in the new directory `out`. Candidates that this machine refuses beforehand are left out and printed.
+pub fn choose(
+    mut resolved: Resolved,
+    out: &Path,
+    output: &Output,
+    verbosity: Verbosity,
+    turn: Turn,
+) -> anyhow::Result<u8> {
+    fsb_store::check_new(out, &result_owner()).map_err(advise_on_unwritable)?;
+    make_absolute(&mut resolved.plan)?;
+    let (mut record, work) = new_record(resolved)?;
+    if let Some(fsb_model::run::Placement::InTurn { reason }) = &record.placement {
+        let reason = fsb_report::placement_reason_text(reason);
+        let message = format!(
+            "a race measures its candidates side by side, which is impossible here: {reason}; name file systems on \
+             one medium"
+        );
+        return Err(exit::failure(&code::NOT_RACED, message));
+    }
+    record.name = format!("choose · {}", record.plan.name);
+    leave_out_refused(&mut record, &work)?;
+    schedule::check_budget(&record, &work)?;
+    let lock = check(&record, &work, turn)?;
+    let directory = RunDirectory::create(out, &record, result_owner(), &holder()).map_err(advise_on_unwritable)?;
+    let (stage, agent) = Stage::set(lock, &record)?;
+    run_and_show(stage, agent, directory, (record, work, Vec::new()), output, verbosity)
+}
+
+/// Checks each candidate alone and leaves out those that cannot race. An error of the baseline is one of the request.
+fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::Result<()> {
+    let alone = |at: usize| {
+        let mut alone = record.clone();
+        alone.plan.targets = vec![record.plan.targets[at].clone()];
+        alone
+    };
+    let ask = |at: usize| -> anyhow::Result<()> {
+        let record = alone(at);
+        if record.plan.place == Place::Host {
+            LocalTestbed::new(Owner::current()).check(&schedule::setup(&record)).map_err(advise_on_refused)?;
+        }
+        space::check_run(&record, work)
+    };
+    ask(0)?;
+    let refused: Vec<(usize, String)> =
+        (1..record.plan.targets.len()).filter_map(|at| Some((at, ask(at).err()?.to_string()))).collect();
+    let gone = |at: usize| refused.iter().any(|(known, _)| *known == at);
+    let targets = std::mem::take(&mut record.plan.targets);
+    let Some(race) = &mut record.plan.race else { return Ok(()) };
+    race.refused.extend(refused.iter().map(|(at, why)| Refused { name: targets[*at].name.clone(), why: why.clone() }));
+    // Indices in the design are those of the plan: the design continues without the refused candidates.
+    let moved = |at: &u32| (!gone(*at as usize)).then(|| (0..*at as usize).filter(|at| !gone(*at)).count() as u32);
+    for race_round in &mut race.first_stage {
+        *race_round = race_round.iter().filter_map(moved).collect();
+    }
+    let whole = |places: &[u32]| places.iter().all(|at| !gone(*at as usize));
+    race.factors.retain(|factor| whole(&factor.with) && whole(&factor.without));
+    for factor in &mut race.factors {
+        factor.with = factor.with.iter().filter_map(moved).collect();
+        factor.without = factor.without.iter().filter_map(moved).collect();
+    }
+    let mut at = 0..;
+    race.candidates.retain(|_| !gone(at.next().unwrap_or_default()));
+    record.plan.targets = targets.into_iter().enumerate().filter(|(at, _)| !gone(*at)).map(|(_, one)| one).collect();
+    if record.plan.targets.len() < 2 {
+        let reasons: Vec<String> =
+            race.refused.iter().map(|refused| format!("{}: {}", refused.name, refused.why)).collect();
+        let message = format!("no candidate is left to race against the first one\n{}", reasons.join("\n"));
+        return Err(exit::failure(&code::UNABLE, message));
+    }
+    Ok(())
+}
+
+// The result of a race on the screen and in its directory.
+
+/// Shows the result of the race.
+fn show_race(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: &Output) -> anyhow::Result<u8> {
+    let shown = ReportTrial::all(trials);
+    let Some(choice) = Choice::of(record, &shown) else { return Ok(exit::TRIALS) };
+    let written = results::write_choice(directory, &choice, &as_run(record, trials));
+    output.emit_choice(&choice)?;
+    let path = written?;
+    if output.is_first_screen() {
+        results::print(&format!("report: {}\n", path.display()))?;
+    } else {
+        say(&format!("report: {}", path.display()));
+    }
+    // Too few rounds for an answer are no failure of a trial.
+    Ok(if choice.has_answer() || choice.race_rounds > 0 { exit::DONE } else { exit::TRIALS })
+}
+
+/// Returns the first screen of an interrupted race; empty if it has no answer yet. Writes the race's files.
+fn race_so_far(directory: &RunDirectory, record: &RunRecord, trials: &[Trial]) -> String {
+    let shown = ReportTrial::all(trials);
+    let Some(choice) = Choice::of(record, &shown) else { return String::new() };
+    let _ = results::write_choice(directory, &choice, &as_run(record, trials));
+    if choice.has_answer() { format!("\n{}", choice::screen(&choice, 0).trim_end()) } else { String::new() }
+}
+
+/// Returns a report for the table of trials, which needs no summary.
+fn as_run<'a>(record: &RunRecord, trials: &'a [Trial]) -> Report<'a> {
+    let summary = results::summary(record, &[]);
+    Report::Run { summary: std::borrow::Cow::Owned(summary), trials: std::borrow::Cow::Owned(ReportTrial::all(trials)) }
+}
+
+// The command to type next, where rights are missing.
+
+/// The directories in which sudo looks for programs by default.
+const SUDO_PATH: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// Returns the error with the commands that would be accepted, each only if this machine can run it.
+fn advise_on_refused(error: TestbedError) -> anyhow::Error {
+    if error.code != fsb_model::error::NEEDS_ROOT.name {
+        return error.into();
+    }
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let program = std::env::current_exe().ok();
+    let commands = next_commands(&words, program.as_deref(), privilege::prefix(), vm::is_available());
+    let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
+    let lines: String = commands.iter().map(|(command, what)| format!("\n  {command:width$}  # {what}")).collect();
+    exit::failure(&fsb_model::error::NEEDS_ROOT, format!("{NEEDS_ROOT}. Next:{lines}"))
+}
+
+/// Returns the error about a results directory that cannot be written, with another directory if one may work.
+fn advise_on_unwritable(error: StoreError) -> anyhow::Error {
+    match &error {
+        StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            exit::advised(&code::DIRECTORY_NOT_WRITABLE, error, "name a directory for results: --out $(mktemp -d)")
+        }
+        _ => error.into(),
+    }
+}
+
+fn next_commands(
+    words: &[String],
+    program: Option<&Path>,
+    prefix: Option<&str>,
+    has_vm: bool,
+) -> Vec<(String, &'static str)> {
+    let (typed, arguments) = words.split_first().map_or(("fsb", &[][..]), |(first, rest)| (first.as_str(), rest));
+    let line = |program: &str, more: &[&str]| {
+        let words = std::iter::once(program).chain(arguments.iter().map(String::as_str)).chain(more.iter().copied());
+        shell::line(words)
+    };
+    let mut commands = Vec::new();
+    match prefix {
+        Some(prefix) => commands.push((format!("{prefix} {}", line(&found_by_sudo(typed, program), &[])), "as root")),
+        None => commands.push((line(typed, &[]), "as root: log in as root first, sudo is not installed")),
+    }
+    if has_vm {
+        commands.push((line(typed, &["--in", "vm"]), "in a virtual machine, without root"));
+    }
+    commands.push((format!("{typed} run ."), "this directory, without root"));
+    commands
+}
+
+/// As it was typed, or with its path where sudo would not find it.
+fn found_by_sudo(typed: &str, program: Option<&Path>) -> String {
+    let by_name = !typed.contains('/');
+    let hidden = program.filter(|program| {
+        program.parent().is_none_or(|directory| !SUDO_PATH.iter().any(|known| directory == Path::new(known)))
+    });
+    hidden.filter(|_| by_name).map_or_else(|| PathBuf::from(typed), Path::to_path_buf).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(words: &str, program: &str, prefix: Option<&str>, has_vm: bool) -> Vec<String> {
+        let words = shlex::split(words).unwrap();
+        let commands = next_commands(&words, Some(Path::new(program)), prefix, has_vm);
+        commands.into_iter().map(|(command, _)| command).collect()
+    }
+
+    #[test]
+    fn the_next_command_is_the_one_that_was_typed_and_works() {
+        assert_eq!(
+            of("fsb run ext4 'small=ext4,mkfs=\"-i 32704\"'", "/usr/bin/fsb", Some("sudo"), true),
+            [
+                "sudo fsb run ext4 'small=ext4,mkfs=\"-i 32704\"'",
+                "fsb run ext4 'small=ext4,mkfs=\"-i 32704\"' --in vm",
+                "fsb run .",
+            ]
+        );
+    }
+
+    #[test]
+    fn sudo_is_told_where_the_program_is_that_it_would_not_find() {
+        assert_eq!(
+            of("fsb run xfs", "/home/u/.cargo/bin/fsb", Some("sudo"), false)[0],
+            "sudo /home/u/.cargo/bin/fsb run xfs"
+        );
+        assert_eq!(of("target/fsb run xfs", "/src/target/fsb", Some("sudo"), false)[0], "sudo target/fsb run xfs");
+    }
+
+    #[test]
+    fn absent_programs_are_not_advised() {
+        let commands = of("fsb run xfs", "/usr/bin/fsb", None, false);
+        assert_eq!(commands, ["fsb run xfs", "fsb run ."]);
+    }
 }

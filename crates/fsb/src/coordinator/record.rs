@@ -1,19 +1,18 @@
-//! The record of a run, new or resumed, and its segments.
+//! The record of a run, new or resumed, its segments, and its journal.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use fsb_model::run::{SCHEMA, Segment};
 use fsb_model::{FileSystemSpec, Geometry, Place, Plan, RunRecord, TargetKind, Trial};
+use fsb_runner::event::Journal;
 use fsb_runner::plan_file::Resolved;
-use fsb_runner::resume as resuming;
-use fsb_runner::vm;
 use fsb_runner::work::Work;
+use fsb_runner::{resume as resuming, vm};
 use fsb_store::RunDirectory;
 use fsb_testbed::{fs, host, medium};
 
-use crate::result_owner;
-use crate::{code, exit};
+use crate::{code, exit, result_owner};
 
 /// Makes the paths of a plan absolute, because a run may be resumed from another working directory.
 pub(super) fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
@@ -162,6 +161,19 @@ fn name_of<'n>(targets: impl Iterator<Item = &'n str>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.,=".contains(c) { c } else { '-' };
     let name: String = names.join("-").chars().map(plain).take(60).collect();
     name.trim_matches(['-', '.']).to_owned()
+}
+
+/// Writes to a run directory.
+pub struct DirectoryJournal(pub RunDirectory);
+
+impl Journal for DirectoryJournal {
+    fn record(&mut self, record: &RunRecord) -> Result<(), String> {
+        self.0.write_record(record).map_err(|error| error.to_string())
+    }
+
+    fn trial(&mut self, trial: &Trial) -> Result<(), String> {
+        self.0.append(trial).map_err(|error| error.to_string())
+    }
 }
 
 #[cfg(test)]

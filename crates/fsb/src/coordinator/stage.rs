@@ -1,10 +1,13 @@
 //! Parts of a measuring run: the lock, the supervisor and its agent, and the signals that end it.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fsb_codes::notice;
 use fsb_model::{Place, RunRecord, Warning};
+use fsb_report::show::counted;
 use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
 use fsb_runner::schedule::{self, RunError};
 use fsb_runner::vm;
@@ -13,10 +16,9 @@ use fsb_testbed::ledger::{self, Owner, Replayed};
 use fsb_testbed::lock::RunLock;
 use fsb_testbed::{LocalTestbed, Watcher, control, host};
 
-use super::leftovers::tidy_up;
-use crate::exit::Failure;
-use crate::signals::{Second, Signals};
-use crate::stderr::say;
+use crate::exit::{Failure, Second, Signals};
+use crate::message::{notify, say};
+use crate::progress::warn;
 
 /// The time that an interrupted run waits for the kernel to tear everything down.
 const GOODBYE: Duration = Duration::from_millis(1200);
@@ -98,4 +100,93 @@ fn replay_own() -> Vec<Replayed> {
         |_| Vec::new(),
         |place| ledger::replay_of(&place, &host::boot_id(), control::RULES, Owner::current()),
     )
+}
+
+// Exclusive or concurrent measuring, and warnings about concurrent runs.
+
+/// Whether a run refuses to measure beside others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Measures only if no other fsb measures.
+    Alone,
+    /// Measures beside others; all of their results are marked.
+    Concurrent,
+}
+
+impl Turn {
+    /// Returns the value for `--allow-concurrent`.
+    pub fn of(concurrent: bool) -> Turn {
+        if concurrent { Turn::Concurrent } else { Turn::Alone }
+    }
+
+    /// Takes the lock, or returns an error that names its holder. Prints warnings about runs that measure already.
+    pub fn take(self, command: &str) -> anyhow::Result<RunLock> {
+        let mut lock = match self {
+            Turn::Alone => RunLock::acquire(command)?,
+            Turn::Concurrent => RunLock::join(command)?,
+        };
+        for warning in lock.warnings() {
+            warn(warning, &say);
+        }
+        for other in lock.others() {
+            let text = format!("warning: {other} measures at the same time: the runs affect each other");
+            notify(&notice::CONCURRENT, [("run", other.into()), ("more", 0.into())], &text);
+        }
+        Ok(lock)
+    }
+}
+
+/// Returns the warnings of a run that measured beside others, or of one that cannot notice others.
+pub fn concurrent(lock: &mut RunLock) -> Vec<Warning> {
+    let mut warnings = lock.warnings().to_vec();
+    if let [first, more @ ..] = &lock.others()[..] {
+        warnings.push(Warning::Concurrent { run: first.clone(), more: more.len() });
+    }
+    warnings
+}
+
+/// Prints the warnings of [`concurrent`], for commands that save no record of a run.
+pub fn warn_of_concurrent(lock: &mut RunLock) {
+    concurrent(lock).iter().for_each(|warning| warn(warning, &say));
+}
+
+// Changes that killed runs left behind, from the undo ledger.
+
+/// Undoes the changes that killed runs left. Returns a line per change, and whether all could be undone. Without a
+/// ledger directory no run left anything.
+pub fn replay() -> (Vec<String>, bool) {
+    ledger::default_directory()
+        .map_or((Vec::new(), true), |place| describe(ledger::replay(&place, &host::boot_id(), control::RULES)))
+}
+
+fn describe(replayed: Vec<Replayed>) -> (Vec<String>, bool) {
+    let complete = !replayed.iter().any(Replayed::is_open);
+    (replayed.into_iter().filter(Replayed::is_news).map(|entry| entry.to_string()).collect(), complete)
+}
+
+/// Undoes the changes that killed runs left, before a run. Prints the changes that could not be undone, because they
+/// affect this run, and only the number of the others.
+pub fn tidy_up() {
+    let Ok(place) = ledger::default_directory() else { return };
+    let replayed = ledger::replay(&place, &host::boot_id(), control::RULES);
+    let undone = replayed.iter().filter(|entry| matches!(entry.fate, ledger::Fate::Undone(_))).count();
+    if undone > 0 {
+        let text = format!("undone first: {} of killed runs", counted(undone, "change"));
+        notify(&notice::UNDONE, [("changes", undone.into())], &text);
+    }
+    for entry in replayed.iter().filter(|entry| entry.is_open()) {
+        let path = entry.file.to_string_lossy();
+        notify(&notice::NOT_UNDONE, [("path", path.into())], &format!("warning: {entry}"));
+    }
+}
+
+/// Describes the changes of killed runs that [`replay`] would undo.
+pub fn leftovers() -> (Vec<String>, bool) {
+    let Ok(place) = ledger::default_directory() else { return (Vec::new(), true) };
+    let describe = |(file, entry): (PathBuf, Result<ledger::Entry, fsb_testbed::Refusal>)| match entry {
+        Ok(entry) if entry.owner.is_alive() => None,
+        Ok(entry) => Some(format!("would undo: {}", entry.action)),
+        Err(why) => Some(format!("would refuse: {}: {why}", file.display())),
+    };
+    (ledger::leftovers(&place, control::RULES).into_iter().filter_map(describe).collect(), true)
 }

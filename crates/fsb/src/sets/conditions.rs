@@ -3,10 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_model::host::{DeviceManifest, DeviceRates};
-use fsb_model::run::{Placement, TargetRecord};
+use fsb_model::run::{ControlRecord, Placement, TargetRecord};
+use fsb_model::units::show_bytes;
 use fsb_model::{RunRecord, Unit};
 use fsb_stats::compare::{Condition, ConditionDifference, ConditionValue, Observed};
 use fsb_stats::{LEVEL, t_interval};
+
+use super::Source;
+use super::own::OwnRun;
 
 /// Probes of the raw device that differ by less than this are equal, however narrow their intervals are: the blocks of
 /// one run are not independent.
@@ -159,6 +163,236 @@ fn lies_below(one: &Observed, other: &Observed) -> bool {
         }
         _ => false,
     }
+}
+
+// Runs in different conditions: another memory-limit mechanism, another limit, another scale.
+
+/// Warnings of a comparison of runs, and the reason why nothing may be judged, if there is one.
+#[derive(Debug, Default)]
+pub(super) struct Regimes {
+    /// Warnings about limits, scales or controls that differ.
+    pub(super) warnings: Vec<String>,
+    /// The reason: memory limits that do not compare, or runs that are not judged.
+    pub(super) apart: Option<Apart>,
+}
+
+/// The reason why nothing may be judged.
+#[derive(Debug, Clone)]
+pub struct Apart {
+    /// The reason as a warning.
+    pub why: String,
+    /// A short reason, if not even ratios and p-values are printed.
+    pub unjudged: Option<String>,
+}
+
+/// Looks at all runs that take part, beside which there may be results of `others`.
+pub(super) fn regimes_of<'r>(runs: impl Iterator<Item = &'r OwnRun>, others: bool) -> Regimes {
+    let mut controls = Controls::default();
+    let (mut mechanisms, mut limits, mut scales) = (Kinds::default(), Kinds::default(), Kinds::default());
+    let mut unjudged = Unjudged { native: others, ..Unjudged::default() };
+    for run in runs {
+        let path = run.path.display().to_string();
+        unjudged.note(&run.record, &path);
+        controls.note(&run.record.controls, &path);
+        scales.note(format!("{}", run.record.plan.scale), &path);
+        for limit in &run.trials.limits {
+            limits.note(limit.map_or_else(|| "none".to_owned(), |bytes| show_bytes(bytes as f64)), &path);
+        }
+        for mechanism in &run.trials.mechanisms {
+            mechanisms.note(mechanism.clone(), &path);
+        }
+    }
+    let apart = unjudged.why().or_else(|| {
+        let kinds = mechanisms.differ()?;
+        let why =
+            format!("nothing is judged: memory was limited by different means, which charge differently ({kinds})");
+        Some(Apart { why, unjudged: None })
+    });
+    let limits = limits.differ().map(|kinds| format!("the sets had different memory limits ({kinds})"));
+    let scales = scales.differ().map(|kinds| {
+        format!("the sets were measured at different scales ({kinds}): other files, another image, the same records")
+    });
+    Regimes { warnings: limits.into_iter().chain(scales).chain(controls.differ()).collect(), apart }
+}
+
+/// The recorded controls of each run.
+#[derive(Debug, Default)]
+struct Controls<'r> {
+    runs: Vec<(String, &'r BTreeMap<String, ControlRecord>)>,
+}
+
+impl<'r> Controls<'r> {
+    fn note(&mut self, controls: &'r BTreeMap<String, ControlRecord>, path: &str) {
+        self.runs.push((path.to_owned(), controls));
+    }
+
+    /// Returns a line for each control that was not the same in all runs.
+    fn differ(&self) -> impl Iterator<Item = String> {
+        /// Controls that affect the honesty of a run, not the measured quantity, and that differ from run to run.
+        const OF_NO_INTEREST: [&str; 2] = ["guest-memory", "page-cache"];
+        let names: BTreeSet<&String> = self.runs.iter().flat_map(|(_, controls)| controls.keys()).collect();
+        let asked = names.into_iter().filter(|name| !OF_NO_INTEREST.contains(&name.as_str()));
+        asked.filter_map(|name| {
+            let mut kinds = Kinds::default();
+            let of = |controls: &'r BTreeMap<String, ControlRecord>| controls.get(name);
+            // A run that did not know the control left the condition alone, like one that kept it.
+            let kept = |control: &ControlRecord| control.requested == "keep";
+            let is_set = self.runs.iter().filter_map(|(_, controls)| of(controls)).any(|control| !kept(control));
+            for (path, controls) in &self.runs {
+                match of(controls) {
+                    Some(control) => kinds.note(control.observed.clone(), path),
+                    None if is_set => kinds.note("not recorded".to_owned(), path),
+                    None => {}
+                }
+            }
+            kinds.differ().map(|kinds| format!("the sets were measured with another {name} ({kinds})"))
+        })
+    }
+}
+
+/// Runs that report numbers but judge nothing, and whether there are other runs.
+#[derive(Debug, Default)]
+struct Unjudged {
+    native: bool,
+    emulated: Vec<String>,
+    media: Vec<String>,
+}
+
+impl Unjudged {
+    fn note(&mut self, record: &RunRecord, path: &str) {
+        if record.emulated {
+            self.emulated.push(path.to_owned());
+            return;
+        }
+        self.native = true;
+        let targets = record.plan.targets.iter();
+        let why: BTreeSet<String> = targets.filter_map(|target| record.unjudged_target(target)).collect();
+        self.media.extend(why.into_iter().map(|why| format!("{path}: {why}")));
+    }
+
+    fn why(&self) -> Option<Apart> {
+        let emulated = self.emulated.join(", ");
+        if !self.emulated.is_empty() && self.native {
+            let why = format!(
+                "nothing is judged: {emulated} was made on emulated processors and others were not: emulation inflates \
+                 what code costs against what the device costs, so the two are never compared"
+            );
+            return Some(Apart { why, unjudged: Some("emulated and native runs are never compared".to_owned()) });
+        }
+        if !self.emulated.is_empty() {
+            let why = format!("nothing is judged: emulated: functional runs ({emulated})");
+            return Some(Apart { why, unjudged: Some("emulated: a functional run".to_owned()) });
+        }
+        let why = format!("nothing is judged: {}", self.media.join("; "));
+        (!self.media.is_empty()).then_some(Apart { why, unjudged: None })
+    }
+}
+
+/// Values, each with the run that has it.
+#[derive(Debug, Default)]
+struct Kinds(BTreeSet<(String, String)>);
+
+impl Kinds {
+    fn note(&mut self, kind: String, path: &str) {
+        self.0.insert((kind, path.to_owned()));
+    }
+
+    /// Lists the values and their runs if there is more than one value.
+    fn differ(&self) -> Option<String> {
+        let kinds: BTreeSet<&String> = self.0.iter().map(|(kind, _)| kind).collect();
+        let all = self.0.iter().map(|(kind, path)| format!("{path}: {kind}"));
+        (kinds.len() > 1).then(|| all.collect::<Vec<_>>().join("; "))
+    }
+}
+
+// Checks that runs of fsb did the same work under one label: units of the same size, files of the same size.
+
+/// Compares runs by their units if all of them record the units. A run in rounds measures units, and a unit's own file
+/// does not depend on the size of a slice. If one of the runs does not record the units of a workload, all runs are
+/// compared by the whole workload. Returns warnings about workloads that ran in rounds in some runs and in sequential
+/// trials in others.
+pub(super) fn take_units(sources: &mut [Source]) -> Vec<String> {
+    let mut by_label: BTreeMap<String, [Vec<String>; 2]> = BTreeMap::new();
+    let mut unknown: BTreeSet<String> = BTreeSet::new();
+    for run in sources.iter().flat_map(|source| &source.runs) {
+        for cell in &run.trials.cells {
+            if !run.trials.has_unit(&cell.workload) {
+                unknown.insert(cell.workload.clone());
+            }
+            let in_rounds = run.record.rounds.contains_key(&cell.workload);
+            let paths = &mut by_label.entry(cell.workload.clone()).or_default()[usize::from(in_rounds)];
+            let path = run.path.display().to_string();
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    for run in sources.iter_mut().flat_map(|source| &mut source.runs) {
+        unknown.iter().for_each(|label| run.trials.forget_unit(label));
+    }
+    let mut alike: BTreeMap<[Vec<String>; 2], Vec<String>> = BTreeMap::new();
+    for (label, ways) in by_label.into_iter().filter(|(_, [visits, rounds])| !visits.is_empty() && !rounds.is_empty()) {
+        alike.entry(ways).or_default().push(label);
+    }
+    let told = |([visits, rounds], labels): ([Vec<String>; 2], Vec<String>)| {
+        format!(
+            "measured in short samples in {} and in sequential trials in {}, which is not the same quantity: {}",
+            rounds.join(" and "),
+            visits.join(" and "),
+            labels.join("; ")
+        )
+    };
+    alike.into_iter().map(told).collect()
+}
+
+/// Sizes of a file and of a record in bytes.
+type Size = (Option<u64>, Option<u64>);
+
+/// Returns the labels of workloads whose arguments have no size in common, with the sizes. They did different amounts
+/// of work and are not compared.
+pub(super) fn of_other_sizes(sources: &[Source]) -> Vec<String> {
+    let mut seen: BTreeMap<&str, Vec<(String, BTreeSet<Size>)>> = BTreeMap::new();
+    for source in sources {
+        let mut own: BTreeMap<&str, BTreeSet<Size>> = BTreeMap::new();
+        for cell in source.runs.iter().flat_map(|run| &run.trials.cells) {
+            own.entry(&cell.workload).or_default().insert((cell.file_size, cell.record_size));
+        }
+        for (label, sizes) in own {
+            seen.entry(label).or_default().push((source.argument.text.display().to_string(), sizes));
+        }
+    }
+    let differ = |sizes: &[(String, BTreeSet<Size>)]| {
+        let mut all = sizes.iter().map(|(_, sizes)| sizes);
+        let first = all.next().cloned().unwrap_or_default();
+        all.fold(first, |common, sizes| &common & sizes).is_empty()
+    };
+    // Workloads with the same difference share a message.
+    let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (label, sizes) in seen.into_iter().filter(|(_, sizes)| differ(sizes)) {
+        alike.entry(sizes_in_words(&sizes)).or_default().push(label);
+    }
+    let told = |(sizes, labels): (String, Vec<&str>)| {
+        format!(
+            "not compared because file sizes differ: {} ({sizes}; sizes follow from --size and from the number of \
+             targets side by side)",
+            labels.join("; "),
+        )
+    };
+    alike.into_iter().map(told).collect()
+}
+
+/// Returns text such as `82 MiB in old=a, 124 MiB in new=b`, with the sizes of records if they differ, too.
+fn sizes_in_words(sizes: &[(String, BTreeSet<Size>)]) -> String {
+    let bytes = |size: Option<u64>| size.map_or("any".to_owned(), |size| show_bytes(size as f64));
+    let records: BTreeSet<Option<u64>> = sizes.iter().flat_map(|(_, sizes)| sizes).map(|(_, record)| *record).collect();
+    let show = |(file, record): &Size| match records.len() {
+        1 => bytes(*file),
+        _ => format!("{} by {}", bytes(*file), bytes(*record)),
+    };
+    let of = |(argument, sizes): &(String, BTreeSet<Size>)| {
+        format!("{} in {argument}", sizes.iter().map(show).collect::<Vec<_>>().join(" and "))
+    };
+    sizes.iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

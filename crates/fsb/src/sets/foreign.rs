@@ -9,8 +9,7 @@ use fsb_stats::compare::Collected;
 use fsb_stats::in_parallel;
 use rayon::prelude::*;
 
-use super::argument::{Argument, is_glob};
-use super::naming::Wish;
+use super::argument::{Argument, Wish, is_glob};
 
 /// Characters between a name and a number, or at the end of a name.
 const SEPARATORS: [char; 4] = ['_', '-', '.', ' '];

@@ -5,17 +5,9 @@
 
 mod argument;
 mod conditions;
-mod contents;
-mod expand;
 mod foreign;
-mod history;
-mod naming;
 mod own;
-mod regimes;
-mod sizes;
 mod source;
-mod trials;
-mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -23,24 +15,19 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use fsb_report::mark;
 use fsb_stats::compare::{Collected, ConditionDifference};
 use fsb_store::{RUN_FILE, TRIALS_FILE};
 
-use argument::Argument;
-use conditions::SidedRun;
-use expand::Found;
-use own::OwnRun;
-use workloads::Workloads;
-
-use fsb_report::mark;
-
 use crate::{code, exit};
-
-pub use contents::{Contents, contents};
-pub use history::earlier_runs;
-pub use own::of_matrices;
-pub use regimes::Apart;
+use argument::{Argument, Found};
+use conditions::SidedRun;
+use own::{OwnRun, Workloads};
 use source::{Source, own_sets};
+
+pub use conditions::Apart;
+pub use own::of_matrices;
+pub use source::{Contents, contents, earlier_runs};
 
 /// The sets that the command line names.
 #[derive(Debug)]
@@ -85,7 +72,7 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     let of_runs = sources.iter().flat_map(|source| &source.runs).flat_map(of_run);
     let files = sources.iter().flat_map(|source| &source.files).cloned().chain(of_runs).collect();
     let others = sources.iter().any(|source| !source.files.is_empty());
-    let regimes = regimes::of(sources.iter().flat_map(|source| &source.runs), others);
+    let regimes = conditions::regimes_of(sources.iter().flat_map(|source| &source.runs), others);
     warnings.extend(regimes.warnings);
     let mut withheld: BTreeMap<(String, &'static str), Vec<String>> = BTreeMap::new();
     for run in sources.iter().flat_map(|source| &source.runs) {
@@ -116,7 +103,7 @@ fn find(argument: Argument, warnings: &mut Vec<String>) -> anyhow::Result<Source
     let (mut files, mut runs) = (Vec::new(), Vec::new());
     let (mut seen, mut again) = (BTreeSet::new(), Vec::new());
     for path in &argument.paths {
-        for found in expand::expand(path, warnings)? {
+        for found in argument::expand(path, warnings)? {
             let (Found::File(path) | Found::Run(path)) = &found;
             if identity(path).is_some_and(|file| !seen.insert(file)) {
                 again.push(path.clone());
@@ -130,7 +117,8 @@ fn find(argument: Argument, warnings: &mut Vec<String>) -> anyhow::Result<Source
     }
     if !again.is_empty() {
         let text = argument.text.display();
-        warnings.push(format!("'{text}' names the same file twice, which is read once: {}", expand::list(&again)));
+        warnings
+            .push(format!("'{text}' names the same file twice, which is read once: {}", argument::list_files(&again)));
     }
     if !files.is_empty() && !runs.is_empty() {
         return Err(exit::failure(
@@ -165,17 +153,17 @@ fn in_two_sets(sources: &[Source]) -> Vec<String> {
     }
     let typed = |number: usize| sources[number].argument.text.display();
     let warning = |((one, other), files): (&(usize, usize), &Vec<PathBuf>)| {
-        format!("'{}' and '{}' have files in common: {}", typed(*one), typed(*other), expand::list(files))
+        format!("'{}' and '{}' have files in common: {}", typed(*one), typed(*other), argument::list_files(files))
     };
     shared.iter().map(warning).collect()
 }
 
 fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Result<(Vec<Collected>, Vec<Origin>)> {
-    warnings.extend(sizes::take_units(sources));
+    warnings.extend(conditions::take_units(sources));
     let all_runs = || sources.iter().flat_map(|source| &source.runs);
     let workloads = Workloads::of(all_runs().flat_map(|run| &run.trials.cells));
     warnings.extend(own::relabelled(all_runs()));
-    warnings.extend(sizes::of_other_sizes(sources));
+    warnings.extend(conditions::of_other_sizes(sources));
     let (mut sets, mut wishes, mut origins) = (Vec::new(), Vec::new(), Vec::new());
     for (argument, source) in sources.iter_mut().enumerate() {
         let ours = !source.runs.is_empty();
@@ -194,7 +182,7 @@ fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Resul
     if sets.is_empty() {
         return Err(exit::failure(&code::NOTHING_TO_COMPARE, format!("nothing to compare: {}", warnings.join("; "))));
     }
-    for (set, name) in sets.iter_mut().zip(naming::settle(&wishes)?) {
+    for (set, name) in sets.iter_mut().zip(argument::settle_names(&wishes)?) {
         set.name = if set.has_risks { name + mark::UNSAFE } else { name };
     }
     Ok((sets, origins))

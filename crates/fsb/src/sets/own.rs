@@ -1,23 +1,22 @@
 //! Run directories of fsb: each target is a set, each block a run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use fsb_model::metric::{self, Role};
 use fsb_model::run::Risk;
 use fsb_model::set::{Gap, GapReason, Histogram, Point, Run, Series, Set};
+use fsb_model::trial::{Phase, squared_error_of_mean};
 use fsb_model::workload::Params;
-use fsb_model::{Outcome, RunRecord, Target};
-use fsb_report::mark;
-use fsb_report::run::{ReportTrial, in_rounds, withheld_by_record};
-use fsb_report::warning_text;
+use fsb_model::{Better, Metric, Outcome, RunRecord, Target, Unit};
+use fsb_report::run::{ReportTrial, in_rounds, withheld_by_record, writes};
+use fsb_report::{mark, warning_text};
 use fsb_stats::compare::OURS;
 use fsb_stats::histogram;
 use fsb_store::{Line, RUN_FILE, Reader, TRIALS_FILE};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
-
-use super::trials::{Compared, OwnMetric, OwnTrial, Trials};
-use super::workloads::Workloads;
 
 /// The largest number of warnings of one run that a comparison repeats.
 const SHOWN: usize = 5;
@@ -323,4 +322,403 @@ pub(super) fn relabelled<'r>(runs: impl Iterator<Item = &'r OwnRun>) -> Vec<Stri
         .filter(differs)
         .map(|(label, _)| format!("'{label}' was measured with different parameters in these runs: see their run.json"))
         .collect()
+}
+
+// The compared data of the trials of a run directory. Data that many trials share is stored once.
+
+/// The parameters that span a grid.
+const FILE_SIZE: &str = "file_size";
+const RECORD_SIZE: &str = "block_size";
+
+/// A trial that counts.
+#[derive(Debug)]
+pub(super) struct OwnTrial {
+    /// The number of its line in the journal.
+    pub(super) line: u32,
+    block: u32,
+    order: u32,
+    attempt: u32,
+    /// Its index in [`Trials::targets`].
+    target: u32,
+    /// Its index in [`Trials::cells`].
+    cell: u32,
+    outcome: Outcome,
+    /// The slice of the medium that the target had.
+    part: Option<u32>,
+    /// The first metric, by which targets are compared, and latencies: indices into [`Trials::metrics`], and values.
+    values: Box<[(u32, f64)]>,
+    /// As in [`BlockValue::within`](fsb_stats::BlockValue::within).
+    within: Option<f64>,
+}
+
+/// The work of a trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OwnCell {
+    /// The label.
+    pub(super) workload: String,
+    operation: String,
+    /// The other parameters that make it a different cell, without the sizes.
+    kind: String,
+    /// Bytes of a file.
+    pub(super) file_size: Option<u64>,
+    /// Bytes of a call.
+    pub(super) record_size: Option<u64>,
+    /// Whether it writes, or makes data durable.
+    writes: bool,
+    /// The same cell with the parameters of the whole workload, if this is a unit of it.
+    whole: Option<Box<OwnCell>>,
+}
+
+/// A metric.
+#[derive(Debug, Clone, PartialEq)]
+struct OwnMetric {
+    name: String,
+    unit: Unit,
+    better: Better,
+}
+
+/// The trials of a run that count, in the order of their lines.
+#[derive(Debug, Default)]
+pub(super) struct Trials {
+    list: Vec<OwnTrial>,
+    targets: Vec<String>,
+    pub(super) cells: Vec<OwnCell>,
+    metrics: Vec<OwnMetric>,
+    /// Memory limits in bytes; `None` for a trial without one.
+    pub(super) limits: BTreeSet<Option<u64>>,
+    /// The mechanisms that limited memory.
+    pub(super) mechanisms: BTreeSet<String>,
+    /// For each cell, the number of trials, and of those that were affected by interference or invalid.
+    spoilt: BTreeMap<u32, [usize; 2]>,
+    /// Parameters in which units differ from their cells, by label. In rounds, units are what was measured.
+    units: BTreeMap<String, Params>,
+    /// Indices of cells by label, operation and all parameters.
+    known: HashMap<(String, String, String), u32>,
+}
+
+/// A line of the journal without the data that is not compared. A second pass reads its latencies.
+#[derive(Debug, Deserialize)]
+struct Compared {
+    schema: String,
+    #[serde(rename = "id")]
+    _id: IgnoredAny,
+    phase: Phase,
+    block: u32,
+    order: u32,
+    attempt: u32,
+    target: String,
+    #[serde(rename = "kernel")]
+    _kernel: IgnoredAny,
+    workload: String,
+    operation: String,
+    params: Params,
+    #[serde(rename = "started")]
+    _started: IgnoredAny,
+    outcome: Outcome,
+    #[serde(default)]
+    metrics: Vec<Metric>,
+    #[serde(default)]
+    observed: Observed,
+    #[serde(default)]
+    superseded: bool,
+    #[serde(default, alias = "disturbed")]
+    interference: Vec<IgnoredAny>,
+    #[serde(default)]
+    part: Option<u32>,
+    #[serde(default)]
+    #[serde(rename = "stretches")]
+    samples: Times,
+}
+
+/// The times of the samples.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Times {
+    timed_ns: Vec<u64>,
+}
+
+/// The observed memory limit.
+#[derive(Debug, Default, Deserialize)]
+struct Observed {
+    memory_limit: Option<Value>,
+}
+
+impl Line<'_> for Compared {
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+}
+
+impl Compared {
+    /// As [`fsb_model::Trial::counts`].
+    fn counts(&self) -> bool {
+        self.phase == Phase::Measured && !self.superseded
+    }
+}
+
+impl Trials {
+    /// Returns an empty list for a run with such units.
+    fn of_units(units: &BTreeMap<String, Params>) -> Trials {
+        Trials { units: units.clone(), ..Trials::default() }
+    }
+
+    /// Returns whether the units of a workload are known.
+    pub(super) fn has_unit(&self, workload: &str) -> bool {
+        self.units.contains_key(workload)
+    }
+
+    /// Uses the whole workload instead of its units, because not all runs record them.
+    pub(super) fn forget_unit(&mut self, workload: &str) {
+        for cell in self.cells.iter_mut().filter(|cell| cell.workload == workload) {
+            if let Some(whole) = cell.whole.take() {
+                *cell = *whole;
+            }
+        }
+    }
+
+    /// Returns the cell of a trial that was added.
+    fn known_cell(&self, workload: &str, operation: &str, params: &Params) -> Option<&OwnCell> {
+        self.known.get(&key(workload, operation, params)).map(|place| &self.cells[*place as usize])
+    }
+
+    fn cell_of(&self, workload: &str, operation: &str, params: &Params) -> OwnCell {
+        let whole = OwnCell::new(workload, operation, params);
+        let Some(unit) = self.units.get(workload) else { return whole };
+        let mut params = params.clone();
+        params.extend(unit.clone());
+        OwnCell { whole: Some(Box::new(whole)), ..OwnCell::new(workload, operation, &params) }
+    }
+
+    /// Adds a line of a journal.
+    fn push_line(&mut self, line: usize, trial: &Compared) {
+        let memory = trial.observed.memory_limit.as_ref();
+        self.limits.insert(memory.and_then(|memory| memory.get("limit_bytes")).and_then(Value::as_u64));
+        if let Some(mechanism) = memory.and_then(|memory| memory.get("mechanism")).and_then(Value::as_str)
+            && !self.mechanisms.contains(mechanism)
+        {
+            self.mechanisms.insert(mechanism.to_owned());
+        }
+        let cell = self.cell(&trial.workload, &trial.operation, &trial.params);
+        let (target, values) = (self.target(&trial.target), self.values(&trial.metrics));
+        let Compared { block, order, attempt, outcome, part, .. } = *trial;
+        let [all, spoilt] = self.spoilt.entry(cell).or_default();
+        *all += 1;
+        *spoilt += usize::from(!trial.interference.is_empty() || outcome == Outcome::Invalid);
+        let line = u32::try_from(line).unwrap_or(u32::MAX);
+        let within = squared_error_of_mean(&trial.samples.timed_ns);
+        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, part, values, within });
+    }
+
+    /// Returns the labels of cells most of whose trials were affected by interference or invalid.
+    fn mostly_spoilt(&self) -> impl Iterator<Item = &str> {
+        let most = self.spoilt.iter().filter(|(_, [all, spoilt])| 2 * spoilt > *all);
+        most.map(|(cell, _)| self.cells[*cell as usize].workload.as_str())
+    }
+
+    /// Adds a trial that is not in a file.
+    fn push(&mut self, trial: &ReportTrial) {
+        let what = &*trial.what;
+        let cell = self.cell(&what.workload, &what.operation, &what.params);
+        let metrics: Vec<Metric> = trial.metrics().map(Metric::from).collect();
+        let (target, values) = (self.target(&what.target), self.values(&metrics));
+        let ReportTrial { block, order, attempt, outcome, part, .. } = *trial;
+        let line = u32::try_from(self.list.len() + 1).unwrap_or(u32::MAX);
+        let within = squared_error_of_mean(&trial.timed_ns.to_vec());
+        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, part, values, within });
+    }
+
+    fn target(&mut self, name: &str) -> u32 {
+        place_in(&mut self.targets, |known| known == name, || name.to_owned())
+    }
+
+    fn cell(&mut self, workload: &str, operation: &str, params: &Params) -> u32 {
+        let key = key(workload, operation, params);
+        if let Some(place) = self.known.get(&key) {
+            return *place;
+        }
+        self.cells.push(self.cell_of(workload, operation, params));
+        let place = self.cells.len() as u32 - 1;
+        self.known.insert(key, place);
+        place
+    }
+
+    fn values(&mut self, metrics: &[Metric]) -> Box<[(u32, f64)]> {
+        let shown = metrics.iter().enumerate().filter(|(at, metric)| *at == 0 || is_latency(metric));
+        let of = |(_, metric): (usize, &Metric)| {
+            let Metric { name, unit, better, value } = metric;
+            let is_same = |known: &OwnMetric| (&known.name, known.unit, known.better) == (name, *unit, *better);
+            let make = || OwnMetric { name: name.clone(), unit: *unit, better: *better };
+            (place_in(&mut self.metrics, is_same, make), *value)
+        };
+        shown.map(of).collect()
+    }
+}
+
+fn key(workload: &str, operation: &str, params: &Params) -> (String, String, String) {
+    (workload.to_owned(), operation.to_owned(), serde_json::json!(params).to_string())
+}
+
+/// Returns whether the metric is a latency.
+fn is_latency(metric: &Metric) -> bool {
+    metric::find(&metric.name).is_some_and(|kind| kind.role == Role::Latency)
+}
+
+/// Returns the index of an element in a short list; adds the element if it is missing.
+fn place_in<T>(known: &mut Vec<T>, is_same: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> u32 {
+    let found = known.iter().position(is_same).unwrap_or_else(|| {
+        known.push(make());
+        known.len() - 1
+    });
+    found as u32
+}
+
+impl OwnCell {
+    fn new(workload: &str, operation: &str, params: &Params) -> OwnCell {
+        let size = |key: &str| params.get(key).and_then(Value::as_u64).filter(|size| *size > 0);
+        let others = params.iter().filter(|(key, _)| ![FILE_SIZE, RECORD_SIZE].contains(&key.as_str()));
+        let others: std::collections::BTreeMap<&String, &Value> = others.collect();
+        OwnCell {
+            workload: workload.to_owned(),
+            operation: operation.to_owned(),
+            kind: format!("{operation} {}", serde_json::json!(others)),
+            file_size: size(FILE_SIZE),
+            record_size: size(RECORD_SIZE),
+            whole: None,
+            writes: writes(operation, params),
+        }
+    }
+}
+
+// Groups cells into workloads: cells that differ only in the sizes of file and record form a grid.
+//
+// The names come from the cells of all compared runs, so that a run that measured one size is compared with a run that
+// measured ten.
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CellPlace<'w> {
+    /// The name of the workload.
+    workload: &'w str,
+    /// Bytes of a file.
+    file_size: Option<u64>,
+    /// Bytes of a call.
+    record_size: Option<u64>,
+}
+
+/// The names of workloads, by kind.
+#[derive(Debug, Default)]
+pub(super) struct Workloads {
+    names: BTreeMap<String, Option<String>>,
+}
+
+impl Workloads {
+    /// Names the workloads of all cells.
+    pub(super) fn of<'t>(cells: impl Iterator<Item = &'t OwnCell>) -> Workloads {
+        let mut labels: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        let mut operations: BTreeMap<String, &str> = BTreeMap::new();
+        for cell in cells {
+            let known = labels.entry(cell.kind.clone()).or_default();
+            if !known.contains(&cell.workload.as_str()) {
+                known.push(&cell.workload);
+            }
+            operations.insert(cell.kind.clone(), &cell.operation);
+        }
+        let mut names: BTreeMap<String, Option<String>> = labels
+            .iter()
+            .map(|(kind, labels)| (kind.clone(), (labels.len() > 1).then(|| shared_name(operations[kind], labels))))
+            .collect();
+        forget_ambiguous(&mut names, &labels);
+        Workloads { names }
+    }
+
+    /// The workload and the sizes of a cell.
+    pub(super) fn place<'w>(&'w self, cell: &'w OwnCell) -> CellPlace<'w> {
+        let name = self.names.get(&cell.kind).and_then(Option::as_deref);
+        let OwnCell { file_size, record_size, .. } = *cell;
+        CellPlace { workload: name.unwrap_or(&cell.workload), file_size, record_size }
+    }
+}
+
+/// Drops names that two different workloads would share: their cells keep their own labels.
+fn forget_ambiguous(names: &mut BTreeMap<String, Option<String>>, labels: &BTreeMap<String, Vec<&str>>) {
+    let mut uses: BTreeMap<String, usize> = BTreeMap::new();
+    for (kind, name) in names.iter() {
+        match name {
+            Some(name) => *uses.entry(name.clone()).or_default() += 1,
+            None => labels[kind].iter().for_each(|label| *uses.entry((*label).to_owned()).or_default() += 1),
+        }
+    }
+    for name in names.values_mut() {
+        if name.as_ref().is_some_and(|name| uses[name] > 1) {
+            *name = None;
+        }
+    }
+}
+
+/// Returns the common part of labels: `random read, cold` of `random read 4K, cold` and `random read 64K, cold`.
+fn shared_name(operation: &str, labels: &[&str]) -> String {
+    let mut parts = labels.iter().map(|label| label.split(", ").collect::<Vec<_>>());
+    let first = parts.next().unwrap_or_default();
+    let rest: Vec<Vec<&str>> = parts.collect();
+    let what = first.first().copied().unwrap_or_default();
+    let words: Vec<&str> = what
+        .split(' ')
+        .filter(|word| rest.iter().all(|parts| parts.first().is_some_and(|other| other.split(' ').any(|w| w == *word))))
+        .collect();
+    let what = if words.is_empty() { operation.to_owned() } else { words.join(" ") };
+    let manner = first.iter().skip(1).filter(|part| rest.iter().all(|parts| parts[1..].contains(*part)));
+    std::iter::once(what.as_str()).chain(manner.copied()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn trial(label: &str, params: Value) -> OwnCell {
+        let params = params.as_object().unwrap();
+        OwnCell::new(label, "read", &params.clone().into_iter().collect())
+    }
+
+    fn names(cells: &[OwnCell]) -> Vec<String> {
+        let workloads = Workloads::of(cells.iter());
+        cells.iter().map(|cell| workloads.place(cell).workload.to_owned()).collect()
+    }
+
+    #[test]
+    fn cells_that_differ_in_sizes_are_one_workload() {
+        let cell = |label: &str, access: &str, size: u64| {
+            trial(label, json!({"name": "read", "access": access, "file_size": 1 << 20, "block_size": size}))
+        };
+        let trials = [
+            cell("read 4K, cold", "sequential", 4096),
+            cell("read 64K, cold", "sequential", 65536),
+            cell("random read 4K, cold", "random", 4096),
+            cell("random read 8K, cold", "random", 8192),
+            trial("rename 4K files", json!({"name": "rename", "files": 5})),
+        ];
+        assert_eq!(
+            names(&trials),
+            ["read, cold", "read, cold", "random read, cold", "random read, cold", "rename 4K files"]
+        );
+        let workloads = Workloads::of(trials.iter());
+        let place = workloads.place(&trials[1]);
+        assert_eq!((place.file_size, place.record_size), (Some(1 << 20), Some(65536)));
+        assert_eq!(workloads.place(&trials[4]).file_size, None);
+    }
+
+    #[test]
+    fn labels_without_a_common_word_leave_the_operation() {
+        let cell = |label: &str, size: u64| trial(label, json!({"name": "read", "block_size": size}));
+        assert_eq!(names(&[cell("small", 1), cell("large", 2)]), ["read", "read"]);
+    }
+
+    #[test]
+    fn a_name_for_two_things_is_none() {
+        let cell = |label: &str, files: u64, size: u64| {
+            trial(label, json!({"name": "read", "files": files, "block_size": size}))
+        };
+        let trials = [cell("read 4K", 1, 4), cell("read 8K", 1, 8), cell("read 1K", 2, 1), cell("read 2K", 2, 2)];
+        assert_eq!(names(&trials), ["read 4K", "read 8K", "read 1K", "read 2K"]);
+    }
 }

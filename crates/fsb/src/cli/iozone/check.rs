@@ -14,9 +14,9 @@ use fsb_model::Bytes;
 use rustix::fs::Access;
 
 use super::remount;
+use crate::message::{notify, say};
 use crate::result_owner::{self, Rights};
 use crate::space::Room;
-use crate::stderr::{notify, say};
 use crate::{code, exit};
 
 /// The largest memory of all asynchronous requests together.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::stderr::say;
+use crate::message::say;
 use crate::{code, exit};
 
 /// The number of attempts on a busy file system.

@@ -1,15 +1,83 @@
-//! The doctor's table: every file system, here and in a virtual machine, and the missing requirements of either.
+//! `fsb doctor`: prints what this machine can measure, and what would interfere.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::Args;
+use fsb_codes::notice;
 use fsb_report::show::{entry, wrapped};
 use fsb_testbed::TestbedError;
-use fsb_testbed::doctor::Support;
+use fsb_testbed::doctor::{self, Finding, State, Support};
+
+use crate::message::notify;
+use crate::results::print;
+use crate::{exit, terminal};
+
 #[cfg(feature = "vm")]
 use fsb_vm::{kernel, machine};
 
+/// Long enough to observe periodic activity: journals commit every five seconds.
+const LISTEN: Duration = Duration::from_secs(10);
+
+const EXAMPLES: &str = "\
+Examples:
+  fsb doctor                    check as an unprivileged user
+  sudo fsb doctor               check with the privileges that formatting needs
+  sudo fsb doctor --dir /data   check free space and other activity on /data
+  fsb doctor --quick            skip the ten seconds of watching";
+
+/// Check what this machine can measure and what would interfere
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Directory of images
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Do not watch the machine's other activity for ten seconds
+    #[arg(long)]
+    quick: bool,
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    let mut findings = doctor::examine(&arguments.dir);
+    if !arguments.quick {
+        let text = "watching other load on this machine for ten seconds (--quick skips this)";
+        notify(&notice::WATCHING, [("seconds", 10.into())], text);
+        findings.extend(doctor::listen(&arguments.dir, LISTEN));
+    }
+    let root = rustix::process::geteuid().is_root();
+    let columns = terminal::columns(std::io::stdout());
+    let file_systems = file_systems_table(&doctor::file_systems(), &Vm::look(), root, columns);
+    print(&format!("{}\n{file_systems}", findings_table(&findings, columns)))?;
+    Ok(exit::DONE)
+}
+
+fn findings_table(findings: &[Finding], columns: usize) -> String {
+    let width = findings.iter().map(|finding| finding.topic.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for finding in findings {
+        let state = match finding.state {
+            State::Ok => "ok     ",
+            State::Warning => "warning",
+            State::Missing => "missing",
+            State::Absent => "absent ",
+        };
+        text += &entry(&format!("{state}  {:width$}  ", finding.topic), &finding.text, columns);
+        text.push('\n');
+        if !finding.advice.is_empty() {
+            text += &entry(&format!("         {:width$}  → ", ""), &finding.advice, columns);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+// The doctor's table: every file system, here and in a virtual machine, and the missing requirements of either.
+
 /// File systems that a virtual machine on this machine could mount.
-pub(super) enum Vm {
+enum Vm {
     /// The kernel that it would boot, and the modules that this kernel lacks.
     Boots { release: String, lacks: BTreeSet<String> },
     /// The reason why no virtual machine can be started.
@@ -18,7 +86,7 @@ pub(super) enum Vm {
 
 impl Vm {
     /// Looks for QEMU and a kernel; boots nothing.
-    pub(super) fn look() -> Vm {
+    fn look() -> Vm {
         Vm::find().unwrap_or_else(Vm::Cannot)
     }
 
@@ -41,7 +109,7 @@ impl Vm {
 
 /// Prints one line per file system, then the needs of virtual machines. Only `root` can make file systems on this
 /// kernel.
-pub(super) fn table(all: &[Support], vm: &Vm, root: bool, columns: usize) -> String {
+fn file_systems_table(all: &[Support], vm: &Vm, root: bool, columns: usize) -> String {
     let heads = ["file system".to_owned(), "here".to_owned(), title(vm), "needs".to_owned()];
     let mut rows = vec![heads];
     rows.extend(all.iter().map(|support| row(support, vm, root)));
@@ -144,8 +212,8 @@ reiserfs     no driver  yes                     a driver here: add --in vm
 ntfs3        no driver  no driver               a kernel with ntfs3 (fsb kernel fetch)
 exfat        no tools   no tools                mkfs.exfat (apt-get install exfatprogs)
 ";
-        assert_eq!(table(&all(), &vm, true, 100), expected);
-        let ordinary = table(&all(), &vm, false, 100);
+        assert_eq!(file_systems_table(&all(), &vm, true, 100), expected);
+        let ordinary = file_systems_table(&all(), &vm, false, 100);
         assert!(ordinary.contains("ext4         needs root  yes  "), "{ordinary}");
         assert!(ordinary.contains("root (sudo), or add --in vm: mkfs.ext4 1.0"), "{ordinary}");
     }
@@ -153,7 +221,7 @@ exfat        no tools   no tools                mkfs.exfat (apt-get install exfa
     #[test]
     fn without_virtual_machines_their_next_step_is_said() {
         let error = TestbedError::machine("a micro-VM needs QEMU").advice("apt-get install qemu-system-x86");
-        let text = table(&all(), &Vm::Cannot(error), true, 100);
+        let text = file_systems_table(&all(), &Vm::Cannot(error), true, 100);
         assert!(text.contains("\nreiserfs     no driver  no     a driver (modprobe), or a VM: see below\n"), "{text}");
         assert!(text.contains("\next4         yes        no     nothing: mkfs.ext4 1.0\n"), "{text}");
         assert!(text.ends_with("in VM: a micro-VM needs QEMU; apt-get install qemu-system-x86\n"), "{text}");

@@ -1,22 +1,22 @@
 //! `fsb export`: a plan for another tool.
 
-mod request;
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fsb_compat::export::{EXPORTERS, Export, ExportFile, Exporter};
-use fsb_model::{Bytes, nearest};
+use fsb_compat::export::{
+    EXPORTERS, Export, ExportCase, ExportFile, Exporter, Made, Piece, Request, Source, TargetRecipe, UnitPiece,
+};
+use fsb_model::{Bytes, Place, Plan, Target, TargetKind, nearest};
 use fsb_report::show::entry;
-use fsb_runner::plan_file::{PlanFile, typed};
+use fsb_runner::plan_file::{PlanFile, Resolved, typed};
+use fsb_runner::work::ParsedCell;
+use fsb_testbed::fs::{self, Home};
 
 use super::plan_text::{is_plan, read_plan};
-use crate::columns;
-use crate::coordinator;
 use crate::result_owner::{self, result_owner};
 use crate::results::print;
-use crate::{code, exit};
+use crate::{code, coordinator, exit, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -69,7 +69,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     let (units, output) = (arguments.units, arguments.output.clone());
     let plan = plan(arguments)?;
     let cpus = coordinator::cpus_for(&plan.controls);
-    let request = request::of(plan.resolve(cpus, coordinator::fresh_seed())?, units)?;
+    let request = request_of(plan.resolve(cpus, coordinator::fresh_seed())?, units)?;
     let export = (exporter.export)(&request);
     if export.rows == 0 {
         let (label, why) = &export.left_out[0];
@@ -157,7 +157,7 @@ fn write(directory: &Path, file: &ExportFile) -> anyhow::Result<()> {
 
 /// Describes the files that were written and the cases that were left out.
 fn told(export: &Export, directory: &Path) -> String {
-    let columns = columns::of(std::io::stdout());
+    let columns = terminal::columns(std::io::stdout());
     let all = export.rows + export.left_out.len();
     let mut text = String::new();
     for file in &export.files {
@@ -176,4 +176,72 @@ fn told(export: &Export, directory: &Path) -> String {
         text += &format!("{}\n", entry(&format!("  {label}: "), why, columns));
     }
     text
+}
+
+// Converts a resolved plan to a request for exporters.
+
+/// Returns the request to another tool for the cases of the plan, each with `units` units.
+fn request_of(resolved: Resolved, units: u64) -> anyhow::Result<Request> {
+    let Resolved { plan, work, placement } = resolved;
+    if plan.place == Place::Vm {
+        return Err(exit::failure(
+            &code::PLAN_UNFIT,
+            "a plan for a virtual machine cannot be exported: the script works on this machine",
+        ));
+    }
+    let image = placement.divided().map_or(plan.size.0, |(_, part)| part);
+    let targets =
+        plan.targets.iter().map(|target| recipe(target, image, !plan.mkfs_defaults)).collect::<anyhow::Result<_>>()?;
+    Ok(Request {
+        name: export_name(&plan),
+        author: format!("fsb {}", env!("CARGO_PKG_VERSION")),
+        seed: plan.seed,
+        units,
+        space: image,
+        dir: plan.dir.to_string_lossy().into_owned(),
+        rows: work.cells.iter().map(export_case).collect(),
+        targets,
+    })
+}
+
+/// A plan may be called anything; files are not.
+fn export_name(plan: &Plan) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name: String = plan.name.chars().map(plain).take(60).collect();
+    let name = name.trim_matches(['-', '.']);
+    if name.is_empty() { "plan".to_owned() } else { name.to_owned() }
+}
+
+fn export_case(parsed: &ParsedCell) -> ExportCase {
+    let ParsedCell { cell, profile, unit } = parsed;
+    let whole = Piece { workload: cell.workload.clone(), operations: profile.operations, space: profile.space };
+    let unit = unit.as_ref().map(|unit| UnitPiece {
+        piece: Piece { workload: unit.workload.clone(), operations: unit.operations, space: unit.space },
+        own_files: unit.own_files,
+    });
+    ExportCase { label: cell.label.clone(), whole, unit }
+}
+
+fn recipe(target: &Target, image: u64, like_large: bool) -> anyhow::Result<TargetRecipe> {
+    let spec = match &target.kind {
+        TargetKind::Directory(path) => {
+            let made = Made::Directory(path.to_string_lossy().into_owned());
+            return Ok(TargetRecipe { name: target.name.clone(), made });
+        }
+        TargetKind::FileSystem(spec) => spec,
+    };
+    let on_image = matches!(spec.medium.name.as_str(), "loop" | "ram");
+    let fs::Recipe { mkfs, mount, home } = fs::recipe(spec, image, !on_image, like_large)?;
+    let source = match (home, spec.medium.name.as_str(), &spec.medium.argument) {
+        (Home::Memory | Home::Nowhere, ..) => Some(Source::Word(spec.fs.clone())),
+        (Home::Device, "loop", _) => Some(Source::Image { bytes: image, in_memory: false }),
+        (Home::Device, "ram", _) => Some(Source::Image { bytes: image, in_memory: true }),
+        (Home::Device, "device", Some(path)) => Some(Source::Device(path.clone())),
+        (Home::Device, ..) => None,
+    };
+    let made = match source {
+        Some(source) => Made::FileSystem { mkfs, mount, source },
+        None => Made::LeftOut(format!("the script cannot assemble @{}", spec.medium)),
+    };
+    Ok(TargetRecipe { name: target.name.clone(), made })
 }

@@ -1,0 +1,403 @@
+//! `fsb compare`: compares sets of results of fsb or of other tools.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use fsb_model::nearest;
+use fsb_model::units::parse_percent;
+use fsb_report::show::entry;
+use fsb_report::{Format, Report, WIDTH, change_of, condition_text, mark, text};
+use fsb_stats::compare::{Collected, ConditionDifference, Document, Request, Single, Variation, compare_collected};
+use fsb_stats::{Between, BetweenSource};
+
+use crate::gate::{self, Judged};
+use crate::message::say;
+use crate::results::{self, print_data, print_exactly, print_report};
+use crate::sets::{self, Apart, Origin, Sets};
+use crate::{code, exit, result_owner, terminal};
+
+/// The default of the smallest difference that matters.
+const THETA: &str = "3%";
+
+/// The format for a terminal.
+const TEXT: &str = "text";
+
+/// The format with charts.
+const HTML: &str = "html";
+
+const EXAMPLES: &str = "\
+Examples:
+  fsb compare 'xfs=runs/xfs*.iozone' 'ext4=runs/ext4*.iozone' -o report.html
+  fsb compare old=RUN1,RUN2,RUN3 new=RUN4,RUN5,RUN6
+  fsb compare xfs/ ext4/ btrfs/ --baseline ext4 --detail random_read
+  fsb compare 'old=old*.json' 'new=new*.json' --fail-if slower --theta 5%";
+
+/// Compare sets of results: fsb's, fio's, IOzone's and others
+///
+/// Reads results of fsb, fio, IOzone, bonnie++, PostMark, filebench, sysbench, IOR, mdtest and the Phoronix Test Suite. A
+/// PATH is a file, a directory, a quoted pattern, or a run directory of fsb, which holds one set per target.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+#[command(override_usage = "fsb compare [OPTIONS] [NAME=]PATH[,PATH…] …")]
+pub struct Arguments {
+    /// Set of results to compare
+    #[arg(value_name = "SET", required = true, hide_short_help = true)]
+    sets: Vec<OsString>,
+    /// Set that others are compared with [default: the first]
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<String>,
+    /// Operation to show size by size, such as random_read or randrd; html and csv include every value
+    #[arg(long, value_name = "OP")]
+    detail: Option<String>,
+    /// Smallest difference that matters
+    #[arg(long, value_name = "P", default_value = THETA)]
+    theta: String,
+    /// Relative standard deviation between runs, for sets that do not show it
+    #[arg(long, value_name = "P")]
+    between: Option<String>,
+    /// Exit with 1 if a set is slower than the baseline by more than --theta
+    #[arg(long, value_name = "slower", hide_possible_values = true)]
+    fail_if: Option<FailIf>,
+    /// Format, such as html or xlsx: see fsb list formats
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<String>,
+    /// Report file, such as a.html, a.pdf, a.csv, a.summary.csv: its name implies the format
+    #[arg(short = 'o', long = "output-file", value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Gates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailIf {
+    /// An operation or a finding is slower for sure, by more than matters.
+    Slower,
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    let format = format(arguments)?;
+    let theta = parse_percent(&arguments.theta)
+        .map_err(|error| exit::failure(&code::INVALID_VALUE, format!("--theta: {error}")))?;
+    let between = arguments.between.as_deref().map(parse_percent).transpose();
+    let between = between.map_err(|error| exit::failure(&code::INVALID_VALUE, format!("--between: {error}")))?;
+    let mut read = sets::read(&arguments.sets)?;
+    if let Some(output) = &arguments.output {
+        spare_inputs(output, &read.files)?;
+    }
+    let baseline = baseline(&read.sets, arguments.baseline.as_deref())?;
+    let contents: Vec<sets::Contents> = read.sets.iter().map(sets::Contents::of).collect();
+    let asked = arguments.detail.as_deref().map(asked);
+    // Only a reader of one operation, or of the chart of an operation with one cell, sees single values.
+    let single = match &asked {
+        Some(asked) => Single::Of(asked),
+        None if format.name == HTML => Single::Lone,
+        None => Single::None,
+    };
+    let targets = shared(&read.origins, baseline);
+    let elsewhere = of_other_arguments(&read, baseline);
+    let all = std::mem::take(&mut read.sets);
+    let requests = Requests::of(theta, between, &read.runs);
+    let mut document = compared(all, &read, &requests.of_values(baseline), single)?;
+    if document.operations.is_empty() {
+        return Err(exit::failure(
+            &code::NOTHING_TO_COMPARE,
+            format!("nothing to compare: {}", sets::contents(&contents)),
+        ));
+    }
+    let detail = arguments.detail.as_deref().map(|typed| detail(typed, &document)).transpose()?;
+    let is_text = arguments.output.is_none() && format.name == TEXT;
+    let by_target = match is_text || arguments.fail_if.is_some() {
+        true => compared_by_target(&arguments.sets, &targets, &requests)?,
+        false => TargetByTarget::default(),
+    };
+    if is_text && !by_target.changes.is_empty() {
+        // The answer to "what changed" comes before the table of all sets, and the conditions before any number.
+        let conditions = std::mem::take(&mut document.conditions);
+        print_data(&by_target_text(&conditions, &by_target))?;
+    }
+    emit(arguments, format, &document, &Report::of_comparison(&document, detail.as_deref()))?;
+    if arguments.fail_if != Some(FailIf::Slower) {
+        return Ok(exit::DONE);
+    }
+    if !document.withheld
+        && let Some(code) = gate::refused(&read.runs)?
+    {
+        return Ok(code);
+    }
+    let of_targets = &by_target.changes;
+    if of_targets.is_empty() {
+        return Ok(gate::slower(&[Judged::all(&document)]));
+    }
+    let mut judged: Vec<Judged<'_>> = of_targets.iter().map(Judged::all).collect();
+    // Sets that share no target with the baseline's run are compared with the baseline, as in a comparison without
+    // targets.
+    let met = |name: &str| of_targets.iter().any(|document| document.sets.iter().any(|set| set.name == name));
+    let sets: Vec<&str> = elsewhere.iter().map(String::as_str).filter(|name| !met(name)).collect();
+    if !sets.is_empty() {
+        judged.push(Judged { document: &document, sets });
+    }
+    Ok(gate::slower(&judged))
+}
+
+/// Returns the format of the report.
+fn format(arguments: &Arguments) -> anyhow::Result<&'static Format> {
+    let file = arguments.output.as_deref();
+    let found = results::format_of(arguments.format.as_deref(), file)?;
+    results::check_terminal(found, file)?;
+    Ok(found)
+}
+
+/// Refuses to overwrite an input file with the report, after a typing error.
+fn spare_inputs(output: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
+    // A file that does not exist yet cannot be one of the inputs.
+    let Some(there) = sets::identity(output) else { return Ok(()) };
+    match inputs.iter().any(|input| sets::identity(input) == Some(there)) {
+        true => Err(exit::failure(
+            &code::CONFLICT,
+            format!("-o {} is one of the files to compare: name another", output.display()),
+        )),
+        false => Ok(()),
+    }
+}
+
+fn baseline(sets: &[Collected], name: Option<&str>) -> anyhow::Result<usize> {
+    let Some(name) = name else { return Ok(0) };
+    let names = sets.iter().map(|set| set.name.as_str());
+    let found = names.clone().position(|known| known == name || known.strip_suffix(mark::UNSAFE) == Some(name));
+    found.ok_or_else(|| {
+        exit::failure(&code::UNKNOWN_SET, format!("--baseline: {}", nearest::unknown("set", name, names)))
+    })
+}
+
+/// Returns a predicate for operations and workloads that have the typed name. It accepts at least the names that
+/// [`detail`] accepts, which is called later.
+fn asked(typed: &str) -> impl Fn(Option<&str>, &str) -> bool + Sync {
+    let names: Vec<String> =
+        [Some(typed), fsb_compat::operation(typed)].into_iter().flatten().map(str::to_owned).collect();
+    let is_named = move |name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    move |workload, operation| workload.is_some_and(&is_named) || is_named(operation)
+}
+
+/// Returns the operation or workload that the user means, by the name in the document or by one of its other names.
+fn detail(typed: &str, document: &Document) -> anyhow::Result<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for operation in &document.operations {
+        let both = operation.workload.as_deref().into_iter().chain([operation.operation.as_str()]);
+        both.for_each(|name| {
+            if !names.contains(&name) {
+                names.push(name)
+            }
+        });
+    }
+    let known = |name: &str| names.iter().find(|known| known.eq_ignore_ascii_case(name)).map(|name| (*name).to_owned());
+    let found = known(typed).or_else(|| known(fsb_compat::operation(typed)?));
+    found.ok_or_else(|| {
+        exit::failure(&code::UNKNOWN_OPERATION, format!("--detail: {}", nearest::unknown("operation", typed, names)))
+    })
+}
+
+fn emit(arguments: &Arguments, format: &Format, document: &Document, report: &Report<'_>) -> anyhow::Result<()> {
+    let is_text = arguments.output.is_none() && format.name == TEXT;
+    // The first screen has the warnings on it, wherever it goes.
+    if !is_text {
+        let conditions = document.conditions.iter().map(condition_text);
+        let warnings = conditions.chain(document.warnings.iter().cloned());
+        warnings.for_each(|warning| say(&format!("warning: {warning}")));
+    }
+    match &arguments.output {
+        Some(path) => Ok(result_owner::replace_with(path, |file| (format.write)(report, file))?),
+        None if is_text => {
+            let width = terminal::columns_of_terminal(std::io::stdout()).unwrap_or(WIDTH);
+            print_exactly(&text::screen(report, width, terminal::has_color(&std::io::stdout()), true))
+        }
+        None => print_report(format, report),
+    }
+}
+
+// Requests to the analysis, and comparisons of sets.
+
+/// The known variation between runs.
+#[derive(Debug, Clone, Copy)]
+struct Requests {
+    theta: f64,
+    stated: Option<Between>,
+    history: Variation,
+}
+
+impl Requests {
+    /// Returns requests with the variation that the user states, or else with that of earlier runs beside `runs`.
+    fn of(theta: f64, between: Option<f64>, runs: &[PathBuf]) -> Requests {
+        let stated = between.map(|sd| Between { sd, source: BetweenSource::Stated });
+        let history = if stated.is_none() { sets::earlier_runs(runs) } else { None };
+        Requests { theta, stated, history: history.unwrap_or_default() }
+    }
+
+    /// Returns the request for values of one target. It uses the variation between sessions if earlier runs were made
+    /// in several sessions. With one run on a side it uses only the variation that the user states.
+    fn of_values(&self, baseline: usize) -> Request {
+        let sessions = self.history.values.filter(|_| self.history.of_sessions);
+        Request {
+            between_runs: self.stated,
+            between_sessions: self.stated.or(sessions),
+            ..Request::new(baseline, self.theta)
+        }
+    }
+
+    /// Returns the request for ratios of two targets; the first set is the baseline.
+    fn of_ratios(&self) -> Request {
+        let sessions = self.history.ratios.filter(|_| self.history.of_sessions);
+        Request {
+            between_runs: self.stated.or(self.history.ratios),
+            between_sessions: self.stated.or(sessions),
+            ..Request::new(0, self.theta)
+        }
+    }
+}
+
+/// Compares the sets, and adds the warnings and conditions of their runs to the document. Withholds verdicts that the
+/// runs do not permit.
+fn compared(sets: Vec<Collected>, read: &Sets, request: &Request, single: Single<'_>) -> anyhow::Result<Document> {
+    let mut document = compare_collected(sets, request, single).context("cannot compare these sets")?;
+    document.warnings.splice(0..0, read.warnings.iter().cloned());
+    document.conditions.clone_from(&read.conditions);
+    match read.apart.clone() {
+        Some(Apart { why, unjudged: Some(unjudged) }) => document.unjudge(unjudged, why),
+        Some(Apart { why, unjudged: None }) => document.withhold(why),
+        None => {}
+    }
+    for ((workload, reason), runs) in &read.withheld {
+        let why = format!("{workload}: not judged: {reason} in {}", runs.join(", "));
+        document.withhold_at(workload, why);
+    }
+    Ok(document)
+}
+
+// Comparisons of runs with several targets: each target of `old` with the same target of `new`. The table of all sets
+// would compare every other set with one target of one run.
+
+/// Targets that are compared with themselves, with the argument that others are compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Shared {
+    baseline: usize,
+    targets: Vec<String>,
+}
+
+/// The targets that the baseline's run shares with others; none where no run has several.
+fn shared(origins: &[Origin], baseline: usize) -> Option<Shared> {
+    let baseline = origins.get(baseline)?.argument;
+    let of = |argument: usize| {
+        origins.iter().filter(move |origin| origin.argument == argument).filter_map(|origin| origin.target.as_ref())
+    };
+    let arguments: BTreeSet<usize> = origins.iter().map(|origin| origin.argument).collect();
+    let others = || arguments.iter().filter(|argument| **argument != baseline);
+    let targets: Vec<String> =
+        of(baseline).filter(|target| others().any(|other| of(*other).any(|known| known == *target))).cloned().collect();
+    let several = arguments.iter().any(|argument| of(*argument).count() > 1);
+    (several && !targets.is_empty()).then_some(Shared { baseline, targets })
+}
+
+/// Names of the sets that come from other arguments than the baseline.
+fn of_other_arguments(read: &Sets, baseline: usize) -> Vec<String> {
+    let own = read.origins.get(baseline).map(|origin| origin.argument);
+    let others = read.sets.iter().zip(&read.origins).filter(|(_, origin)| Some(origin.argument) != own);
+    others.map(|(set, _)| set.name.clone()).collect()
+}
+
+/// Comparisons of the targets of two runs.
+#[derive(Debug, Default)]
+struct TargetByTarget {
+    /// Each target beside itself.
+    changes: Vec<Document>,
+    /// The ratio of each target to the first one beside the same ratio: differences of differences.
+    ratios: Vec<Document>,
+}
+
+/// Compares each target with itself, and its ratio to the first target with the same ratio. Reads the sets again,
+/// because a comparison consumes them; once, because each set has one target.
+fn compared_by_target(
+    arguments: &[OsString],
+    shared: &Option<Shared>,
+    requests: &Requests,
+) -> anyhow::Result<TargetByTarget> {
+    let Some(Shared { baseline, targets }) = shared else { return Ok(TargetByTarget::default()) };
+    let mut read = sets::read(arguments)?;
+    let mut left: Vec<_> = std::mem::take(&mut read.sets).into_iter().zip(read.origins.clone()).collect();
+    let mut found = TargetByTarget::default();
+    let of = |target: &String, argument: usize, sets: &[(Collected, Origin)]| {
+        sets.iter().position(|(_, origin)| origin.argument == argument && origin.target.as_ref() == Some(target))
+    };
+    let arguments: BTreeSet<usize> = left.iter().map(|(_, origin)| origin.argument).collect();
+    let first = &targets[0];
+    for target in &targets[1..] {
+        let mut ratios = Vec::new();
+        for argument in std::iter::once(baseline).chain(arguments.iter().filter(|argument| *argument != baseline)) {
+            let Some((above, below)) = of(target, *argument, &left).zip(of(first, *argument, &left)) else { continue };
+            let (above, below) = (&left[above].0, &left[below].0);
+            ratios.push(above.over(below, format!("{} over {}", above.name, below.name))?);
+        }
+        if ratios.len() > 1 {
+            found.ratios.push(compared(ratios, &read, &requests.of_ratios(), Single::None)?);
+        }
+    }
+    for target in targets {
+        let (own, others): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|(_, origin)| origin.target.as_ref() == Some(target));
+        left = others;
+        let baseline = own.iter().position(|(_, origin)| origin.argument == *baseline).unwrap_or_default();
+        let own = own.into_iter().map(|(set, _)| set).collect();
+        found.changes.push(compared(own, &read, &requests.of_values(baseline), Single::None)?);
+    }
+    Document::hold_together(&mut found.changes);
+    Document::hold_together(&mut found.ratios);
+    Ok(found)
+}
+
+/// Returns the conditions that differ, the changes of each target, then of each ratio, and the title of the table that
+/// follows.
+fn by_target_text(conditions: &[ConditionDifference], found: &TargetByTarget) -> String {
+    let columns = terminal::columns(std::io::stdout());
+    let mut text = String::new();
+    for condition in conditions {
+        let _ = writeln!(text, "{}", entry("warning: ", &condition_text(condition), columns));
+    }
+    let parts =
+        [("Target by target:", &found.changes), ("Ratios of targets (difference in differences):", &found.ratios)];
+    let has_operations = |documents: &&Vec<Document>| documents.iter().any(|found| !found.operations.is_empty());
+    for (title, documents) in parts.into_iter().filter(|(_, documents)| has_operations(documents)) {
+        let _ = writeln!(text, "{title}");
+        for document in documents {
+            for set in document.sets.iter().filter(|set| set.name != document.baseline) {
+                for (place, line) in change_of(document, &set.name).iter().enumerate() {
+                    let indent = if place == 0 { "  " } else { "    " };
+                    let _ = writeln!(text, "{}", entry(indent, line, columns));
+                }
+            }
+        }
+        text.push('\n');
+    }
+    text + "All sets:\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(argument: usize, target: &str) -> Origin {
+        Origin { argument, target: Some(target.to_owned()) }
+    }
+
+    #[test]
+    fn targets_meet_themselves_where_a_run_has_several() {
+        let two = [origin(0, "ext4"), origin(0, "xfs"), origin(1, "ext4"), origin(1, "btrfs")];
+        let found = shared(&two, 0).unwrap();
+        assert_eq!((found.baseline, &found.targets[..]), (0, &["ext4".to_owned()][..]));
+        assert_eq!(shared(&two, 2).unwrap().baseline, 1);
+        assert_eq!(shared(&[origin(0, "ext4"), origin(1, "ext4")], 0), None, "the table says it");
+        assert_eq!(shared(&two[..2], 0), None, "one run");
+        assert_eq!(shared(&[Origin { argument: 0, target: None }, origin(1, "ext4")], 0), None);
+    }
+}

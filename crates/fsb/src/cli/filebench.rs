@@ -1,0 +1,448 @@
+//! `fsb filebench`: filebench's workload files, on our engine, with its text.
+//!
+//! `fsb-compat` defines the meaning of a file and the printed text; the work is a flow of the engine. A worker performs
+//! it in a directory of its own below the one that the file names. The whole file is checked before anything is
+//! changed. That directory is removed however a run ends, because the undo ledger lists it.
+
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use fsb_codes::notice;
+use fsb_compat::filebench::print::{self, Kind, Line};
+use fsb_compat::filebench::wml::{self, Reading, Run, Script};
+use fsb_engine::{Job, Live, Measurement, Sizing, Step, Task, latency, workload};
+use fsb_model::flow::{Flow, Op};
+use fsb_model::{Durability, WorkloadSpec, errno};
+use fsb_runner::worker::{Post, Steps, Worker, WorkerError};
+use fsb_store::input::LARGEST_SCRIPT;
+use fsb_testbed::control;
+use fsb_testbed::ledger::{self, EntryHandle, Ledger, Owner};
+use rustix::fs::Access;
+
+use crate::coordinator::{self, Turn};
+use crate::exit::{self, Second, Signals};
+use crate::message::{notify, say};
+use crate::result_owner::Rights;
+use crate::space::{Need, Room};
+use crate::{code, results};
+
+const EXAMPLES: &str = "\
+Examples:
+  fsb filebench varmail.f                              as written in the file
+  fsb filebench --dir /srv/data --seconds 10 oltp.f    elsewhere, and shorter
+  fsb filebench --set nfiles=500 fileserver.f > a.txt  with another variable
+  fsb compare a.txt b.txt                              compare with filebench";
+
+/// Run a filebench workload file and print filebench's results
+///
+/// Reads the workload language of filebench 1.4 and 1.5: set, eventgen, echo, run, psrun, cvar, randvar, define
+/// fileset|file|process|flowop. Unsupported statements are reported with their lines. fsb draws sizes and files with its
+/// own generator; waits and limits are filebench's.
+///
+/// fsb makes the files in a new directory in $dir and removes it at the end. After a kill, the next fsb or 'fsb clean'
+/// removes it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Workload file
+    #[arg(value_name = "FILE.f")]
+    file: PathBuf,
+    /// Directory for files [default: $dir of FILE.f]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Length of each run in seconds [default: that of FILE.f]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_592_000))]
+    seconds: Option<u64>,
+    /// Set a variable, such as nfiles=500; repeatable
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Compare the data read with the data written
+    #[arg(long)]
+    verify: bool,
+    /// Seed of sizes, choices and contents
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Do not show progress
+    #[arg(long, short)]
+    quiet: bool,
+    /// Run although another fsb measures; both results are affected
+    #[arg(long)]
+    allow_concurrent: bool,
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    let script = script(arguments)?;
+    let turn = Turn::of(arguments.allow_concurrent);
+    let request = Choices { verify: arguments.verify, seed: arguments.seed, quiet: arguments.quiet, turn };
+    for run in &script.runs {
+        check_run(run, &request)?;
+    }
+    let file = arguments.file.display();
+    script.notes.iter().for_each(|note| say(&format!("{file}:{note}", note = place(note))));
+    measure_all(&script, &request)
+}
+
+/// The file as it will be run.
+fn script(arguments: &Arguments) -> anyhow::Result<Script> {
+    let file = arguments.file.display();
+    let text = read(&arguments.file)?;
+    let values = arguments.set.iter().map(|text| assignment(text)).collect::<anyhow::Result<Vec<_>>>()?;
+    let stem = arguments.file.file_stem().unwrap_or_default().to_string_lossy();
+    let name: String = stem.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect();
+    let reading = Reading { name: name.trim(), implied: arguments.seconds, values: &values };
+    let mut script = wml::read(&text, &reading).map_err(|problems| {
+        let lines: Vec<_> = problems.iter().map(|problem| format!("{file}:{}", place(problem))).collect();
+        exit::failure(&code::INVALID_FILEBENCH, format!("fsb cannot run this workload:\n{}", lines.join("\n")))
+    })?;
+    for run in &mut script.runs {
+        run.seconds = arguments.seconds.unwrap_or(run.seconds);
+        if let Some(directory) = &arguments.dir {
+            run.directory.clone_from(directory);
+        }
+    }
+    Ok(script)
+}
+
+/// Returns `12: message`, as compilers print it.
+fn place(remark: &wml::Remark) -> String {
+    format!("{}: {}", remark.line, remark.message)
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    fsb_store::input::read_text(path, LARGEST_SCRIPT).map_err(|error| {
+        let why = match error.kind() {
+            std::io::ErrorKind::IsADirectory => "it is not a file; name one such as varmail.f".to_owned(),
+            _ => error.to_string(),
+        };
+        let message = format!("cannot read {}: {why}", path.display());
+        let suite = path.to_str().map(|name| name.trim_end_matches(".f"));
+        match suite.filter(|name| fsb_runner::suite::REGISTRY.iter().any(|suite| suite.name == *name)) {
+            Some(suite) => exit::advised(
+                &code::UNREADABLE,
+                message,
+                format!("name a file, or measure that work with fsb run ext4 --suite {suite}"),
+            ),
+            None => exit::failure(&code::UNREADABLE, message),
+        }
+    })
+}
+
+/// `nfiles=500`, or `$nfiles=500` as the file has it.
+fn assignment(text: &str) -> anyhow::Result<(String, String)> {
+    let pair = text.split_once('=').map(|(name, value)| (name.trim().trim_start_matches('$'), value.trim()));
+    match pair {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(exit::failure(&code::INVALID_VALUE, format!("--set {text}: write NAME=VALUE, such as nfiles=500"))),
+    }
+}
+
+// Checks of a run before anything is changed.
+
+/// Checks the directory, the flow (by asking the engine) and the free space.
+fn check_run(run: &Run, request: &Choices) -> anyhow::Result<()> {
+    let directory = &run.directory;
+    check_directory(directory)?;
+    Rights::below(directory)?;
+    let (spec, sizing) = request.workload(run);
+    let job =
+        workload::parse(&spec, &sizing).map_err(|error| exit::failure(&code::INVALID_WORKLOAD, error.to_string()))?;
+    check_space(directory, job.as_ref())
+}
+
+fn check_directory(directory: &Path) -> anyhow::Result<()> {
+    let shown = directory.display();
+    let metadata = std::fs::metadata(directory).map_err(|error| {
+        exit::failure(
+            &code::DIRECTORY,
+            format!("the directory {shown} cannot be used: {error}; name another one with --dir DIR"),
+        )
+    })?;
+    if metadata.file_type().is_block_device() {
+        let advice = format!("mount it first, or measure file systems on it: fsb run ext4@{shown} --suite fileserver");
+        let message = format!("{shown} is a block device, but filebench makes files in a directory: {advice}");
+        let fields = [("path", shown.to_string().into()), ("kind", "block_device".into())];
+        return Err(exit::failure_about(&code::DIRECTORY, fields, message));
+    }
+    if !metadata.is_dir() {
+        return Err(exit::failure(&code::DIRECTORY, format!("{shown} is not a directory: name one with --dir DIR")));
+    }
+    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
+        exit::failure(&code::DIRECTORY_NOT_WRITABLE, format!("the directory {shown} cannot be written to: {errno}"))
+    })
+}
+
+fn check_space(directory: &Path, job: &dyn Job) -> anyhow::Result<()> {
+    let profile = job.profile();
+    let need = Need { bytes: profile.space, files: profile.inodes };
+    match Room::of(directory) {
+        Some(room) if !room.holds(need) => Err(exit::failure(
+            &code::NO_SPACE,
+            format!("this workload {}: set fewer or smaller files, such as --set nfiles=1000", room.lacks(need)),
+        )),
+        _ => Ok(()),
+    }
+}
+
+// The runs of a file, each from making the files to removing them.
+
+/// The interval between progress lines if standard error is not a terminal.
+const SELDOM: Duration = Duration::from_secs(5);
+
+/// Options of all runs.
+struct Choices {
+    /// Whether the data read is compared with the data written.
+    verify: bool,
+    /// Decides sizes, picks and contents.
+    seed: u64,
+    /// Whether progress is hidden.
+    quiet: bool,
+    /// Whether the run refuses to start while another fsb measures.
+    turn: coordinator::Turn,
+}
+
+impl Choices {
+    /// Returns the run as a workload of the engine.
+    fn workload(&self, run: &Run) -> (WorkloadSpec, Sizing) {
+        let mut params = vec![("flow", run.flow.to_toml().into()), ("verify", self.verify.into())];
+        // Like filebench, sync only if the file says so.
+        if !run.flow.is_durable_each() {
+            params.push(("durability", Durability::None.name().into()));
+        }
+        let params = params.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        (WorkloadSpec::new("flow", params), Sizing { size: 0, cpus })
+    }
+
+    fn task(&self, run: &Run, step: Step, root: &Path) -> Task {
+        let (workload, sizing) = self.workload(run);
+        let whole = Task::plain(step, workload, sizing, root, self.seed, u64::MAX);
+        Task { until_seconds: Some(run.seconds as f64), ..whole }
+    }
+}
+
+/// State that lasts from run to run.
+struct MeasuringSession<'r> {
+    request: &'r Choices,
+    started: Instant,
+    signals: Signals,
+    told: Instant,
+}
+
+/// The reason why a run did not finish.
+enum Failed {
+    /// A signal came.
+    Interrupted,
+    /// A step was refused, or its worker died.
+    Why(String),
+}
+
+impl From<WorkerError> for Failed {
+    fn from(error: WorkerError) -> Self {
+        match error {
+            WorkerError::Interrupted => Failed::Interrupted,
+            error => Failed::Why(error.to_string()),
+        }
+    }
+}
+
+/// Makes all runs; the exit code.
+fn measure_all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
+    let mut lock = request.turn.take("fsb filebench")?;
+    coordinator::tidy_up();
+    let _watcher = coordinator::watcher();
+    let now = Instant::now();
+    // A second signal must not end the program before the files are removed.
+    let mut session = MeasuringSession { request, started: now, signals: Signals::catch(Second::Waits)?, told: now };
+    results::print(&print::banner(&format!("fsb {}", env!("CARGO_PKG_VERSION"))))?;
+    for line in &script.said {
+        session.say(line)?;
+    }
+    let mut code = exit::DONE;
+    for run in &script.runs {
+        match session.run(run)? {
+            Ok(()) => {}
+            Err(Failed::Interrupted) => {
+                return Err(session.signals.failure("interrupted: the files of this run are removed"));
+            }
+            Err(Failed::Why(why)) => {
+                let place = run.line.map_or_else(String::new, |line| format!("line {line}: "));
+                let fields = [
+                    ("line", run.line.into()),
+                    ("reason", why.as_str().into()),
+                    ("errno", errno::name_in(&why).into()),
+                ];
+                let text = format!("{place}run: {why}. The files of this run are removed");
+                notify(&notice::RUN_FAILED, fields, &text);
+                code = exit::TRIALS;
+            }
+        }
+    }
+    coordinator::warn_of_concurrent(&mut lock);
+    Ok(code)
+}
+
+impl MeasuringSession<'_> {
+    fn at(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    fn say(&self, message: &str) -> anyhow::Result<()> {
+        results::print(&print::moment(self.at(), message))
+    }
+
+    /// One run; the outer error is one of printing.
+    fn run(&mut self, run: &Run) -> anyhow::Result<Result<(), Failed>> {
+        let own = Own::make(&run.directory)?;
+        let measured = self.measure(run, &own);
+        self.say("Shutting down processes")?;
+        own.remove()?;
+        measured
+    }
+
+    fn measure(&mut self, run: &Run, root: &Own) -> anyhow::Result<Result<(), Failed>> {
+        self.say("Populating and pre-allocating filesets")?;
+        for set in &run.flow.filesets {
+            let made = (set.files as f64 * set.preallocated).round();
+            let text = format!(
+                "{}: {} files, avg. dir. width = {}, {} leafdirs, {made} files made beforehand",
+                set.name, set.files, set.width.mean, set.directories
+            );
+            self.say(&text)?;
+        }
+        if let Err(failed) = self.step(run, Step::Prepare, root, "files made")? {
+            return Ok(Err(failed));
+        }
+        self.say("Population and pre-allocation of filesets completed")?;
+        for thread in &run.flow.threads {
+            self.say(&format!("Starting {} {} instances", thread.processes, thread.process))?;
+        }
+        let measurement = match self.step(run, Step::Measure, root, "operations")? {
+            Ok(Some(measurement)) => measurement,
+            Ok(None) => return Ok(Err(Failed::Why("the worker measured nothing".to_owned()))),
+            Err(failed) => return Ok(Err(failed)),
+        };
+        let seconds = measurement.timed_ns as f64 * 1e-9;
+        self.say(&format!("Run took {seconds:.0} seconds..."))?;
+        results::print(&print::results(self.at(), seconds, &breakdown_lines(&run.flow, &measurement)))?;
+        Ok(Ok(()))
+    }
+
+    fn step(
+        &mut self,
+        run: &Run,
+        step: Step,
+        root: &Own,
+        what: &str,
+    ) -> anyhow::Result<Result<Option<Measurement>, Failed>> {
+        let task = self.request.task(run, step, &root.path);
+        let mut printed = Ok(());
+        let result = self.perform(&task, root.rights, what, &mut printed);
+        printed.map(|()| result.map_err(Failed::from))
+    }
+
+    fn perform(
+        &mut self,
+        task: &Task,
+        rights: Rights,
+        what: &str,
+        printed: &mut anyhow::Result<()>,
+    ) -> Result<Option<Measurement>, WorkerError> {
+        let interrupted = Some(Arc::clone(self.signals.flag()));
+        let mut worker =
+            Worker::open(&Post { interrupted, as_invoking_user: rights == Rights::InvokingUser, ..Post::default() })?;
+        worker.ask::<Steps>(task)?;
+        if task.step == Step::Measure {
+            worker.ready::<Steps>()?;
+            *printed = self.say("Running...");
+            worker.go()?;
+        }
+        let report = worker.result::<Steps>(&mut |Live { done, of }| self.tell(done, of, what))?;
+        worker.close();
+        Ok(report.whole())
+    }
+
+    fn tell(&mut self, done: u64, of: u64, what: &str) {
+        if self.request.quiet || self.told.elapsed() < SELDOM {
+            return;
+        }
+        self.told = Instant::now();
+        let of = if of > 0 { format!(" of {of}") } else { String::new() };
+        say(&format!("{:.0} s: {done}{of} {what}", self.at()));
+    }
+}
+
+/// The directory that a run has for itself, which goes with this value; of a killed run the undo ledger knows it.
+struct Own {
+    path: PathBuf,
+    rights: Rights,
+    ledger: Ledger,
+    handle: Option<EntryHandle>,
+}
+
+impl Own {
+    fn make(directory: &Path) -> anyhow::Result<Own> {
+        let within = crate::result_owner::absolute(directory)?;
+        let rights = Rights::below(&within)?;
+        let ledger = Ledger::open(&ledger::default_directory()?, Owner::current(), control::RULES)?;
+        let (path, handle) = ledger.record_directory(&within, rights.uid())?;
+        let own = Own { path, rights, ledger, handle: Some(handle) };
+        let made = rights.act(|| std::fs::create_dir(&own.path)).flatten();
+        made.map_err(|error| {
+            exit::failure(&code::OUTPUT_FAILED, format!("cannot make the directory {}: {error}", own.path.display()))
+        })?;
+        Ok(own)
+    }
+
+    fn remove(mut self) -> anyhow::Result<()> {
+        self.handle.take().map_or(Ok(()), |handle| self.ledger.undo(handle).map(drop))?;
+        Ok(())
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.handle.take().map(|handle| self.ledger.undo(handle)) {
+            say(&format!("warning: {error}"));
+        }
+    }
+}
+
+// Converts a measurement to the lines of filebench's breakdown.
+
+/// Returns one line per operation of the file, in its order; steps of the same name share a line.
+fn breakdown_lines(flow: &Flow, measured: &Measurement) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    let counted = flow.threads.iter().flat_map(|thread| &thread.steps).filter(|step| step.op.is_counted());
+    for step in counted {
+        let name = step.title();
+        if !lines.iter().any(|line| line.name == name) {
+            lines.push(breakdown_line(name, step.op, measured));
+        }
+    }
+    lines
+}
+
+fn breakdown_line(name: &str, op: Op, measured: &Measurement) -> Line {
+    let histogram = measured.latency.get(name).and_then(|text| latency::decode(text).ok());
+    let histogram = histogram.filter(|histogram| !histogram.is_empty());
+    let seconds = |ns: f64| ns * 1e-9;
+    let of =
+        |value: &dyn Fn(&hdrhistogram::Histogram<u64>) -> f64| histogram.as_ref().map_or(0.0, |h| seconds(value(h)));
+    Line {
+        name: name.to_owned(),
+        operations: histogram.as_ref().map_or(0, hdrhistogram::Histogram::len),
+        bytes: measured.counts.get(&format!("{name}_bytes")).copied().unwrap_or(0),
+        mean: of(&|histogram| histogram.mean()),
+        least: of(&|histogram| histogram.min() as f64),
+        most: of(&|histogram| histogram.max() as f64),
+        kind: match op {
+            Op::Read | Op::ReadWhole => Kind::Read,
+            op if op.writes() => Kind::Write,
+            _ => Kind::Other,
+        },
+    }
+}
