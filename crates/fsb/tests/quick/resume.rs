@@ -1,9 +1,14 @@
-//! `--resume`: fsb retries the whole unfinished block, and nothing else.
+//! Runs that are continued, sets of runs, and records of other versions.
 
 use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
 
 use crate::common::resume::*;
 use crate::common::*;
+
+// `--resume`: fsb retries the whole unfinished block, and nothing else.
 
 /// Makes a run on the null file system whose last trials are cut off, as if it had been killed.
 fn interrupted(keep: usize) -> tempfile::TempDir {
@@ -70,4 +75,153 @@ fn a_complete_run_and_another_kernel_are_refused() {
     record["segments"][0]["kernel"] = "2.6.18".into();
     fs::write(run.join("run.json"), record.to_string()).unwrap();
     fails(cut.path(), &["run", "--resume", "run"], 2, "run/other-kernel");
+}
+
+// `--runs N`: complete runs that are stored as a set.
+
+/// Makes a set of runs of a small plan, with the seeds 41, 42, ….
+fn make(directory: &Path, runs: &str, out: &str) {
+    fast_plan(directory);
+    let targets = ["null", "slow=null,slowdown=10%", "--blocks", "3", "--seed", "41", "--out", out, "-q"];
+    let output = fsb(directory, &[&["run", "fast.toml", "--runs", runs][..], &targets].concat());
+    expect_code(&output, 0);
+    let title = format!("{runs} runs: means with the standard deviation (sd) between runs");
+    assert!(stdout(&output).contains(&title), "{}", stdout(&output));
+}
+
+fn seed(run: &Path) -> u64 {
+    record(run)["plan"]["seed"].as_u64().unwrap()
+}
+
+#[test]
+fn a_set_holds_complete_runs_and_is_compared_as_one() {
+    let scratch = scratch();
+    make(scratch.path(), "3", "old");
+    make(scratch.path(), "2", "new");
+    for number in 1..=3 {
+        let run = scratch.path().join(format!("old/run-{number}"));
+        assert_eq!(seed(&run), 40 + number);
+        assert!(run.join("report.html").is_file() && record(&run)["stop_reason"].is_object());
+    }
+    let output = fsb(scratch.path(), &["compare", "old=old", "new=new"]);
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    assert!(text.contains("old") && text.contains("new") && text.contains("read 1M, warm"), "{text}");
+}
+
+#[test]
+fn a_set_is_resumed_with_the_runs_that_are_missing() {
+    let scratch = scratch();
+    make(scratch.path(), "3", "set");
+    let set = scratch.path().join("set");
+    let first = fs::read(set.join("run-1/trials.jsonl")).unwrap();
+    fs::remove_dir_all(set.join("run-3")).unwrap();
+    // The second run was interrupted before its first block.
+    let mut interrupted = record(&set.join("run-2"));
+    interrupted["stop_reason"] = serde_json::Value::Null;
+    fs::write(set.join("run-2/run.json"), interrupted.to_string()).unwrap();
+    fs::write(set.join("run-2/trials.jsonl"), "").unwrap();
+    let output = fsb(scratch.path(), &["run", "--resume", "set", "-q"]);
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("3 runs: means"), "{}", stdout(&output));
+    assert_eq!((seed(&set.join("run-2")), seed(&set.join("run-3"))), (42, 43));
+    assert!(record(&set.join("run-2"))["stop_reason"].is_object());
+    assert_eq!(fs::read(set.join("run-1/trials.jsonl")).unwrap(), first);
+    fails(scratch.path(), &["run", "--resume", "set", "-q"], 2, "run/invalid-set");
+}
+
+#[test]
+fn a_set_is_not_made_where_something_is() {
+    let scratch = scratch();
+    fs::create_dir(scratch.path().join("full")).unwrap();
+    fs::write(scratch.path().join("full/file"), "x").unwrap();
+    let output = fsb(scratch.path(), &["run", "null", "--runs", "2", "--out", "full"]);
+    expect_code(&output, 2);
+    let output = fsb(scratch.path(), &["run", "null", "--runs", "0", "--out", "set"]);
+    expect_code(&output, 2);
+    assert!(!scratch.path().join("set").exists());
+}
+
+/// A set has the name of its directory; separate runs in one directory have their own names.
+#[test]
+fn patterns_in_one_directory_are_sets_of_their_own() {
+    let scratch = scratch();
+    fast_plan(scratch.path());
+    for run in ["old-1", "old-2", "new-1", "new-2"] {
+        let out = format!("all/{run}");
+        let arguments = ["run", "fast.toml", "null", "--blocks", "1", "--out", &out, "-q"];
+        fs::create_dir_all(scratch.path().join("all")).unwrap();
+        expect_code(&fsb(scratch.path(), &arguments), 0);
+    }
+    let output = fsb(scratch.path(), &["compare", "all/old-*", "all/new-*"]);
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("old-1/null") && stdout(&output).contains("new-1/null"), "{}", stdout(&output));
+}
+
+// Records of earlier and newer versions.
+
+/// Copies a recorded run directory.
+fn recorded(scratch: &Path, version: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/records").join(version);
+    let copy = scratch.join(version);
+    fs::create_dir(&copy).unwrap();
+    for file in ["run.json", "trials.jsonl"] {
+        fs::copy(source.join(file), copy.join(file)).unwrap();
+    }
+    copy
+}
+
+#[test]
+fn every_earlier_version_is_reported_and_compared() {
+    let scratch = scratch();
+    for version in ["run-1-trial-1", "run-1-trial-2", "run-2-trial-2"] {
+        let run = recorded(scratch.path(), version);
+        let written = fs::read(run.join("trials.jsonl")).unwrap();
+        let report = fsb(scratch.path(), &["report", version, "--format", "json"]);
+        expect_code(&report, 0);
+        let summary: Value = serde_json::from_slice(&report.stdout).unwrap();
+        assert_eq!(summary["blocks"], 5, "{version}");
+        let labels: Vec<&str> =
+            summary["rows"].as_array().unwrap().iter().map(|row| row["workload"].as_str().unwrap()).collect();
+        assert_eq!(labels, ["write 1M, durable", "append 4K, durable each", "create 4K files"], "{version}");
+        let slower = &summary["rows"][1]["cells"][1]["against"];
+        assert_eq!((slower["n"].as_u64(), slower["ratio"].as_f64().unwrap() < 1.0), (Some(5), true), "{slower}");
+        let screen = stdout(&fsb(scratch.path(), &["report", version, "--notes"])).replace("\n  ", " ");
+        assert!(screen.contains("CPU steal 3 %: 2 of 45 trials"), "{screen}");
+        let compared = fsb(scratch.path(), &["compare", &format!("old={version}"), &format!("new={version}")]);
+        expect_code(&compared, 0);
+        assert_eq!(fs::read(run.join("trials.jsonl")).unwrap(), written, "a reader changes nothing");
+    }
+}
+
+/// Kinds and fields that this version does not know are kept and printed.
+#[test]
+fn a_newer_minor_version_is_reported_with_what_it_added() {
+    let scratch = scratch();
+    fast_plan(scratch.path());
+    let arguments = ["run", "fast.toml", "null", "b=null", "--blocks", "5", "--seed", "3", "--out", "run", "-q"];
+    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let run = scratch.path().join("run");
+    let mut newer = record(&run);
+    newer["schema"] = "fsbench/run/2.1".into();
+    newer["stop_reason"] = json!({ "kind": "full_moon", "blocks": 5 });
+    newer["stopping_rule"] = json!({ "kind": "moon", "phase": 0.5 });
+    newer["placement"] = json!({ "in_turn": { "reason": { "kind": "eclipse" } } });
+    newer["warnings"] = json!([{ "kind": "tide", "metres": 3 }]);
+    newer["added"] = true.into();
+    fs::write(run.join("run.json"), newer.to_string()).unwrap();
+    let lines = trials(&run).into_iter().map(|mut trial| {
+        trial["schema"] = "fsbench/trial/3.1".into();
+        trial["interference"] = json!([{ "kind": "gravity", "newtons": 9.81 }]);
+        trial["observed"]["altitude"] = 500.into();
+        trial.to_string() + "\n"
+    });
+    let lines: String = lines.collect();
+    fs::write(run.join("trials.jsonl"), lines).unwrap();
+    let report = fsb(scratch.path(), &["report", "run", "--format", "html"]);
+    expect_code(&report, 0);
+    let text = stdout(&report);
+    for added in ["full_moon", "moon", "eclipse", "tide", "gravity"] {
+        assert!(text.contains(added), "{added}: {text}");
+    }
 }

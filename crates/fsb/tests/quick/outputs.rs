@@ -1,0 +1,406 @@
+//! Files that fsb writes: reports in every format, published tables, and documents with a schema.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use crate::common::{
+    command, expect_code, expect_refusals, fails, fast_plan, fsb, fsb_json, message, record, scratch, stdout, trials,
+};
+
+// `fsb report` and `fsb compare` for spreadsheets, papers and a local disk: summary.csv, xlsx, figures, commands.
+
+/// Runs two targets on the null file system; the second one takes twice as long.
+fn run(directory: &Path) {
+    fast_plan(directory);
+    let targets = ["plain=null", "slow=null,slowdown=100%"];
+    let arguments = ["run", "fast.toml", "--seed", "42", "--blocks", "6", "--out", "run", "--quiet"];
+    expect_code(&fsb(directory, &[&arguments[..], &targets].concat()), 0);
+}
+
+fn lines(table: &str) -> Vec<HashMap<String, String>> {
+    csv::Reader::from_reader(table.as_bytes()).deserialize().map(|line| line.expect("a line")).collect()
+}
+
+#[test]
+fn a_report_is_written_in_the_format_that_the_file_name_implies() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    run(directory);
+    let write = |command: &str, file: &str| {
+        expect_code(&fsb(directory, &[command, "run", "-o", file]), 0);
+        fs::read(directory.join(file)).expect("the file is written")
+    };
+    for command in ["report", "compare"] {
+        let table = String::from_utf8(write(command, "my-summary.csv")).expect("text");
+        let slow: Vec<_> = lines(&table).into_iter().filter(|line| line["target"] == "slow").collect();
+        assert!(!slow.is_empty(), "{table}");
+        for line in slow {
+            assert_eq!(
+                (&*line["baseline"], &*line["verdict"], &*line["leads"]),
+                ("plain", "slower", "false"),
+                "{line:?}"
+            );
+            assert_eq!((&*line["n"], &*line["outcome"], &*line["level"]), ("6", "winner", "0.95"), "{line:?}");
+        }
+        assert_eq!(stdout(&fsb(directory, &[command, "run", "--format", "summary-csv"])), table);
+        for (file, begins) in [("a.xlsx", "PK"), ("a.svg", "<svg "), ("a.png", "\u{fffd}PNG"), ("a.pdf", "%PDF-")] {
+            let content = write(command, file);
+            assert!(String::from_utf8_lossy(&content).starts_with(begins), "{command} -o {file}");
+        }
+    }
+    assert!(String::from_utf8(write("report", "trials.csv")).expect("text").starts_with("target,workload,"));
+    // A pipe accepts binary formats.
+    assert!(fsb(directory, &["report", "run", "--format", "png"]).stdout.starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn commands_are_those_of_the_recorded_targets() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    run(directory);
+    // The null file system has no commands: use those that a run as root records.
+    let path = directory.join("run/run.json");
+    let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).expect("a record")).expect("JSON");
+    let targets = &mut record["plan"]["targets"];
+    targets[0]["file_system"] =
+        serde_json::json!({ "fs": "ext4", "options": ["noatime"], "medium": { "name": "loop" } });
+    targets[1]["file_system"] =
+        serde_json::json!({ "fs": "xfs", "mkfs": ["-m", "crc=0"], "medium": { "name": "loop" } });
+    let command = |words: &str| serde_json::Value::from_iter(words.split(' '));
+    record["targets"]["plain"] = serde_json::json!({
+        "mkfs_command": command("/usr/sbin/mkfs.ext4 -F -q -E nodiscard -b 4096 /dev/loop0"),
+        "requested_options": ["noatime"],
+        "mount_options": ["rw", "noatime"],
+    });
+    record["targets"]["slow"] = serde_json::json!({
+        "mkfs_command": command("/usr/sbin/mkfs.xfs -f -q -K -l size=64m -m crc=0 /dev/loop1"),
+    });
+    fs::write(&path, record.to_string()).expect("the record is written");
+    let all = fsb(directory, &["report", "run", "--commands"]);
+    expect_code(&all, 0);
+    insta::assert_snapshot!("commands", stdout(&all));
+    let one = fsb(directory, &["report", "run", "--commands", "slow"]);
+    expect_code(&one, 0);
+    assert!(stdout(&all).ends_with(&stdout(&one)) && !stdout(&one).contains("ext4"), "{}", stdout(&one));
+    fails(directory, &["report", "run", "--commands", "slo"], 2, "report/unknown-target");
+}
+
+#[test]
+fn commands_and_formats_that_make_no_sense_are_refused() {
+    let scratch = scratch();
+    run(scratch.path());
+    expect_refusals(
+        "report_files_refusals",
+        scratch.path(),
+        &[
+            (&["report", "run", "--commands", "slo"], "report/unknown-target"),
+            (&["report", "run", "--commands", "slow", "-o", "x.csv"], "arguments/conflict"),
+            (&["report", "run", "-o", "summary.ods"], "output/unknown-format"),
+            (&["compare", "run", "--commands"], "arguments/unknown-option"),
+        ],
+    );
+}
+
+/// Standard output is a pipe in tests, which has no color by default.
+#[test]
+fn colour_follows_the_option_and_the_environment() {
+    let scratch = scratch();
+    run(scratch.path());
+    let has_colour = |arguments: &[&str], variable: Option<&str>| {
+        let mut report = command(scratch.path(), &[&["report", "run"], arguments].concat());
+        for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+            report.env_remove(name);
+        }
+        report.envs(variable.map(|name| (name, "1")));
+        stdout(&report.output().unwrap()).contains("\x1b[")
+    };
+    for (arguments, variable, expected) in [
+        (&[][..], None, false),
+        (&["--color", "always"], None, true),
+        (&["--color", "always"], Some("NO_COLOR"), true),
+        (&[], Some("CLICOLOR_FORCE"), true),
+        (&["--color", "never"], Some("CLICOLOR_FORCE"), false),
+    ] {
+        assert_eq!(has_colour(arguments, variable), expected, "{arguments:?} {variable:?}");
+    }
+}
+
+#[test]
+fn a_path_that_is_not_a_run_is_explained() {
+    let scratch = scratch();
+    let run = scratch.path().join("set/run-1");
+    fs::create_dir_all(&run).unwrap();
+    fs::write(run.join("run.json"), "{}").unwrap();
+    let requests: [(&[&str], &str); 4] = [
+        (&["report", "set"], "store/no-run"),
+        (&["report", "nowhere"], "store/no-run"),
+        (&["report", "out.csv"], "store/no-run"),
+        (&["run", "null", "--input", "nosuch", "--", "true"], "input/unreadable"),
+    ];
+    expect_refusals("no_run", scratch.path(), &requests);
+}
+
+// Published tables beside runs, which are recognized by their workloads.
+
+#[test]
+fn the_operations_of_2006_stand_beside_their_table() {
+    let directory = scratch();
+    let plan = "targets = ['reiserfs=null', 'jfs=null']\nsuite = 'horvath-2006'\n\
+                [repetition]\nblocks = 1\nsample_time = '1ms'\n";
+    std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(directory.path(), &["run", "plan.toml", "--scale", "1/64", "--seed", "1", "--out", "out"]);
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    let (ours, theirs) = text.split_once("\nPublished:\n").expect(&text);
+    assert!(ours.contains("Beside the published results (Horváth 2006"), "{text}");
+    for (row, value) in [("sequential write", "113 MiB/s"), ("random write", "127 MiB/s"), ("reread", "71.5 MiB/s")] {
+        assert!(ours.lines().any(|line| line.starts_with(row)), "{row}: {ours}");
+        assert!(theirs.lines().any(|line| line.starts_with(row) && line.contains(value)), "{row}: {theirs}");
+    }
+}
+
+#[test]
+fn the_tests_of_2023_stand_beside_tables_6_1_to_6_3() {
+    let directory = scratch();
+    let plan = "targets = ['ext2=null', 'ext4=null']\nsuite = 'fsbench'\n[repetition]\nblocks = 1\n";
+    std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(directory.path(), &["run", "plan.toml", "--seed", "1", "--out", "out"]);
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    assert!(text.contains("Beside the published results (Pokorný 2023, tables 6.1 to 6.3)"), "{text}");
+    // Rates of Appendix C; in brackets as printed, if the number differs.
+    for (table, rows) in [
+        ("Table 6.1, files/s:", &[("create 1000 files", "2918")][..]),
+        ("Table 6.2, MiB/s:", &[("sequential read 512 KB", "780 (97.5)"), ("random read 4096 KB", "408 (51.0)")]),
+        ("Table 6.3, MiB/s:", &[("sequential write 4096 KB", "3.77 (0.47)"), ("random write 512 KB", "167 (20.9)")]),
+    ] {
+        let (_, rest) = text.split_once(table).unwrap_or_else(|| panic!("{table} in {text}"));
+        let (ours, theirs) = rest.split_once("\nPublished:\n").unwrap();
+        let theirs = theirs.split("\nTable ").next().unwrap();
+        for (row, value) in rows {
+            assert!(ours.lines().any(|line| line.starts_with(row)), "{row}: {ours}");
+            assert!(theirs.lines().any(|line| line.starts_with(row) && line.contains(value)), "{row}: {theirs}");
+        }
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+// Documents of the program match the published schemas. `compare/output.rs` checks comparisons of other tools.
+
+fn validator(text: &str) -> jsonschema::Validator {
+    let schema: serde_json::Value = serde_json::from_str(text).expect("the schema is JSON");
+    jsonschema::validator_for(&schema).expect("the schema is a schema")
+}
+
+fn check(validator: &jsonschema::Validator, value: &serde_json::Value) {
+    let errors: Vec<_> =
+        validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}\n{value:#}");
+}
+
+/// Returns the JSON document that a command prints.
+fn document(directory: &Path, arguments: &[&str]) -> serde_json::Value {
+    let output = fsb(directory, arguments);
+    expect_code(&output, 0);
+    serde_json::from_str(&stdout(&output)).expect("JSON")
+}
+
+#[test]
+fn run_record_trials_report_and_comparison_fit_their_schemas() {
+    let scratch = scratch();
+    fast_plan(scratch.path());
+    let targets =
+        ["run", "fast.toml", "null", "broken=null,fail=enospc", "--blocks", "2", "--out", "run", "-q", "--seed", "3"];
+    expect_code(&fsb(scratch.path(), &targets), 4);
+    let run = scratch.path().join("run");
+    let of_runs = validator(include_str!("../../schema/run.json"));
+    let of_trials = validator(include_str!("../../schema/trial.json"));
+    check(&of_runs, &record(&run));
+    let trials = trials(&run);
+    assert!(trials.iter().any(|trial| trial["outcome"] == "ok"));
+    assert!(trials.iter().any(|trial| trial["outcome"] == "failed"));
+    trials.iter().for_each(|trial| check(&of_trials, trial));
+    // The schemas refuse wrong documents, too.
+    let mut wrong = trials[0].clone();
+    wrong["phase"] = "sometimes".into();
+    assert!(!of_trials.is_valid(&wrong));
+
+    let of_reports = validator(include_str!("../../schema/report.json"));
+    let report = document(scratch.path(), &["report", "run", "--format", "json"]);
+    check(&of_reports, &report);
+    let mut wrong = report.clone();
+    wrong["rows"][0]["cells"][0]["state"]["state"] = "sometimes".into();
+    assert!(!of_reports.is_valid(&wrong));
+    let of_comparisons = validator(include_str!("../../schema/comparison.json"));
+    check(&of_comparisons, &document(scratch.path(), &["compare", "run", "--format", "json"]));
+}
+
+#[test]
+fn reports_of_suites_fit_the_schema() {
+    let scratch = scratch();
+    let validator = validator(include_str!("../../schema/report.json"));
+    fs::write(scratch.path().join("small.toml"), "[repetition]\nsample_time = '1ms'\nblocks = 3\n").unwrap();
+    for suite in ["quick", "scaling", "open-loop", "postmark"] {
+        let run = ["run", "small.toml", "--suite", suite, "null", "slow=null,slowdown=10%", "--scale", "1/64"];
+        expect_code(&fsb(scratch.path(), &[&run[..], &["--out", suite, "-q"]].concat()), 0);
+        check(&validator, &document(scratch.path(), &["report", suite, "--format", "json"]));
+    }
+}
+
+#[test]
+fn the_choice_of_a_race_fits_its_schema() {
+    let scratch = scratch();
+    let race = ["choose", "null,slowdown=40%", "null,slowdown=20%", "null,unsafe", "--budget", "5s"];
+    expect_code(&fsb(scratch.path(), &[&race[..], &["--risky", "--out", "race", "-q"]].concat()), 0);
+    let validator = validator(include_str!("../../schema/choice.json"));
+    let choice = document(scratch.path(), &["report", "race", "--format", "json"]);
+    check(&validator, &choice);
+    let mut wrong = choice;
+    wrong["candidates"][0]["state"] = "sometimes".into();
+    assert!(!validator.is_valid(&wrong));
+}
+
+/// Returns the errors that editors would mark in a plan.
+fn faults(validator: &jsonschema::Validator, plan: &str) -> Vec<String> {
+    let value: serde_json::Value = toml::from_str(plan).expect("the plan is TOML");
+    validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+#[test]
+fn plans_and_suites_fit_the_schema_for_editors() {
+    let validator = validator(include_str!("../../schema/plan.json"));
+    let suites = concat!(env!("CARGO_MANIFEST_DIR"), "/../fsb-runner/src/suite");
+    let files = fs::read_dir(suites).expect("suites").map(|entry| entry.expect("an entry").path());
+    let suites = files.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let suites = suites.map(|path| fs::read_to_string(path).expect("a suite"));
+    let shipped = fsb_runner::shipped_plan::REGISTRY.iter().map(|plan| plan.text.to_owned());
+    let scratch = scratch();
+    let resolved = ["quick", "iozone", "postmark", "filetree", "varmail"].map(|suite| {
+        let output = fsb(scratch.path(), &["run", "ext4", "--suite", suite, "--print-plan"]);
+        expect_code(&output, 0);
+        stdout(&output)
+    });
+    let mut plans = 0;
+    for plan in suites.chain(shipped).chain(resolved) {
+        assert_eq!(faults(&validator, &plan), Vec::<String>::new(), "{plan}");
+        plans += 1;
+    }
+    assert!(plans > 30, "{plans}");
+}
+
+#[test]
+fn the_schema_for_editors_marks_what_fsb_refuses() {
+    let validator = validator(include_str!("../../schema/plan.json"));
+    let workload = |line: &str| format!("[[workload]]\nname = \"read\"\n{line}\n");
+    assert_eq!(faults(&validator, &workload("rate = \"100..800/s\"\np99_below = \"1ms\"")), Vec::<String>::new());
+    for plan in [
+        "suit = \"quick\"".to_owned(),
+        "[controls]\nswop = \"off\"".to_owned(),
+        workload("cache = \"lukewarm\""),
+        workload("threads = 2000"),
+        workload("overwrite = true"),
+        workload("p99_below = \"1ms\""),
+        "[[workload]]\nname = \"command\"".to_owned(),
+    ] {
+        assert!(!faults(&validator, &plan).is_empty(), "{plan}");
+    }
+}
+
+// Runs on emulated processors: numbers everywhere, verdicts nowhere.
+
+const SMALL: &str = r#"
+name = "small"
+[repetition]
+blocks = 5
+sample_time = "1ms"
+[[workload]]
+name = "write"
+file_size = ["64K", "256K"]
+[[workload]]
+name = "read"
+file_size = ["64K", "256K"]
+cache = "warm"
+"#;
+
+/// Makes a run of two targets whose speeds differ by half. Its record is marked as emulated or not.
+fn run_marked(directory: &Path, out: &str, emulated: bool) {
+    fs::write(directory.join("small.toml"), SMALL).unwrap();
+    let arguments = ["run", "small.toml", "null", "slow=null,slowdown=50%", "--seed", "7", "--out", out, "-q"];
+    expect_code(&fsb(directory, &arguments), 0);
+    if emulated {
+        let path = directory.join(out).join("run.json");
+        let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        assert!(record.get("emulated").is_none(), "native runs do not speak of it");
+        record["emulated"] = true.into();
+        fs::write(&path, record.to_string()).unwrap();
+    }
+}
+
+#[test]
+fn a_report_shows_numbers_and_judges_nothing() {
+    let scratch = scratch();
+    run_marked(scratch.path(), "out", true);
+    for (format, says) in [
+        ("text", "Emulated: a functional run."),
+        ("markdown", "**Emulated: a functional run."),
+        ("csv", ",emulated: a functional run\n"),
+        ("json", "\"unjudged\": \"emulated: a functional run\""),
+        ("html", "<h1>Emulated: a functional run."),
+    ] {
+        let output = fsb(scratch.path(), &["report", "out", "--format", format]);
+        expect_code(&output, 0);
+        let text = stdout(&output);
+        // The script of the charts is third-party code; a report without charts does not contain it.
+        assert!(text.contains(says), "{format}: {text}");
+        for word in ["faster", "slower", "fastest", "equivalent"] {
+            assert!(!text.contains(word), "{format} says {word}");
+        }
+    }
+}
+
+#[test]
+fn emulated_and_native_runs_are_never_compared() {
+    let scratch = scratch();
+    run_marked(scratch.path(), "native", false);
+    run_marked(scratch.path(), "emulated", true);
+    for (sets, says, unjudged) in [
+        (
+            ["native", "emulated"],
+            "emulated was made on emulated processors and others were not",
+            "emulated and native runs are never compared",
+        ),
+        (
+            ["emulated", "again=emulated"],
+            "nothing is judged: emulated: functional runs (emulated",
+            "emulated: a functional run",
+        ),
+    ] {
+        let arguments = [&["compare"][..], &sets, &["--format", "json", "--fail-if", "slower"]].concat();
+        let compared = fsb_json(scratch.path(), &arguments);
+        expect_code(&compared, 2);
+        message(&compared, "warning/gate-undecided");
+        let document: serde_json::Value = serde_json::from_str(&stdout(&compared)).unwrap();
+        assert!(document["warnings"][0].as_str().unwrap().contains(says), "{}", document["warnings"]);
+        assert_eq!(document["findings"], serde_json::json!([]));
+        for operation in document["operations"].as_array().unwrap() {
+            let (estimate, classic) = (&operation["estimate"]["against"], &operation["classic"]["against"]);
+            for (set, against) in estimate.as_object().unwrap().iter().chain(classic.as_object().unwrap()) {
+                assert!(against.is_null(), "{set}: {against}");
+            }
+            assert!(operation["classic"]["sets"].as_object().unwrap().values().all(|set| set["mean"].is_number()));
+        }
+        assert_eq!(document["unjudged"], unjudged);
+        let schema = serde_json::from_str(include_str!("../../schema/comparison.json")).unwrap();
+        assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&document), "{document}");
+        let show = |format| stdout(&fsb(scratch.path(), &["compare", sets[0], sets[1], "--format", format]));
+        let screen = show("text");
+        assert!(screen.contains("numbers, nothing is judged.") && !screen.contains('%'), "{screen}");
+        let table = show("csv");
+        assert!(table.lines().next().unwrap().ends_with(",unjudged") && !table.contains("_ratio,"), "{table}");
+        assert!(table.lines().skip(1).all(|line| line.ends_with(unjudged)), "{table}");
+        for format in ["markdown", "html"] {
+            assert!(show(format).contains("numbers, nothing is judged."), "{format}");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Workloads that a plan or the command line describes: commands, trees, flows, mixtures.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::common::command::*;
+use crate::common::flow::*;
+use crate::common::mixtures::*;
+use crate::common::*;
+
+// A user's command as the workload, on real file systems and in directories.
+
+#[test]
+fn options_of_a_command_are_refused_without_a_command() {
+    let scratch = scratch();
+    let requests: &[(&[&str], &str)] = &[
+        (&["run", "null", "--prepare", "true"], "arguments/conflict"),
+        (&["run", "null", "--metric", "tps=([0-9]+)", "--", "true"], "arguments/missing"),
+        (&["run", "null", "--metric", "tps", "--better", "higher", "--", "true"], "arguments/invalid-value"),
+        (&["run", "null", "--metric", "tps=[0-9]", "--better", "higher", "--", "true"], "plan/invalid"),
+        (&["run", "null", "--better", "higher", "--", "true"], "arguments/missing"),
+        (&["run", "null", "--durable", "perhaps", "--", "true"], "arguments/invalid-value"),
+        (&["run", "null", "--suite", "quick", "--", "true"], "arguments/conflict"),
+        (&["run", "null", "--time-limit", "never", "--", "true"], "plan/invalid"),
+        (&["run", "null", "--root", "/", "--", "true"], "plan/invalid"),
+        (&["run", "ext4", "--in", "vm", "--root", "/", "--suite", "quick"], "plan/invalid"),
+        (&["run", "ext4", "--in", "vm", "--root", "/no/such", "--", "true"], "plan/invalid"),
+        (&["run", "ext4", "--in", "vm", "--writable", "/srv", "--", "true"], "plan/invalid"),
+    ];
+    expect_refusals("command", scratch.path(), requests);
+}
+
+#[test]
+fn blocks_with_a_budget_end_with_whichever_is_first() {
+    let scratch = scratch();
+    let run = |blocks: &str, budget: &str, out: &str| {
+        let arguments = ["run", ".", "--blocks", blocks, "--budget", budget, "--out", out, "--", "sleep", "0.3"];
+        let output = fsb(scratch.path(), &arguments);
+        expect_code(&output, 0);
+        stdout(&fsb(scratch.path(), &["report", out, "--notes"])).replace("\n  ", " ")
+    };
+    let bounded = run("500", "5s", "bounded");
+    // A block that waits for a busy disk longer than those before is cut off.
+    let ends = [": another would have passed the budget", ", the last one not whole: the budget ended"];
+    assert!(ends.iter().any(|end| bounded.contains(&format!(" of 500 planned blocks{end}"))), "{bounded}");
+    let made = measured(&scratch.path().join("bounded")).len();
+    assert!((1..500).contains(&made), "{made}");
+    run("3", "10m", "whole");
+    assert_eq!(measured(&scratch.path().join("whole")).len(), 3);
+}
+
+/// The first run of a program reads it from disk, so its time does not predict the next.
+#[test]
+fn a_slow_first_run_leaves_enough_blocks() {
+    let scratch = scratch();
+    let mark = scratch.path().join("open");
+    fs::create_dir(&mark).unwrap();
+    fs::set_permissions(&mark, fs::Permissions::from_mode(0o777)).unwrap();
+    let open = mark.to_str().unwrap();
+    let line = format!("test -e {open}/mark || sleep 8; touch {open}/mark; sleep 0.3");
+    let arguments = ["run", ".", "--budget", "30s", "--out", "run", "--writable", open, "--", &line];
+    let output = fsb(scratch.path(), &arguments);
+    expect_code(&output, 0);
+    let blocks = measured(&scratch.path().join("run")).len();
+    assert!(blocks >= 5, "{blocks} blocks\n{}", stderr(&output));
+    let warnings = record(&scratch.path().join("run"))["warnings"].to_string();
+    assert!(!warnings.contains("too_few_blocks"), "{warnings}");
+}
+
+/// Headline, table, environment, report: the headline is the verdict, so that no sign needs a legend.
+#[test]
+fn a_single_case_needs_five_lines() {
+    let scratch = scratch();
+    let targets = ["run", "null", "slow=null,slowdown=50%", "--blocks", "6", "--out", "run", "-q", "--", "true"];
+    let output = fsb(scratch.path(), &targets);
+    expect_code(&output, 0);
+    let screen = stdout(&output);
+    assert_eq!(screen.lines().count(), 5, "{screen}");
+    assert!(screen.contains("95 % interval"), "{screen}");
+}
+
+// Trees of files: copied into a target, within it, deleted, on the null file system and on real ones.
+
+/// On the null file system everything except the calls is as on real ones, to the last digit.
+#[test]
+fn the_sets_of_2008_have_the_table_that_was_printed() {
+    let directory = scratch();
+    let run = |out: &str| {
+        let plan = "targets = ['ext2=null', 'ext3-journal=null']\nsuite = 'fedorchuk'\n\
+                    [repetition]\nblocks = 2\nsample_time = '1ms'\n";
+        std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+        let options = ["run", "plan.toml", "--scale", "1/64", "--seed", "1", "--out", out];
+        let output = fsb(directory.path(), &options);
+        expect_code(&output, 0);
+        stdout(&output)
+    };
+    let text = run("one");
+    assert!(text.contains("Beside the published results (Fedorchuk 2008)"), "{text}");
+    let row = |text: &str, name: &str| -> Vec<Vec<String>> {
+        let rows = text.lines().filter(|line| line.starts_with(name));
+        rows.map(|line| line[name.len()..].split_whitespace().map(str::to_owned).collect()).collect()
+    };
+    let printed = [("ext3, ordered", "04:37"), ("XFS, defaults 1", "14:38"), ("ext2, RAID", "03:22")];
+    for (configuration, copy_all) in printed {
+        let rows = row(&text, configuration);
+        assert_eq!(rows[0][0], copy_all, "{configuration}: {text}");
+        // Seven columns do not fit: the table has five, then the first again beside the rest.
+        assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [5, 3], "{configuration}: {text}");
+    }
+    assert!(text.contains("00:00."), "ours are told to a hundredth of a second: {text}");
+    let markdown = fsb(directory.path(), &["report", "one", "--format", "markdown"]);
+    let markdown = stdout(&markdown);
+    let head = "| copy all | copy music | copy portage | copy avi | copy iso | delete portage | delete all |";
+    assert!(markdown.contains(head), "the columns of the table, in its order: {markdown}");
+    let published = "| ext3, ordered, published | 04:37 | 00:06 | 01:41 | 02:36 | 00:25 | 00:17 | 00:43 |";
+    assert!(markdown.contains(published), "{markdown}");
+    let html = std::fs::read_to_string(directory.path().join("one/report.html")).unwrap();
+    assert!(html.contains("ext3-journal, here") && html.contains("XFS, defaults 2, published"));
+    let trials = trials(&directory.path().join("one"));
+    let values = |out: &str| -> Vec<_> {
+        counting(&directory.path().join(out)).into_iter().map(|trial| trial["metrics"].clone()).collect()
+    };
+    run("two");
+    assert_eq!(values("one"), values("two"), "the same seed gives the same run");
+    for (label, files) in [("copy music", 16), ("copy avi", 1)] {
+        let trial = trials.iter().find(|trial| trial["workload"] == label).unwrap();
+        let counts = &trial["observed"]["counts"];
+        // The counts include each repetition; a short sample has several.
+        let repetitions = counts["directories_made"].as_u64().unwrap();
+        assert_eq!(counts["files_copied"].as_u64().unwrap(), files * repetitions, "{label}: {counts}");
+        for metric in ["tree_time", "operation_rate", "throughput", "latency_mean"] {
+            assert!(trial["metrics"].as_array().unwrap().iter().any(|found| found["name"] == metric), "{metric}");
+        }
+    }
+}
+
+#[test]
+fn parameters_that_make_no_sense_are_refused_before_anything_is_touched() {
+    let directory = scratch();
+    for (parameters, line) in [
+        ("set = 'films'", 4),
+        ("copy = 'reflink'", 4),
+        ("operation = 'delete'\ncopy = 'read-write'", 5),
+        ("shape = '-:5;3:1'", 4),
+        ("opration = 'delete'", 4),
+    ] {
+        let plan = format!("targets = ['null']\n[[workload]]\nname = 'filetree'\n{parameters}\n");
+        std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+        let error = fails(directory.path(), &["run", "plan.toml"], 2, "plan/invalid-value");
+        assert_eq!(error["fields"]["line"], line, "{parameters}: {error}");
+    }
+}
+
+/// The record of the run contains the shape of the directory, so it can be measured again when the directory is gone.
+#[test]
+fn the_shape_of_a_directory_is_recorded_and_replayed_without_it() {
+    let directory = scratch();
+    let tree = directory.path().join("linux");
+    std::fs::create_dir_all(tree.join("b/empty")).unwrap();
+    std::fs::create_dir_all(tree.join("a")).unwrap();
+    std::fs::write(tree.join("README"), [1; 300]).unwrap();
+    std::fs::write(tree.join("a/first"), [2; 5000]).unwrap();
+    std::fs::write(tree.join("a/none"), []).unwrap();
+    std::fs::hard_link(tree.join("a/first"), tree.join("b/first")).unwrap();
+    std::os::unix::fs::symlink("/", tree.join("b/everything")).unwrap();
+    std::fs::write(tree.join("b/third"), [3; 70]).unwrap();
+    std::fs::write(directory.path().join("short.toml"), "targets = ['null']\n[repetition]\nsample_time = '1ms'\n")
+        .unwrap();
+    let run = |tree: &str, out: &str| {
+        let options = ["run", "short.toml", "--tree", tree, "--blocks", "1", "--seed", "1", "--out", out];
+        let output = fsb(directory.path(), &options);
+        expect_code(&output, 0);
+        crate::common::record(&directory.path().join(out))["cells"].clone()
+    };
+    let cells = run("linux", "one");
+    let labels: Vec<_> = cells.as_array().unwrap().iter().map(|cell| cell["label"].as_str().unwrap()).collect();
+    let name = "linux (4 files, 5.24 KiB)";
+    let expected = [
+        format!("copy {name} into, read-write, durable"),
+        format!("copy {name} within, read-write, durable"),
+        format!("copy {name} within, copy_file_range, durable"),
+        format!("copy {name} within, reflink, durable"),
+        format!("delete {name}, durable"),
+    ];
+    assert_eq!(labels, expected);
+    let shape = "-:300;0:5000,0;0:70;2:";
+    assert!(cells.as_array().unwrap().iter().all(|cell| cell["workload"]["shape"] == shape), "{cells}");
+    let trials = trials(&directory.path().join("one"));
+    assert!(trials.iter().all(|trial| trial["params"].get("shape").is_none()), "trials are not as long as the tree");
+    std::fs::remove_dir_all(&tree).unwrap();
+    assert_eq!(run("one/run.json", "two"), cells);
+
+    std::fs::create_dir(directory.path().join("bare")).unwrap();
+    std::fs::write(directory.path().join("plan.toml"), "suite = 'quick'\n").unwrap();
+    let requests: &[(&[&str], &str)] = &[
+        (&["run", "null", "--tree", "gone"], "input/invalid"),
+        (&["run", "null", "--tree", "bare"], "input/invalid"),
+        (&["run", "null", "--tree", "plan.toml"], "input/invalid"),
+        (&["run", "null", "plan.toml", "--tree", "one/run.json"], "arguments/conflict"),
+        (&["run", "null", "--tree", "one/run.json", "--suite", "quick"], "arguments/conflict"),
+    ];
+    expect_refusals("tree", directory.path(), requests);
+}
+
+// Flows and filebench's personalities, on the null file system and on real ones.
+
+/// On the null file system everything except the calls is as on real ones, to the last digit: the simulated clock
+/// schedules threads, semaphores and limits of a flow.
+#[test]
+fn personalities_are_the_same_to_the_last_digit() {
+    let directory = scratch();
+    let run = |out: &str| {
+        let mut plan =
+            "targets = ['null', 'slow=null,slowdown=10%']\n[repetition]\nblocks = 2\nsample_time = '1ms'\n".to_owned();
+        for name in PERSONALITIES {
+            plan += &format!("[[workload]]\nname = '{name}'\nthreads = 3\n");
+        }
+        plan += "[[workload]]\nname = 'varmail'\nfiles = 300\nthreads = [1, 4]\n[[workload]]\nname = 'flow'\n";
+        fs::write(directory.path().join("plan.toml"), plan).unwrap();
+        let output = fsb(directory.path(), &["run", "plan.toml", "--seed", "1", "--out", out, "--quiet"]);
+        expect_code(&output, 0);
+        fs::read_to_string(directory.path().join(out).join("trials.csv")).unwrap()
+    };
+    let table = run("one");
+    assert_eq!(table, run("two"));
+    let trials = trials(&directory.path().join("one"));
+    for trial in &trials {
+        let counts = &trial["observed"]["counts"];
+        assert!(counts["files_left"].as_u64().unwrap() > 0, "{trial}");
+    }
+}
+
+#[test]
+fn every_personality_is_a_suite_of_its_name() {
+    let directory = scratch();
+    for name in PERSONALITIES {
+        let output = fsb(directory.path(), &["run", "null", "--suite", name, "--print-plan"]);
+        expect_code(&output, 0);
+        assert!(stdout(&output).contains(&format!("name = \"{name}\"")), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn flows_that_make_no_sense_are_refused_before_anything_is_touched() {
+    let directory = scratch();
+    let flow = |steps: &str| {
+        format!(
+            "name = 'flow'\nflow = \"\"\"\nname = 'x'\n[[fileset]]\nname = 'set'\nfiles = 3\nsize = '4K'\n\
+             [[thread]]\nname = 'one'\nsteps = [{steps}]\n\"\"\""
+        )
+    };
+    let plans = [
+        flow("{ op = 'open', set = 'sat' }"),
+        flow("{ op = 'open', set = 'set' }"),
+        flow("{ op = 'chmod', set = 'set' }"),
+        flow("{ op = 'delay', seconds = 1 }"),
+        "name = 'varmail'\ndurability = 'none'".to_owned(),
+        "name = 'oltp'\nthreads = []".to_owned(),
+    ]
+    .map(|workload| (format!("targets = ['null']\n[[workload]]\n{workload}\n"), "plan/invalid-value"));
+    expect_refused_plans("flows", directory.path(), &plans);
+}
+
+// Data with a share that compression and deduplication save; the plan chooses the share.
+
+#[test]
+fn shares_that_make_no_sense_are_refused() {
+    let scratch = scratch();
+    let plans = ["{ compressible = '160%' }", "'60%'", "{ compressable = '60%' }"].map(|data| {
+        plan(scratch.path(), data);
+        let plan = std::fs::read_to_string(scratch.path().join("plan.toml")).unwrap();
+        (format!("targets = ['null']\n{plan}"), "plan/invalid-value")
+    });
+    expect_refused_plans("mixtures", scratch.path(), &plans);
+}
