@@ -9,8 +9,8 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use fsb_store::input::{LARGEST_BINARY, LARGEST_RECORD, LARGEST_SCRIPT};
 use fsb_model::error::NO_MODULE;
+use fsb_store::input::{LARGEST_BINARY, LARGEST_RECORD, LARGEST_SCRIPT};
 use object::build::elf::Builder;
 use object::{Object, ObjectSection, ReadCache, ReadRef};
 

@@ -502,7 +502,8 @@ impl Source {
         match self {
             Source::Example => Ok(Box::new(Cursor::new(trace()))),
             Source::File(path) => {
-                let file = fsb_store::input::open(path).map_err(|error| EngineError::io("read the trace", path, &error))?;
+                let file =
+                    fsb_store::input::open(path).map_err(|error| EngineError::io("read the trace", path, &error))?;
                 Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
             }
         }
