@@ -4,7 +4,9 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use fsb_model::ErrorCode;
 use fsb_model::errno::{describe, describe_spawn};
+use fsb_model::trial::{CORRUPTED, Reason};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -34,35 +36,35 @@ pub struct EngineError {
     /// a measurement.
     #[serde(default)]
     pub inapplicable: bool,
+    /// The name of the code of the reason, if it has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
 }
 
 impl EngineError {
     /// An error that no system call reported.
     pub fn new(message: impl Into<String>) -> EngineError {
-        EngineError { message: message.into(), errno: None, path: None, inapplicable: false }
+        EngineError { message: message.into(), errno: None, path: None, inapplicable: false, code: None }
+    }
+
+    /// Sets the code of the reason.
+    pub fn coded(mut self, code: &'static ErrorCode) -> EngineError {
+        self.code = Some(code.name.to_owned());
+        self
     }
 
     /// A system call refused: `call` is a verb with its preposition, `write to`.
     pub fn call(call: impl Display, path: impl AsRef<Path>, errno: Errno) -> EngineError {
         let path = path.as_ref();
         let number = errno.raw_os_error();
-        EngineError {
-            message: format!("{call} {}: {}", path.display(), describe(number)),
-            errno: Some(number),
-            path: Some(path.to_owned()),
-            inapplicable: false,
-        }
+        let message = format!("{call} {}: {}", path.display(), describe(number));
+        EngineError { errno: Some(number), path: Some(path.to_owned()), ..EngineError::new(message) }
     }
 
     /// As [`EngineError::call`], where no file is concerned.
     pub fn system(call: impl Display, errno: Errno) -> EngineError {
         let number = errno.raw_os_error();
-        EngineError {
-            message: format!("{call}: {}", describe(number)),
-            errno: Some(number),
-            path: None,
-            inapplicable: false,
-        }
+        EngineError { errno: Some(number), ..EngineError::new(format!("{call}: {}", describe(number))) }
     }
 
     /// A thread or a process was not made; `what` is a verb with its object, `start a thread`.
@@ -72,28 +74,28 @@ impl EngineError {
 
     /// A file does not hold what was written to it; `offset` is the first byte that differs.
     pub fn corrupted(path: &Path, offset: u64, expected: u8, found: u8) -> EngineError {
-        EngineError {
-            message: format!(
-                "corrupted: {} holds {found:#04x} at offset {offset}, where {expected:#04x} was written",
-                path.display()
-            ),
-            errno: None,
-            path: Some(path.to_owned()),
-            inapplicable: false,
-        }
+        let message = format!(
+            "corrupted: {} holds {found:#04x} at offset {offset}, where {expected:#04x} was written",
+            path.display()
+        );
+        EngineError { path: Some(path.to_owned()), ..EngineError::new(message).coded(&CORRUPTED) }
     }
 
     /// As [`EngineError::call`], from the standard library's error.
     pub fn io(call: impl Display, path: impl AsRef<Path>, error: &io::Error) -> EngineError {
         match error.raw_os_error() {
             Some(number) => EngineError::call(call, path, Errno::from_raw_os_error(number)),
-            None => EngineError {
-                message: format!("{call} {}: {error}", path.as_ref().display()),
-                errno: None,
-                path: Some(path.as_ref().to_owned()),
-                inapplicable: false,
-            },
+            None => {
+                let message = format!("{call} {}: {error}", path.as_ref().display());
+                EngineError { path: Some(path.as_ref().to_owned()), ..EngineError::new(message) }
+            }
         }
+    }
+}
+
+impl From<EngineError> for Reason {
+    fn from(error: EngineError) -> Reason {
+        Reason { text: error.message, code: error.code }
     }
 }
 

@@ -617,7 +617,7 @@ fn advance(
         let path = set.names.show(&set.path, file);
         let IoRequest { length, offset, .. } = request;
         let message = format!("{call} {}: {moved} bytes came instead of {length} at offset {offset}", path.display());
-        return Err(EngineError { message, errno: None, path: Some(path), inapplicable: false });
+        return Err(EngineError { path: Some(path), ..EngineError::new(message) });
     }
     request.offset += moved as u64;
     request.length -= moved;

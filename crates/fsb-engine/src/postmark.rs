@@ -449,7 +449,7 @@ impl<'c> FileOps<'c> {
     fn too_short(&mut self, file: FileName, bytes: u32) -> EngineError {
         let path = self.path(file);
         let message = format!("read from {}: it ended before the {bytes} bytes that were written", path.display());
-        EngineError { message, errno: None, path: Some(path), inapplicable: false }
+        EngineError { path: Some(path), ..EngineError::new(message) }
     }
 
     #[cold]

@@ -60,7 +60,7 @@ macro_rules! error_codes {
 
 /// Returns the codes of this crate.
 pub fn codes() -> impl Iterator<Item = &'static ErrorCode> {
-    crate::error::CODES.iter().chain(crate::target::CODES).copied()
+    crate::error::CODES.iter().chain(crate::target::CODES).chain(crate::trial::CODES).copied()
 }
 
 /// Makes fields from pairs of a name and a value.

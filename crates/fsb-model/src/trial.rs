@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::code::{self, ErrorCode};
+use crate::error::Error;
+use crate::error_codes;
 use crate::metric::Metric;
 use crate::observed::Observed;
 use crate::timeline::Timeline;
@@ -12,6 +15,58 @@ use crate::workload::Params;
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "fsbench/trial/3";
+
+error_codes! {
+    NOT_COLD = "trial/not-cold", code::TRIALS, "A cold trial found data in memory, or its device read too little.", "Measure a file system that fsb makes: the files of a directory may be read by others.";
+    NOT_WARM = "trial/not-warm", code::TRIALS, "Data of a warm trial was not in memory.", "Use smaller files, or give the machine more memory.";
+    NOT_OUT_OF_CACHE = "trial/not-out-of-cache", code::TRIALS, "Data of a trial out of cache was in memory.", "Use larger files, or a smaller memory-limit.";
+    NOT_DIRECT = "trial/not-direct", code::TRIALS, "Direct I/O went through the page cache, or the file system refuses it.", "Use a backend without O_DIRECT there.";
+    NOT_SUSTAINED = "trial/not-sustained", code::TRIALS, "The target did not keep up with the requested rate.", "Request a lower rate.";
+    CORRUPTED = "trial/corrupted", code::TRIALS, "A file does not hold what was written to it.", "Check the device and the kernel log.";
+    NO_SPACE = "trial/no-space", code::TRIALS, "The target has too little space or too few inodes.", "Use a larger --size.";
+    NO_FILES = "trial/no-files", code::TRIALS, "The workload has no file left to use.", "Use more files, fewer transactions or fewer threads.";
+    COMMAND = "trial/command-failed", code::TRIALS, "A command failed or cannot be executed.", "Read its last output in the reason.";
+    SERVICE = "trial/service-failed", code::TRIALS, "A service of a command did not start, ended by itself or did not stop.", "Run it by hand in the target's directory.";
+    WORKER = "trial/worker-ended", code::TRIALS, "The process that measures was killed or stopped.", "Look for the out-of-memory killer in the kernel log.";
+    OUT_OF_TIME = "trial/out-of-time", code::TRIALS, "The budget ended before the trial did.", "Use a larger --budget.";
+    GUEST = "trial/guest-stopped", code::TRIALS, "The virtual machine ended, or was silent for too long.", "Read the last lines of its console in the reason.";
+}
+
+/// The reason why a trial has no values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// A sentence.
+    pub text: String,
+    /// The name of its [`ErrorCode`], if it has one of its own.
+    pub code: Option<String>,
+}
+
+impl Reason {
+    /// Returns a reason with a code.
+    pub fn new(code: &'static ErrorCode, text: impl Into<String>) -> Reason {
+        Reason { text: text.into(), code: Some(code.name.to_owned()) }
+    }
+}
+
+/// Converts a sentence to a reason without a code.
+impl From<String> for Reason {
+    fn from(text: String) -> Reason {
+        Reason { text, code: None }
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(text: &str) -> Reason {
+        text.to_owned().into()
+    }
+}
+
+/// Converts an error to a reason with its code.
+impl From<Error> for Reason {
+    fn from(error: Error) -> Reason {
+        Reason { text: error.to_string(), code: Some(error.code).filter(|code| !code.is_empty()) }
+    }
+}
 
 /// Whether a trial counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -107,6 +162,9 @@ pub struct Trial {
     /// The reason why it did not end well.
     #[serde(default)]
     pub error: Option<String>,
+    /// The stable name of that reason, such as `trial/not-cold`: docs/errors.md. Absent if it has none of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<String>,
     /// The values. Targets are compared by the first one.
     #[serde(default)]
     pub metrics: Vec<Metric>,

@@ -3,7 +3,7 @@
 use fsb_engine::{Profile, latency};
 use fsb_model::host::DeviceRates;
 use fsb_model::metric::{self, MetricKind, WITH_DEFERRED};
-use fsb_model::trial::Samples;
+use fsb_model::trial::{NOT_SUSTAINED, Reason, Samples};
 use fsb_model::{Better, Durability, Metric, Unit};
 
 use crate::agent::Measured;
@@ -12,9 +12,9 @@ use crate::agent::Measured;
 ///
 /// Returns an error if the first metric would be meaningless: nothing was timed, a rate was not sustained, or a command
 /// printed no number.
-pub fn metrics(profile: &Profile, measured: &Measured, samples: &Samples) -> Result<Vec<Metric>, String> {
+pub fn metrics(profile: &Profile, measured: &Measured, samples: &Samples) -> Result<Vec<Metric>, Reason> {
     if measured.timed_ns == 0 || measured.operations == 0 || samples.timed_ns.contains(&0) {
-        return Err("nothing was timed: the sample is shorter than the clock's resolution".to_owned());
+        return Err("nothing was timed: the sample is shorter than the clock's resolution".into());
     }
     let first = match profile.rate {
         Some(rate) => paced(profile, measured, rate)?,
@@ -56,18 +56,20 @@ fn said<'m>(profile: &'m Profile, measured: &'m Measured) -> impl Iterator<Item 
 }
 
 /// Returns the 99th percentile of an open-loop load, or an error if its rate was not sustained.
-fn paced(profile: &Profile, measured: &Measured, rate: u64) -> Result<Metric, String> {
+fn paced(profile: &Profile, measured: &Measured, rate: u64) -> Result<Metric, Reason> {
     /// The share of the rate that must be reached. The last operations end after the last one was started.
     const KEPT: f64 = 0.98;
     let done = rate_of(measured);
     if done < rate as f64 * KEPT {
         let show = fsb_model::units::show_rate;
-        return Err(format!("not sustained: {} of {}", show(done), show(rate as f64)));
+        let why = format!("not sustained: {} of {}", show(done), show(rate as f64));
+        return Err(Reason::new(&NOT_SUSTAINED, why));
     }
     let histogram = measured.latency.get(profile.operation);
     let p99 = histogram.and_then(|histogram| latency::quantile(histogram, 0.99));
     p99.map(|p99| metric::LATENCY_P99.of(p99)).ok_or_else(|| {
-        format!("{} operations are too few for the 99th percentile: {} at least", measured.operations, profile.fewest)
+        let (few, least) = (measured.operations, profile.fewest);
+        format!("{few} operations are too few for the 99th percentile: {least} at least").into()
     })
 }
 

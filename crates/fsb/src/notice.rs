@@ -36,6 +36,7 @@ notices! {
     GATE_UNDECIDED = "warning/gate-undecided", "reason, runs", "The results cannot decide --fail-if.";
     GATE_OPEN = "note/gate-open", "undecided, unjudged", "The gate of --fail-if passed although some operations are undecided or not judged.";
     NOT_UNDONE = "warning/ledger-entry", "path", "An entry of the undo ledger was not undone, so the run is measured beside what a killed run changed.";
+    CHANGE = "note/change", "state, path", "A change that a killed run left, and what fsb clean did about it.";
     UNDONE = "note/undone", "changes", "Changes of killed runs were undone before the run.";
     NOT_IN_TARGET = "warning/not-in-target", "path", "An argument of a command names a file of the working directory, which the directory of a target lacks.";
     REPEATS = "note/repeats", "", "A command without --prepare runs again in the directory that its last run left.";
@@ -44,7 +45,7 @@ notices! {
     ESTIMATE = "note/estimate", "blocks, cells, seconds, fits", "The estimated duration before warm-up, and whether the budget holds it.";
     STOPPING_RULE = "note/stopping-rule", "rule", "The rule that ends the run, as in run.json.";
     RETRIED = "note/retried", "target, workload", "A trial that interference affected is retried.";
-    TRIAL_FAILED = "note/trial-failed", "target, workload, retried", "A trial failed or was invalid.";
+    TRIAL_FAILED = "note/trial-failed", "target, workload, retried, reason", "A trial failed or was invalid. `reason` is the code of its reason, or `null`.";
     BLOCK_RETRIED = "note/block-retried", "trials", "Trials of an unfinished block are retried by --resume.";
     RECORDED = "note/recorded", "path, calls, threads, outside, ebpf", "fsb record wrote a trace.";
     LAST_RUN = "note/last-run", "path", "fsb report without a directory prints the last run.";

@@ -340,6 +340,7 @@ impl Observer for Progress {
                             ("target", trial.target.as_str().into()),
                             ("workload", trial.workload.as_str().into()),
                             ("retried", trial.superseded.into()),
+                            ("reason", trial.error_code.clone().into()),
                         ];
                         self.notify(&notice::TRIAL_FAILED, fields, &text);
                     }

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::ptr;
 
 use fsb_model::Bytes;
+use fsb_model::trial::NOT_DIRECT;
 use rustix::fs::{AtFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -58,6 +59,7 @@ fn open(trial: &ProbeFile, verb: Verb) -> Result<File, EngineError> {
         let mut refusal = EngineError::io("open with O_DIRECT", trial.path(), &error);
         if error.raw_os_error() == Some(libc::EINVAL) {
             refusal.message += ": this file system cannot bypass the page cache; use another backend";
+            refusal = refusal.coded(&NOT_DIRECT);
         }
         refusal
     })
@@ -92,12 +94,8 @@ fn check(place: &ProbeTarget<'_>, path: &Path, Alignment { memory, offset }: Ali
     } else {
         return Ok(());
     };
-    Err(EngineError {
-        message: format!("{}: {message}", path.display()),
-        errno: None,
-        path: Some(path.to_owned()),
-        inapplicable: false,
-    })
+    let message = format!("{}: {message}", path.display());
+    Err(EngineError { path: Some(path.to_owned()), ..EngineError::new(message).coded(&NOT_DIRECT) })
 }
 
 /// Returns the bytes of a trial: the largest power of two that divides the record size, up to a limit.

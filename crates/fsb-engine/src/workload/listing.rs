@@ -170,7 +170,7 @@ impl ListThreads<'_> {
         }
         let path = self.set.path.join(Layout::directory_name(directory));
         let message = format!("list {}: {seen} entries came instead of {expected}", path.display());
-        Err(EngineError { message, errno: None, path: Some(path), inapplicable: false })
+        Err(EngineError { path: Some(path), ..EngineError::new(message) })
     }
 
     #[cold]

@@ -14,6 +14,7 @@ use fsb_model::metric::{
     CREATE_ALONE_RATE, CREATE_RATE, DELETE_ALONE_RATE, DELETE_RATE, MetricKind, OPERATION_RATE, READ_RATE, WRITE_RATE,
 };
 use fsb_model::postmark::{Act, Draw, LARGEST_FILE, MOST_BIAS, MOST_FILES, OFF, Operation, Pool, Shape, Tally};
+use fsb_model::trial::NO_FILES;
 use fsb_model::{Bytes, Durability, Params};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -84,7 +85,7 @@ impl PostmarkJob {
                 if found != expected {
                     let shown = directory.display();
                     let message = format!("{shown} holds {found} entries instead of {expected} after all were deleted");
-                    return Err(EngineError { message, errno: None, path: Some(directory), inapplicable: false });
+                    return Err(EngineError { path: Some(directory), ..EngineError::new(message) });
                 }
             }
         }
@@ -240,7 +241,7 @@ impl<'s> PostmarkThreads<'s> {
                     "the pool ran out of files after {transaction} of {transactions} transactions: take more files \
                      (number), fewer transactions, or a higher bias_create"
                 );
-                return Err(EngineError::new(message));
+                return Err(EngineError::new(message).coded(&NO_FILES));
             }
             let begun = recorder.last();
             let operation = state.pool.use_one();

@@ -178,6 +178,7 @@ fn trial(record: &RunRecord, target: usize, index: usize, block: u32, order: u32
         started: "2026-11-20T15:04:05Z".to_owned(),
         outcome: Outcome::Ok,
         error: None,
+        error_code: None,
         metrics: Vec::new(),
         latency: BTreeMap::new(),
         workers: Vec::new(),

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use fsb_engine::{ClockSpec, Live, Profile, Renewal, Step, StepReport, Task, Units, mix, workload};
 use fsb_model::Interference;
 use fsb_model::sustained::Sustained;
+use fsb_model::trial::{NO_SPACE, Reason};
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceTimeline, Watch};
 use fsb_testbed::{ColdMethod, ColdReach, Counters, Fake, Progress, Provisioned, Slot, Testbed, TestbedError};
@@ -49,7 +50,7 @@ pub(super) fn measure_case(
     let job = match workload::parse(&request.workload, &request.sizing) {
         Ok(job) => job,
         Err(error) => {
-            let reply = refused(Failure::Failed(error.to_string()));
+            let reply = refused(Failure::Failed(error.to_string().into()));
             return request.slots.iter().map(|trial| (trial.slot, reply.clone())).collect();
         }
     };
@@ -87,7 +88,8 @@ pub(super) fn measure_case(
 /// Checks that the target has room for all units together.
 fn fits((bytes, inodes): (u64, u64), target: &Provisioned) -> Result<(), Failure> {
     let short = |needed: String, free: String| {
-        Err(Failure::Failed(format!("its units need {needed}, but the target has {free}: use a larger --size")))
+        let why = format!("its units need {needed}, but the target has {free}: use a larger --size");
+        Err(Failure::Failed(Reason::new(&NO_SPACE, why)))
     };
     if bytes > target.free_bytes {
         let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
@@ -156,7 +158,7 @@ struct Place<'a, 'p> {
 
 impl Place<'_, '_> {
     fn worker(&mut self) -> Result<&mut Worker, Failure> {
-        self.worker.as_mut().ok_or_else(|| Failure::Failed("it has no worker".to_owned()))
+        self.worker.as_mut().ok_or_else(|| Failure::Failed("it has no worker".into()))
     }
 
     fn open(&mut self, until: Option<Instant>) -> Result<(), Failure> {
@@ -243,7 +245,7 @@ impl Case<'_, '_> {
         let held = post.target.held.memory.as_ref();
         tally.seen.limited(held.map(MemoryHold::limit).or_else(fsb_testbed::host::memory_bytes));
         let Some(memory) = held else { return Ok(()) };
-        memory.begin_trial().map_err(|error| Failure::Lost(error.to_string()))?;
+        memory.begin_trial().map_err(|error| Failure::Lost(error.to_string().into()))?;
         tally.killed_before = memory.usage().oom_kills.unwrap_or(0);
         Ok(())
     }
@@ -544,7 +546,7 @@ impl Case<'_, '_> {
         }
         let mut found = match report {
             StepReport::Measured(found) if !whole || found.len() == 1 => found,
-            _ => return Err(Failure::Failed("the worker measured nothing".to_owned())),
+            _ => return Err(Failure::Failed("the worker measured nothing".into())),
         };
         let operations = found.iter().map(|one| one.operations).sum();
         let later = match whole {
@@ -680,7 +682,7 @@ fn telling<'t>(step: Step, tell: &'t mut dyn FnMut(Progress)) -> impl FnMut(Live
 }
 
 fn lost(error: TestbedError) -> Failure {
-    Failure::Lost(error.to_string())
+    Failure::Lost(error.into())
 }
 
 /// Returns the interference with a trial. The null file system makes it up.

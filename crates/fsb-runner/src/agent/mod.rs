@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use fsb_engine::{ProgramNeeds, Sizing, workload};
 use fsb_model::WorkloadSpec;
+use fsb_model::trial::Reason;
 use fsb_sys::sandbox::{Confinement, OWN_PROCESSES, Programs};
 use fsb_testbed::{Progress, Provisioned, Setup, Slot, Testbed, TestbedError, worker_identity};
 
@@ -169,13 +170,13 @@ fn not_ready() -> TestbedError {
 }
 
 /// Returns the reply for a trial after which the target is gone.
-pub(crate) fn refused_lost(why: String) -> TrialReply {
-    TrialReply { target_lost: true, ..failed(&why) }
+pub(crate) fn refused_lost(why: impl Into<Reason>) -> TrialReply {
+    TrialReply { target_lost: true, ..tally::refused(tally::Failure::Failed(why.into())) }
 }
 
 /// Returns the reply for a trial without values.
 pub(crate) fn failed(why: &str) -> TrialReply {
-    tally::refused(tally::Failure::Failed(why.to_owned()))
+    tally::refused(tally::Failure::Failed(why.into()))
 }
 
 pub(crate) fn machine(what: &str, tried: &str) -> TestbedError {

@@ -180,6 +180,9 @@ pub struct TrialReply {
     pub outcome: Outcome,
     /// The reason why it did not end well.
     pub error: Option<String>,
+    /// The code of that reason, if it has one of its own.
+    #[serde(default)]
+    pub error_code: Option<String>,
     /// The measured values; absent if nothing was run.
     pub measured: Option<Measured>,
     /// The observations besides the measured values.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fsb_engine::{Job, Measurement, Profile, latency};
 use fsb_model::observed::{Deferred, MemoryUse, Observed, Spent};
-use fsb_model::trial::Samples;
+use fsb_model::trial::{NO_SPACE, OUT_OF_TIME, Reason, Samples, WORKER};
 use fsb_model::{Durability, Interference, Outcome};
 use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::MemoryHold;
@@ -183,7 +183,7 @@ impl Tally {
             watched: std::mem::take(&mut self.watched),
             ..self.seen.observed()
         };
-        let (outcome, error) = match ended {
+        let (outcome, reason) = match ended {
             Ok(()) => match checks::verdict(profile, &target.abilities, &self.seen, &self.measured)
                 .and_then(|()| unflushed(&target.held, &self.measured))
             {
@@ -205,7 +205,8 @@ impl Tally {
             Ok(()) => TrialReply {
                 out_of_time: false,
                 outcome,
-                error,
+                error: reason.as_ref().map(|reason| reason.text.clone()),
+                error_code: reason.and_then(|reason| reason.code),
                 observed,
                 interference,
                 samples: self.samples,
@@ -213,11 +214,11 @@ impl Tally {
                 target_lost: false,
                 measured: Some(self.measured),
             },
-            Err(why) => self.failed(why, observed),
+            Err(why) => self.failed(why.into(), observed),
         }
     }
 
-    fn failed(&self, why: String, observed: Observed) -> TrialReply {
+    fn failed(&self, why: Reason, observed: Observed) -> TrialReply {
         TrialReply { observed, spent: self.spent, ..refused(Failure::Failed(why)) }
     }
 
@@ -236,10 +237,10 @@ impl Tally {
 }
 
 /// Checks that the device served no flush if barriers are off.
-fn unflushed(held: &Held, measured: &Measured) -> Result<(), String> {
+fn unflushed(held: &Held, measured: &Measured) -> Result<(), Reason> {
     match measured.device_flushes {
         Some(flushes) if held.no_flushes && flushes > 0 => {
-            Err(format!("not without barriers: the device served {flushes} flushes"))
+            Err(format!("not without barriers: the device served {flushes} flushes").into())
         }
         _ => Ok(()),
     }
@@ -251,21 +252,25 @@ fn unflushed(held: &Held, measured: &Measured) -> Result<(), String> {
 #[derive(Clone)]
 pub(crate) enum Failure {
     /// It makes no sense on this target.
-    NotApplicable(String),
+    NotApplicable(Reason),
     /// It did not complete.
-    Failed(String),
+    Failed(Reason),
     /// The target is gone.
-    Lost(String),
+    Lost(Reason),
     /// The budget ended before it did.
-    OutOfTime(String),
+    OutOfTime(Reason),
 }
 
 impl From<WorkerError> for Failure {
     fn from(error: WorkerError) -> Self {
         match error {
-            WorkerError::Engine(error) if error.inapplicable => Failure::NotApplicable(error.to_string()),
-            error @ WorkerError::OutOfTime => Failure::OutOfTime(error.to_string()),
-            error => Failure::Failed(error.to_string()),
+            WorkerError::Engine(error) if error.inapplicable => Failure::NotApplicable(error.into()),
+            WorkerError::Engine(error) => Failure::Failed(error.into()),
+            error @ WorkerError::OutOfTime => Failure::OutOfTime(Reason::new(&OUT_OF_TIME, error.to_string())),
+            error @ (WorkerError::Died(_) | WorkerError::Deadline(_)) => {
+                Failure::Failed(Reason::new(&WORKER, error.to_string()))
+            }
+            error => Failure::Failed(error.to_string().into()),
         }
     }
 }
@@ -276,23 +281,24 @@ pub(super) fn applicable(job: &dyn Job, target: &Provisioned) -> Result<(), Fail
     let abilities = &target.abilities;
     if profile.cache.begins_cold() {
         match abilities.cold {
-            None => return Err(Failure::NotApplicable(abilities.why_not_cold.clone())),
+            None => return Err(Failure::NotApplicable(abilities.why_not_cold.clone().into())),
             Some(ColdMethod::Evict) if profile.metadata_only => {
                 let why = "cold metadata needs drop_caches: run as root";
-                return Err(Failure::NotApplicable(why.to_owned()));
+                return Err(Failure::NotApplicable(why.into()));
             }
             Some(_) if profile.metadata_only && !abilities.counters && abilities.fake.is_none() => {
                 let why = "cold metadata cannot be verified: the device under the directory is not known";
-                return Err(Failure::NotApplicable(why.to_owned()));
+                return Err(Failure::NotApplicable(why.into()));
             }
             Some(_) => {}
         }
     }
     if profile.durability != Durability::None && !abilities.durable {
-        return Err(Failure::NotApplicable(abilities.why_not_durable.clone()));
+        return Err(Failure::NotApplicable(abilities.why_not_durable.clone().into()));
     }
     let short = |what: &str, needed: String, free: String| {
-        Err(Failure::Failed(format!("it needs {needed} {what}, but the target has {free}: --size changes both")))
+        let why = format!("it needs {needed} {what}, but the target has {free}: --size changes both");
+        Err(Failure::Failed(Reason::new(&NO_SPACE, why)))
     };
     if profile.space > target.free_bytes {
         let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
@@ -309,7 +315,8 @@ pub(crate) fn refused(failure: Failure) -> TrialReply {
     };
     TrialReply {
         outcome,
-        error: Some(error),
+        error: Some(error.text),
+        error_code: error.code,
         measured: None,
         observed: Observed::default(),
         interference: Vec::new(),
@@ -326,10 +333,9 @@ fn for_want_of_memory(failure: Failure, memory: Option<&MemoryUse>, before: u64)
     match (failure, killed) {
         (Failure::Failed(why), Some(memory)) => {
             let limit = fsb_model::units::show_bytes(memory.limit_bytes as f64);
-            Failure::Failed(format!(
-                "{why}; the memory limit of {limit} is too small for the workload: raise \
-                memory-limit"
-            ))
+            let text =
+                format!("{}; the memory limit of {limit} is too small for the workload: raise memory-limit", why.text);
+            Failure::Failed(Reason { text, ..why })
         }
         (failure, _) => failure,
     }
@@ -425,7 +431,7 @@ mod tests {
         assert_eq!(unflushed(&held(true), &served(Some(0))), Ok(()));
         assert_eq!(unflushed(&held(false), &served(Some(7))), Ok(()));
         let why = unflushed(&held(true), &served(Some(7))).unwrap_err();
-        assert_eq!(why, "not without barriers: the device served 7 flushes");
+        assert_eq!(why.text, "not without barriers: the device served 7 flushes");
     }
 
     fn counters(write_bytes: u64, flushes: u64) -> Option<Counters> {

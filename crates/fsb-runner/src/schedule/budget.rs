@@ -5,7 +5,7 @@ use std::time::Duration;
 use fsb_engine::Profile;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::show_duration;
-use fsb_model::{Outcome, Repetition, RunRecord, StoppingRule, Trial, Warning};
+use fsb_model::{Outcome, Plan, Repetition, RunRecord, StoppingRule, Trial, Warning};
 use fsb_testbed::LocalTestbed;
 
 use super::Measure;
@@ -46,10 +46,19 @@ pub fn check_budget(record: &RunRecord, work: &Work) -> Result<(), RunError> {
     }
     Err(RunError::Budget(format!(
         "{} are too short for these workloads: the shortest takes about {} on all targets, once and without judging; \
-         use a larger --budget, or a smaller --scale or --size",
+         {}",
         show_duration(budget),
         show_duration(Duration::try_from_secs_f64(needs).unwrap_or(Duration::MAX)),
+        remedy(plan),
     )))
+}
+
+/// Returns the advice if a budget is too small. `fsb choose` has no --scale.
+fn remedy(plan: &Plan) -> &'static str {
+    match plan.race {
+        Some(_) => "use a larger --budget, or a smaller --size",
+        None => "use a larger --budget, or a smaller --scale or --size",
+    }
 }
 
 /// Returns the seconds of a cell's warm-up on one target, from a model that knows nothing of the machine.
@@ -155,8 +164,9 @@ impl Schedule<'_> {
             return Ok(());
         }
         Err(RunError::Budget(format!(
-            "{} are too short for a block of this plan with its warm-up: use a larger --budget, or a smaller --scale",
-            self.show_budget()
+            "{} are too short for a block of this plan with its warm-up: {}",
+            self.show_budget(),
+            remedy(&self.run.record.plan)
         )))
     }
 
@@ -195,8 +205,9 @@ impl Schedule<'_> {
         let needed = needed.max((opened + block) / WARM_UP);
         if kept == 0 {
             return Err(RunError::Budget(format!(
-                "{} are too short for every workload of this plan: use a larger --budget, or a smaller --scale",
-                self.show_budget()
+                "{} are too short for every workload of this plan: {}",
+                self.show_budget(),
+                remedy(&self.run.record.plan)
             )));
         }
         self.say_left_out(needed);

@@ -660,6 +660,7 @@ impl Schedule<'_> {
             .count();
         let mut outcome = reply.outcome;
         let mut error = reply.error;
+        let mut error_code = reply.error_code;
         let mut measured = reply.measured.unwrap_or_default();
         let timelines = std::mem::take(&mut measured.timelines);
         let metrics = match outcome {
@@ -669,7 +670,10 @@ impl Schedule<'_> {
                     if order.block == 0 && profile.rate.is_some() {
                         return Vec::new();
                     }
-                    (outcome, error) = (Outcome::Invalid, Some(error.take().unwrap_or(why)));
+                    outcome = Outcome::Invalid;
+                    if error.is_none() {
+                        (error, error_code) = (Some(why.text), why.code);
+                    }
                     Vec::new()
                 })
             }
@@ -705,6 +709,7 @@ impl Schedule<'_> {
             started: started.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
             outcome,
             error,
+            error_code,
             metrics,
             latency: measured.latency,
             workers: measured.workers,

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use fsb_model::trial::{GUEST, Reason};
 use fsb_model::{Target, Warning};
 use fsb_sys::sandbox;
 use fsb_testbed::optional::Available;
@@ -279,9 +280,9 @@ impl<'a> Relay<'a> {
                 });
                 return replies;
             }
-            Ok(Reply::Failed(error)) => excerpt(&error.to_string()),
-            Ok(other) => format!("the guest answered {}", said(&other)),
-            Err(why) => why,
+            Ok(Reply::Failed(error)) => excerpt(&error.to_string()).into(),
+            Ok(other) => format!("the guest answered {}", said(&other)).into(),
+            Err(why) => Reason::new(&GUEST, why),
         };
         slots.into_iter().map(|slot| (slot, refused_lost(why.clone()))).collect()
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use fsb_model::error::SAME_DEVICE;
 use fsb_model::run::PlacementReason;
 use fsb_model::units::show_bytes;
 use fsb_model::{FileSystemSpec, Target, TargetKind, Warning};
@@ -124,8 +125,12 @@ pub(crate) fn check_same_device(setup: &Setup) -> Result<(), TestbedError> {
         for number in paths.filter_map(|path| block::number_of(Path::new(path))) {
             if let Some(other) = seen.insert(number, text.clone()) {
                 return Err(match other == text {
-                    true => TestbedError::request(format!("two members of {text} are the same device")),
-                    false => TestbedError::request(format!("{other} and {text} are the same device")),
+                    true => {
+                        TestbedError::request(format!("two members of {text} are the same device")).coded(&SAME_DEVICE)
+                    }
+                    false => {
+                        TestbedError::request(format!("{other} and {text} are the same device")).coded(&SAME_DEVICE)
+                    }
                 }
                 .advice("use one name for it, so that the targets take turns on it"));
             }

@@ -205,7 +205,9 @@ fn no_device(path: &Path, what: &str) -> TestbedError {
 }
 
 fn read_only(path: &Path) -> TestbedError {
-    TestbedError::machine(format!("{} is read-only", path.display())).advice("choose another device")
+    TestbedError::machine(format!("{} is read-only", path.display()))
+        .coded(&fsb_model::error::READ_ONLY_DEVICE)
+        .advice("choose another device")
 }
 
 /// Refuses a link that was changed since the names were resolved, because it leads to a device that the user did not
@@ -223,6 +225,7 @@ fn refuse_another(request: &MediumRequest<'_>, device: &Pinned) -> Result<(), Te
     let before = before.as_ref().map_or_else(|| "nothing".to_owned(), describe);
     let shown = device.shown().display();
     Err(TestbedError::request(format!("{shown} leads to another device than when it was named: nothing was changed"))
+        .coded(&fsb_model::error::DEVICE_CHANGED)
         .tried(format!("it led to {before}, and now leads to {}", describe(&now)))
         .advice("name the device itself (see lsblk), not a link that others can change"))
 }

@@ -1,9 +1,11 @@
 //! `fsb clean`: undoes changes that killed runs left behind.
 
 use clap::Args;
+use fsb_codes::notice;
 
-use crate::coordinator;
+use crate::coordinator::{self, Leftover};
 use crate::exit;
+use crate::message::{self, MessageFormat, notify};
 use crate::results::print;
 
 const EXAMPLES: &str = "\
@@ -29,12 +31,16 @@ pub struct Arguments {
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     // Without a ledger directory, fail instead of printing that there is nothing to undo.
     fsb_testbed::ledger::default_directory()?;
-    let (lines, complete) = if arguments.list { coordinator::leftovers() } else { coordinator::replay() };
-    if lines.is_empty() {
+    let (changes, complete) = if arguments.list { coordinator::leftovers() } else { coordinator::replay() };
+    let json = message::format() == MessageFormat::Json;
+    if changes.is_empty() && !json {
         print("nothing to undo\n")?;
     }
-    for line in lines {
-        print(&format!("{line}\n"))?;
+    for Leftover { state, file, text } in changes {
+        match json {
+            true => notify(&notice::CHANGE, [("state", state.into()), ("path", file.to_string_lossy().into())], &text),
+            false => print(&format!("{text}\n"))?,
+        }
     }
     Ok(if complete { exit::DONE } else { exit::MACHINE })
 }

@@ -37,7 +37,7 @@ use record::{DirectoryJournal, close_segment, make_absolute, resumable, segment}
 use stage::{Stage, concurrent};
 
 pub use record::{new_record, run_name};
-pub use stage::{Turn, leftovers, replay, warn_of_concurrent};
+pub use stage::{Leftover, Turn, leftovers, replay, warn_of_concurrent};
 
 #[cfg(feature = "emulations")]
 pub use stage::{tidy_up, watcher};

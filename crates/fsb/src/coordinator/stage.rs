@@ -12,7 +12,7 @@ use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
 use fsb_runner::schedule::{self, RunError};
 use fsb_runner::vm;
 use fsb_sys::sandbox::{self, Launched};
-use fsb_testbed::ledger::{self, Owner, Replayed};
+use fsb_testbed::ledger::{self, Fate, Owner, Replayed};
 use fsb_testbed::lock::RunLock;
 use fsb_testbed::{LocalTestbed, Watcher, control, host};
 
@@ -152,16 +152,33 @@ pub fn warn_of_concurrent(lock: &mut RunLock) {
 
 // Changes that killed runs left behind, from the undo ledger.
 
-/// Undoes the changes that killed runs left. Returns a line per change, and whether all could be undone. Without a
-/// ledger directory no run left anything.
-pub fn replay() -> (Vec<String>, bool) {
-    ledger::default_directory()
-        .map_or((Vec::new(), true), |place| describe(ledger::replay(&place, &host::boot_id(), control::RULES)))
+/// A change that a killed run left.
+pub struct Leftover {
+    /// `open` if it can be undone; otherwise what became of it: `undone`, `discarded`, `failed` or `refused`.
+    pub state: &'static str,
+    /// The file of its entry in the undo ledger.
+    pub file: PathBuf,
+    /// A line about it.
+    pub text: String,
 }
 
-fn describe(replayed: Vec<Replayed>) -> (Vec<String>, bool) {
+/// Undoes the changes that killed runs left. Returns a line per change, and whether all could be undone. Without a
+/// ledger directory no run left anything.
+pub fn replay() -> (Vec<Leftover>, bool) {
+    let Ok(place) = ledger::default_directory() else { return (Vec::new(), true) };
+    let replayed = ledger::replay(&place, &host::boot_id(), control::RULES);
     let complete = !replayed.iter().any(Replayed::is_open);
-    (replayed.into_iter().filter(Replayed::is_news).map(|entry| entry.to_string()).collect(), complete)
+    let describe = |entry: Replayed| {
+        let state = match entry.fate {
+            Fate::Live => return None,
+            Fate::Undone(_) => "undone",
+            Fate::Discarded => "discarded",
+            Fate::Failed(_) => "failed",
+            Fate::Refused(_) => "refused",
+        };
+        Some(Leftover { state, text: entry.to_string(), file: entry.file })
+    };
+    (replayed.into_iter().filter_map(describe).collect(), complete)
 }
 
 /// Undoes the changes that killed runs left, before a run. Prints the changes that could not be undone, because they
@@ -181,12 +198,15 @@ pub fn tidy_up() {
 }
 
 /// Describes the changes of killed runs that [`replay`] would undo.
-pub fn leftovers() -> (Vec<String>, bool) {
+pub fn leftovers() -> (Vec<Leftover>, bool) {
     let Ok(place) = ledger::default_directory() else { return (Vec::new(), true) };
     let describe = |(file, entry): (PathBuf, Result<ledger::Entry, fsb_testbed::Refusal>)| match entry {
         Ok(entry) if entry.owner.is_alive() => None,
-        Ok(entry) => Some(format!("would undo: {}", entry.action)),
-        Err(why) => Some(format!("would refuse: {}: {why}", file.display())),
+        Ok(entry) => Some(Leftover { state: "open", text: format!("would undo: {}", entry.action), file }),
+        Err(why) => {
+            let text = format!("would refuse: {}: {why}", file.display());
+            Some(Leftover { state: "refused", text, file })
+        }
     };
     (ledger::leftovers(&place, control::RULES).into_iter().filter_map(describe).collect(), true)
 }

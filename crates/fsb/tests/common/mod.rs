@@ -141,6 +141,22 @@ pub fn error_of(output: &Output) -> Value {
     messages(output).into_iter().rfind(|message| message["level"] == "error").unwrap_or_default()
 }
 
+/// Undoes what killed runs left. Returns the state and the text of each change.
+pub fn clean(directory: &Path, options: &[&str]) -> (Output, Vec<(String, String)>) {
+    let output = fsb_json(directory, &[&["clean"], options].concat());
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let changes = messages(&output).into_iter().filter(|message| message["code"] == "note/change");
+    let changes = changes.map(|change| (text(&change["fields"]["state"]), text(&change["message"]))).collect();
+    (output, changes)
+}
+
+/// Asserts that killed runs left nothing to undo.
+pub fn expect_nothing_to_undo(directory: &Path) {
+    let (output, changes) = clean(directory, &[]);
+    expect_code(&output, 0);
+    assert_eq!(changes, []);
+}
+
 /// Returns standard output as text.
 pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()

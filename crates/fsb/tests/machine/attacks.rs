@@ -305,8 +305,8 @@ fn a_service_that_leaves_processes_memory_and_endless_output_leaves_nothing_afte
     let output = fsb(directory.path(), &["run", "plan.toml", "ext4", "--size", "400M", "--out", "run", "-q"]);
     for trial in all_trials(directory.path(), &stderr(&output)) {
         // A shell that does not become its last command ends in its place, and the program ends with the worker.
-        let named = trial["error"].as_str().is_some_and(|error| error.contains("the service did not stop within"));
-        assert!(trial["outcome"] == "ok" || trial["workload"] == "stubborn" && named, "{trial:#}");
+        let is_named = trial["error_code"] == "trial/service-failed";
+        assert!(trial["outcome"] == "ok" || trial["workload"] == "stubborn" && is_named, "{trial:#}");
     }
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let mut programs = entries.filter_map(|entry| fs::read_link(entry.path().join("exe")).ok());

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{expect_code, expect_no_traces, fsb, scratch, stdout, traces, trials};
+use crate::common::{expect_code, expect_no_traces, fsb, scratch, traces, trials};
 
 fn metric(trial: &Value, name: &str) -> f64 {
     let metrics = trial["metrics"].as_array().unwrap();

@@ -36,7 +36,8 @@ fn a_full_file_system_costs_its_trials_and_no_others() {
     assert!(few.iter().any(|(workload, outcome, _)| workload.contains("write") && outcome == "ok"), "{few:#?}");
     let delete = few.iter().find(|(workload, _, _)| workload.contains("delete")).unwrap();
     assert_eq!(delete.1, "failed");
-    assert!(delete.2.contains("files and directories"), "{delete:?}");
+    let codes: Vec<_> = trials(&run).iter().map(|trial| trial["error_code"].clone()).collect();
+    assert!(codes.contains(&"trial/no-space".into()), "{delete:?}");
     assert!(outcomes(&run, "ext4").iter().all(|(_, outcome, _)| outcome == "ok"));
     assert!(stdout(&output).contains("few"), "{}", stdout(&output));
     assert!(run.join("report.html").exists());

@@ -140,7 +140,7 @@ fn a_killed_worker_costs_one_trial() {
     let trials = counting(&run);
     let failed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "failed").collect();
     assert_eq!(failed.len(), 1, "{failed:#?}");
-    assert!(failed[0]["error"].as_str().unwrap().contains("killed by signal 9"), "{}", failed[0]["error"]);
+    assert_eq!(failed[0]["error_code"], "trial/worker-ended", "{}", failed[0]["error"]);
     assert_eq!(trials.len(), 6);
     expect_no_traces(&before);
 }

@@ -329,8 +329,7 @@ fn make(case: &Case, kernel: Option<&String>) -> (bool, String) {
     let left = names(bench.path());
     assert!(left.iter().all(|name| ["tiny.toml", "run", "data"].contains(&name.as_str())), "left behind: {left:?}");
     wait_until("cgroups and shared memory are as before", Duration::from_secs(20), || shared() == shared_before);
-    let clean = fsb(bench.path(), &["clean"]);
-    assert_eq!(stdout(&clean), "nothing to undo\n");
+    expect_nothing_to_undo(bench.path());
     if let Some(disk) = &bench.disk {
         disk.wait_until_free();
     }

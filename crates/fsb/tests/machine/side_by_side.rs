@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::common::side_by_side::*;
-use crate::common::{JSON, expect_code, expect_error, expect_no_traces, fsb, record, scratch, stdout, traces};
+use crate::common::{JSON, expect_code, expect_error, expect_no_traces, fsb, record, scratch, traces};
 
 /// Returns the slices that each target had in each block.
 fn parts(trials: &[Value]) -> BTreeMap<(String, u64), BTreeSet<u64>> {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fsb_model::metric::COMMAND_TIME;
+use fsb_model::trial::SERVICE;
 use fsb_model::workload::ProgramLimits;
 use fsb_model::{Better, Bytes, CacheState, Durability, Params};
 use program::{Ended, Pattern, PrintedMetric, Running, Script, Surroundings};
@@ -306,7 +307,7 @@ impl<'o> Services<'o> {
                 Ok(running) => all.running.push((service, running)),
                 Err(error) => {
                     let _ = all.stop();
-                    return Err(error);
+                    return Err(error.coded(&SERVICE));
                 }
             }
         }
@@ -340,7 +341,7 @@ impl<'o> Services<'o> {
             };
             answer = answer.and(found);
         }
-        answer
+        answer.map_err(|error| error.coded(&SERVICE))
     }
 }
 

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, fs};
 
 use fsb_model::Better;
+use fsb_model::trial::COMMAND;
 use regex::Regex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
@@ -111,7 +112,7 @@ impl Ended {
         } else {
             ""
         };
-        EngineError::new(format!("{}: {how}: {words}{help}", script.shown()))
+        EngineError::new(format!("{}: {how}: {words}{help}", script.shown())).coded(&COMMAND)
     }
 }
 
@@ -163,7 +164,7 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
     unsafe { command.pre_exec(limit) };
     let mut child = command.spawn().map_err(|error| {
         let why = if error.kind() == io::ErrorKind::NotFound { "no such program" } else { "it cannot be executed" };
-        EngineError::new(format!("{}: {why}: {}", script.shown(), error))
+        EngineError::new(format!("{}: {why}: {}", script.shown(), error)).coded(&COMMAND)
     })?;
     let streams = child.stdout.take().map(Reading::of).into_iter().chain(child.stderr.take().map(Reading::of));
     let streams = streams.collect::<io::Result<_>>().map_err(|error| {

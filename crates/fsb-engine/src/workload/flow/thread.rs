@@ -15,6 +15,7 @@ use std::time::Duration;
 use fsb_model::Durability;
 use fsb_model::flow::{Op, Quit};
 use fsb_model::metric::{CREATE_RATE, DELETE_RATE, READ_RATE, WRITE_RATE};
+use fsb_model::trial::NO_FILES;
 use hdrhistogram::Histogram;
 use io_uring::{opcode, types};
 use rustix::io::Errno;
@@ -254,6 +255,7 @@ impl FlowThread {
             set.name,
             shared.threads
         ))
+        .coded(&NO_FILES)
     }
 
     /// Returns the current step of the thread, for errors.

@@ -52,8 +52,7 @@ fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
     expect_code(&run.wait(), 130);
     is_gone(coordinator);
     assert_eq!(now(), as_they_were);
-    let nothing = fsb(scratch.path(), &["clean"]);
-    assert_eq!(stdout(&nothing), "nothing to undo\n");
+    expect_nothing_to_undo(scratch.path());
 }
 
 fn btrfs_read_ahead(disk: &Disk) -> Option<String> {

@@ -138,7 +138,7 @@ fn settings_of_a_killed_run_are_restored_without_another_fsb() {
         run.wait_with_output().unwrap();
         wait_until("both are as they were", Duration::from_secs(60), || settings() == was);
         expect_no_traces(&before);
-        assert_eq!(stdout(&fsb(scratch.path(), &["clean"])), "nothing to undo\n");
+        expect_nothing_to_undo(scratch.path());
         disk.wait_until_free();
     }
 }
@@ -192,7 +192,7 @@ fn swap_comes_back_with_its_priority() {
     let target = format!("ext4@{}", disk.path.display());
     let run = start(scratch.path(), &[&target], &["swap=off"], &disk.path);
     wait_until("swap is off", Duration::from_secs(60), || line(&own).is_none());
-    assert_eq!(stdout(&fsb(scratch.path(), &["clean"])), "nothing to undo\n");
+    expect_nothing_to_undo(scratch.path());
     let coordinator = run.id();
     kill_watcher(coordinator);
     run.signal(rustix::process::Signal::KILL);
@@ -215,7 +215,7 @@ fn swap_comes_back_with_its_priority() {
     run.wait();
     wait_until("swap is on", Duration::from_secs(60), || line(&own).is_some_and(|line| line.ends_with('7')));
     is_gone(coordinator);
-    assert_eq!(stdout(&fsb(scratch.path(), &["clean"])), "nothing to undo\n");
+    expect_nothing_to_undo(scratch.path());
 
     // A run that ends by itself restores swap by itself.
     let again = ["run", "plan.toml", "tmpfs", "--blocks", "1", "--size", "64M", "--control", "swap=off", "-q"];
@@ -239,10 +239,10 @@ fn a_ledger_of_another_boot_is_discarded_and_said() {
     });
     fs::create_dir_all("/var/lib/fsb/undo").unwrap();
     fs::write("/var/lib/fsb/undo/1-1-0000.json", entry.to_string()).unwrap();
-    let cleaned = fsb(scratch.path(), &["clean"]);
+    let (cleaned, changes) = clean(scratch.path(), &[]);
     expect_code(&cleaned, 0);
-    let said = stdout(&cleaned);
-    assert!(said.contains("discarded, of an earlier boot: dirty-ratio: write 'then' back to"), "{said}");
+    let [(state, said)] = &changes[..] else { panic!("{changes:?}") };
+    assert!(state == "discarded" && said.contains("dirty-ratio"), "{said}");
     assert_eq!(read(&victim), now);
-    assert_eq!(stdout(&fsb(scratch.path(), &["clean"])), "nothing to undo\n");
+    expect_nothing_to_undo(scratch.path());
 }

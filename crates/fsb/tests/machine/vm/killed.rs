@@ -91,17 +91,17 @@ fn where_an_ordinary_user_may_make_no_namespaces_a_guest_runs_and_dies_with_its_
 
 #[test]
 fn a_guest_whose_qemu_is_killed_costs_the_rest_of_its_block() {
-    lose_qemu(Signal::KILL, "guest stopped: QEMU was killed by signal 9");
+    lose_qemu(Signal::KILL);
 }
 
 /// A stopped QEMU prints nothing and answers nothing, like a guest whose processors are deadlocked.
 #[test]
 fn a_guest_that_stands_still_is_ended_and_costs_the_rest_of_its_block() {
-    lose_qemu(Signal::STOP, "guest stopped: it hangs: ");
+    lose_qemu(Signal::STOP);
 }
 
 /// Sends QEMU a signal after the first measured trial, and expects the run to continue with another guest.
-fn lose_qemu(signal: Signal, expected: &str) {
+fn lose_qemu(signal: Signal) {
     let kernel = needs!(kernel());
     let before = traces();
     let scratch = scratch();
@@ -118,8 +118,7 @@ fn lose_qemu(signal: Signal, expected: &str) {
     let trials = trials(&directory);
     let failed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "failed").collect();
     assert!(!failed.is_empty() && failed.len() <= 4, "{failed:#?}");
-    let why = failed[0]["error"].as_str().unwrap();
-    assert!(why.starts_with(expected), "{why}");
+    assert_eq!(failed[0]["error_code"], "trial/guest-stopped", "{}", failed[0]["error"]);
     assert!(trials.iter().any(|trial| trial["block"] == 2 && trial["outcome"] == "ok"), "{:?}", outcomes(&directory));
     expect_no_traces(&before);
 }
@@ -142,9 +141,8 @@ fn a_guest_that_panics_says_so_and_the_next_block_gets_another() {
     let failed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "failed").collect();
     assert!(failed.len() >= 2, "the rest of the block: {}", stderr(&output));
     for trial in failed {
-        let why = trial["error"].as_str().unwrap();
-        assert!(why.contains("guest stopped: kernel panic") && why.contains("console:"), "{why}");
+        assert_eq!(trial["error_code"], "trial/guest-stopped", "{trial:#}");
     }
-    assert!(stderr(&output).matches("booting Linux").count() >= 2, "{}", stderr(&output));
+    assert!(stderr(&output).matches(&kernel).count() >= 2, "{}", stderr(&output));
     expect_no_traces(&before);
 }
