@@ -175,7 +175,7 @@ pub(crate) fn refused_lost(why: impl Into<Reason>) -> TrialReply {
 }
 
 /// Returns the reply for a trial without values.
-pub(crate) fn failed(why: &str) -> TrialReply {
+pub(crate) fn failed(why: impl Into<Reason>) -> TrialReply {
     tally::refused(tally::Failure::Failed(why.into()))
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use fsb_engine::mix;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::BlockOrder;
+use fsb_model::trial::Reason;
 use fsb_model::{Amount, Outcome, Phase, RunRecord, StopReason, Target, Trial, Warning, WorkloadSpec};
 use fsb_testbed::{Kind, Provisioned, Setup};
 use jiff::Timestamp;
@@ -95,7 +96,7 @@ struct Ready {
     target: usize,
     provisioned: Provisioned,
     /// The reason why it is gone.
-    lost: Option<String>,
+    lost: Option<Reason>,
 }
 
 /// A block under way: its order, by indexes.
@@ -332,7 +333,7 @@ impl Schedule<'_> {
             let ready = &mut ready[at as usize];
             match &ready.lost {
                 None => self.make_attempts(measure, ready)?,
-                Some(why) => self.keep(measure, ready.target, failed(why), Some(&ready.provisioned), false)?,
+                Some(why) => self.keep(measure, ready.target, failed(why.clone()), Some(&ready.provisioned), false)?,
             }
         }
         Ok(())
@@ -347,7 +348,7 @@ impl Schedule<'_> {
             let there: Vec<&Ready> = ready.iter().filter(|ready| ready.lost.is_none()).collect();
             let mut answers = self.ask_for_rounds(measure, &there, attempt)?.into_iter();
             let reply = |ready: &Ready| match &ready.lost {
-                Some(why) => failed(why),
+                Some(why) => failed(why.clone()),
                 // One reply for each target that is not lost, in their order.
                 None => answers.next().map_or_else(|| failed("the agent gave no answer for it"), |(_, reply)| reply),
             };
@@ -480,7 +481,7 @@ impl Schedule<'_> {
         self.run.observer.event(&Event::Row { block: order.block, workload: cell.label(), rounds: rounds.rounds });
         match self.ask(request) {
             Err(RunError::Agent(AgentError::Refused(error))) => {
-                Ok(there.iter().map(|ready| (ready.slot, failed(&error.to_string()))).collect())
+                Ok(there.iter().map(|ready| (ready.slot, failed(error.to_string()))).collect())
             }
             replies => replies,
         }
@@ -586,11 +587,12 @@ impl Schedule<'_> {
         let (why, record) = (error.to_string(), self.run.record.targets.entry(name).or_default());
         // The plan knows that not every machine can make an optional target.
         let reply = if optional && error.kind == Kind::Machine {
-            record.unavailable = Some(why.clone());
-            TrialReply { outcome: Outcome::NotApplicable, ..failed(&format!("not available here: {why}")) }
+            let reason = Reason { text: format!("not available here: {why}"), ..error.into() };
+            record.unavailable = Some(why);
+            TrialReply { outcome: Outcome::NotApplicable, ..failed(reason) }
         } else {
-            record.failed = Some(why.clone());
-            failed(&why)
+            record.failed = Some(why);
+            failed(error)
         };
         for cell in &block.cells {
             self.keep(&Measure { block, group, cell: *cell }, target, reply.clone(), None, false)?;
@@ -616,7 +618,8 @@ impl Schedule<'_> {
 fn note_lost(ready: &mut Ready, reply: &TrialReply) {
     if reply.target_lost {
         let why = reply.error.as_deref().unwrap_or_default();
-        ready.lost.get_or_insert(format!("the target was lost earlier in this block: {why}"));
+        let text = format!("the target was lost earlier in this block: {why}");
+        ready.lost.get_or_insert(Reason { text, code: reply.error_code.clone() });
     }
 }
 

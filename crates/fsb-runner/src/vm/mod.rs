@@ -265,7 +265,7 @@ impl<'a> Relay<'a> {
                 Ok(Reply::Provisioned(provisioned))
             }
             Ok(reply) => Ok(reply),
-            Err(why) => Err(TestbedError::trial(why)),
+            Err(why) => Err(TestbedError::trial(why).coded(&GUEST)),
         }
     }
 
