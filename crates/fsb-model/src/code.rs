@@ -58,11 +58,6 @@ macro_rules! error_codes {
     };
 }
 
-/// Returns the codes of this crate.
-pub fn codes() -> impl Iterator<Item = &'static ErrorCode> {
-    crate::error::CODES.iter().chain(crate::target::CODES).chain(crate::trial::CODES).copied()
-}
-
 /// Makes fields from pairs of a name and a value.
 pub fn fields<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

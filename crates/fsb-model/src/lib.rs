@@ -48,3 +48,8 @@ pub use trial::{Interference, Outcome, Phase, Trial};
 pub use units::Bytes;
 pub use warning::{UnbackedMemory, Warning};
 pub use workload::{Access, Amount, CacheState, Cell, Durability, Params, WorkloadSpec};
+
+/// Returns the error codes of this crate.
+pub fn codes() -> impl Iterator<Item = &'static ErrorCode> {
+    error::CODES.iter().chain(target::CODES).chain(trial::CODES).copied()
+}

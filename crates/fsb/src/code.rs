@@ -52,7 +52,7 @@ error_codes! {
 
 /// Returns every error code of fsb.
 pub fn all() -> impl Iterator<Item = &'static ErrorCode> {
-    let crates = fsb_model::code::codes().chain(fsb_store::CODES.iter().copied()).chain(fsb_runner::codes());
+    let crates = fsb_model::codes().chain(fsb_store::CODES.iter().copied()).chain(fsb_runner::codes());
     #[cfg(feature = "traces")]
     let crates = crates.chain(fsb_trace::CODES.iter().copied());
     crates.chain(fsb_compat::CODES.iter().chain(CODES).copied())

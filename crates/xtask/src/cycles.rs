@@ -218,8 +218,18 @@ impl<'a> Tree<'a> {
             if !next.is_empty() {
                 found = next;
             } else {
-                // What is left of the path is an associated item or a variant.
-                found.retain(|definition| matches!(definition, Definition::ItemIn(_)));
+                // What is left of the path is an associated item or a variant; in a module, an item that a macro defines there
+                // or one of another crate. An exported macro is itself at the root of its crate, wherever its file is.
+                let is_defined_by_macro = |module: usize| {
+                    let Module { imports, globs, .. } = &self.modules[module];
+                    module != 0 && !imports.contains_key(name) && globs.is_empty()
+                };
+                let definitions = found.into_iter().filter_map(|definition| match definition {
+                    Definition::Module(module) if !is_defined_by_macro(module) => None,
+                    Definition::Module(module) => Some(Definition::ItemIn(self.modules[module].file)),
+                    item => Some(item),
+                });
+                found = definitions.collect();
                 break;
             }
         }
@@ -557,6 +567,19 @@ mod tests {
         ]);
         assert!(found.is_empty(), "{found:?}");
         assert!(edges(&[("main.rs", "mod serde; use ::serde::de;"), ("serde.rs", "pub struct de;")]).is_empty());
+    }
+
+    #[test]
+    fn an_item_that_a_macro_defines_is_in_the_file_of_its_module() {
+        let cycles = cycles_of(&[
+            ("main.rs", "mod code; mod error;"),
+            ("code.rs", "pub struct Code; pub fn all() -> usize { crate::error::CODES.len() }"),
+            ("error.rs", "use crate::code::Code; crate::codes! { FIRST: Code }"),
+        ]);
+        assert_eq!(
+            cycles,
+            ["code.rs uses error.rs (crate::error::CODES)", "error.rs uses code.rs (Code, crate::code::Code)"]
+        );
     }
 
     #[test]
