@@ -75,7 +75,9 @@ fn a_single_case_needs_five_lines() {
     let output = fsb(scratch.path(), &targets);
     expect_code(&output, 0);
     let screen = stdout(&output);
-    assert_eq!(screen.lines().count(), 5, "{screen}");
+    // On a busy machine, trust has a reason, which takes a line or two.
+    let most = if screen.contains("trust: high") { 5 } else { 7 };
+    assert!((5..=most).contains(&screen.lines().count()), "{screen}");
     assert!(screen.contains("95 % interval"), "{screen}");
 }
 
