@@ -1,5 +1,4 @@
-//! PostMark's calls. A [`Pool`](fsb_model::postmark::Pool) chooses the files, and this module performs the operations
-//! on them.
+//! PostMark's calls. A [`Pool`] chooses the files, and this module performs the operations on them.
 //!
 //! The calls are those of PostMark 1.53, with the same flags, sizes and order. They are streams of the C library as
 //! PostMark opens them, or plain calls. The last plain call of a transfer moves the rest that does not fill a block,
