@@ -147,7 +147,7 @@ impl Names {
         CStr::from_bytes_with_nul(bytes).expect("every path has the length of a stride")
     }
 
-    /// The name of a directory, without allocating: the coordinator of the path of its first file.
+    /// The name of a directory, without allocating: the front of the path of its first file.
     pub(crate) fn directory(&self, layout: &Layout, directory: u64) -> DirectoryName {
         let path = self.path(directory * layout.files_per_directory).to_bytes();
         let mut name = [0; DIRECTORY_STRIDE];

@@ -47,7 +47,7 @@ struct Summary {
     /// The name of the personality: `varmail`.
     workload: Option<String>,
     draft: Draft,
-    /// Whether the breakdown is being read: its lines have no time in coordinator.
+    /// Whether the breakdown is being read: its lines have no time in front.
     breakdown: bool,
 }
 

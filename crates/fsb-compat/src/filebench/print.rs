@@ -44,7 +44,7 @@ pub fn banner(program: &str) -> String {
     )
 }
 
-/// Returns a line with the seconds since the start in coordinator.
+/// Returns a line with the seconds since the start in front.
 pub fn moment(seconds: f64, message: &str) -> String {
     format!("{seconds:.3}: {message}\n")
 }

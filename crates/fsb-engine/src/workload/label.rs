@@ -1,4 +1,4 @@
-//! The ends of labels: parts that distinguish cases of any workload, each with a comma in coordinator.
+//! The ends of labels: parts that distinguish cases of any workload, each with a comma in front.
 
 use fsb_model::Durability;
 

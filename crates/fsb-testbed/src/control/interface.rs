@@ -81,12 +81,15 @@ pub(crate) fn parse(values: &[Value], text: &str) -> Result<OptionValue, Refusal
 
 /// Checks a value by the table of its control alone, without regard to the machine.
 pub(crate) fn check_declared(control: &dyn Control, value: &str) -> Result<(), TestbedError> {
-    let values = control.values();
+    check_value(control.name(), control.values(), value)
+}
+
+fn check_value(name: &str, values: &[Value], value: &str) -> Result<(), TestbedError> {
     if !values.iter().any(Value::stands_for_many) {
-        return one_of(control.name(), values, value);
+        return one_of(name, values, value);
     }
     parse(values, value).map(drop).map_err(|why| {
-        TestbedError::request(format!("{}={value}: {why}", control.name()))
+        TestbedError::request(format!("{name}={value}: {why}"))
             .coded(&fsb_model::error::CONTROL_VALUE)
             .advice("'fsb list controls' shows what each takes")
     })
@@ -157,7 +160,7 @@ pub trait Control: Sync {
     /// harm this machine is an error of the machine. A missing feature is not an error: [`Control::set`] reports it.
     fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {
         let _ = roots;
-        one_of(self.name(), self.values(), value)
+        check_value(self.name(), self.values(), value)
     }
     /// Checks `value` for the device of a target, as far as it already exists. Only for [`Scope::Visit`].
     fn check_place(&self, value: &str, place: &TargetDevice, roots: &Roots) -> Result<(), TestbedError> {

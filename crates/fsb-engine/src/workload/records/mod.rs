@@ -154,7 +154,7 @@ impl Options {
         self.mix.unwrap_or(1.0)
     }
 
-    /// Returns the parts of the label that distinguish the case, each with a comma in coordinator.
+    /// Returns the parts of the label that distinguish the case, each with a comma in front.
     fn label(&self) -> String {
         let mut label = String::new();
         if let Some(stride) = self.stride.filter(|stride| *stride != STRIDE) {
