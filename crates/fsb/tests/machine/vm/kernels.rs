@@ -83,7 +83,7 @@ fn two_kernels_take_turns_and_each_makes_what_it_can() {
         assert!(messages(&output).iter().any(is_told), "{name}: {}", stderr(&output));
     }
 
-    let made = trials(&run);
+    let made = counting(&run);
     let text = |trial: &Value, name: &str| trial[name].as_str().unwrap_or_default().to_owned();
     for trial in &made {
         let (name, release) = (text(trial, "target"), text(trial, "kernel"));

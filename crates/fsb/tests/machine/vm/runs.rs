@@ -55,7 +55,7 @@ fn an_ordinary_user_measures_file_systems_that_this_kernel_lacks_and_goes_on_aft
     assert_eq!(record["controls"]["guest-memory"]["requested"], "backed");
     assert_eq!(record["media"]["loop"]["direct"], true, "{}", record["media"]);
     assert!(record["media"]["raid0:loop+loop"].is_object());
-    let made = trials(&run);
+    let made = counting(&run);
     assert_eq!(made.len(), 16, "warm-up and one block");
     for trial in &made {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
@@ -97,7 +97,7 @@ fn file_systems_of_cards_and_flash_are_measured_and_not_only_mounted() {
         .unwrap();
     expect_code(&output, 0);
     let run = scratch.path().join("run");
-    let (record, made) = (record(&run), trials(&run));
+    let (record, made) = (record(&run), counting(&run));
     assert_eq!(made.len(), 4 * 2 * 4, "warm-up and one block");
     for trial in &made {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
