@@ -30,62 +30,58 @@ pub fn verdict(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: 
         return Ok(());
     }
     if let Some(found) = seen.direct {
-        direct(profile, seen, found)?;
-        direct_device(profile, abilities, seen, measured)?;
+        direct(profile, seen, found)
+            .and_then(|()| direct_device(profile, abilities, seen, measured))
+            .map_err(|why| Reason::new(&NOT_DIRECT, why))?;
     }
     match profile.cache {
         CacheState::Any => Ok(()),
-        CacheState::Cold => cold(profile, seen, measured),
-        CacheState::Warm => warm(abilities, seen, measured),
-        CacheState::Out => out_of_cache(profile, seen, measured),
+        CacheState::Cold => cold(profile, seen, measured).map_err(|why| Reason::new(&NOT_COLD, why)),
+        CacheState::Warm => warm(abilities, seen, measured).map_err(|why| Reason::new(&NOT_WARM, why)),
+        CacheState::Out => out_of_cache(profile, seen, measured).map_err(|why| Reason::new(&NOT_OUT_OF_CACHE, why)),
     }
 }
 
 /// Checks that direct I/O leaves nothing in the page cache.
-fn direct(profile: &Profile, seen: &Seen, found: Direct) -> Result<(), Reason> {
+fn direct(profile: &Profile, seen: &Seen, found: Direct) -> Result<(), String> {
     if found.buffered == Some(true) {
-        return Err(Reason::new(
-            &NOT_DIRECT,
-            "buffered despite O_DIRECT: the file system takes the flag and goes through the page cache",
-        ));
+        return Err(
+            "buffered despite O_DIRECT: the file system takes the flag and goes through the page cache".to_owned()
+        );
     }
     let all = profile.file_size * profile.files.min(EXAMINED_FILES);
     match seen.resident_after {
         Some(resident) if resident as f64 > all as f64 * DIRECT_RESIDENT => {
             let (resident, all) = (show_bytes(resident as f64), show_bytes(all as f64));
-            Err(Reason::new(
-                &NOT_DIRECT,
-                format!("buffered despite O_DIRECT: {resident} of {all} were in the page cache afterwards"),
-            ))
+            Err(format!("buffered despite O_DIRECT: {resident} of {all} were in the page cache afterwards"))
         }
-        None if found.buffered.is_none() => Err(Reason::new(
-            &NOT_DIRECT,
-            "O_DIRECT cannot be verified: the kernel does not report what is in the page cache",
-        )),
+        None if found.buffered.is_none() => {
+            Err("O_DIRECT cannot be verified: the kernel does not report what is in the page cache".to_owned())
+        }
         _ => Ok(()),
     }
 }
 
 /// Checks that direct I/O does not stay in another cache either: that of a FUSE server, or of the block device.
-fn direct_device(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), Reason> {
+fn direct_device(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), String> {
     // The device under a directory serves others too.
     let private = abilities.cold == Some(ColdMethod::Remount);
     let asked = measured.bytes as f64 * profile.device_share;
     match seen.device {
         Some((read, written)) if private && ((read + written) as f64) < asked * DIRECT_SHARE => {
             let [moved, asked] = [(read + written) as f64, asked].map(show_bytes);
-            Err(Reason::new(&NOT_DIRECT, format!("buffered despite O_DIRECT: the device moved {moved} of {asked}")))
+            Err(format!("buffered despite O_DIRECT: the device moved {moved} of {asked}"))
         }
         _ => Ok(()),
     }
 }
 
-fn cold(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), Reason> {
+fn cold(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), String> {
     if let Some(resident) = seen.resident_before
         && resident as f64 > seen.file_bytes as f64 * COLD_RESIDENT
     {
         let (found, all) = (show_bytes(resident as f64), show_bytes(seen.file_bytes as f64));
-        return Err(Reason::new(&NOT_COLD, format!("not cold: {found} of {all} were in memory before it began")));
+        return Err(format!("not cold: {found} of {all} were in memory before it began"));
     }
     let asked = profile.cold_bytes_per_operation as f64 * profile.device_share * measured.operations as f64;
     // A mount reads ahead in the very tables that hold the inodes: for metadata its reads count as well.
@@ -93,32 +89,32 @@ fn cold(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), Reaso
     match read {
         Some(read) if (read as f64) < asked * COLD_SHARE => {
             let (read, asked) = (show_bytes(read as f64), show_bytes(asked));
-            Err(Reason::new(&NOT_COLD, format!("not cold: the device read {read} of {asked} requested")))
+            Err(format!("not cold: the device read {read} of {asked} requested"))
         }
         Some(_) => Ok(()),
         None if seen.resident_before.is_some() => Ok(()),
-        None => Err(Reason::new(&NOT_COLD, "cold cannot be verified: the device under the directory is not known")),
+        None => Err("cold cannot be verified: the device under the directory is not known".to_owned()),
     }
 }
 
-fn warm(abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), Reason> {
+fn warm(abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), String> {
     if let Some(resident) = seen.resident_before
         && (resident as f64) < seen.file_bytes as f64 * WARM_RESIDENT
     {
         let (found, all) = (show_bytes(resident as f64), show_bytes(seen.file_bytes as f64));
-        return Err(Reason::new(&NOT_WARM, format!("not warm: only {found} of {all} were in memory when it began")));
+        return Err(format!("not warm: only {found} of {all} were in memory when it began"));
     }
     if let Some(resident) = seen.resident_after
         && (resident as f64) < seen.file_bytes_after as f64 * WARM_RESIDENT
     {
         let (found, all) = (show_bytes(resident as f64), show_bytes(seen.file_bytes_after as f64));
-        return Err(Reason::new(&NOT_WARM, format!("not in cache: only {found} of {all} were in memory afterwards")));
+        return Err(format!("not in cache: only {found} of {all} were in memory afterwards"));
     }
     // The device under a directory serves others too, so only residency is evidence there.
     let private = abilities.cold == Some(ColdMethod::Remount);
     match seen.device {
         Some((read, _)) if private && read as f64 > measured.bytes as f64 * WARM_SHARE + WARM_SLACK as f64 => {
-            Err(Reason::new(&NOT_WARM, format!("not warm: the device read {}", show_bytes(read as f64))))
+            Err(format!("not warm: the device read {}", show_bytes(read as f64)))
         }
         _ => Ok(()),
     }
@@ -145,42 +141,34 @@ const OUT_OF_CACHE_RESIDENT: f64 = 1.0;
 /// * Of writes, 0.19 to 1.05 had left the cache when the calls had returned, and 1.00 to 1.07 after the flush. Writes
 ///   are therefore durable.
 /// * Memory kept 0.80 to 0.99 of the limit, never more.
-fn out_of_cache(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), Reason> {
+fn out_of_cache(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), String> {
     let show = |bytes: f64| show_bytes(bytes);
     let Some(limit) = seen.limit else {
-        return Err(Reason::new(&NOT_OUT_OF_CACHE, "not out of cache: the memory that may cache the files is unknown"));
+        return Err("not out of cache: the memory that may cache the files is unknown".to_owned());
     };
     let files = profile.files * profile.file_size;
     if files < limit {
-        return Err(Reason::new(
-            &NOT_OUT_OF_CACHE,
-            format!("not out of cache: files of {} fit a memory of {}", show(files as f64), show(limit as f64)),
+        return Err(format!(
+            "not out of cache: files of {} fit a memory of {}",
+            show(files as f64),
+            show(limit as f64)
         ));
     }
     if let Some(resident) = seen.resident_before
         && resident as f64 > seen.file_bytes as f64 * COLD_RESIDENT
     {
         let (found, all) = (show(resident as f64), show(seen.file_bytes as f64));
-        return Err(Reason::new(
-            &NOT_OUT_OF_CACHE,
-            format!("not out of cache: {found} of {all} were in memory before it began"),
-        ));
+        return Err(format!("not out of cache: {found} of {all} were in memory before it began"));
     }
     match seen.resident_after {
         Some(resident) if resident as f64 > limit as f64 * OUT_OF_CACHE_RESIDENT => {
             let (found, limit) = (show(resident as f64), show(limit as f64));
-            return Err(Reason::new(
-                &NOT_OUT_OF_CACHE,
-                format!("not out of cache: {found} were in memory afterwards, with a limit of {limit}"),
-            ));
+            return Err(format!("not out of cache: {found} were in memory afterwards, with a limit of {limit}"));
         }
         _ => {}
     }
     let Some((read, written)) = seen.device else {
-        return Err(Reason::new(
-            &NOT_OUT_OF_CACHE,
-            "out of cache cannot be verified: the device under the directory is not known",
-        ));
+        return Err("out of cache cannot be verified: the device under the directory is not known".to_owned());
     };
     let reads = profile.cold_bytes_per_operation as f64 * profile.device_share * measured.operations as f64;
     let (did, moved, asked) = match reads > 0.0 {
@@ -189,10 +177,7 @@ fn out_of_cache(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(
     };
     if moved < asked * OUT_OF_CACHE_MOVED {
         let (moved, asked) = (show(moved), show(asked));
-        return Err(Reason::new(
-            &NOT_OUT_OF_CACHE,
-            format!("not out of cache: the device {did} {moved} of {asked} requested"),
-        ));
+        return Err(format!("not out of cache: the device {did} {moved} of {asked} requested"));
     }
     Ok(())
 }
@@ -278,7 +263,7 @@ mod tests {
     }
 
     /// Checks direct reads of 1 MiB after which `resident` bytes are in the page cache.
-    fn of_direct(buffered: Option<bool>, resident: u64) -> Result<(), Reason> {
+    fn of_direct(buffered: Option<bool>, resident: u64) -> Result<(), String> {
         let profile = profile_of_reads();
         let direct = Direct { alignment: None, buffered };
         let seen = Seen { resident_after: Some(resident), direct: Some(direct), ..Seen::default() };
@@ -305,7 +290,7 @@ mod tests {
         assert_eq!(of(private, Some((1 << 20, 0))), Ok(()));
         assert_eq!(of(private, None), Ok(()));
         assert_eq!(of(None, Some((0, 0))), Ok(()), "others use that device too");
-        let cached = of(private, Some((4096, 0))).unwrap_err().text;
+        let cached = of(private, Some((4096, 0))).unwrap_err();
         assert_eq!(cached, "buffered despite O_DIRECT: the device moved 4.00 KiB of 1.00 MiB");
     }
 
@@ -313,17 +298,15 @@ mod tests {
     fn direct_reads_leave_nothing_in_the_page_cache() {
         assert_eq!(of_direct(Some(false), 0), Ok(()));
         assert_eq!(of_direct(None, 4096), Ok(()));
-        let cached = of_direct(None, 512 << 10).unwrap_err().text;
+        let cached = of_direct(None, 512 << 10).unwrap_err();
         assert_eq!(cached, "buffered despite O_DIRECT: 512 KiB of 1.00 MiB were in the page cache afterwards");
-        assert!(
-            of_direct(Some(true), 0).unwrap_err().text.starts_with("buffered despite O_DIRECT: the file system takes")
-        );
+        assert!(of_direct(Some(true), 0).unwrap_err().starts_with("buffered despite O_DIRECT: the file system takes"));
     }
 
     const MIB: u64 = 1 << 20;
 
     /// Checks a trial on a file of 64 MiB under a limit of 32 MiB.
-    fn trial(workload: serde_json::Value, seen: Seen) -> Result<(), Reason> {
+    fn trial(workload: serde_json::Value, seen: Seen) -> Result<(), String> {
         let spec: WorkloadSpec = serde_json::from_value(workload).unwrap();
         let profile = workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap().profile();
         let measured = Measured { operations: 64, bytes: 64 * MIB, ..Measured::default() };
@@ -349,9 +332,9 @@ mod tests {
         assert_eq!(trial(read(), seen((64, 0), 31)), Ok(()));
         assert_eq!(trial(read(), seen((120, 0), 32)), Ok(()), "what was read ahead in vain is not a fault");
         assert_eq!(trial(write(), seen((0, 66), 31)), Ok(()));
-        let cached = trial(read(), seen((40, 64), 31)).unwrap_err().text;
+        let cached = trial(read(), seen((40, 64), 31)).unwrap_err();
         assert_eq!(cached, "not out of cache: the device read 40.0 MiB of 64.0 MiB requested");
-        let cached = trial(write(), seen((64, 20), 31)).unwrap_err().text;
+        let cached = trial(write(), seen((64, 20), 31)).unwrap_err();
         assert_eq!(cached, "not out of cache: the device wrote 20.0 MiB of 64.0 MiB requested");
     }
 
@@ -359,14 +342,12 @@ mod tests {
     fn files_in_memory_are_charged_to_the_limit() {
         let read = || json!({"name": "read", "file_size": "64M", "block_size": "1M", "cache": "out"});
         let before = Seen { resident_before: Some(8 * MIB), ..seen((64, 0), 31) };
-        assert!(trial(read(), before).unwrap_err().text.contains("8.00 MiB of 64.0 MiB were in memory before"));
-        let outside = trial(read(), seen((64, 0), 60)).unwrap_err().text;
+        assert!(trial(read(), before).unwrap_err().contains("8.00 MiB of 64.0 MiB were in memory before"));
+        let outside = trial(read(), seen((64, 0), 60)).unwrap_err();
         assert_eq!(outside, "not out of cache: 60.0 MiB were in memory afterwards, with a limit of 32.0 MiB");
         let unlimited = Seen { limit: Some(1 << 36), ..seen((64, 0), 64) };
-        assert!(trial(read(), unlimited).unwrap_err().text.contains("fit a memory of 64.0 GiB"));
+        assert!(trial(read(), unlimited).unwrap_err().contains("fit a memory of 64.0 GiB"));
         assert!(trial(read(), Seen { limit: None, ..seen((64, 0), 1) }).is_err());
-        assert!(
-            trial(read(), Seen { device: None, ..seen((64, 0), 1) }).unwrap_err().text.contains("cannot be verified")
-        );
+        assert!(trial(read(), Seen { device: None, ..seen((64, 0), 1) }).unwrap_err().contains("cannot be verified"));
     }
 }

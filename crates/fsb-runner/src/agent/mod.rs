@@ -171,7 +171,7 @@ fn not_ready() -> TestbedError {
 
 /// Returns the reply for a trial after which the target is gone.
 pub(crate) fn refused_lost(why: impl Into<Reason>) -> TrialReply {
-    TrialReply { target_lost: true, ..tally::refused(tally::Failure::Failed(why.into())) }
+    TrialReply { target_lost: true, ..failed(why) }
 }
 
 /// Returns the reply for a trial without values.
