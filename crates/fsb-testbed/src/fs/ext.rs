@@ -447,16 +447,26 @@ pub(super) static EXT3: Ext = Ext {
     hazards: HAZARDS,
 };
 
+// Choices of ext3 and ext4 alike.
+const DATA_JOURNAL: Choice =
+    Choice::mount(&["data=journal"], "data goes to the journal first: one place to write, at fsync").sort("data");
+const DATA_WRITEBACK: Choice =
+    Choice::mount(&["data=writeback"], "a commit does not wait for the data of its files").sort("data");
+const LATE_COMMIT: Choice = Choice::mount(&["commit=60"], "the journal is committed every 60 s, not every 5")
+    .risky("a crash loses up to a minute of unsynced changes");
+const NO_BARRIER: Choice = Choice::mount(&["barrier=0"], "the disk's cache is not flushed");
+const NO_ACCESS_TIMES: Choice = Choice::mount(&["noatime"], "reads write no access times");
+const FEW_INODES: Choice = Choice::mkfs(&["-i", "65536"], "a fourth of the inodes: fewer tables to read and write");
+
 /// From Documentation/filesystems/ext3.rst and ext4(5), whose driver serves it.
 static EXT3_CHOICES: &[Choice] = &[
-    Choice::mount(&["noatime"], "reads write no access times"),
-    Choice::mount(&["data=journal"], "data goes to the journal first: one place to write, at fsync").sort("data"),
-    Choice::mount(&["data=writeback"], "a commit does not wait for the data of its files").sort("data"),
-    Choice::mount(&["commit=60"], "the journal is committed every 60 s, not every 5")
-        .risky("a crash loses up to a minute of unsynced changes"),
+    NO_ACCESS_TIMES,
+    DATA_JOURNAL,
+    DATA_WRITEBACK,
+    LATE_COMMIT,
     Choice::mkfs(&["-J", "size=64"], "a journal of 64 MiB is checkpointed less often"),
-    Choice::mkfs(&["-i", "65536"], "a fourth of the inodes: fewer tables to read and write"),
-    Choice::mount(&["barrier=0"], "the disk's cache is not flushed"),
+    FEW_INODES,
+    NO_BARRIER,
 ];
 
 pub(super) static EXT4: Ext = Ext {
@@ -472,12 +482,11 @@ pub(super) static EXT4: Ext = Ext {
 
 /// From ext4(5), mke2fs(8) and Documentation/admin-guide/ext4.rst of Linux.
 static EXT4_CHOICES: &[Choice] = &[
-    Choice::mount(&["noatime"], "reads write no access times"),
+    NO_ACCESS_TIMES,
     Choice::mount(&["lazytime"], "times of files stay in memory for up to a day"),
-    Choice::mount(&["data=journal"], "data goes to the journal first: one place to write, at fsync").sort("data"),
-    Choice::mount(&["data=writeback"], "a commit does not wait for the data of its files").sort("data"),
-    Choice::mount(&["commit=60"], "the journal is committed every 60 s, not every 5")
-        .risky("a crash loses up to a minute of unsynced changes"),
+    DATA_JOURNAL,
+    DATA_WRITEBACK,
+    LATE_COMMIT,
     Choice::mount(&["nodelalloc"], "blocks are allocated at the write, not at writeback").sort("allocation"),
     Choice::mount(&["nodioread_nolock"], "no unwritten extents to convert after each write").sort("allocation"),
     Choice::mount(&["max_batch_time=0"], "fsync does not wait for others to join its commit"),
@@ -489,12 +498,12 @@ static EXT4_CHOICES: &[Choice] = &[
     Choice::mkfs(&["-O", "inline_data", "-I", "1024"], "files below some 800 bytes are stored in their inodes")
         .sort("inodes"),
     Choice::mkfs(&["-I", "512"], "inodes of 512 bytes hold more attributes").sort("inodes"),
-    Choice::mkfs(&["-i", "65536"], "a fourth of the inodes: fewer tables to read and write"),
+    FEW_INODES,
     Choice::mkfs(&["-O", "^has_journal"], "nothing is written twice").sort("journal"),
     Choice::mkfs(&["-O", "^metadata_csum"], "no checksums of metadata").risky("damaged metadata goes unnoticed"),
     Choice::mount(&["journal_async_commit"], "the commit block does not wait for the others")
         .risky("only checksums detect an incomplete commit"),
-    Choice::mount(&["barrier=0"], "the disk's cache is not flushed"),
+    NO_BARRIER,
 ];
 
 #[cfg(test)]
