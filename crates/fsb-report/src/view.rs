@@ -87,7 +87,7 @@ pub(crate) struct Words {
     /// `workload` or `operation`.
     pub(crate) row: &'static str,
     /// The number of findings that a screen shows; `elsewhere` names the place of the others.
-    pub(crate) told: usize,
+    pub(crate) shown: usize,
     pub(crate) elsewhere: &'static str,
 }
 

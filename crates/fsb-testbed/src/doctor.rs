@@ -407,8 +407,8 @@ fn pressure(seen: &Seen, time: Duration) -> Option<Finding> {
     if parts.is_empty() {
         return None;
     }
-    let told: Vec<String> = parts.iter().map(|(name, share)| format!("{name} {}", percent(*share))).collect();
-    let text = format!("work waited for {} of the time", told.join(", "));
+    let shares: Vec<String> = parts.iter().map(|(name, share)| format!("{name} {}", percent(*share))).collect();
+    let text = format!("work waited for {} of the time", shares.join(", "));
     Some(if parts.iter().any(|(_, share)| *share > IDLE_PRESSURE) {
         finding("pressure", State::Warning, text, "the machine is busy: see the other lines")
     } else {
@@ -742,7 +742,7 @@ mod tests {
         let nothing = Roots { proc: "/nonexistent".into(), sys: "/nonexistent".into() };
         let found = look(control::find("governor").unwrap(), &TargetDevice::default(), &[], &nothing);
         assert!(found.text.starts_with("no cpufreq"), "{found:?}");
-        assert_eq!((found.state, &found.advice[..]), (State::Absent, ""), "whoever asks: {found:?}");
+        assert_eq!((found.state, &found.advice[..]), (State::Absent, ""), "for every user: {found:?}");
     }
 
     #[test]

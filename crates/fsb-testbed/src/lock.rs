@@ -203,9 +203,9 @@ fn busy(holder: Option<&Holder>, tried: &str) -> TestbedError {
 
 /// Returns a run that measures on this machine now. Returns `None` if there is none.
 pub(crate) fn current_holder() -> Option<String> {
-    let nobody = Holder::current("");
-    let mut all = other_holders(&nobody);
-    add(&mut all, holders_of_other_users(&nobody));
+    let own = Holder::current("");
+    let mut all = other_holders(&own);
+    add(&mut all, holders_of_other_users(&own));
     all.first().map(Holder::to_string)
 }
 

@@ -26,7 +26,7 @@ use crate::view::{CellView, Detail, DetailLine, Row, RowData, View, Words, brief
 pub(crate) use operation::Selection;
 
 const WORDS: Words =
-    Words { column: "set", row: "operation", told: 10, elsewhere: "the formats markdown, html and json" };
+    Words { column: "set", row: "operation", shown: 10, elsewhere: "the formats markdown, html and json" };
 
 /// With fewer runs than this, a note states how few they are.
 const FEW_RUNS: usize = 5;

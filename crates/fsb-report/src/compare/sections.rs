@@ -56,11 +56,11 @@ pub(crate) fn opening(view: &View<'_>) -> Opening {
 
 fn findings(view: &View<'_>) -> Option<Section> {
     let found = view.findings.as_ref()?;
-    let (told, more) = found.split_at(found.len().min(FINDINGS));
+    let (shown, more) = found.split_at(found.len().min(FINDINGS));
     let note = "Regions of file size × record size where the runs agree that a set is faster or slower, the widest \
                 first. The regions survived the search of all regions at 5 %. Their intervals are not widened for \
                 this selection, so the difference of a small region may be overestimated.";
-    let mut blocks = vec![Block::text("note", note), listed(told)];
+    let mut blocks = vec![Block::text("note", note), listed(shown)];
     if !more.is_empty() {
         blocks.push(Block::Details { summary: format!("{} more", more.len()), blocks: vec![listed(more)] });
     }

@@ -19,7 +19,7 @@ use crate::view::{CellView, Row, RowData, TrustView, View, Words, brief_legend, 
 /// charts over sizes; the table has every cell.
 const MOST_SECTIONS: usize = 60;
 
-const WORDS: Words = Words { column: "target", row: "workload", told: 7, elsewhere: "the report" };
+const WORDS: Words = Words { column: "target", row: "workload", shown: 7, elsewhere: "the report" };
 
 /// Returns the view of a summary.
 pub(crate) fn of(summary: &Summary) -> View<'_> {

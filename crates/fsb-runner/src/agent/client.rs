@@ -8,7 +8,7 @@ use std::time::Duration;
 use fsb_model::Target;
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, Slot, TestbedError, host};
 
-use super::protocol::{LineError, Lines, MeasureRequest, Reply, Request, TrialReply, VERSION};
+use super::protocol::{LONGEST_EXCERPT, LineError, Lines, MeasureRequest, Reply, Request, TrialReply, VERSION};
 use super::{failed, refused_lost};
 
 /// The reason why an agent gives no answer.
@@ -163,7 +163,5 @@ fn unexpected(reply: &Reply) -> AgentError {
 
 /// Returns the beginning of an unexpected reply.
 pub(crate) fn said(reply: &Reply) -> String {
-    const TOLD: usize = 200;
-    let text = format!("{reply:?}");
-    text.chars().take(TOLD).collect()
+    format!("{reply:?}").chars().take(LONGEST_EXCERPT).collect()
 }

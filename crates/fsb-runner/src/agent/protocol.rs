@@ -288,8 +288,8 @@ const LONGEST_REQUEST: usize = 64 << 20;
 pub(crate) const LONGEST_REPLY: usize = 16 << 20;
 /// The longest answer of a worker of this process. With `fsb iozone -Q` it contains the time of each record.
 const LONGEST_ANSWER: usize = 4 << 30;
-/// The most bytes of an invalid line that an error repeats.
-const TOLD: usize = 200;
+/// The most bytes of an invalid line, or characters of an unexpected reply, that an error repeats.
+pub(super) const LONGEST_EXCERPT: usize = 200;
 
 /// One end of a conversation.
 #[derive(Debug)]
@@ -412,8 +412,8 @@ impl Lines {
 
 /// Returns the beginning of a line for an error.
 fn excerpt(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&line[..line.len().min(TOLD)]);
-    let more = if line.len() > TOLD { "…" } else { "" };
+    let text = String::from_utf8_lossy(&line[..line.len().min(LONGEST_EXCERPT)]);
+    let more = if line.len() > LONGEST_EXCERPT { "…" } else { "" };
     format!("{}{more}", text.trim_end())
 }
 
@@ -439,7 +439,7 @@ mod tests {
         let long = format!("\"{}\"\n", "x".repeat(100_000));
         left.send_raw(long.as_bytes()).unwrap();
         let error = right.receive::<u32>(None, &|| false).unwrap_err();
-        assert!(error.to_string().len() < 3 * TOLD, "{error}");
+        assert!(error.to_string().len() < 3 * LONGEST_EXCERPT, "{error}");
     }
 
     #[test]

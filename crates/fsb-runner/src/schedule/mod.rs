@@ -87,7 +87,7 @@ impl Schedule<'_> {
 pub const REPEATS: u32 = 2;
 /// The number of trials from which on, if interference affected half of them at the first attempt, it is also the state
 /// of the machine. The time is then better spent on another block.
-const TOLD: usize = 6;
+const FEWEST_ATTEMPTS: usize = 6;
 
 /// A target that is ready in a block.
 struct Ready {
@@ -425,7 +425,7 @@ impl Schedule<'_> {
     fn is_always_affected(&self) -> bool {
         let first = self.run.trials.iter().filter(|trial| trial.block > 0 && trial.attempt == 1);
         let affected: Vec<bool> = first.map(|trial| !trial.interference.is_empty()).collect();
-        affected.len() >= TOLD && affected.iter().filter(|affected| **affected).count() * 2 >= affected.len()
+        affected.len() >= FEWEST_ATTEMPTS && affected.iter().filter(|affected| **affected).count() * 2 >= affected.len()
     }
 
     /// Requests one trial as a whole.

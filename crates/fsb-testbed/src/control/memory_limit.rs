@@ -298,7 +298,7 @@ mod tests {
         write(&root.join("user.slice/cgroup.subtree_control"), "\n");
         write(&root.join("user.slice/session.scope/cgroup.procs"), "1\n");
         let found = Hierarchy::find(&roots, MEMORY).unwrap();
-        assert_eq!((found.version, &found.parent), (Version::V2, &root), "nobody hands it down: the root can");
+        assert_eq!((found.version, &found.parent), (Version::V2, &root), "no group hands it down: the root can");
         let enable = found.enable.unwrap();
         assert_eq!(
             (enable.file, enable.on, enable.off),

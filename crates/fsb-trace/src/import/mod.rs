@@ -78,7 +78,7 @@ mod tests {
 100 1700000000.002700 stat("missing", 0x7f) = -1 ENOENT (No such file or directory) <0.000010>
 100 1700000000.002800 +++ exited with 0 +++
 "#;
-        let (calls, initial, names, told) = imported(log, "/srv/app");
+        let (calls, initial, names, summary) = imported(log, "/srv/app");
         let expected = [
             (0, CallKind::Open),
             (0, CallKind::Read),
@@ -97,12 +97,12 @@ mod tests {
         assert_eq!(
             (calls[3].handle, calls[3].offset, calls[3].result),
             (calls[0].handle, 4096, 904),
-            "they share where it stands"
+            "they share the position"
         );
         assert_eq!((calls[4].start_ns, calls[4].took_ns), (1_600_000, 200_000));
         assert_eq!(calls[4].flags, flags::WRITE | flags::CREATE | flags::TRUNCATE);
         assert_eq!(calls[8].result, -2);
-        assert_eq!((told.outside, told.tasks, told.skipped), (1, 2, 0));
+        assert_eq!((summary.outside, summary.tasks, summary.skipped), (1, 2, 0));
         let files: Vec<_> = initial.iter().map(|initial| (names.get(initial.name), &initial.state)).collect();
         let size = State::File { size: 5000, data: None };
         assert_eq!(files, [(&b"data"[..], &State::Directory), (&b"data/in\".txt"[..], &size)]);
@@ -145,7 +145,7 @@ mod tests {
   8,0    0        6     0.004000000   697  Q FWS [kjournald]
 CPU0 (8,0):
 ";
-        let (calls, initial, names, told) = imported(log, "/");
+        let (calls, initial, names, summary) = imported(log, "/");
         assert_eq!(kinds(&calls)[..3], [(0, CallKind::Open), (0, CallKind::WriteAt), (0, CallKind::Spawn)]);
         assert_eq!(
             (calls[3].kind, calls[3].lane, calls[3].took_ns, calls[3].length),
@@ -153,7 +153,7 @@ CPU0 (8,0):
         );
         assert_eq!(calls[4].kind, CallKind::DataSync);
         assert!(calls[3].offset < 2 << 20, "{}", calls[3].offset);
-        assert_eq!((names.get(calls[0].name), told.skipped), (&b"device-8-0"[..], 1));
+        assert_eq!((names.get(calls[0].name), summary.skipped), (&b"device-8-0"[..], 1));
         assert_eq!(initial.len(), 1);
     }
 

@@ -28,7 +28,7 @@ fn a_reader_that_splits_at_blanks_finds_the_thirteen_columns() {
     assert!(rows.iter().all(|row| row.split_whitespace().count() == 15), "{text}");
     assert!(text.starts_with("\tIozone: Performance Test of File I/O\n"));
     assert!(text.contains("\niozone test complete.\n"));
-    assert!(!text.contains("Contributors"), "nobody who made IOzone made this");
+    assert!(!text.contains("Contributors"), "no contributor to IOzone made this");
 }
 
 #[test]

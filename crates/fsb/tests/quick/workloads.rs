@@ -109,7 +109,7 @@ fn the_sets_of_2008_have_the_table_that_was_printed() {
         // Seven columns do not fit: the table has five, then the first again beside the rest.
         assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [5, 3], "{configuration}: {text}");
     }
-    assert!(text.contains("00:00."), "ours are told to a hundredth of a second: {text}");
+    assert!(text.contains("00:00."), "ours have hundredths of a second: {text}");
     let markdown = fsb(directory.path(), &["report", "one", "--format", "markdown"]);
     let markdown = stdout(&markdown);
     let head = "| copy all | copy music | copy portage | copy avi | copy iso | delete portage | delete all |";

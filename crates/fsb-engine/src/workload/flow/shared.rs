@@ -366,7 +366,7 @@ mod tests {
         let semaphore = Semaphore::new((3, 2));
         assert_eq!(semaphore.try_post(1, true), Ok(()));
         assert_eq!(semaphore.try_post(1, true), Ok(()));
-        assert_eq!(semaphore.try_post(1, true), Err(0), "two are the most before somebody waits");
+        assert_eq!(semaphore.try_post(1, true), Err(0), "two are the most before a thread waits");
         assert_eq!(semaphore.try_take(), Err(2));
         semaphore.arrive();
         assert_eq!(semaphore.try_post(1, true), Ok(()));

@@ -83,7 +83,10 @@ mod comparison {
         let times = heat(&document);
         let (rate, time) = (rates[0]["z"][0][0].as_f64().unwrap(), times[0]["z"][0][0].as_f64().unwrap());
         assert!((rate + time).abs() < 1e-4 && rate != 0.0, "{rate} {time}");
-        assert_eq!(rates[0]["customdata"], times[0]["customdata"], "what is told is the change itself");
+        assert_eq!(
+            rates[0]["customdata"], times[0]["customdata"],
+            "both charts show the change itself when pointed at"
+        );
     }
 
     #[test]

@@ -152,10 +152,10 @@ fn findings(screen: &mut Lines, view: &View<'_>) {
         let text = format!("No region of sizes differs significantly by more than {}.", percent(view.theta));
         return screen.say(&text, "", "");
     }
-    for finding in found.iter().take(view.words.told) {
+    for finding in found.iter().take(view.words.shown) {
         screen.say(&finding.text, "- ", "  ");
     }
-    let more = found.len().saturating_sub(view.words.told);
+    let more = found.len().saturating_sub(view.words.shown);
     if more > 0 {
         screen.say(&format!("and {} in {}", counted(more, "more finding"), view.words.elsewhere), "  ", "  ");
     }
