@@ -6,6 +6,7 @@
 //! * A path is followed through modules, imports, globs and re-exports to the file that defines the item. A child that
 //!   names an item of its sibling through a re-export of the parent depends on the sibling, not on the parent.
 //! * A path that ends at a module adds no edge. The paths that continue from that module do.
+//! * A name that a module neither defines nor imports is an item that a macro defines there.
 //! * `mod child;` and `pub use child::Item;` add no edge: the code of the parent does not need the child for them.
 //! * A parent whose code names an item of its child depends on the child, and a child that names an item that the parent
 //!   defines depends on the parent. Both together are a cycle.
