@@ -10,7 +10,7 @@ use std::process::Child;
 
 use fsb_sys::trace::{self, CallInfo, Ended, Event, Stop, Until, Watch, Woken};
 use fsb_trace::{
-    Begun, CallKind, Header, LOST_UNIT, Overhead, Resolver, Shared, Times, Totals, TraceError, Unseen, Writer,
+    Begun, CallKind, Header, LOST_UNIT, Overhead, Resolver, Shared, Times, Totals, TraceError, TraceNote, Unseen, Writer,
 };
 
 use crate::child;
@@ -48,10 +48,6 @@ pub(crate) struct Counts {
     /// Nanoseconds from the stops that begin or end a call until the task resumes.
     pub(crate) spent_ns: u64,
 }
-
-/// The note on a program with several tasks if wake-ups between them were not recorded.
-const NO_WAKES: &str = "wake-ups between threads were not recorded (eBPF records them, as root outside containers): \
-    waits for other threads count as think time";
 
 /// A call that a signal interrupted and that begins again; no program ever sees these numbers.
 const BEGINS_AGAIN: std::ops::RangeInclusive<i64> = -516..=-512;
@@ -415,14 +411,10 @@ impl<W: Write> Tracer<W> {
         let used_outside = self.resolver.used_outside().map(|path| PathBuf::from(OsStr::from_bytes(path)));
         let (incomplete, mut notes) = self.resolver.finish(&mut self.writer)?;
         if self.resolver.tasks() > 1 && !self.watch.as_ref().is_some_and(Watch::sees_wakes) {
-            notes.push(NO_WAKES.to_owned());
+            notes.push(TraceNote::WakesUnseen.into());
         }
         if self.without_rights > 0 {
-            let times =
-                if self.without_rights == 1 { "once".to_owned() } else { format!("{} times", self.without_rights) };
-            notes.push(format!(
-                "a setuid or setgid program ran {times} without its privileges: a recorded program gains none"
-            ));
+            notes.push(TraceNote::WithoutPrivileges { times: self.without_rights }.into());
         }
         let known = Totals {
             tasks: self.resolver.tasks(),

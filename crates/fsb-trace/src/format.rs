@@ -15,7 +15,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::TraceError;
+use crate::{Gap, Remark, TraceError, TraceNote};
 use crate::call::{Call, CallKind, Initial, State, VERSION, flags};
 use crate::codec::{Codec, Names, pack_initial, pack_names, unpack_initial, unpack_names};
 
@@ -97,12 +97,11 @@ pub struct Totals {
     pub inodes: u64,
     /// Most descriptors open at once.
     pub descriptors: u32,
-    /// The reasons why the trace lacks some activity; empty if it is complete.
+    /// The activity that the trace lacks; empty if it is complete.
     #[serde(default)]
-    pub incomplete: Vec<String>,
-    /// Further notes for the user.
+    pub incomplete: Vec<Remark<Gap>>,
     #[serde(default)]
-    pub notes: Vec<String>,
+    pub notes: Vec<Remark<TraceNote>>,
     /// Calls on files outside the root.
     #[serde(default)]
     pub outside: u64,

@@ -15,11 +15,13 @@
 
 mod call;
 mod codec;
+pub mod document;
 mod error;
 mod format;
 pub mod import;
 mod order;
 mod reduce;
+mod remark;
 mod resolve;
 pub mod summary;
 
@@ -29,5 +31,6 @@ pub use error::{CODES, TraceError};
 pub use format::{Disguise, Header, Overhead, Reader, Skimmed, Totals, TracePart, Writer};
 pub use order::{Order, Turn};
 pub use reduce::{Reduction, reduce};
-pub use resolve::{AT_CWD, Before, Begun, RawCall, Resolver, Shared, Sink, Times, Unseen, World};
+pub use remark::{Gap, Remark, TraceNote, Unseen};
+pub use resolve::{AT_CWD, Before, Begun, RawCall, Resolver, Shared, Sink, Times, World};
 pub use summary::Summary;

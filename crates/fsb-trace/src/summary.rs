@@ -106,6 +106,11 @@ impl Summary {
         }
     }
 
+    /// Returns the number of calls that a replay makes.
+    pub fn replayed(&self) -> u64 {
+        self.kinds.iter().filter(|(kind, _)| kind.is_replayed()).map(|(_, of)| of.calls).sum()
+    }
+
     /// Returns the counts of a family of kinds.
     pub fn family(&self, family: &str) -> OfKind {
         let of = self.kinds.iter().filter(|(kind, _)| kind.about().family == family);

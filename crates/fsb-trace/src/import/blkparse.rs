@@ -8,7 +8,7 @@ use std::io::BufRead;
 
 use super::importer::{each, nanoseconds};
 use super::{Any, Imported, Importer};
-use crate::TraceError;
+use crate::{TraceError, TraceNote};
 use crate::call::{CallKind, flags};
 use crate::resolve::{Past, RawCall, Resolver, Shared, Sink, Times};
 
@@ -66,7 +66,7 @@ fn read(from: &mut dyn BufRead, _: &[u8], sink: &mut dyn Sink) -> Result<Importe
     })?;
     log.finish(&mut sink)?;
     let (incomplete, mut notes) = log.resolver.finish(&mut sink)?;
-    notes.push("requests of a device: calls that the page cache answered are missing".to_owned());
+    notes.push(TraceNote::DeviceRequests.into());
     Ok(Imported { tasks: log.resolver.tasks(), incomplete, notes, skipped, ..Imported::default() })
 }
 

@@ -5,7 +5,7 @@ use std::io::BufRead;
 
 use super::importer::{LATEST, each, nanoseconds};
 use super::{Any, Imported, Importer};
-use crate::TraceError;
+use crate::{TraceError, TraceNote};
 use crate::call::{CallKind, flags};
 use crate::resolve::{Past, RawCall, Resolver, Sink, Times};
 
@@ -37,7 +37,7 @@ fn read(from: &mut dyn BufRead, _: &[u8], sink: &mut dyn Sink) -> Result<Importe
     log.resolver.exit(TASK, log.now, &mut sink)?;
     let (incomplete, mut notes) = log.resolver.finish(&mut sink)?;
     if !log.timed {
-        notes.push("version 2 has no times: calls have no think times but those of 'wait'".to_owned());
+        notes.push(TraceNote::NoTimes.into());
     }
     Ok(Imported { tasks: 1, incomplete, notes, ..Imported::default() })
 }

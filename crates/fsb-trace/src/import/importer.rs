@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Read as _};
 
-use crate::TraceError;
+use crate::{Gap, Remark, TraceError, TraceNote};
 use crate::resolve::Sink;
 
 /// Facts for the end of the trace that are known after an import.
@@ -13,9 +13,8 @@ pub struct Imported {
     /// Calls outside the root.
     pub outside: u64,
     /// Calls that the tool could not see.
-    pub incomplete: Vec<String>,
-    /// Further notes.
-    pub notes: Vec<String>,
+    pub incomplete: Vec<Remark<Gap>>,
+    pub notes: Vec<Remark<TraceNote>>,
     /// Lines that were not understood, and the first of them.
     pub skipped: u64,
 }

@@ -5,9 +5,9 @@ use std::io::BufRead;
 
 use super::importer::{each, nanoseconds};
 use super::{Any, Imported, Importer};
-use crate::TraceError;
+use crate::{TraceError, TraceNote, Unseen};
 use crate::call::{CallKind, flags, normal};
-use crate::resolve::{AT_CWD, Past, RawCall, Resolver, Shared, Sink, Times, Unseen};
+use crate::resolve::{AT_CWD, Past, RawCall, Resolver, Shared, Sink, Times};
 
 pub(super) const IMPORTER: Importer = Importer {
     name: "strace",
@@ -36,7 +36,7 @@ fn read(from: &mut dyn BufRead, root: &[u8], sink: &mut dyn Sink) -> Result<Impo
         }
     })?;
     let (incomplete, mut notes) = log.resolver.finish(&mut sink)?;
-    notes.push("file sizes are lower bounds: the furthest byte that was read".to_owned());
+    notes.push(TraceNote::SizesAreLowerBounds.into());
     let (tasks, outside) = (log.resolver.tasks(), log.resolver.outside());
     Ok(Imported { tasks, outside, incomplete, notes, skipped })
 }

@@ -12,7 +12,7 @@ use std::io::Write;
 use tables::{Held, Tables};
 
 use crate::call::{Call, CallKind, Initial, State, below, flags, is_inside, leads_down, normal, parent};
-use crate::{TraceError, Writer};
+use crate::{Gap, Remark, TraceError, TraceNote, Unseen, Writer};
 
 pub use tables::Shared;
 
@@ -407,18 +407,16 @@ impl<W: World> Resolver<W> {
         sink.call(&Call { lane, handle: held.handle, start_ns: now, ..Call::new(CallKind::Close) })
     }
 
-    /// Adds the states of files that are known only at the end. Returns the reasons why the trace is incomplete, and
-    /// notes.
-    pub fn finish(&mut self, sink: &mut impl Sink) -> Result<(Vec<String>, Vec<String>), TraceError> {
+    /// Adds the states of files that are known only at the end. Returns the activity that the trace lacks, and notes.
+    pub fn finish(&mut self, sink: &mut impl Sink) -> Result<(Vec<Remark<Gap>>, Vec<Remark<TraceNote>>), TraceError> {
         for initial in self.guesses.states() {
             sink.initial(initial)?;
         }
-        let times = |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
-        let incomplete =
-            self.unseen.iter().map(|(what, count)| format!("{} ({})", what.text(), times(*count))).collect();
+        let gaps = self.unseen.iter().map(|(what, times)| Gap { what: *what, times: *times });
+        let incomplete = gaps.map(Remark::Known).collect();
         let mut notes = Vec::new();
         if self.mapped > 0 {
-            notes.push(format!("files were mapped {}: reads through a mapping are not recorded", times(self.mapped)));
+            notes.push(TraceNote::Mapped { times: self.mapped }.into());
         }
         Ok((incomplete, notes))
     }
@@ -656,45 +654,6 @@ impl RawCall<'_> {
             flags: 0,
             follows: true,
             close_on_exec: false,
-        }
-    }
-}
-
-/// Activity that a tracer of calls does not see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Unseen {
-    /// Stores to a mapping that change the file.
-    SharedMapping,
-    /// Requests of io_uring.
-    Uring,
-    /// Requests of io_submit.
-    Asynchronous,
-    /// Calls of a program of another kind, such as a 32-bit one.
-    Foreign,
-    /// Calls that came faster than they could be written down.
-    Lost,
-    /// Calls of processes that are counted in a namespace of their own.
-    Namespace,
-    /// Calls of tasks that the kernel did not attach to the tracer.
-    Untraced,
-    /// Paths that lead elsewhere for the program than for the recorder.
-    OtherRoot,
-    /// Calls that a seccomp supervisor continues. The kernel prefers its verdict to the tracer's.
-    Supervised,
-}
-
-impl Unseen {
-    fn text(self) -> &'static str {
-        match self {
-            Unseen::SharedMapping => "stores to shared mappings of files",
-            Unseen::Uring => "requests of io_uring",
-            Unseen::Asynchronous => "requests of io_submit",
-            Unseen::Foreign => "calls of programs for another kind of processor",
-            Unseen::Lost => "calls that came faster than they could be written down",
-            Unseen::Namespace => "calls of processes in a PID namespace of their own",
-            Unseen::Untraced => "calls of tasks that were created with CLONE_UNTRACED",
-            Unseen::OtherRoot => "paths in processes that changed their root directory",
-            Unseen::Supervised => "calls that a seccomp supervisor of the program may continue",
         }
     }
 }

@@ -4,10 +4,11 @@ use std::fmt::Write;
 use std::io::{BufRead, BufReader, BufWriter, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use fsb_codes::notice;
 use fsb_model::units::{show_bytes, show_count, show_seconds};
 use fsb_report::visible;
+use fsb_trace::document::{BUSIEST, Document};
 use fsb_trace::import::{self, Imported};
 use fsb_trace::summary::{Direction, Sizes};
 use fsb_trace::{CallKind, Header, Names, Reader, Reduction, Summary, Totals, TraceError, TracePart, Writer, reduce};
@@ -51,8 +52,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 const SHOW_EXAMPLES: &str = "\
 Examples:
   fsb trace show app.trace
-  fsb trace show app.trace > app.txt
-  fsb trace show app.trace | less";
+  fsb trace show app.trace | less
+  fsb trace show app.trace --format json | jq .kinds";
 
 /// Summarize a trace: calls, sizes, files, syncs, rates over time
 #[derive(Debug, Args)]
@@ -61,6 +62,15 @@ struct ShowArguments {
     /// Trace to summarize
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Format of the summary: text or json
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = SummaryFormat::Text, hide_possible_values = true)]
+    format: SummaryFormat,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum SummaryFormat {
+    Text,
+    Json,
 }
 
 /// Runs the subcommand.
@@ -95,7 +105,14 @@ fn show(arguments: &ShowArguments) -> anyhow::Result<u8> {
         }
     }
     let totals = ended.unwrap_or_default();
-    let text = summary_text(reader.header(), &totals, &summary, reader.names(), duration);
+    let (header, names) = (reader.header(), reader.names());
+    let text = match arguments.format {
+        SummaryFormat::Text => summary_text(header, &totals, &summary, names, duration),
+        SummaryFormat::Json => {
+            let document = Document::new(header, &totals, &summary, names, duration);
+            serde_json::to_string_pretty(&document)? + "\n"
+        }
+    };
     print_data(&text)?;
     Ok(exit::DONE)
 }
@@ -105,12 +122,11 @@ fn summary_text(header: &Header, totals: &Totals, summary: &Summary, names: &Nam
     let what =
         if header.program.is_empty() { "a program".to_owned() } else { visible::line(&header.program).into_owned() };
     let seconds = duration as f64 * 1e-9;
-    let calls: u64 = summary.kinds.iter().filter(|(kind, _)| kind.is_replayed()).map(|(_, of)| of.calls).sum();
     let threads = if totals.tasks == 1 { "1 thread".to_owned() } else { format!("{} threads", totals.tasks) };
     let _ = writeln!(
         out,
         "{what}: {} calls of {threads} in {}, seen by {} on Linux {}",
-        show_count(calls as f64),
+        show_count(summary.replayed() as f64),
         show_seconds(seconds),
         header.by,
         header.kernel
@@ -198,7 +214,6 @@ fn syncs(out: &mut String, summary: &Summary) {
 }
 
 fn files(out: &mut String, summary: &Summary, names: &Names) {
-    const SHOWN: usize = 8;
     let [read, written, synced] = summary.files.read_written_synced();
     let (directories, most) = summary.files.directories();
     let _ = writeln!(
@@ -209,7 +224,7 @@ fn files(out: &mut String, summary: &Summary, names: &Names) {
         summary.files.shared(),
         summary.files.deepest
     );
-    for (name, file) in summary.files.busiest(SHOWN) {
+    for (name, file) in summary.files.busiest(BUSIEST) {
         let name = String::from_utf8_lossy(names.get(name)).into_owned();
         let name = if name.is_empty() { ".".to_owned() } else { visible::line(&name).into_owned() };
         let _ = writeln!(
@@ -375,7 +390,7 @@ pub fn tell(totals: &Totals) {
     totals.notes.iter().for_each(|note| say(&format!("note: {note}")));
     for reason in &totals.incomplete {
         let text = format!("incomplete: {reason} were not recorded; fsb run replays the trace only with --force");
-        notify(&notice::INCOMPLETE_TRACE, [("reason", reason.to_string().into())], &text);
+        notify(&notice::INCOMPLETE_TRACE, [("reason", serde_json::to_value(reason).unwrap_or_default())], &text);
     }
 }
 

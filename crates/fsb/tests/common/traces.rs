@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Output;
 
+use serde_json::Value;
+
 use crate::common::*;
 
 pub fn record_program(directory: &Path, arguments: &[&str], program: &[&str]) -> Output {
@@ -10,14 +12,20 @@ pub fn record_program(directory: &Path, arguments: &[&str], program: &[&str]) ->
     fsb_json(directory, &all)
 }
 
-pub fn shown(directory: &Path) -> String {
-    let output = fsb(directory, &["trace", "show", "../app.trace"]);
+/// Returns the summary of the trace beside the directory.
+pub fn summary(directory: &Path) -> Value {
+    let output = fsb(directory, &["trace", "show", "--format", "json", "../app.trace"]);
     expect_code(&output, 0);
-    stdout(&output)
+    serde_json::from_str(&stdout(&output)).expect("JSON")
 }
 
-/// Returns the count of a call in the output of `fsb trace show`.
-pub fn count(shown: &str, call: &str) -> u64 {
-    let line = shown.lines().find(|line| line.split_whitespace().next() == Some(call));
-    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or_default()
+/// Returns the count of a call in a summary, 0 if the program never made it.
+pub fn count(summary: &Value, call: &str) -> u64 {
+    summary["kinds"][call]["calls"].as_u64().unwrap_or_default()
+}
+
+/// Returns how often activity of that kind is missing from the trace of a summary.
+pub fn missing(summary: &Value, what: &str) -> Option<u64> {
+    let gaps = summary["incomplete"].as_array().expect("a list");
+    gaps.iter().find(|gap| gap["what"] == what)?["times"].as_u64()
 }

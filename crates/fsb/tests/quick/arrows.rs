@@ -34,7 +34,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-record",
         ],
     ),
-    ("xtask", &["fsb", "fsb-model", "fsb-engine", "fsb-runner", "fsb-sys", "fsb-testbed", "fsb-stats", "fsb-report"]),
+    (
+        "xtask",
+        &[
+            "fsb",
+            "fsb-model",
+            "fsb-engine",
+            "fsb-runner",
+            "fsb-sys",
+            "fsb-testbed",
+            "fsb-stats",
+            "fsb-report",
+            "fsb-trace",
+        ],
+    ),
     // Only tests use it: other crates have it as a dev-dependency.
     ("fsb-testkit", &[]),
 ];

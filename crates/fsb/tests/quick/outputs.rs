@@ -261,6 +261,21 @@ fn the_choice_of_a_race_fits_its_schema() {
     assert!(!validator.is_valid(&wrong));
 }
 
+#[test]
+fn the_summary_of_a_trace_fits_its_schema() {
+    let scratch = scratch();
+    let log = "fio version 2 iolog\ndata add\ndata open\ndata write 0 4096\ndata sync 0 0\ndata close\n";
+    fs::write(scratch.path().join("fio.log"), log).unwrap();
+    expect_code(&fsb(scratch.path(), &["trace", "import", "fio.log", "-o", "fio.trace"]), 0);
+    let validator = validator(include_str!("../../schema/trace.json"));
+    let summary = document(scratch.path(), &["trace", "show", "fio.trace", "--format", "json"]);
+    check(&validator, &summary);
+    assert_eq!(summary["writes"]["sizes"], serde_json::json!([[4096, 1]]));
+    let mut wrong = summary;
+    wrong["notes"] = serde_json::json!({});
+    assert!(!validator.is_valid(&wrong));
+}
+
 /// Returns the errors that editors would mark in a plan.
 fn faults(validator: &jsonschema::Validator, plan: &str) -> Vec<String> {
     let value: serde_json::Value = toml::from_str(plan).expect("the plan is TOML");

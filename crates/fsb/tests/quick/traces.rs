@@ -38,13 +38,13 @@ fn a_program_is_recorded_shown_and_replayed() {
     let said = record_program(&work, &[], &["sh", "-c", &format!("{PROGRAM}; cat before > after")]);
     expect_code(&said, 0);
     assert!(message(&said, "note/recorded")["fields"]["outside"].as_u64().is_some_and(|calls| calls > 0));
-    let shown = shown(&work);
+    let summary = summary(&work);
     for (call, at_least) in
         [("mkdir", 1), ("open", 8), ("rename", 1), ("unlink", 1), ("symlink", 1), ("fsync", 1), ("getdents", 2)]
     {
-        assert!(count(&shown, call) >= at_least, "{call}\n{shown}");
+        assert!(count(&summary, call) >= at_least, "{call}\n{summary}");
     }
-    assert!(shown.contains("Before the recording: 1 files of 9.77 KiB"), "{shown}");
+    assert_eq!((&summary["initial"]["files"], &summary["initial"]["bytes"]), (&1.into(), &10_000.into()));
     let target = scratch.path().join("target");
     fs::create_dir(&target).unwrap();
     let trace = scratch.path().join("app.trace");
@@ -80,9 +80,11 @@ fn names_can_be_hidden() {
         0,
     );
     let bytes = fs::read(scratch.path().join("app.trace")).unwrap();
-    let shown = shown(&work);
-    assert!(!shown.contains("customer") && !shown.contains("work") && !shown.contains("echo"), "{shown}");
-    assert!(shown.contains("a program: ") && count(&shown, "read") >= 1, "{shown}");
+    let text = stdout(&fsb(&work, &["trace", "show", "../app.trace"]));
+    assert!(!["customer", "work", "echo"].iter().any(|name| text.contains(name)), "{text}");
+    let summary = summary(&work);
+    assert_eq!(summary["program"], "");
+    assert!(count(&summary, "read") >= 1, "{summary}");
     assert!(!bytes.windows(8).any(|part| part == b"customer"));
 }
 
@@ -93,6 +95,8 @@ fn logs_of_others_are_imported_and_reduced() {
     fs::write(scratch.path().join("fio.log"), log).unwrap();
     let output = fsb(scratch.path(), &["trace", "import", "fio.log", "-o", "fio.trace"]);
     expect_code(&output, 0);
+    let summary = fsb(scratch.path(), &["trace", "show", "fio.trace"]);
+    insta::assert_snapshot!("trace_show", stdout(&summary));
     let run = ["run", "null", "--trace", "fio.trace", "--pace", "none", "--blocks", "1", "--quiet", "--out", "run"];
     let output = fsb(scratch.path(), &run);
     expect_code(&output, 0);
@@ -118,7 +122,7 @@ fn a_trace_is_not_lost_to_another_one() {
     assert_eq!(fs::read(&trace).unwrap(), first);
     // The program's failure is reported, and its trace exists.
     expect_code(&record_program(&work, &["--overwrite"], &["sh", "-c", "cat f; exit 3"]), 4);
-    assert!(count(&shown(&work), "read") >= 1);
+    assert!(count(&summary(&work), "read") >= 1);
     fs::remove_file(&trace).unwrap();
     expect_code(&record_program(&work, &[], &["no-such-program"]), 2);
     assert!(!trace.exists(), "of nothing no trace");

@@ -21,6 +21,7 @@ use fsb_testbed::control::{self, Scope};
 use fsb_testbed::declared::DeclaredOption;
 use fsb_testbed::fs::{FileSystem, Home};
 use fsb_testbed::medium;
+use fsb_trace::document;
 
 /// The arguments of `xtask generate`.
 #[derive(Debug, Args)]
@@ -48,6 +49,7 @@ const FILES: &[GeneratedFile] = &[
     GeneratedFile { path: "schema/comparison.json", produce: || schema::text::<Document>(compare::SCHEMA) },
     GeneratedFile { path: "schema/report.json", produce: json::schema },
     GeneratedFile { path: "schema/run.json", produce: || schema::text::<RunRecord>(run::SCHEMA) },
+    GeneratedFile { path: "schema/trace.json", produce: || schema::text::<document::Document>(document::SCHEMA) },
     GeneratedFile { path: "schema/trial.json", produce: || schema::text::<Trial>(trial::SCHEMA) },
 ];
 

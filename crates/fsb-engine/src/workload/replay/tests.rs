@@ -3,7 +3,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fsb_model::WorkloadSpec;
-use fsb_trace::{Call, CallKind, Header, Initial, State, Totals, Writer, flags};
+use fsb_trace::{Call, CallKind, Gap, Header, Initial, State, Totals, Unseen, Writer, flags};
 
 use crate::task::{Measurement, Step};
 use crate::worker;
@@ -133,7 +133,7 @@ fn traces_that_cannot_be_replayed_are_refused() {
     let refusal = |path: &Path, pairs: Pairs<'_>| label(&spec(path, pairs)).unwrap_err().to_string();
     assert!(refusal(&root.path().join("none"), &[]).contains("No such file"), "no trace");
     let calls = [(Some("f"), Call { result: -2, ..Call::new(CallKind::StatName) })];
-    let incomplete = Totals { incomplete: vec!["requests of io_uring (once)".to_owned()], ..Totals::default() };
+    let incomplete = Totals { incomplete: vec![Gap { what: Unseen::Uring, times: 1 }.into()], ..Totals::default() };
     let path = trace(root.path(), &[], &calls, incomplete);
     assert!(refusal(&path, &[]).contains("is incomplete: requests of io_uring"));
     assert_eq!(label(&spec(&path, &[("force", true.into())])).unwrap(), "replay of a, incomplete");
