@@ -320,14 +320,14 @@ fn rough(seconds: f64) -> String {
     }
 }
 
-/// `side by side on 3 parts of 660 MiB, 9 rounds`; `in turn: the targets are on different media`.
+/// `side by side on 3 slices of 660 MiB, 9 rounds`; `in turn: the targets are on different media`.
 fn placement_fact(record: &RunRecord) -> Option<String> {
     match record.placement.as_ref()? {
         Placement::InTurn { reason } => Some(format!("in turn: {}", placement_reason_text(reason))),
         Placement::SideBySide { parts, part_bytes } => {
             let on = match parts {
                 0 => String::new(),
-                parts => format!(" on {} of {}", counted(*parts as usize, "part"), show_bytes(*part_bytes as f64)),
+                parts => format!(" on {} of {}", counted(*parts as usize, "slice"), show_bytes(*part_bytes as f64)),
             };
             let rounds = rounds(record).map(|rounds| format!(", {rounds}")).unwrap_or_default();
             Some(format!("side by side{on}{rounds}"))

@@ -209,7 +209,7 @@ fn findings_end_every_form() {
 fn side_by_side_is_told_with_its_looks_and_rounds() {
     let (record, trials) = sample::side_by_side(&["ext4", "xfs", "btrfs"], 9);
     let summary = Summary::of_run(&record, &trials);
-    assert_eq!(summary.facts[2], "side by side on 3 parts of 660 MiB, 9 rounds");
+    assert_eq!(summary.facts[2], "side by side on 3 slices of 660 MiB, 9 rounds");
     assert_eq!(
         summary.facts[4..6],
         ["9 blocks".to_owned(), "2 of 3 interim analyses".to_owned()][..],

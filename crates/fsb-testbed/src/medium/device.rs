@@ -86,7 +86,7 @@ impl MediumKind for Device {
         let candidate = examine(request)?;
         let bytes = candidate.size;
         partitions::divisible(candidate.device.number(), &Roots::default()).map_err(|why| {
-            TestbedError::request(format!("@{} cannot be divided into {parts} parts", request.medium)).tried(why)
+            TestbedError::request(format!("@{} cannot be divided into {parts} slices", request.medium)).tried(why)
         })?;
         let Claimed { device, file: claim, record } = write_over(candidate, request, progress)?;
         let can_discard = record.device.queue.get("discard_max_bytes").is_some_and(|text| text != "0");
