@@ -2,9 +2,11 @@
 
 use fsb_compat::pokorny::RateTable;
 use fsb_compat::{fedorchuk, horvath, pokorny, postmark};
-use fsb_model::{Cell, RunRecord, Unit, metric};
+use fsb_model::units::show_bytes;
+use fsb_model::{CacheState, Cell, RunRecord, Unit, metric};
 use fsb_report::run::{PublishedLayout, PublishedRate, PublishedTable, PublishedValue};
 use fsb_runner::suite;
+use fsb_testbed::control::memory_limit::{MEMORY_LIMIT, limit_of};
 
 /// Returns the published table whose workloads are those of the run, if there is one.
 pub fn beside(record: &RunRecord) -> Option<PublishedTable> {
@@ -18,26 +20,32 @@ pub fn beside(record: &RunRecord) -> Option<PublishedTable> {
 }
 
 /// Returns IOzone's operations of 2006. Their labels hold the file size, which depends on memory, so the suite is known
-/// by its workloads, its record size, and the states of cache and device that it asks for.
+/// by its workloads, its record size, and the states of cache and device that it asks for. The plan also asks for reads
+/// that are repeated out of cache.
 fn horvath(record: &RunRecord) -> Option<PublishedTable> {
     let cells = &record.cells;
     let known = suite::find("horvath-2006").ok()?.workloads;
-    let label = |workload: &str| {
+    let cell = |workload: &str| {
         let asked = known.iter().find(|known| known.name == workload)?;
         let is_asked = |cell: &&Cell| {
-            let same =
-                |key: &str| asked.params.get(key).is_none_or(|asked| cell.workload.params.get(key) == Some(asked));
+            let same = |key: &str| {
+                let asked = asked.params.get(key).filter(|asked| *asked != CacheState::Any.name());
+                asked.is_none_or(|asked| cell.workload.params.get(key) == Some(asked))
+            };
             cell.workload.name == workload && cell.label.contains(" 128K, ") && same("cache") && same("durability")
         };
-        cells.iter().find(is_asked).map(|cell| cell.label.clone())
+        cells.iter().find(is_asked)
     };
-    if cells.len() != known.len() || known.iter().any(|workload| label(&workload.name).is_none()) {
+    if cells.len() != known.len() || known.iter().any(|workload| cell(&workload.name).is_none()) {
         return None;
     }
+    let from_memory = cell("reread").is_some_and(|cell| is_held(cell, memory(record)));
     let value = |rate: horvath::PublishedRate| {
+        let is_cached = from_memory && rate.workload == "reread";
+        let row = if is_cached { format!("{}, from memory", rate.operation) } else { rate.operation };
         Some(PublishedValue {
-            row: rate.operation,
-            workload: label(rate.workload)?,
+            row,
+            workload: cell(rate.workload)?.label.clone(),
             metric: None,
             unit: Unit::BytesPerSecond,
             target: rate.file_system,
@@ -46,13 +54,36 @@ fn horvath(record: &RunRecord) -> Option<PublishedTable> {
         })
     };
     let (title, note) = horvath::TITLE;
+    let reread = match from_memory {
+        true => format!(
+            "The {} of memory hold the file here, so reread measures memory, and his measured the disk: do not compare \
+             that row.",
+            show_bytes(memory(record) as f64)
+        ),
+        false => "Memory does not hold the file, so reread reads the device, as his did.".to_owned(),
+    };
     Some(PublishedTable {
         title: title.to_owned(),
-        note: note.to_owned(),
+        note: format!("{note} {reread}"),
         first: true,
         layout: PublishedLayout::Tests,
         rows: horvath::published().into_iter().filter_map(value).collect(),
     })
+}
+
+/// Returns the bytes of memory that the run could use: the limit, that of the virtual machine, or that of the machine.
+fn memory(record: &RunRecord) -> u64 {
+    let whole = record.vm.as_ref().map_or(record.host.memory_bytes, |vm| vm.memory_bytes);
+    let limit = record.plan.controls.get(MEMORY_LIMIT).and_then(|value| limit_of(value));
+    limit.map_or(whole, |limit| limit.min(whole))
+}
+
+/// Returns whether memory holds the file of a cell. A trial out of cache is checked, so it is not valid then.
+fn is_held(cell: &Cell, memory: u64) -> bool {
+    let params = &cell.workload.params;
+    let is_out = params.get("cache").is_some_and(|cache| *cache == CacheState::Out.name());
+    let file = params.get("file_size").and_then(serde_json::Value::as_u64);
+    !is_out && file.is_some_and(|file| file < memory)
 }
 
 /// Returns the results of the 2023 suite.

@@ -316,9 +316,11 @@ mod tests {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
             let text = std::fs::read_to_string(&path).unwrap();
-            for scale in ["1", "1/8"] {
+            for (scale, divisor) in [("1", 1), ("1/8", 8)] {
                 let mut plan = plan_file::parse(&text, &path.display().to_string()).unwrap();
                 plan.scale = Some(plan_file::typed(scale));
+                // Files that are larger than the memory of a guest stay larger if the user scales both.
+                plan.memory = plan.memory.map(|memory| Bytes(memory.0 / divisor));
                 let Resolved { plan, work, .. } = plan.resolve(2, 1).unwrap_or_else(|error| panic!("{error}"));
                 assert!(!work.cells.is_empty());
                 let printed = plan_file::print(&plan).unwrap();
@@ -344,6 +346,22 @@ mod tests {
             let file = cell.workload.params["file_size"].as_u64().unwrap();
             assert!(file <= 4 << 30 && file > 64 << 20, "{}", cell.label);
             assert_eq!(cell.workload.params["block_size"], 128 << 10);
+        }
+    }
+
+    #[test]
+    fn the_plan_of_2006_is_its_suite_with_repeated_reads_out_of_cache() {
+        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/plans/horvath.toml")).unwrap();
+        let plan = plan_file::parse(&text, "horvath").unwrap().resolve(2, 1).unwrap();
+        let suite = find("horvath-2006").unwrap().workloads;
+        assert_eq!(plan.plan.workloads.len(), suite.len());
+        for (planned, known) in plan.work.cells().iter().map(|cell| &cell.workload).zip(&suite) {
+            let is_again = ["reread", "freread"].contains(&known.name.as_str());
+            let cache = if is_again { &"out".into() } else { &known.params.get("cache").cloned().unwrap_or("any".into()) };
+            assert_eq!((&planned.name, &planned.params["cache"]), (&known.name, cache));
+            let durability = known.params.get("durability").cloned().unwrap_or("none".into());
+            assert_eq!(planned.params["durability"], durability, "{}", known.name);
+            assert!(planned.params["file_size"].as_u64().unwrap() > plan.plan.vm.unwrap().memory.0, "{}", known.name);
         }
     }
 
