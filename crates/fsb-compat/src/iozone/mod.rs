@@ -5,6 +5,7 @@ pub mod options;
 mod parse;
 pub mod print;
 pub mod sequence;
+mod sheet;
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -20,7 +21,8 @@ pub use layout::operation;
 use layout::{Layout, Word, words};
 pub use options::{Options, OptionsError, Test, TestSet};
 pub use parse::{Request, parse};
-pub use print::{SheetError, table_sheet, throughput_sheet};
+pub use print::{table_sheet, throughput_sheet};
+pub use sheet::{Sheet, SheetError};
 
 /// Reads IOzone's text output.
 pub(crate) const TOOL: Tool = Tool {

@@ -135,7 +135,7 @@ pub(super) static OPTIONS: &[Known] = &[
         o.tests.insert(Test::Read);
         o.say("Auto Mode 2. This option is obsolete. Use -az -i0 -i1 ");
     })),
-    known("-b", "FILE", "write a spreadsheet (.xlsx), and the reports of -R", With(|t, v| {
+    known("-b", "FILE", "write a spreadsheet for Excel 2, as IOzone, or .xlsx if FILE ends so;\nand print the reports of -R", With(|t, v| {
         t.options.report = true;
         t.options.sheet = Some(v.path()?);
         Ok(())

@@ -253,6 +253,33 @@ for name in sys.argv[1:]:
     assert_eq!(listing(directory.path()), ["table.xlsx", "together.xlsx"]);
 }
 
+/// The command of Horváth 2006. IOzone writes records of Excel 2: a type, a length, and content.
+#[test]
+fn a_spreadsheet_with_another_name_has_the_records_of_iozone() {
+    let directory = scratch();
+    done(directory.path(), "-Rab eredmény.wks -n 64 -g 64 -y 4 -q 8 -i 0 -f f");
+    let file = std::fs::read(directory.path().join("eredmény.wks")).expect("a spreadsheet");
+    let word = |at: usize| usize::from(u16::from_le_bytes([file[at], file[at + 1]]));
+    let (mut at, mut labels, mut numbers) = (0, Vec::new(), Vec::new());
+    while at < file.len() {
+        let (kind, length) = (word(at), word(at + 2));
+        let content = &file[at + 4..at + 4 + length];
+        match kind {
+            0x0009 => assert_eq!((at, content), (0, &[2, 0, 0x10, 0][..]), "the version and a worksheet"),
+            0x0004 => labels.push(String::from_utf8_lossy(&content[8..]).into_owned()),
+            0x0003 => numbers.push((word(at + 4), word(at + 6), f64::from_le_bytes(content[7..].try_into().unwrap()))),
+            0x000A => assert_eq!(at + 4, file.len(), "the end"),
+            _ => panic!("record {kind:#x} at {at}"),
+        }
+        at += 4 + length;
+    }
+    assert!(labels.contains(&"Writer Report".to_owned()) && labels.contains(&"Re-writer Report".to_owned()), "{labels:?}");
+    assert!(numbers.contains(&(4, 1, 4.0)) && numbers.contains(&(5, 0, 64.0)), "record and file sizes: {numbers:?}");
+    let rate = numbers.iter().find(|(row, column, _)| (*row, *column) == (5, 1));
+    assert!(rate.is_some_and(|(_, _, rate)| *rate > 0.0), "{numbers:?}");
+    assert_eq!(listing(directory.path()), ["eredmény.wks"]);
+}
+
 #[test]
 fn latency_files_hold_a_line_for_each_record() {
     let directory = scratch();

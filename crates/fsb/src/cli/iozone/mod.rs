@@ -19,7 +19,7 @@ use clap::{ArgAction, Args};
 use fsb_compat::iozone::options::Unit;
 use fsb_compat::iozone::print::{self, Child, Facts, Report, ThroughputTest};
 use fsb_compat::iozone::sequence::{self, MatrixRow, Operation, Piece};
-use fsb_compat::iozone::{self, Options, Request, table_sheet, throughput_sheet};
+use fsb_compat::iozone::{self, Options, Request, Sheet, table_sheet, throughput_sheet};
 use fsb_engine::classic::{self, Corruption, Existing, GroupResult, Phase, PhaseError, PhaseResult, Rest};
 use fsb_model::units::show_duration;
 
@@ -195,13 +195,13 @@ struct Reports {
     /// Text that IOzone does not print; it follows all text that IOzone prints.
     beside: String,
     /// The spreadsheet.
-    sheet: Vec<u8>,
+    sheet: Sheet,
 }
 
 impl Reports {
     fn save(&self, options: &Options) -> anyhow::Result<()> {
         let Some(path) = &options.sheet else { return Ok(()) };
-        Ok(result_owner::replace(path, &self.sheet)?)
+        Ok(result_owner::replace(path, &self.sheet.content(path)?)?)
     }
 }
 
@@ -410,7 +410,7 @@ fn update_reports(
         reports.text = print::throughput_report(options, sizes, runs);
     }
     if options.sheet.is_some() {
-        reports.sheet = throughput_sheet(options, sizes, runs)?;
+        reports.sheet = throughput_sheet(options, sizes, runs);
     }
     Ok(())
 }
@@ -505,7 +505,7 @@ fn run_table(session: &mut IozoneSession, reports: &mut Reports) -> anyhow::Resu
             reports.text = format!("{}{}", print::REPORTS, print::reports(options, &report));
         }
         if options.sheet.is_some() {
-            reports.sheet = table_sheet(options, &report)?;
+            reports.sheet = table_sheet(options, &report);
         }
         measured?;
         results::print("\n")?;
