@@ -13,22 +13,35 @@ use fsb_sys::systemd::{self, SystemdUnit};
 
 pub(super) struct Services;
 
-/// Parses names such as `cron,apt-daily.timer`. Fails on text that cannot be the name of a unit.
-fn names(value: &str) -> Result<Vec<&str>, TestbedError> {
+/// A requested unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct RequestedUnit<'v> {
+    name: &'v str,
+    /// Whether the machine may lack it.
+    optional: bool,
+}
+
+/// Parses names such as `cron,apt-daily.timer,anacron?`. Fails on text that cannot be the name of a unit.
+fn names(value: &str) -> Result<Vec<RequestedUnit<'_>>, TestbedError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
     let is_name = |name: &&str| !name.is_empty() && !name.starts_with('-') && name.chars().all(plain);
-    let names: Vec<_> = value.split(',').collect();
-    match names.iter().find(|name| !is_name(name)) {
-        None => Ok(names),
+    let requested = |text| match str::strip_suffix(text, '?') {
+        Some(name) => RequestedUnit { name, optional: true },
+        None => RequestedUnit { name: text, optional: false },
+    };
+    let units: Vec<_> = value.split(',').map(requested).collect();
+    match units.iter().map(|unit| unit.name).find(|name| !is_name(name)) {
+        None => Ok(units),
         Some(wrong) => Err(TestbedError::request(format!("services={value}: '{wrong}' is not a name of a unit"))
             .coded(&fsb_model::error::CONTROL_VALUE)
-            .advice("write names between commas, such as cron,apt-daily.timer")),
+            .advice("write names between commas, such as cron,apt-daily.timer; NAME? may be absent")),
     }
 }
 
-/// Returns the unit if it exists and may be stopped.
-fn stoppable(name: &str) -> Result<SystemdUnit, TestbedError> {
-    let unit = systemd::unit(name).map_err(|why| TestbedError::machine("systemd does not answer").tried(why))?;
+/// Returns the unit if it exists and may be stopped. Returns `None` for an optional unit that does not exist.
+fn stoppable(requested: RequestedUnit<'_>) -> Result<Option<SystemdUnit>, TestbedError> {
+    let unit =
+        systemd::unit(requested.name).map_err(|why| TestbedError::machine("systemd does not answer").tried(why))?;
     let refused = |why: &str| {
         Err(TestbedError::request(format!("services: {} {why}", unit.name))
             .coded(&fsb_model::error::UNIT)
@@ -36,18 +49,24 @@ fn stoppable(name: &str) -> Result<SystemdUnit, TestbedError> {
             .advice("`systemctl list-units` shows what runs; leave it out"))
     };
     if !unit.exists {
-        return refused("does not exist");
+        return if requested.optional { Ok(None) } else { refused("does not exist") };
     }
     if !unit.stoppable {
         return refused("cannot be stopped and started by hand");
     }
-    Ok(unit)
+    Ok(Some(unit))
 }
 
 fn apply(value: &str, context: &mut Context<'_>, warnings: &mut Vec<Warning>) -> Result<String, Stop> {
     systemd::present()?;
-    let units = names(value)?.into_iter().map(stoppable).collect::<Result<Vec<_>, _>>()?;
     let mut said = Vec::new();
+    let mut units = Vec::new();
+    for requested in names(value)? {
+        match stoppable(requested)? {
+            Some(unit) => units.push(unit),
+            None => said.push(format!("{} does not exist", requested.name)),
+        }
+    }
     for unit in &units {
         if !unit.active {
             said.push(format!("{} did not run", unit.name));
@@ -97,7 +116,7 @@ impl Control for Services {
                 Value::form(
                     "UNIT,…",
                     OptionKind::Text("names of units, separated by commas"),
-                    "a list to stop, and to start again at the end: cron,apt-daily.timer",
+                    "a list to stop, and to start again at the end: cron,apt-daily.timer; UNIT? may be absent",
                 ),
             ]
         }
@@ -127,7 +146,7 @@ impl Control for Services {
     }
 
     fn owns(&self, action: &Action, _: &Roots) -> bool {
-        matches!(action, Action::StartUnit { unit } if names(unit).is_ok_and(|names| names.len() == 1))
+        matches!(action, Action::StartUnit { unit } if names(unit).is_ok_and(|units| matches!(units[..], [RequestedUnit { optional: false, .. }])))
     }
 
     fn observe(&self, _: &Roots, _: &TargetDevice) -> String {
@@ -141,8 +160,10 @@ mod tests {
 
     #[test]
     fn names_of_units_are_told_from_anything_else() {
-        assert_eq!(names("cron,apt-daily.timer,getty@tty1").unwrap().len(), 3);
-        for value in ["", "cron,", "cron atd", "--now", "a/b", "x;y"] {
+        let units = names("cron,apt-daily.timer?,getty@tty1").unwrap();
+        assert_eq!(units.iter().map(|unit| unit.name).collect::<Vec<_>>(), ["cron", "apt-daily.timer", "getty@tty1"]);
+        assert_eq!(units.iter().map(|unit| unit.optional).collect::<Vec<_>>(), [false, true, false]);
+        for value in ["", "cron,", "cron atd", "--now", "a/b", "x;y", "?", "cron??"] {
             assert_eq!(names(value).unwrap_err().kind, crate::Kind::Request, "{value}");
         }
     }

@@ -163,11 +163,11 @@ fn services_rest_while_fsb_measures() {
     let (scratch, systemd) = (scratch(), Systemd::new());
     fs::write(scratch.path().join("plan.toml"), PLAN.replace("blocks = 50", "blocks = 1")).unwrap();
     let target = scratch.path().to_string_lossy().into_owned();
-    let arguments = arguments(&target, "services=cron,atd,logrotate");
+    let arguments = arguments(&target, "services=cron,atd,crom?,logrotate");
     let output = systemd.command(scratch.path(), &arguments).output().unwrap();
     let record = record(&scratch.path().join("run"));
     let services = &record["controls"]["services"];
-    let stopped = "cron.service stopped, atd.service did not run, logrotate.service stopped";
+    let stopped = "crom does not exist, cron.service stopped, atd.service did not run, logrotate.service stopped";
     assert_eq!(services["observed"], stopped, "{}", stderr(&output));
     // fsb starts the service first that it stopped last.
     let log = "stop cron.service\nstop logrotate.service\nstart logrotate.service\nstart cron.service";
