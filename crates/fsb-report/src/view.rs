@@ -11,6 +11,7 @@ use fsb_stats::{Interval, Outcome, Verdict};
 use crate::compare::operation::OperationRow;
 use crate::judged::Judged;
 use crate::mark;
+use crate::run::claims::PublishedClaims;
 use crate::run::published::Published;
 use crate::run::summary::{Scaling, Workload};
 use crate::show::{Paragraph, capital, counted};
@@ -45,6 +46,8 @@ pub(crate) struct View<'a> {
     pub(crate) scaling: Vec<&'a Scaling>,
     /// Published values, if the run was made to be compared with them.
     pub(crate) published: Option<&'a Published>,
+    /// Published statements, if the report has them.
+    pub(crate) claims: Option<&'a PublishedClaims>,
     /// The facts of the run or of the sets, for one line.
     pub(crate) facts: Vec<String>,
     /// Findings that do not change the answer, a sentence each: deferred work, costs, resolution, the earlier run.

@@ -12,6 +12,7 @@
 #![expect(clippy::exit, reason = "hidden roles end the process")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show defaults and choices in brackets")]
 
+mod claims;
 mod cli;
 mod coordinator;
 mod earlier;

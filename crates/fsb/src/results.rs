@@ -12,7 +12,7 @@ use fsb_stats::compare::{Request, all_pairs, compare};
 use fsb_store::RunDirectory;
 
 use crate::cli::help::heading;
-use crate::{code, exit, published, result_owner, sets, terminal};
+use crate::{claims, code, exit, published, result_owner, sets, terminal};
 
 /// Parent directory of run directories, unless `--out` names one.
 const RESULTS: &str = "fsb-results";
@@ -46,8 +46,12 @@ pub fn summary(record: &RunRecord, trials: &[Trial]) -> Summary {
 /// Returns the same summary from trials that hold only the data of reports.
 pub fn summary_of_shown(record: &RunRecord, trials: &[ReportTrial]) -> Summary {
     let summary = with_findings(Summary::of_shown(record, trials), record, trials);
-    match published::beside(record) {
+    let summary = match published::beside(record) {
         Some(table) => summary.with_published(&table),
+        None => summary,
+    };
+    match claims::beside(record, trials) {
+        Some(claims) => summary.with_claims(claims),
         None => summary,
     }
 }

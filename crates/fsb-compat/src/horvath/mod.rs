@@ -53,6 +53,66 @@ pub fn published() -> Vec<PublishedRate> {
     rates
 }
 
+/// The title of the first comparison, and the facts that a reader must know.
+pub const FIRST_TITLE: (&str, &str) = (
+    "Beside the published first comparison (Horváth 2006, files in memory)",
+    "Means over files of 64 KiB to 1 GiB in records of 128 KiB, in this run over those that it measured. The article \
+     names the rates in its text, as means for this record size, and calls the rates of reading equal. It does not \
+     say which records and files its two percentages are of, nor which of ext3 and JFS writes faster at random; from \
+     its advice against ext3 it is JFS. A published megabyte is read as 1,048,576 bytes. Compare only the order of the \
+     file systems, not the rates.",
+);
+
+/// The record size of the first comparison.
+pub const FIRST_RECORD: u64 = 128 << 10;
+
+/// One number of the first comparison.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FirstClaim {
+    /// The name of our workload.
+    pub operation: &'static str,
+    pub file_system: &'static str,
+    pub value: FirstValue,
+}
+
+/// The number of a claim.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FirstValue {
+    /// Printed megabytes a second.
+    Rate(f64),
+    /// Printed percentage by which it is faster than another file system.
+    FasterThan(&'static str, f64),
+}
+
+/// The numbers of the first comparison, in the order of the text.
+pub const FIRST: [FirstClaim; 12] = {
+    const fn rate(operation: &'static str, file_system: &'static str, megabytes: f64) -> FirstClaim {
+        FirstClaim { operation, file_system, value: FirstValue::Rate(megabytes) }
+    }
+    const fn faster(
+        operation: &'static str,
+        file_system: &'static str,
+        than: &'static str,
+        percent: f64,
+    ) -> FirstClaim {
+        FirstClaim { operation, file_system, value: FirstValue::FasterThan(than, percent) }
+    }
+    [
+        faster("random-read", "reiserfs", "xfs", 13.0),
+        faster("random-read", "ext3", "xfs", 13.0),
+        faster("random-read", "jfs", "xfs", 13.0),
+        faster("random-write", "jfs", "ext3", 36.0),
+        rate("write", "ext3", 360.0),
+        rate("write", "xfs", 828.0),
+        rate("write", "reiserfs", 676.0),
+        rate("write", "jfs", 639.0),
+        rate("read", "ext3", 2460.0),
+        rate("read", "xfs", 2460.0),
+        rate("read", "reiserfs", 2460.0),
+        rate("read", "jfs", 2460.0),
+    ]
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;

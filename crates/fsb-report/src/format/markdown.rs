@@ -2,6 +2,7 @@
 
 use super::member::Format;
 use crate::report::Report;
+use crate::run::claims::PublishedClaim;
 use crate::run::published::{Published, PublishedLayout};
 use crate::view::{CellView, Detail, View};
 use crate::{compare, visible};
@@ -40,6 +41,16 @@ pub fn render(report: &Report<'_>) -> String {
             PublishedLayout::Tests | PublishedLayout::Rates => tests(&mut lines, &view, published),
             PublishedLayout::Configurations => configurations(&mut lines, &view, published),
         }
+        lines.push(String::new());
+    }
+    for (group, rows) in view.claims.iter().filter(|claims| claims.first).flat_map(|claims| claims.groups()) {
+        let head = [escape(group), "here".to_owned(), "published".to_owned()];
+        lines.push(table_row(head.into_iter()));
+        lines.push(table_row(["---", "---:", "---:"].map(str::to_owned).into_iter()));
+        let row = |claim: &PublishedClaim| {
+            table_row([&claim.test, &claim.show_here(), &claim.published].map(|text| escape(text)).into_iter())
+        };
+        lines.extend(rows.iter().map(row));
         lines.push(String::new());
     }
     lines.extend([escape(&view.facts.join(" · ")), String::new()]);

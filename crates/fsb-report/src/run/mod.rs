@@ -1,6 +1,7 @@
 //! Runs: assembles the summary from a record and its trials. The submodules are the parts of a report on a run.
 
 mod causes;
+pub(crate) mod claims;
 mod costs;
 mod device;
 pub(crate) mod environment;
@@ -37,6 +38,7 @@ use crate::record_text::{placement_reason_text, stop_reason_text, sufficient_bud
 use crate::show::{counted, scale};
 
 pub use causes::{Cause, CauseKind, Explanation};
+pub use claims::{ClaimValues, PublishedClaim, PublishedClaims};
 pub use device::device_text;
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
@@ -93,6 +95,7 @@ impl Summary {
             environment: environment::tables(record),
             method: Vec::new(),
             published: None,
+            claims: None,
             scaling,
             explanations: Vec::new(),
             findings: None,
@@ -124,6 +127,13 @@ impl Summary {
     #[must_use]
     pub fn with_published(mut self, table: &PublishedTable) -> Summary {
         self.published = Some(beside(&self, table));
+        self
+    }
+
+    /// Adds published statements beside the same quantities of the run.
+    #[must_use]
+    pub fn with_claims(mut self, claims: PublishedClaims) -> Summary {
+        self.claims = Some(claims);
         self
     }
 

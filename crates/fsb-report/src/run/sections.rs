@@ -6,6 +6,7 @@ use fsb_model::units::{show_count, show_seconds};
 use fsb_model::{Unit, metric};
 use fsb_stats::{Comparison, LEVEL, Outcome, Verdict};
 
+use super::claims::PublishedClaim;
 use super::environment::EnvironmentTable;
 use super::headline::level;
 use super::joined_timeline::FEWEST;
@@ -27,7 +28,12 @@ pub(crate) fn of<'a>(summary: &'a Summary, view: &'a View<'a>) -> impl Iterator<
     let matrix = summary.matrix.as_ref().map(compare::sections::of_matrix).unwrap_or_default();
     let tables = summary.environment.iter().map(|table| Block::table("environment", environment_table(table)));
     let environment = Section::new("environment", "Environment", tables.collect());
-    let first = machine_roles(summary).into_iter().chain(published(summary)).chain(findings(view)).chain(matrix);
+    let first = machine_roles(summary)
+        .into_iter()
+        .chain(published(summary))
+        .chain(claims(summary))
+        .chain(findings(view))
+        .chain(matrix);
     first.chain(workloads).chain([environment])
 }
 
@@ -70,6 +76,23 @@ fn published(summary: &Summary) -> Option<Section> {
         Block::text("note", &published.note),
     ];
     Some(Section::new("published", "Beside published values", blocks))
+}
+
+/// Returns the section of published statements: a table for each group.
+fn claims(summary: &Summary) -> Option<Section> {
+    let claims = summary.claims.as_ref()?;
+    let table = |(group, rows): (&str, &[PublishedClaim])| {
+        let cells = |claim: &PublishedClaim| {
+            let cell = |text: String, class| TableCell { class, ..TableCell::of(text) };
+            vec![cell(claim.published.clone(), "published"), cell(claim.show_here(), "value")]
+        };
+        let rows = rows.iter().map(|claim| TableRow::new(&claim.test, cells(claim))).collect();
+        let head = ["Test", "published", "here"].map(str::to_owned).to_vec();
+        Block::table("published", Table::new(group, head, rows))
+    };
+    let blocks = std::iter::once(Block::text("", &claims.title)).chain(claims.groups().map(table));
+    let blocks = blocks.chain([Block::text("note", &claims.note)]).collect();
+    Some(Section::new("claims", "Beside published statements", blocks))
 }
 
 fn findings(view: &View<'_>) -> Option<Section> {

@@ -14,6 +14,7 @@ use fsb_stats::{
 use serde::Serialize;
 
 use super::causes::Explanation;
+use super::claims::PublishedClaims;
 use super::environment::EnvironmentTable;
 use super::joined_timeline::JoinedTimeline;
 use super::latency::Latency;
@@ -91,6 +92,9 @@ pub struct Summary {
     pub method: Vec<Paragraph>,
     /// Published values beside ours.
     pub published: Option<Published>,
+    /// Published statements beside the same quantities of the run; absent without any about its operations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claims: Option<PublishedClaims>,
     /// Rows that are curves over threads, requests under way or rates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<Scaling>,

@@ -39,6 +39,7 @@ pub(crate) fn of(summary: &Summary) -> View<'_> {
         findings: summary.findings.as_ref().map(|findings| findings.iter().collect()),
         scaling: summary.scaling.iter().collect(),
         published: summary.published.as_ref(),
+        claims: summary.claims.as_ref(),
         facts: summary.facts.clone(),
         notes: notes(summary),
         advice: summary.advice.as_deref(),

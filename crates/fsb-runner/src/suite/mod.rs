@@ -357,7 +357,8 @@ mod tests {
         assert_eq!(plan.plan.workloads.len(), suite.len());
         for (planned, known) in plan.work.cells().iter().map(|cell| &cell.workload).zip(&suite) {
             let is_again = ["reread", "freread"].contains(&known.name.as_str());
-            let cache = if is_again { &"out".into() } else { &known.params.get("cache").cloned().unwrap_or("any".into()) };
+            let cache =
+                if is_again { &"out".into() } else { &known.params.get("cache").cloned().unwrap_or("any".into()) };
             assert_eq!((&planned.name, &planned.params["cache"]), (&known.name, cache));
             let durability = known.params.get("durability").cloned().unwrap_or("none".into());
             assert_eq!(planned.params["durability"], durability, "{}", known.name);

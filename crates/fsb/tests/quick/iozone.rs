@@ -273,7 +273,10 @@ fn a_spreadsheet_with_another_name_has_the_records_of_iozone() {
         }
         at += 4 + length;
     }
-    assert!(labels.contains(&"Writer Report".to_owned()) && labels.contains(&"Re-writer Report".to_owned()), "{labels:?}");
+    assert!(
+        labels.contains(&"Writer Report".to_owned()) && labels.contains(&"Re-writer Report".to_owned()),
+        "{labels:?}"
+    );
     assert!(numbers.contains(&(4, 1, 4.0)) && numbers.contains(&(5, 0, 64.0)), "record and file sizes: {numbers:?}");
     let rate = numbers.iter().find(|(row, column, _)| (*row, *column) == (5, 1));
     assert!(rate.is_some_and(|(_, _, rate)| *rate > 0.0), "{numbers:?}");

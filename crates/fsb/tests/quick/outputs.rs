@@ -198,6 +198,96 @@ fn the_tests_of_2023_stand_beside_tables_6_1_to_6_3() {
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
+// Published statements, which are recognized by the operations, their state and the file systems.
+
+/// Measures two null targets, then writes the names of file systems into the record.
+fn run_as(directory: &Path, plan: &str, file_systems: [&str; 2]) {
+    let targets =
+        "targets = ['plain=null', 'slow=null,slowdown=100%']\n[repetition]\nblocks = 2\nsample_time = '1ms'\n";
+    fs::write(directory.join("plan.toml"), format!("{targets}{plan}")).unwrap();
+    expect_code(&fsb(directory, &["run", "plan.toml", "--seed", "1", "--out", "out", "-q"]), 0);
+    let path = directory.join("out/run.json");
+    let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    for (target, name) in record["plan"]["targets"].as_array_mut().unwrap().iter_mut().zip(file_systems) {
+        target["file_system"] = serde_json::json!({ "fs": name, "medium": { "name": "loop" } });
+    }
+    fs::write(&path, record.to_string()).unwrap();
+}
+
+fn matrix(operation: &str, files: &str, records: &str, cache: &str) -> String {
+    format!("[[workload]]\nname = '{operation}'\nfile_size = '{files}'\nblock_size = '{records}'\ncache = '{cache}'\n")
+}
+
+#[test]
+fn differences_of_2011_are_beside_those_of_the_run() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    let of = |operation: &str, cache: &str| matrix(operation, "64K..128K", "4K..8K", cache);
+    let plan = of("write", "any") + &of("read", "cold") + &of("stride-read", "cold");
+    run_as(directory, &plan, ["ext4", "xfs"]);
+    let report: serde_json::Value =
+        serde_json::from_str(&stdout(&fsb(directory, &["report", "out", "--format", "json"]))).unwrap();
+    let claims = &report["claims"];
+    assert!(claims["title"].as_str().unwrap().contains("Beňas 2011, section 5.3"), "{report:#}");
+    let claim = |test: &str| claims["rows"].as_array().unwrap().iter().find(|row| row["test"] == test).unwrap();
+    // He remounted before he read again, so his reread is beside read.
+    let reread = claim("reread");
+    assert_eq!(
+        (&reread["group"], &reread["published"]),
+        (&"ext4 and xfs".into(), &"ext4 faster: -5 % med, -12 % reg".into(),)
+    );
+    let here = |name: &str| reread["here"][name].as_f64().unwrap();
+    assert!(here("median_change") < -0.2 && here("slope_change") < -0.2, "{reread:#}");
+    assert!(reread["here"]["different"].is_boolean(), "{reread:#}");
+    assert!(claim("stride-read")["here"]["median_change"].as_f64().unwrap() < -0.2, "{claims:#}");
+    // The run has no file of these sizes, and no fwrite.
+    for test in ["write, files from 2M, records from 8K", "fwrite, files up to 256K and from 4M"] {
+        assert!(claim(test)["here"].is_null(), "{claims:#}");
+    }
+    let page = stdout(&fsb(directory, &["report", "out", "--format", "html"]));
+    assert!(page.contains("ext4 faster: −5 % med, −12 % reg"), "the section of the page");
+    assert!(
+        !stdout(&fsb(directory, &["report", "out"])).contains("Beňas"),
+        "ninety lines are not for the first screen"
+    );
+}
+
+#[test]
+fn differences_of_2011_are_not_beside_another_state_or_other_options() {
+    let scratch = scratch();
+    let has_claims = |plan: &str, file_systems: [&str; 2]| {
+        let directory = tempfile::tempdir_in(scratch.path()).unwrap();
+        run_as(directory.path(), plan, file_systems);
+        let report = stdout(&fsb(directory.path(), &["report", "out", "--format", "json"]));
+        serde_json::from_str::<serde_json::Value>(&report).unwrap().get("claims").is_some()
+    };
+    let read = |cache: &str| matrix("read", "64K..128K", "4K..8K", cache);
+    assert!(has_claims(&read("cold"), ["ext3", "ext2"]));
+    assert!(!has_claims(&read("cold"), ["ext4", "nilfs2"]), "he did not measure nilfs2");
+    assert!(!has_claims(&read("any"), ["ext3", "ext2"]), "he remounted");
+    let single = "[[workload]]\nname = 'read'\nfile_size = '64K'\nblock_size = '4K'\ncache = 'cold'\n";
+    assert!(!has_claims(single, ["ext3", "ext2"]), "he measured a matrix");
+}
+
+#[test]
+fn rates_of_2006_are_beside_those_of_files_in_memory() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    let plan = matrix("write", "64K..256K", "4K..128K", "warm") + &matrix("random-write", "128K..256K", "128K", "warm");
+    run_as(directory, &plan, ["ext3", "jfs"]);
+    let text = stdout(&fsb(directory, &["report", "out"]));
+    assert!(text.contains("published first comparison (Horváth 2006"), "{text}");
+    for (test, published) in
+        [("write, ext3 ", "360 MiB/s"), ("write, jfs ", "639 MiB/s"), ("random-write, jfs against ext3 ", "+36 %")]
+    {
+        let line = text.lines().find(|line| line.starts_with(test)).unwrap_or_else(|| panic!("{test}: {text}"));
+        assert!(line.ends_with(published) && line.matches(['/', '%']).count() == 2, "{line}");
+    }
+    assert!(!text.lines().any(|line| line.starts_with("write, xfs")), "only targets of the run: {text}");
+    let markdown = stdout(&fsb(directory, &["report", "out", "--format", "markdown"]));
+    assert!(markdown.contains("| Rates | here | published |"), "{markdown}");
+}
+
 // Documents of the program match the published schemas. `compare/output.rs` checks comparisons of other tools.
 
 fn validator(text: &str) -> jsonschema::Validator {

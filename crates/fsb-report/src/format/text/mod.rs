@@ -7,6 +7,7 @@ use super::member::Format;
 use crate::compare;
 use crate::mark::NOT_STATIONARY;
 use crate::report::Report;
+use crate::run::claims::PublishedClaim;
 use crate::run::published::{Published, PublishedLayout, PublishedRow};
 use crate::run::{Secondary, Workload};
 use crate::screen::{CellPart, Column, Names, WIDTH, cut, paint, paragraph, tables};
@@ -54,6 +55,7 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
     }
     findings(&mut screen, &view);
     tables_of(&mut screen, &view, &names);
+    claims_of(&mut screen, &view);
     match &view.trust {
         Some(trust) => conclusion(&mut screen, &view, trust, is_single, notes),
         None => basis(&mut screen, &view),
@@ -274,6 +276,23 @@ fn tables_of(screen: &mut Lines, view: &View<'_>, names: &Names) {
         PublishedLayout::Tests => published_tests(screen, view, names, published, &published.rows),
         PublishedLayout::Configurations => published_configurations(screen, view, published),
         PublishedLayout::Rates => published_rates(screen, view, names, published),
+    }
+}
+
+/// Prints published statements, each beside the values of the run.
+fn claims_of(screen: &mut Lines, view: &View<'_>) {
+    let Some(claims) = view.claims.filter(|claims| claims.first) else { return };
+    screen.gap();
+    screen.say(&claims.title, "", "");
+    for (group, rows) in claims.groups() {
+        screen.gap();
+        screen.say(&format!("{group}:"), "", "");
+        let labels: Vec<&str> = rows.iter().map(|claim| claim.test.as_str()).collect();
+        let column = |title: &str, text: &dyn Fn(&PublishedClaim) -> String| {
+            Column::new(title, rows.iter().map(|claim| (CellPart::Value(text(claim), String::new()), None)).collect())
+        };
+        let here = column("here", &PublishedClaim::show_here);
+        screen.columns(&labels, &[here, column("published", &|claim| claim.published.clone())]);
     }
 }
 
