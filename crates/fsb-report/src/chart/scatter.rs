@@ -1,5 +1,7 @@
 //! Cell means of a candidate against those of the baseline, with the regression through the origin.
 
+use std::cmp::Ordering;
+
 use fsb_model::Better;
 use fsb_stats::compare::{Cell, Colour, PooledAgainst};
 use serde_json::{Value, json};
@@ -21,8 +23,13 @@ const LOOKS: [(Colour, &str, &str, &str, &str); 4] = [
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
     let Some(found) = row.operation().filter(|found| found.operation.cells.len() > 1) else { return Vec::new() };
-    let figures: Vec<(String, Value)> =
-        (1..view.names.len()).filter_map(|set| Some((view.names[set].clone(), candidate(view, found, set)?))).collect();
+    let candidates = 1..view.names.len();
+    let judged = candidates.clone().map(|set| (set, ScatterStyle::Judged));
+    let styles = judged.chain(candidates.map(|set| (set, ScatterStyle::Sides)));
+    let named = styles.filter_map(|(set, style)| {
+        Some((format!("{}{}", view.names[set], style.suffix()), candidate(view, found, set, style)?))
+    });
+    let figures: Vec<(String, Value)> = named.collect();
     if figures.is_empty() {
         return Vec::new();
     }
@@ -40,7 +47,8 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
         caption: format!(
             "A point is the mean of one cell (file size × record size); {direction} the dashed line y = x the candidate \
              is better. Classic: the full line is the regression through the origin by total least squares, the band \
-             its 90 % interval. Logarithmic axes, on which its slope is a distance from y = x."
+             its 90 % interval. Logarithmic axes, on which its slope is a distance from y = x; the choices \
+             \"as in 2011\" have linear axes, and colour each point by its side of y = x alone."
         ),
         key: key.collect(),
         choices: names,
@@ -49,14 +57,38 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     }]
 }
 
+/// The meaning of the colours, and the axes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ScatterStyle {
+    /// Colours from the intervals of the cells; logarithmic axes.
+    Judged,
+    /// Colours by the side of y = x, without a judgement; linear axes (Beňas 2011, figure 5.2).
+    Sides,
+}
+
+impl ScatterStyle {
+    /// Returns the text after the name of the candidate in the list of choices.
+    fn suffix(self) -> &'static str {
+        match self {
+            ScatterStyle::Judged => "",
+            ScatterStyle::Sides => ", as in 2011",
+        }
+    }
+}
+
 /// Returns the figure of one candidate. Returns `None` if no cell compares it with the baseline.
-fn candidate(view: &View<'_>, found: &OperationRow<'_>, set: usize) -> Option<Value> {
+fn candidate(view: &View<'_>, found: &OperationRow<'_>, set: usize, style: ScatterStyle) -> Option<Value> {
     let scale = Scale::of([found.operation]);
     let (baseline, name) = (view.baseline(), view.names[set].as_str());
-    let points: Vec<ScatterPoint> =
+    let mut points: Vec<ScatterPoint> =
         found.operation.cells.iter().filter_map(|cell| ScatterPoint::of(cell, baseline, name, scale.divisor)).collect();
+    if style == ScatterStyle::Sides {
+        let better = found.operation.better;
+        points.iter_mut().for_each(|point| point.colour = side(point, better));
+    }
     let both = || points.iter().flat_map(|point| [point.x, point.y]);
-    let (lo, hi) = (both().fold(f64::MAX, f64::min) / 1.2, both().fold(0.0, f64::max) * 1.2);
+    let (least, hi) = (both().fold(f64::MAX, f64::min) / 1.2, both().fold(0.0, f64::max) * 1.2);
+    let lo = if style == ScatterStyle::Sides { 0.0 } else { least };
     if points.is_empty() {
         return None;
     }
@@ -64,8 +96,24 @@ fn candidate(view: &View<'_>, found: &OperationRow<'_>, set: usize) -> Option<Va
     data.push(line([lo, hi], [lo, hi], "var(--muted)", "dash"));
     data.extend(LOOKS.iter().filter_map(|look| trace(&points, look, scale.name)));
     let names = || view.names.iter().map(String::as_str);
-    let axis = |name: &str| logarithmic(&format!("{}, {}", brief(name, names()), scale.name), lo, hi);
+    let axis = |name: &str| {
+        let title = format!("{}, {}", brief(name, names()), scale.name);
+        match style {
+            ScatterStyle::Judged => logarithmic(&title, lo, hi),
+            ScatterStyle::Sides => json!({ "title": { "text": title }, "range": [lo, hi], "zeroline": false }),
+        }
+    };
     Some(json!({ "data": data, "layout": { "xaxis": axis(baseline), "yaxis": axis(name) } }))
+}
+
+/// Returns the colour of a point by its side of y = x.
+fn side(point: &ScatterPoint, better: Better) -> Colour {
+    match point.y.total_cmp(&point.x) {
+        Ordering::Equal => Colour::Same,
+        Ordering::Greater if better == Better::Higher => Colour::Faster,
+        Ordering::Less if better == Better::Lower => Colour::Faster,
+        _ => Colour::Slower,
+    }
 }
 
 /// A cell of the grid.

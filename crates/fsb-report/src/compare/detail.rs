@@ -1,7 +1,7 @@
 //! One operation size by size: cell by cell, with every value.
 
 use fsb_model::units::Bytes;
-use fsb_stats::compare::{Cell, CellValue, Operation, Slice};
+use fsb_stats::compare::{Cell, CellValue, Classic, Operation, Slice};
 use fsb_stats::{describe, t_interval};
 
 use super::operation::Scale;
@@ -30,6 +30,8 @@ pub(crate) struct Fixed<'a> {
 pub(crate) struct SizeLine<'a> {
     /// The size that varies.
     pub(crate) bytes: u64,
+    /// The statistics of 2011, if the document has them.
+    pub(crate) classic: Option<&'a Classic>,
     /// By set, the baseline first.
     pub(crate) sets: Vec<Option<Single<'a>>>,
 }
@@ -41,8 +43,6 @@ pub(crate) struct Single<'a> {
     pub(crate) values: &'a [CellValue],
     /// Arithmetic mean.
     pub(crate) mean: f64,
-    /// Sample standard deviation; absent for one value.
-    pub(crate) sd: Option<f64>,
     /// 90 % t-interval of the mean; absent for one value.
     pub(crate) ci90: Option<[f64; 2]>,
 }
@@ -81,7 +81,8 @@ pub(crate) fn by_file_size<'a>(row: &Row<'a>, place: usize, names: &[String]) ->
 fn lines<'a>(operation: &'a Operation, names: &[String], varying: impl Fn(&Cell) -> Option<u64>) -> Vec<SizeLine<'a>> {
     let singles =
         |cell: &'a Cell| names.iter().map(|name| cell.values.get(name).and_then(|values| Single::of(values))).collect();
-    let line = |cell: &'a Cell| Some(SizeLine { bytes: varying(cell)?, sets: singles(cell) });
+    let line =
+        |cell: &'a Cell| Some(SizeLine { bytes: varying(cell)?, classic: cell.classic.as_ref(), sets: singles(cell) });
     let mut lines: Vec<SizeLine<'a>> = operation.cells.iter().filter_map(line).collect();
     lines.sort_by_key(|line| line.bytes);
     lines
@@ -92,12 +93,7 @@ impl<'a> Single<'a> {
         let plain: Vec<f64> = values.iter().map(|value| value.value).collect();
         let found = describe(&plain).ok()?;
         let interval = t_interval(&plain, CLASSIC_LEVEL).ok()?;
-        Some(Single {
-            values,
-            mean: found.mean,
-            sd: (found.n > 1).then_some(found.sd),
-            ci90: interval.map(|interval| [interval.lo, interval.hi]),
-        })
+        Some(Single { values, mean: found.mean, ci90: interval.map(|interval| [interval.lo, interval.hi]) })
     }
 }
 

@@ -227,6 +227,7 @@ fn shorten_operation(operation: &mut Operation, releases: &Releases) {
     for cell in &mut operation.cells {
         shorten_names(&mut cell.means, releases);
         shorten_names(&mut cell.values, releases);
+        cell.classic.iter_mut().for_each(|one| shorten_classic(one, releases));
         shorten_names(&mut cell.against, releases);
     }
     shorten_names(&mut operation.letters, releases);

@@ -51,6 +51,11 @@ impl<'a> SetStatistics<'a> {
         SetStatistics::of(name, &slice.classic, grid.and_then(Judged::of_grid), grid)
     }
 
+    /// Returns the statistics of a set in one cell, whose runs are not judged.
+    pub(crate) fn of_cell(classic: &'a Classic, name: &str) -> SetStatistics<'a> {
+        SetStatistics::of(name, classic, None, None)
+    }
+
     fn of(name: &str, classic: &'a Classic, judged: Option<Judged>, grid: Option<&'a GridAgainst>) -> Self {
         SetStatistics {
             pooled: classic.sets.get(name).and_then(Option::as_ref),

@@ -21,6 +21,7 @@ const FINDINGS: usize = 12;
 pub(crate) fn of(selection: Selection<'_>, view: &View<'_>) -> Vec<Section> {
     let mut sections: Vec<Section> = findings(view).into_iter().collect();
     sections.extend(view.rows.iter().enumerate().filter_map(|(place, row)| operation(view, row, place)));
+    sections.extend(all_operations(view));
     if selection.detail.is_some() {
         sections.extend(view.rows.iter().enumerate().flat_map(|(place, row)| halves(view, row, place)));
     }
@@ -69,6 +70,40 @@ fn findings(view: &View<'_>) -> Option<Section> {
 
 fn listed(findings: &[&Finding]) -> Block {
     Block::Findings(findings.iter().map(|found| (found.faster, found.text.clone())).collect())
+}
+
+/// Returns the table of 2011: the statistics of every operation and of all together, with a column for each. Returns
+/// `None` without the pool of all operations.
+fn all_operations(view: &View<'_>) -> Option<Section> {
+    let mut found: Vec<(&Row<'_>, &OperationRow<'_>)> =
+        view.rows.iter().filter_map(|row| Some((row, row.operation()?))).collect();
+    // The figure of 2011 begins with the pool.
+    let pool = found.iter().position(|(_, found)| found.operation.operation == ALL)?;
+    found[..=pool].rotate_right(1);
+    let scale = Scale::of(found.iter().map(|(_, found)| found.operation));
+    let row = |head: String, of: &dyn Fn(&OperationRow<'_>) -> Option<String>| {
+        let cells = found.iter().map(|(_, found)| TableCell::of(of(found).unwrap_or_else(|| "–".to_owned())));
+        TableRow::new(head, cells.collect())
+    };
+    let mut rows: Vec<TableRow> = Vec::new();
+    for (set, name) in view.names.iter().enumerate() {
+        let own = POOLED
+            .iter()
+            .map(|(title, of)| row(format!("{name}, {title}"), &|found| Some(of(found.sets[set].pooled?, scale))));
+        rows.extend(own);
+    }
+    for (set, name) in view.names.iter().enumerate().skip(1) {
+        let against = AGAINST.iter().map(|(title, of)| {
+            row(format!("{name}, {title} {}", view.baseline()), &|found| Some(of(found.sets[set].classic?)))
+        });
+        rows.extend(against);
+    }
+    let head = std::iter::once("Statistic".to_owned()).chain(found.iter().map(|(row, _)| row.label.clone()));
+    let table =
+        Table::new(format!("Classic: all values of each operation pooled, in {}", scale.name), head.collect(), rows);
+    let note = "All operations in one table, as figure 5.3 of Beňas 2011 has them. The sections of the operations have the \
+                verdicts.";
+    Some(Section::new("classic", "Classic summary", vec![Block::text("note", note), Block::table("classic", table)]))
 }
 
 /// Returns the section of one operation.
@@ -157,9 +192,7 @@ fn classic_figures(view: &View<'_>, row: &OperationRow<'_>, slices: &[Slice], si
         FigureGroup { size: Bytes(slice.bytes).to_string(), lines: lines.collect() }
     };
     let own = POOLED.iter().map(|(name, _)| (*name).to_owned());
-    let against =
-        AGAINST.iter().map(|(name, _)| name.trim_end_matches("against").trim_end_matches([' ', ',']).to_owned());
-    let against = against.take(if view.compares() { AGAINST.len() } else { 0 });
+    let against = against_heads(&AGAINST[..if view.compares() { AGAINST.len() } else { 0 }]);
     (slices.len() > 1).then(|| Figures {
         caption: format!("Classic by {size}, in {}{}", scale.name, beside(view)),
         head: own.chain(against).collect(),
@@ -170,31 +203,39 @@ fn classic_figures(view: &View<'_>, row: &OperationRow<'_>, slices: &[Slice], si
 }
 
 fn beside(view: &View<'_>) -> String {
-    if view.compares() { format!("; the last columns against {}", view.baseline()) } else { String::new() }
+    if view.compares() { format!("; the changes and tests against {}", view.baseline()) } else { String::new() }
 }
 
-/// Returns means, intervals and every value at one fixed size.
+/// Returns the heads of columns that compare with the baseline, whose name is in the caption.
+fn against_heads(statistics: &[(&str, Against)]) -> impl Iterator<Item = String> {
+    statistics.iter().map(|(name, _)| name.trim_end_matches("against").trim_end_matches([' ', ',']).to_owned())
+}
+
+/// Returns the statistics of 2011 and every value at one fixed size.
 fn values(view: &View<'_>, fixed: &Fixed<'_>) -> Figures {
     let scale = Scale::of([fixed.operation]);
     let all = || fixed.lines.iter().flat_map(|line| line.sets.iter().flatten());
     let runs = all().flat_map(|single| single.values.iter().map(|value| value.run + 1)).max().unwrap_or(0);
+    // One cell has no regression.
+    let beside_baseline = &AGAINST[..if view.compares() { BY_VALUES } else { 0 }];
     let group = |line: &SizeLine<'_>| {
         let lines = line.sets.iter().enumerate().filter_map(|(set, single)| {
             let single = single.as_ref()?;
-            let (lo, hi) =
-                single.ci90.map_or((String::new(), String::new()), |[lo, hi]| (scale.show(lo), scale.show(hi)));
-            let sd = single.sd.map(|sd| scale.show(sd)).unwrap_or_default();
-            let described = [single.values.len().to_string(), scale.show(single.mean), sd, lo, hi];
+            let found = line.classic.map(|classic| SetStatistics::of_cell(classic, &view.names[set]));
+            let pooled = found.as_ref().and_then(|found| found.pooled);
+            let own = POOLED.iter().map(|(_, of)| pooled.map(|pooled| of(pooled, scale)).unwrap_or_default());
+            let classic = found.as_ref().and_then(|found| found.classic);
+            let against = beside_baseline.iter().map(|(_, of)| classic.map(of).unwrap_or_default());
             let value = |value: Option<&CellValue>| value.map(|value| scale.show(value.value)).unwrap_or_default();
             let values = by_run(single.values, runs).map(value);
-            Some(FigureLine { column: set, cells: described.into_iter().chain(values).collect() })
+            Some(FigureLine { column: set, cells: own.chain(against).chain(values).collect() })
         });
         FigureGroup { size: Bytes(line.bytes).to_string(), lines: lines.collect() }
     };
-    let names = ["n", "mean", "sd", "90 % from", "to"].map(str::to_owned);
+    let names = POOLED.iter().map(|(name, _)| (*name).to_owned()).chain(against_heads(beside_baseline));
     Figures {
-        caption: format!("{}: means, 90 % t-intervals and every value, in {}", fixed.title, scale.name),
-        head: names.into_iter().chain((1..=runs).map(|run| format!("run {run}"))).collect(),
+        caption: format!("{}: classic statistics and every value, in {}{}", fixed.title, scale.name, beside(view)),
+        head: names.chain((1..=runs).map(|run| format!("run {run}"))).collect(),
         size: fixed.varies,
         groups: fixed.lines.iter().map(group).collect(),
         names: view.names.clone(),
@@ -394,6 +435,9 @@ const AGAINST: [(&str, Against); 6] = [
     ("slope, standard error, against", |against| optional(against.slope_se, |error| format!("{error:.4}"))),
     ("slope, 90 % interval, against", |against| optional(against.slope_ci90, |[lo, hi]| format!("{lo:.3} – {hi:.3}"))),
 ];
+
+/// The number of statistics in [`AGAINST`] that compare values; the others compare the means of several cells.
+const BY_VALUES: usize = 3;
 
 fn optional<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "–".to_owned(), show)

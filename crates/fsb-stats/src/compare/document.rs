@@ -380,6 +380,8 @@ pub struct Cell {
     /// The values of each set's runs, in their order. A run without this cell has none. Filled only where [`Single`]
     /// asks for it.
     pub values: BySet<Vec<CellValue>>,
+    /// The statistics of 2011 of this cell alone; absent where the values are not listed.
+    pub classic: Option<Classic>,
     /// By set other than the baseline.
     pub against: BySet<CellAgainst>,
 }

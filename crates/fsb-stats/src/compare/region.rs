@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::classic::classic;
 use super::collected::Collected;
 use super::document::{BySet, Cell, CellAgainst, CellValue, Colour, Estimates, GridAgainst, RunLevel, Single};
 use super::table::{Matrix, Table};
@@ -374,7 +375,7 @@ impl Single<'_> {
     }
 }
 
-/// Returns the cells for charts and tables, with every single value if `single` asks for them.
+/// Returns the cells for charts and tables, with every single value and its statistics if `single` asks for them.
 pub(super) fn detailed(frame: &Frame, table: &Table, looks: &[(usize, Looks)], single: bool) -> Vec<Cell> {
     let cell = |(place, size): (usize, &super::collected::Size)| {
         let against = looks.iter().filter_map(|(set, looks)| Some((frame.names[*set].to_owned(), looks[place]?)));
@@ -393,6 +394,7 @@ pub(super) fn detailed(frame: &Frame, table: &Table, looks: &[(usize, Looks)], s
             record_size: size.record,
             means: frame.names.iter().enumerate().filter_map(mean).collect(),
             values: frame.by_set(|set| if single { column(set).collect() } else { Vec::new() }),
+            classic: single.then(|| classic(table, &[place], &frame.names, frame.baseline)),
             against: against.collect(),
         }
     };

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use fsb_model::metric::THROUGHPUT;
 use fsb_model::nearest;
 use fsb_model::units::parse_percent;
+use fsb_report::csv::values;
 use fsb_report::show::entry;
-use fsb_report::{Format, Report, WIDTH, change_of, condition_text, mark, text};
+use fsb_report::{Format, Report, WIDTH, change_of, condition_text, find, mark, text};
 use fsb_stats::compare::{Collected, ConditionDifference, Document, Request, Single, Variation, compare_collected};
 use fsb_stats::{Between, BetweenSource};
 
@@ -65,6 +67,9 @@ pub struct Arguments {
     /// Format, such as html or xlsx: see fsb list formats
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
+    /// Directory for statistics.csv and the values of every operation, one CSV file each
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    csv_dir: Option<PathBuf>,
     /// Report file, such as a.html, a.pdf, a.csv, a.summary.csv: its name implies the format
     #[arg(short = 'o', long = "output-file", value_name = "FILE")]
     output: Option<PathBuf>,
@@ -86,13 +91,14 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let between = between.map_err(|error| exit::failure(&code::INVALID_VALUE, format!("--between: {error}")))?;
     let mut read = sets::read(&arguments.sets)?;
     if let Some(output) = &arguments.output {
-        spare_inputs(output, &read.files)?;
+        spare_inputs("-o", output, &read.files)?;
     }
     let baseline = baseline(&read.sets, arguments.baseline.as_deref())?;
     let contents: Vec<sets::Contents> = read.sets.iter().map(sets::Contents::of).collect();
     let asked = arguments.detail.as_deref().map(asked);
     // Only a reader of one operation, or of the chart of an operation with one cell, sees single values.
     let single = match &asked {
+        _ if arguments.csv_dir.is_some() => Single::Every,
         Some(asked) => Single::Of(asked),
         None if format.name == HTML => Single::Lone,
         None => Single::None,
@@ -118,6 +124,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         // The answer to "what changed" comes before the table of all sets, and the conditions before any number.
         let conditions = std::mem::take(&mut document.conditions);
         print_data(&by_target_text(&conditions, &by_target))?;
+    }
+    if let Some(directory) = &arguments.csv_dir {
+        write_tables(directory, &document, &read.files)?;
     }
     emit(arguments, format, &document, &Report::of_comparison(&document, detail.as_deref()))?;
     if arguments.fail_if != Some(FailIf::Slower) {
@@ -151,14 +160,14 @@ fn format(arguments: &Arguments) -> anyhow::Result<&'static Format> {
     Ok(found)
 }
 
-/// Refuses to overwrite an input file with the report, after a typing error.
-fn spare_inputs(output: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
+/// Refuses to overwrite an input file with a result, after a typing error.
+fn spare_inputs(option: &str, output: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
     // A file that does not exist yet cannot be one of the inputs.
     let Some(there) = sets::identity(output) else { return Ok(()) };
     match inputs.iter().any(|input| sets::identity(input) == Some(there)) {
         true => Err(exit::failure(
             &code::CONFLICT,
-            format!("-o {} is one of the files to compare: name another", output.display()),
+            format!("{option} {} is one of the files to compare: name another", output.display()),
         )),
         false => Ok(()),
     }
@@ -216,6 +225,42 @@ fn emit(arguments: &Arguments, format: &Format, document: &Document, report: &Re
         }
         None => print_report(format, report),
     }
+}
+
+/// The file with the statistics in the directory of tables.
+const STATISTICS: &str = "statistics.csv";
+
+/// Writes the statistics, and the values of each operation that has cells, to a directory. Creates the directory.
+fn write_tables(directory: &Path, document: &Document, inputs: &[PathBuf]) -> anyhow::Result<()> {
+    let made = result_owner::result_owner().act(|| std::fs::create_dir_all(directory)).and_then(|made| made);
+    made.with_context(|| format!("cannot make {}", directory.display()))?;
+    let write = |name: &str, content: &str| -> anyhow::Result<()> {
+        let path = directory.join(name);
+        spare_inputs("--csv-dir:", &path, inputs)?;
+        Ok(result_owner::replace(&path, content.as_bytes())?)
+    };
+    let csv = find("csv").ok_or_else(|| anyhow::anyhow!("no format csv"))?;
+    let mut statistics = Vec::new();
+    (csv.write)(&Report::of_comparison(document, None), &mut statistics)?;
+    write(STATISTICS, &String::from_utf8_lossy(&statistics))?;
+    let mut names = BTreeSet::from([STATISTICS.to_owned()]);
+    for operation in document.operations.iter().filter(|operation| !operation.cells.is_empty()) {
+        let name = table_name(operation.workload.as_deref().unwrap_or(&operation.operation), &operation.metric, &names);
+        write(&name, &values(document, operation))?;
+        names.insert(name);
+    }
+    Ok(())
+}
+
+/// Returns a file name that is not taken: `write.csv`, `random-read-4k-latency_p99.csv`.
+fn table_name(subject: &str, metric: &str, taken: &BTreeSet<String>) -> String {
+    let text = if metric == THROUGHPUT.name { subject.to_owned() } else { format!("{subject}-{metric}") };
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let parts: Vec<&str> = text.split(|letter| !is_plain(letter)).filter(|part| !part.is_empty()).collect();
+    let stem = parts.join("-");
+    let numbered = (2..).map(|number| format!("{stem}-{number}.csv"));
+    let mut all = std::iter::once(format!("{stem}.csv")).chain(numbered);
+    all.find(|name| !taken.contains(name)).unwrap_or_default()
 }
 
 // Requests to the analysis, and comparisons of sets.
@@ -388,6 +433,21 @@ mod tests {
 
     fn origin(argument: usize, target: &str) -> Origin {
         Origin { argument, target: Some(target.to_owned()) }
+    }
+
+    #[test]
+    fn tables_of_operations_have_names_of_their_own() {
+        let mut taken = BTreeSet::new();
+        for (subject, metric, expected) in [
+            ("random_read", THROUGHPUT.name, "random_read.csv"),
+            ("a/../b c", THROUGHPUT.name, "a-b-c.csv"),
+            ("a b, c", THROUGHPUT.name, "a-b-c-2.csv"),
+            ("read", "latency_p99", "read-latency_p99.csv"),
+        ] {
+            let name = table_name(subject, metric, &taken);
+            assert_eq!(name, expected);
+            taken.insert(name);
+        }
     }
 
     #[test]

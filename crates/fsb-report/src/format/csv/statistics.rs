@@ -130,6 +130,9 @@ fn cells(lines: &mut LongTable<'_>, operation: &Operation) {
             lines.interval(line, ["cell_ci95_lo", "cell_ci95_hi"], against.ci95);
             lines.word(line, "cell_colour", Some(colour_word(against.colour)));
         }
+        if let Some(found) = &cell.classic {
+            classic(lines, line, found);
+        }
         let line = at(Scope::Run);
         for (set, values) in &cell.values {
             for value in values {

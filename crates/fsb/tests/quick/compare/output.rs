@@ -86,6 +86,60 @@ fn one_operation_is_found_by_each_of_its_names() {
 }
 
 #[test]
+fn tables_beside_the_page_hold_the_statistics_and_every_value() {
+    let scratch = scratch();
+    expect_code(&run(scratch.path(), &["-o", "page.html", "--csv-dir", "tables/of-2010"]), 0);
+    let tables = scratch.path().join("tables/of-2010");
+    let mut names: Vec<String> =
+        fs::read_dir(&tables).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names.len(), 13 + 1, "an operation each, and the statistics: {names:?}");
+    assert!(names.contains(&"random_read.csv".to_owned()) && names.contains(&"statistics.csv".to_owned()), "{names:?}");
+    let lines = |name: &str| -> Vec<std::collections::HashMap<String, String>> {
+        csv::Reader::from_path(tables.join(name)).unwrap().deserialize().map(|line| line.unwrap()).collect()
+    };
+    let reads = lines("random_read.csv");
+    // Two sets of five runs.
+    let cells = reads.iter().filter(|line| line["set"] == "xfs" && line["run"] == "3").count();
+    assert_eq!((reads.len(), cells), (2 * 5 * cells, 163));
+    let first = &reads[0];
+    assert!(first["path"].ends_with(".iozone") && first["unit"] == "bytes_per_second", "{first:?}");
+    // The mean of the values of a cell is the mean that the statistics have.
+    let is_cell = |line: &&std::collections::HashMap<String, String>| {
+        ["set", "file_size", "record_size"].iter().all(|key| line[*key] == first[*key])
+    };
+    let values: Vec<f64> = reads.iter().filter(is_cell).map(|line| line["value"].parse().unwrap()).collect();
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let statistics = lines("statistics.csv");
+    let of_cell = statistics
+        .iter()
+        .filter(is_cell)
+        .filter(|line| line["operation"] == "random_read" && line["scope"] == "cell" && line["statistic"] == "mean");
+    let found: Vec<f64> = of_cell.map(|line| line["value"].parse().unwrap()).collect();
+    assert!(matches!(found[..], [one] if (one - mean).abs() < mean * 1e-9), "{found:?} {mean}");
+    // An input is never overwritten.
+    fs::create_dir(scratch.path().join("own")).unwrap();
+    fs::copy(super::testdata("tool-output/fio-3.33.json"), scratch.path().join("own/statistics.csv")).unwrap();
+    refused(scratch.path(), &["own/statistics.csv", "--csv-dir", "own"], "arguments/conflict");
+}
+
+#[test]
+fn the_page_has_one_table_of_all_operations_and_statistics_of_each_cell() {
+    let scratch = scratch();
+    expect_code(&run(scratch.path(), &["-o", "page.html"]), 0);
+    let page = fs::read_to_string(scratch.path().join("page.html")).unwrap();
+    let summary = page.split_once("id=\"classic\"").unwrap().1.split_once("</section>").unwrap().0;
+    // Figure 5.3: xfs, all operations and random read.
+    for value in ["952.81", "410.68", "ext4, t-test against xfs", "ALL", "random read", "−8.10 %"] {
+        assert!(summary.contains(value), "{value}: {summary}");
+    }
+    assert!(page.contains("ext4, as in 2011"), "linear axes can be chosen");
+    expect_code(&run(scratch.path(), &["--detail", "randrd", "-o", "detail.html"]), 0);
+    let detail = fs::read_to_string(scratch.path().join("detail.html")).unwrap();
+    assert!(detail.contains("classic statistics and every value") && !detail.contains("id=\"classic\""), "the detail");
+}
+
+#[test]
 fn the_gate_fails_where_a_set_is_slower_and_says_which() {
     let scratch = scratch();
     let slower = run(scratch.path(), &["--fail-if", "slower", JSON]);
