@@ -1,5 +1,6 @@
 //! filebench 1.5: its workload language, the text that it prints, and its results.
 
+pub mod personality;
 pub mod print;
 pub mod wml;
 

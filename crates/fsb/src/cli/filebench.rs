@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use fsb_codes::notice;
+use fsb_compat::filebench::personality::{self, Personality, SystemSize};
 use fsb_compat::filebench::print::{self, Kind, Line};
 use fsb_compat::filebench::wml::{self, Reading, Run, Script};
 use fsb_engine::{Job, Live, Measurement, Sizing, Step, Task, latency, workload};
@@ -44,12 +45,20 @@ Examples:
 ///
 /// fsb makes the files in a new directory in $dir and removes it at the end. After a kill, the next fsb or 'fsb clean'
 /// removes it.
+///
+/// Files that come with fsb: copyfiles.f, createfiles.f, deletefiles.f, filemicro_statfile.f, fileserver.f,
+/// fivestreamread.f, fivestreamreaddirect.f, fivestreamwrite.f, fivestreamwritedirect.f, listdirs.f, makedirs.f, oltp.f,
+/// openfiles.f, randomread.f, randomrw.f, randomwrite.f, removedirs.f, singlestreamread.f, singlestreamreaddirect.f,
+/// singlestreamwrite.f, singlestreamwritedirect.f, varmail.f, videoserver.f, webproxy.f, webserver.f.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Workload file
+    /// Workload file, or the name of one that comes with fsb
     #[arg(value_name = "FILE.f")]
     file: PathBuf,
+    /// Sizes that filebench's documentation recommends, for files that come with fsb
+    #[arg(long, value_name = "SIZE", hide_short_help = true)]
+    system: Option<System>,
     /// Directory for files [default: $dir of FILE.f]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -73,6 +82,15 @@ pub struct Arguments {
     allow_concurrent: bool,
 }
 
+/// Systems with recommended sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum System {
+    /// One or two disks: 50,000 files, or a file of 1 GiB
+    Small,
+    /// More than twenty disks: 100,000 files, or a file of 5 GiB; 256 threads of random reads and writes
+    Large,
+}
+
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let script = script(arguments)?;
@@ -89,8 +107,14 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 /// The file as it will be run.
 fn script(arguments: &Arguments) -> anyhow::Result<Script> {
     let file = arguments.file.display();
-    let text = read(&arguments.file)?;
-    let values = arguments.set.iter().map(|text| assignment(text)).collect::<anyhow::Result<Vec<_>>>()?;
+    let shipped = shipped(&arguments.file);
+    let text = match shipped {
+        Some(personality) => personality.text.to_owned(),
+        None => read(&arguments.file)?,
+    };
+    let mut values = recommended(arguments.system, shipped)?;
+    // The last value of a variable holds.
+    values.extend(arguments.set.iter().map(|text| assignment(text)).collect::<anyhow::Result<Vec<_>>>()?);
     let stem = arguments.file.file_stem().unwrap_or_default().to_string_lossy();
     let name: String = stem.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect();
     let reading = Reading { name: name.trim(), implied: arguments.seconds, values: &values };
@@ -107,6 +131,30 @@ fn script(arguments: &Arguments) -> anyhow::Result<Script> {
     Ok(script)
 }
 
+/// Returns the file that comes with the program, unless there is a file of that name.
+fn shipped(path: &Path) -> Option<&'static Personality> {
+    let name = path.to_str().filter(|_| std::fs::symlink_metadata(path).is_err())?;
+    personality::find(name)
+}
+
+/// Returns the recommended values of the variables of a file.
+fn recommended(system: Option<System>, shipped: Option<&'static Personality>) -> anyhow::Result<Vec<(String, String)>> {
+    let Some(system) = system else { return Ok(Vec::new()) };
+    let size = match system {
+        System::Small => SystemSize::Small,
+        System::Large => SystemSize::Large,
+    };
+    let values = shipped.map(|personality| personality.recommended(size)).unwrap_or_default();
+    if values.is_empty() {
+        let why = match shipped {
+            Some(personality) => format!("filebench recommends no such sizes for {}", personality.name),
+            None => "the file is not one that comes with fsb: use --set NAME=VALUE".to_owned(),
+        };
+        return Err(exit::failure(&code::CONFLICT, format!("--system: {why}")));
+    }
+    Ok(values)
+}
+
 /// Returns `12: message`, as compilers print it.
 fn place(remark: &wml::Remark) -> String {
     format!("{}: {}", remark.line, remark.message)
@@ -119,14 +167,13 @@ fn read(path: &Path) -> anyhow::Result<String> {
             _ => error.to_string(),
         };
         let message = format!("cannot read {}: {why}", path.display());
-        let suite = path.to_str().map(|name| name.trim_end_matches(".f"));
-        match suite.filter(|name| fsb_runner::suite::REGISTRY.iter().any(|suite| suite.name == *name)) {
-            Some(suite) => exit::advised(
+        match error.kind() {
+            std::io::ErrorKind::NotFound => exit::advised(
                 &code::UNREADABLE,
                 message,
-                format!("name a file, or measure that work with fsb run ext4 --suite {suite}"),
+                "name a file, or one that comes with fsb, such as copyfiles.f",
             ),
-            None => exit::failure(&code::UNREADABLE, message),
+            _ => exit::failure(&code::UNREADABLE, message),
         }
     })
 }

@@ -11,6 +11,11 @@ pub fn shipped(name: &str) -> String {
     path.display().to_string()
 }
 
+/// Returns the source of a file that comes with fsb.
+pub fn shipped_micro(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fsb-compat/src/filebench/personality").join(name)
+}
+
 /// Runs a smaller version of a file of filebench in a directory.
 pub fn run(directory: &Path, file: &str, more: &[&str]) -> Output {
     let file = shipped(file);

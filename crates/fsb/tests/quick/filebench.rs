@@ -54,6 +54,55 @@ fn results_have_filebenchs_form_and_are_compared_as_filebenchs() {
     assert!(compared(&["--detail", "varmail"]).contains("appendfilerand2"));
 }
 
+#[test]
+fn files_that_come_with_fsb_run_by_their_name() {
+    let directory = scratch();
+    let entries = std::fs::read_dir(shipped_micro("")).unwrap();
+    let names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let help = stdout(&fsb(directory.path(), &["filebench", "--help"]));
+    let is_listed = |name: &&String| help.split([' ', ',', '\n']).any(|word| word.trim_end_matches('.') == **name);
+    assert_eq!(names.iter().find(|name| !is_listed(name)), None, "{help}");
+    // Every micro benchmark, smaller. The servers have their own tests.
+    let servers = ["fileserver.f", "webserver.f", "webproxy.f", "varmail.f", "oltp.f", "videoserver.f"];
+    let micro = names.iter().filter(|name| !servers.contains(&name.as_str()));
+    let variables = [("nfiles", "100"), ("count", "100"), ("ndirs", "50"), ("filesize", "1m")];
+    for name in micro.filter(|name| !name.ends_with("direct.f")) {
+        let text = std::fs::read_to_string(shipped_micro(name)).unwrap();
+        let is_set = |(variable, _): &&(&str, &str)| {
+            text.contains(&format!("set ${variable}=")) && !text.contains("set $filesize=cvar")
+                || *variable == "nfiles" && text.contains("set $nfiles=")
+        };
+        let values: Vec<String> =
+            variables.iter().filter(is_set).map(|(variable, value)| format!("--set={variable}={value}")).collect();
+        let mut arguments = vec!["filebench", "--dir", ".", "--seconds", "1", "-q", name];
+        arguments.extend(values.iter().map(String::as_str));
+        let output = fsb(directory.path(), &arguments);
+        expect_code(&output, 0);
+        assert!(stdout(&output).contains(": IO Summary: "), "{name}: {}", stdout(&output));
+        assert_eq!(listing(directory.path()), Vec::<PathBuf>::new(), "{name}");
+    }
+}
+
+#[test]
+fn recommended_sizes_are_those_of_the_documentation() {
+    let directory = scratch();
+    // The file has 10,000 files; the value of --set holds against the recommended one.
+    let run = |more: &[&str]| {
+        fsb(
+            directory.path(),
+            &[&["filebench", "--dir", ".", "--seconds", "1", "-q", "filemicro_statfile.f"], more].concat(),
+        )
+    };
+    let sizes = ["--set", "filesize=0", "--set", "nthreads=2"];
+    let small = run(&[&["--system", "small", "--set", "nfiles=60"], &sizes[..]].concat());
+    expect_code(&small, 0);
+    let too_large = run(&["--system", "large", "--set", "filesize=1t"]);
+    assert!(crate::common::stderr(&too_large).contains("97.7 PiB"), "100,000 files of 1 TiB: {too_large:?}");
+    fails(directory.path(), &["filebench", "--system", "small", "makedirs.f"], 2, "arguments/conflict");
+    std::fs::write(directory.path().join("own.f"), "set $dir=/tmp\n").unwrap();
+    fails(directory.path(), &["filebench", "--system", "small", "own.f"], 2, "arguments/conflict");
+}
+
 /// The other files contain all kinds of operations.
 #[test]
 fn other_files_of_filebenchs_run_to_their_end() {
