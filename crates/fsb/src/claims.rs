@@ -1,7 +1,7 @@
 //! Published statements about IOzone's operations beside those of a run, chosen by the operations of the run and the
 //! state of the cache that it asks for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_compat::benas::{self, Claim, FileSystem, Regime};
 use fsb_compat::horvath::{self, FirstClaim, FirstValue};
@@ -49,14 +49,11 @@ enum State {
 pub fn beside(record: &RunRecord, trials: &[ReportTrial]) -> Option<PublishedClaims> {
     let state = state(&record.cells)?;
     let measured = Measured::of(record, trials);
-    let (rows, (title, note), first) = match state {
-        State::InMemory => {
-            (horvath::FIRST.iter().filter_map(|claim| measured.first(claim)).collect(), horvath::FIRST_TITLE, true)
-        }
+    let (rows, (title, note), first): (Vec<PublishedClaim>, _, _) = match state {
+        State::InMemory => (measured.rates(), horvath::FIRST_TITLE, true),
         State::Remounted => (measured.differences(Regime::InCache), benas::TITLE, false),
         State::Direct => (measured.differences(Regime::Direct), benas::TITLE, false),
     };
-    let rows: Vec<PublishedClaim> = rows;
     let (title, note) = (title.to_owned(), note.to_owned());
     (!rows.is_empty()).then_some(PublishedClaims { title, note, first, rows })
 }
@@ -170,6 +167,17 @@ impl<'r> Measured<'r> {
             different: against.t_verdict.map(|verdict| verdict == TVerdict::Diff),
             ..ClaimValues::default()
         })
+    }
+
+    /// Returns the claims of Horváth's first comparison, or none for a run with fewer than two of his file systems:
+    /// only their order can be compared.
+    fn rates(&self) -> Vec<PublishedClaim> {
+        let names: BTreeSet<&str> = horvath::FIRST.iter().map(|claim| claim.file_system).collect();
+        let plain = |name: &&str| FileSystem { name: (*name).to_owned(), parameter: None };
+        if names.iter().map(plain).filter(|file_system| self.target(file_system).is_some()).count() < 2 {
+            return Vec::new();
+        }
+        horvath::FIRST.iter().filter_map(|claim| self.first(claim)).collect()
     }
 
     /// Returns a claim of Horváth's first comparison if the run has its file systems.
