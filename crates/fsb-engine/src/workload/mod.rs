@@ -75,6 +75,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &read_write::RANDOM_READ,
     &read_write::RANDOM_WRITE,
     &read_write::RANDOM_MIX,
+    &read_write::READ_MODIFY_WRITE,
     &read_write::BACKWARD_READ,
     &read_write::RECORD_REWRITE,
     &read_write::STRIDE_READ,

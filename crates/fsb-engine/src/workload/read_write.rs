@@ -95,6 +95,15 @@ pub(super) static RANDOM_MIX: RecordWorkload = RecordWorkload {
     ..RecordWorkload::BASE
 };
 
+pub(super) static READ_MODIFY_WRITE: RecordWorkload = RecordWorkload {
+    name: "read-modify-write",
+    operation: "read_modify_write",
+    about: "read each record of a file and write it again at its place, or a share of the records (updates)",
+    action: RecordAction::Update,
+    access: &[Access::Sequential, Access::Random],
+    ..RecordWorkload::BASE
+};
+
 pub(super) static BACKWARD_READ: RecordWorkload = RecordWorkload {
     name: "backward-read",
     operation: "backward_read",

@@ -76,6 +76,7 @@ fn count() {
         json!({"name": "stride-read", "file_size": "4M", "block_size": "4K", "verify": true}),
         json!({"name": "record-rewrite", "file_size": "4M", "block_size": "4K", "lock": "record"}),
         json!({"name": "random-mix", "file_size": "4M", "block_size": "4K"}),
+        json!({"name": "read-modify-write", "file_size": "4M", "block_size": "4K"}),
         json!({"name": "preadv", "file_size": "4M", "block_size": "4K"}),
         json!({"name": "fwrite", "file_size": "4M", "block_size": "4K"}),
         json!({"name": "read", "files": 800, "file_size": "4K", "files_per_directory": 100}),

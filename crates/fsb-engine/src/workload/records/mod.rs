@@ -58,6 +58,8 @@ struct Options {
     distribution: Option<Distribution>,
     /// The share of reads, for a workload that mixes.
     mix: Option<f64>,
+    /// The share of records that are written after they were read.
+    updates: Option<f64>,
     /// Whether the worker compares records that it reads with the written data, inside the clock. Written files are
     /// read and compared after it.
     verify: bool,
@@ -103,6 +105,10 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
         let random = Needs::Value("access", &["random"]);
         all.extend(group(ParameterGroup::Calls, [distribution.needs(random)]));
     }
+    if member.action == RecordAction::Update {
+        let about = "share of records that are written after they were read";
+        all.extend(group(ParameterGroup::Work, [Parameter::new("updates", Percent, ALL_RECORDS, about)]));
+    }
     if member.action == RecordAction::Mix {
         let about = "share of reads among the operations";
         all.extend(group(ParameterGroup::Work, [Parameter::new("mix", Percent, USUAL_MIX, about)]));
@@ -125,6 +131,7 @@ impl Options {
         let stride = strided.then(|| reader.number("stride")).transpose()?;
         let distribution = if member.access.contains(&Access::Random) { distribution(spec, reader)? } else { None };
         let mix = (member.action == RecordAction::Mix).then(|| share(reader)).transpose()?;
+        let updates = (member.action == RecordAction::Update).then(|| updates(reader)).transpose()?;
         let held = spec.files_per_process() <= HELD_FILES;
         for (key, asked) in [("close", close), ("lock", lock.is_some())] {
             if asked && !held {
@@ -132,8 +139,9 @@ impl Options {
                 return Err(reader.error(key, message));
             }
         }
-        if spec.depth > 1 && (lock == Some(Lock::Record) || mix.is_some()) {
-            let key = if mix.is_some() { "depth" } else { "lock" };
+        let in_turn = mix.is_some() || updates.is_some();
+        if spec.depth > 1 && (lock == Some(Lock::Record) || in_turn) {
+            let key = if in_turn { "depth" } else { "lock" };
             return Err(reader.error(key, "the workload accesses one record at a time: use depth = 1"));
         }
         if verify && !written && spec.threads > 1 {
@@ -146,7 +154,7 @@ impl Options {
             return Err(reader.error("rate", message));
         }
         let p99_below = reader.duration("p99_below")?;
-        Ok(Options { close, lock, stride, distribution, mix, verify, rate, p99_below })
+        Ok(Options { close, lock, stride, distribution, mix, updates, verify, rate, p99_below })
     }
 
     /// Returns the share of reads of a mix.
@@ -165,6 +173,9 @@ impl Options {
         }
         if let Some(mix) = self.mix.filter(|mix| percent(*mix) != USUAL_MIX) {
             label += &format!(", {} reads", percent(mix));
+        }
+        if let Some(updates) = self.updates.filter(|updates| *updates < 1.0) {
+            label += &format!(", {} written", percent(updates));
         }
         match self.lock {
             None => {}
@@ -197,6 +208,9 @@ impl Options {
         }
         if let Some(mix) = self.mix {
             add("mix", percent(mix).into());
+        }
+        if let Some(updates) = self.updates {
+            add("updates", percent(updates).into());
         }
         if self.verify {
             add("verify", true.into());
@@ -266,6 +280,21 @@ fn share(reader: &mut Reader<'_>) -> Result<f64, ParamError> {
     }
 }
 
+/// The share of updated records by default.
+const ALL_RECORDS: &str = "100%";
+
+/// Reads the share of records that are written after they were read.
+fn updates(reader: &mut Reader<'_>) -> Result<f64, ParamError> {
+    let text = match reader.value("updates") {
+        None => ALL_RECORDS.to_owned(),
+        Some(serde_json::Value::String(text)) => text,
+        Some(serde_json::Value::Number(number)) if number.is_u64() => format!("{number}%"),
+        Some(other) => other.to_string(),
+    };
+    let share = parse_percent(&text).ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| reader.error("updates", format!("'{text}': give a share above 0% and up to 100%, such as 10%")))
+}
+
 /// The operation on a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordAction {
@@ -275,6 +304,8 @@ pub(crate) enum RecordAction {
     Append,
     /// Read or written, as the seed decides.
     Mix,
+    /// Read, and written again: each, or as many as the seed decides.
+    Update,
 }
 
 /// The content of the files before the first pass.
@@ -329,7 +360,7 @@ impl RecordWorkload {
         use CacheState::{Any, Cold, Out, Warm};
         let cache: &[CacheState] = match (self.action, self.before) {
             (RecordAction::Read, _) if self.again => &[Warm, Any, Out],
-            (RecordAction::Read | RecordAction::Mix, _) => &[Warm, Cold, Any, Out],
+            (RecordAction::Read | RecordAction::Mix | RecordAction::Update, _) => &[Warm, Cold, Any, Out],
             (RecordAction::Append, _) => &[Any],
             // One record only: it is in memory after the first write, whatever else is there.
             (RecordAction::Write, _) if self.access == [Access::Same] => &[Any, Cold, Warm],
@@ -452,7 +483,7 @@ impl Job for RecordsJob {
             profile.repeats_in_place = restore == Restore::Anew;
         }
         profile.cold_bytes_per_operation = match self.member.action {
-            RecordAction::Read => profile.cold_bytes_per_operation,
+            RecordAction::Read | RecordAction::Update => profile.cold_bytes_per_operation,
             // The seed decides which operations are reads, so there may be a few fewer than their share.
             RecordAction::Mix => (profile.cold_bytes_per_operation as f64 * self.options.reads() * 0.9) as u64,
             // Whole blocks are replaced without being read.
@@ -482,7 +513,9 @@ impl Job for RecordsJob {
         let change = match self.member.action {
             _ if !self.written => Change::Grown,
             RecordAction::Read => Change::Nothing,
-            RecordAction::Write | RecordAction::Append | RecordAction::Mix => Change::Overwritten,
+            RecordAction::Write | RecordAction::Append | RecordAction::Mix | RecordAction::Update => {
+                Change::Overwritten
+            }
         };
         let parse = |params: &Params| self.member.job(params, &Sizing { size: 0, cpus: 1 }).ok();
         let unit = spec::unit_of_set(self, &self.spec, change, parse)?;
@@ -646,7 +679,7 @@ impl<'s> RecordThreads<'s> {
         Self::each_loop(state, IoLoop::close_current)
     }
 
-    /// Moves one record. In a mix the seed decides the direction.
+    /// Moves one record. In a mix the seed decides the direction; of an update it decides whether the record is written.
     fn step(&self, state: &mut ThreadState<'s>, item: u64) -> Result<OperationKind, EngineError> {
         let ThreadState { io, writer, seed, turns, .. } = state;
         let Some(writer) = writer else {
@@ -658,7 +691,16 @@ impl<'s> RecordThreads<'s> {
             });
         };
         *turns += 1;
-        let reads = unit(hash(*seed, Stream::Mix, *turns)) < self.job.options.reads();
+        let drawn = unit(hash(*seed, Stream::Mix, *turns));
+        if let Some(updates) = self.job.options.updates {
+            io.step(item)?;
+            if drawn >= updates {
+                return Ok(OperationKind::Read);
+            }
+            writer.step(item)?;
+            return Ok(OperationKind::Write);
+        }
+        let reads = drawn < self.job.options.reads();
         let (io, kind) = if reads { (io, OperationKind::Read) } else { (writer, OperationKind::Write) };
         io.step(item)?;
         Ok(kind)
@@ -845,7 +887,7 @@ impl RecordsJob {
             RecordAction::Append => (Purpose::Append, None),
             RecordAction::Write if self.restore() == Restore::Anew => (Purpose::Create, None),
             RecordAction::Write => (Purpose::Write, None),
-            RecordAction::Mix => (Purpose::Read, Some(Purpose::Write)),
+            RecordAction::Mix | RecordAction::Update => (Purpose::Read, Some(Purpose::Write)),
         }
     }
 }

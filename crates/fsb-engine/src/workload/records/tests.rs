@@ -247,6 +247,45 @@ fn a_mix_is_as_the_ratio_says_and_visits_each_record_once() {
     }
 }
 
+#[test]
+fn an_update_reads_each_record_and_writes_the_share_that_was_asked_for() {
+    let update = |extra: serde_json::Value| {
+        let mut workload = json!({"name": "read-modify-write", "file_size": "4M", "block_size": "4K"});
+        workload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        asked(&workload, 1024)
+    };
+    let all = update(json!({}));
+    assert!(all.starts_with("open open r0 w0 r1 w1 r2 w2 "), "{all}");
+    assert!(all.ends_with("r1023 w1023"), "each record");
+    // Bonnie's seeks: one record of ten is written where it was read.
+    let seeks = update(json!({"access": "random", "updates": "10%"}));
+    let calls: Vec<&str> = seeks.split(' ').skip(2).collect();
+    let places = calls.iter().enumerate().filter(|(_, call)| call.starts_with('w'));
+    let written: Vec<(usize, &str)> = places.map(|(place, call)| (place, &call[1..])).collect();
+    assert!((60..150).contains(&written.len()), "{}", written.len());
+    assert!(written.iter().all(|(place, record)| calls[place - 1] == format!("r{record}")), "{seeks}");
+    let mut read: Vec<u64> =
+        calls.iter().filter_map(|call| call.strip_prefix('r')).map(|record| record.parse().unwrap()).collect();
+    assert!(!read.is_sorted());
+    read.sort_unstable();
+    assert_eq!(read, (0..1024).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_share_of_updates_that_makes_no_sense_is_refused() {
+    let refused = |params: serde_json::Value| {
+        let spec = WorkloadSpec::new("read-modify-write", serde_json::from_value(params).unwrap());
+        workload::parse(&spec, &SIZING).map(|_| ()).unwrap_err()
+    };
+    for (updates, expected) in [(json!("0%"), "above 0%"), (json!("120%"), "above 0%"), (json!("many"), "'many'")] {
+        let error = refused(json!({"file_size": "64K", "updates": updates}));
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(error.key.as_deref(), Some("updates"));
+    }
+    let deep = refused(json!({"file_size": "64K", "depth": 4, "backend": "uring"}));
+    assert!(deep.to_string().contains("one record at a time"), "{deep}");
+}
+
 /// On the fake clock, operations at a low rate end in time. At a rate that is too high the latency grows with each
 /// operation, whatever the calls themselves take (coordinated omission).
 #[test]
