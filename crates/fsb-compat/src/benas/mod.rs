@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn every_line_is_a_claim_about_an_operation_of_iozone() {
         let claims = published();
-        assert_eq!(claims.len(), include_str!("published.csv").lines().count() - 1, "the head is no claim");
+        assert_eq!(claims.len(), include_str!("published.csv").lines().count() - 1, "all lines but the head");
         let operations = [
             "write",
             "rewrite",
