@@ -90,6 +90,10 @@ fn durability_is_what_it_says() {
         expect(&workload("end"), 4, &["pwrite64", "pwrite64", "pwrite64", "pwrite64", "fsync"]);
         expect(&workload("each"), 4, &["pwrite64", "fdatasync"].repeat(4));
     }
+    let update = |durability: &str| json!({"name": "read-modify-write", "file_size": "16K", "block_size": "4K", "durability": durability});
+    let end = [["pread64", "pwrite64"].repeat(4), vec!["fsync"]].concat();
+    expect(&update("end"), 4, &end);
+    expect(&update("each"), 4, &["pread64", "pwrite64", "fdatasync"].repeat(4));
     let set = |name: &str, durability: &str| json!({"name": name, "files": 3, "durability": durability});
     expect(&set("create", "none"), 3, &["pwrite64"; 3]);
     expect(&set("create", "end"), 3, &["pwrite64", "pwrite64", "pwrite64", "syncfs"]);
