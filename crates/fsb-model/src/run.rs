@@ -90,6 +90,9 @@ pub struct RunRecord {
     /// Conditions that the reader must know.
     #[serde(default)]
     pub warnings: Vec<Warning>,
+    /// The host that made it, as `--on` named it; absent if this machine made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
     /// The virtual machine in which it was made; absent if it was made on the machine itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<VmRecord>,

@@ -47,6 +47,11 @@ error_codes! {
     INVALID_IOZONE = "iozone/invalid-options", WRONG, "The options of IOzone contradict each other or the machine.", "Correct the option that the message names.";
     IOZONE_UNABLE = "iozone/unable", LACKS, "The machine cannot do what an option of IOzone asks for.", "Follow the advice in the message.";
     CORRUPT = "iozone/corrupt", GATE, "The data that was read is not the data that was written.", "Look at the kernel's log.";
+    UNREACHABLE = "remote/unreachable", LACKS, "ssh cannot log in to the host.", "Follow ssh's answer in the message.";
+    UNFIT_HOST = "remote/unfit", LACKS, "The host cannot run this fsb: its system, architecture, rights or space do not allow it. Nothing was changed there.", "Follow the message.";
+    LOST_HOST = "remote/connection-lost", LACKS, "The connection to the host ended, or the host does not answer. Finished trials are saved.", "Follow the message; resume the run if the message names the command.";
+    FAILED_HOST = "remote/failed", LACKS, "The fsb on the host ended without an error of its own.", "Follow the message; look at the kernel's log of the host.";
+    OTHER_HOST = "remote/other-host", WRONG, "The run was made on another host.", "Resume it with --on HOST.";
     CACHE_NOT_PRIVATE = "kernel/cache-writable-by-others", WRONG, "Root would boot kernels out of a directory that other users can change.", "Run without sudo, or set XDG_CACHE_HOME to a directory of root.";
 }
 

@@ -21,6 +21,7 @@ mod gate;
 mod message;
 mod progress;
 mod published;
+mod remote;
 mod result_owner;
 mod results;
 mod roles;

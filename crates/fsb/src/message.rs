@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use fsb_codes::notice::Notice;
 use fsb_report::show::wrapped;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::terminal;
@@ -27,7 +27,7 @@ pub enum MessageFormat {
 }
 
 /// The severity of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// The program ends with it.
@@ -39,7 +39,7 @@ pub enum Level {
 }
 
 /// A message for programs. `docs/errors.md` describes it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// The severity.
     pub level: Level,
@@ -60,6 +60,15 @@ impl Message {
     pub fn new(level: Level, code: Option<&str>, message: impl Into<String>) -> Message {
         let code = code.map(str::to_owned);
         Message { level, code, message: message.into(), cause: Vec::new(), help: None, fields: Map::new() }
+    }
+
+    /// Prints the message of another fsb: as a line for people through `tell`, or as it is.
+    pub fn relay(&self, tell: &dyn Fn(&str)) {
+        match (format(), self.level) {
+            (MessageFormat::Json, _) => print(self),
+            (MessageFormat::Text, Level::Warning) => tell(&format!("warning: {}", self.message)),
+            (MessageFormat::Text, _) => tell(&self.message),
+        }
     }
 
     /// Returns the message of a line for people that has a code and fields.

@@ -88,6 +88,16 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
+    /// Prints a message of the fsb that makes the run on another host.
+    pub fn relay(&self, message: &Message) {
+        message.relay(&|text| self.tell(text));
+    }
+
+    /// Prints a line that a quiet run prints, too.
+    fn tell(&self, text: &str) {
+        if self.bar.is_hidden() { say(text) } else { self.above(text) }
+    }
+
     fn style(&self, template: &str) {
         // The templates are constants of this file, so the first test that runs anything finds a broken one.
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -346,12 +356,7 @@ impl Observer for Progress {
                     }
                 }
             }
-            Event::Warning(warning) => {
-                let tell = |text: &str| {
-                    if self.bar.is_hidden() { say(text) } else { self.above(text) }
-                };
-                warn(warning, &tell);
-            }
+            Event::Warning(warning) => warn(warning, &|text| self.tell(text)),
         }
     }
 }

@@ -20,7 +20,7 @@ use fsb_vm::machine::LAUNCH_ARGUMENT;
 use crate::cli::{iozone, postmark};
 #[cfg(any(feature = "traces", feature = "vm"))]
 use crate::code;
-use crate::exit;
+use crate::{exit, remote};
 
 /// All kinds of work that workers can do.
 static WORK: &[WorkKind] = &[
@@ -53,6 +53,8 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         CHILD_ARGUMENT => Ok(iozone_child(&arguments[2..])),
         // The supervisor's arguments are those of the agent that it starts.
         WATCHER_ARGUMENT => owner(&arguments[2..]).map(fsb_testbed::watch_coordinator),
+        remote::REMOTE_ARGUMENT => return Some(finished(remote::watch())),
+        remote::REMOTE_RUN_ARGUMENT => return Some(finished(remote::run_for_other_host())),
         SUPERVISOR_ARGUMENT => sandbox::supervise(&arguments[2..]),
         _ => return None,
     };
@@ -94,6 +96,11 @@ fn agent_main(arguments: &[OsString]) -> Result<i32, TestbedError> {
 fn owner(arguments: &[OsString]) -> Result<Owner, TestbedError> {
     let owner = arguments.first().and_then(|text| serde_json::from_str(text.to_str()?).ok());
     owner.ok_or_else(|| TestbedError::request("a process of fsb has no invoking user"))
+}
+
+/// `__remote`, `__remote-run`: returns the exit code of a run for the fsb of another machine.
+fn finished(run: anyhow::Result<u8>) -> ExitCode {
+    run.map_or_else(|error| exit::report(&error), ExitCode::from)
 }
 
 /// `__vm-agent OWNER`: runs the agent of a run whose targets are in a virtual machine. It leaves nothing to undo.

@@ -80,7 +80,7 @@ pub(super) fn tables(record: &RunRecord) -> Vec<EnvironmentTable> {
     tables.push(controls(record));
     tables.push(amounts(record));
     tables.push(virtual_machine(record));
-    tables.push(machine(&record.host));
+    tables.push(machine(&record.host, record.on.as_deref()));
     tables.into_iter().flatten().collect()
 }
 
@@ -218,8 +218,9 @@ fn virtual_machine(record: &RunRecord) -> Option<EnvironmentTable> {
     rows.table("Virtual machine")
 }
 
-fn machine(host: &HostManifest) -> Option<EnvironmentTable> {
+fn machine(host: &HostManifest, on: Option<&str>) -> Option<EnvironmentTable> {
     let mut rows = Rows::default();
+    rows.seen_if("host", on);
     rows.seen("kernel", [host.kernel.as_str(), &host.kernel_build].join(" ").trim());
     rows.seen_if("command line", host.command_line.as_deref());
     rows.seen_if("distribution", host.distribution.as_deref());

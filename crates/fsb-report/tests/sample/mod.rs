@@ -275,6 +275,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         (target.name.clone(), record)
     };
     RunRecord {
+        on: None,
         schema: run::SCHEMA.to_owned(),
         name: targets.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join("-"),
         cells: WORKS.iter().map(cell).collect(),

@@ -19,7 +19,7 @@ use toml::Spanned;
 
 use crate::target_file::TargetFile;
 
-pub use resolve::{Resolved, print};
+pub use resolve::{Resolved, print, write};
 
 /// The suite when none is named.
 const DEFAULT_SUITE: &str = "quick";

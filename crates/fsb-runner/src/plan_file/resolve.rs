@@ -429,7 +429,12 @@ pub fn print(plan: &Plan) -> Result<String, PlanError> {
         root: plan.root.clone(),
         ..PlanFile::default()
     };
-    toml::to_string(&file).map_err(|error| PlanError::Request(format!("cannot print the plan: {error}")))
+    write(&file)
+}
+
+/// Returns the text of a plan file.
+pub fn write(file: &PlanFile) -> Result<String, PlanError> {
+    toml::to_string(file).map_err(|error| PlanError::Request(format!("cannot print the plan: {error}")))
 }
 
 #[cfg(test)]

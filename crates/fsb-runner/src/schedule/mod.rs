@@ -24,7 +24,7 @@ use crate::{injected, memory, order, resume, values, wall_clock, work};
 pub use budget::check_budget;
 pub use plan::{Expected, expected};
 use planner::{COMMAND_WARM_UP, WARM_UP, WARM_UP_OF_COMMAND, spares, warmup_seconds};
-pub use state::{CODES, Ending, INTERRUPTED, Judge, Judgment, OTHER_KERNEL, Run, RunError, setup};
+pub use state::{BUDGET, CODES, Ending, INTERRUPTED, Judge, Judgment, OTHER_KERNEL, Run, RunError, setup};
 use state::{CellState, Schedule};
 
 /// Makes the run. Returns the record and all trials, those of earlier segments included.

@@ -13,7 +13,7 @@ pub mod help;
 #[cfg(feature = "emulations")]
 pub mod iozone;
 #[cfg(feature = "vm")]
-mod kernel;
+pub mod kernel;
 mod list;
 mod man;
 #[cfg(feature = "emulations")]

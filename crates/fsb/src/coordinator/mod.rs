@@ -21,7 +21,7 @@ use fsb_runner::plan_file::Resolved;
 use fsb_runner::schedule::{self, Run, RunError};
 use fsb_runner::vm;
 use fsb_runner::work::Work;
-use fsb_store::{Claim, RunDirectory, StoreError};
+use fsb_store::{Claim, Contents, RunDirectory, StoreError};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::lock::RunLock;
 use fsb_testbed::privilege::{self, NEEDS_ROOT};
@@ -33,7 +33,7 @@ use crate::progress::{Progress, Verbosity, warn};
 use crate::result_owner::{check_cache, command_line, holder, result_owner};
 use crate::results::{self, Output};
 use crate::{code, earlier, space};
-use record::{DirectoryJournal, close_segment, make_absolute, resumable, segment};
+use record::{DirectoryJournal, close_segment, end_segment, make_absolute, resumable, segment};
 use stage::{Stage, concurrent};
 
 pub use record::{new_record, run_name};
@@ -138,7 +138,7 @@ pub fn start(resolved: Resolved, out: &Path, output: &Output, verbosity: Verbosi
 
 /// Starts a run of a set in the new directory `out`; calls `begun` once the directory is made.
 pub fn start_in_set(
-    mut resolved: Resolved,
+    resolved: Resolved,
     out: &Path,
     output: &Output,
     verbosity: Verbosity,
@@ -146,17 +146,37 @@ pub fn start_in_set(
     begun: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<u8> {
     fsb_store::check_new(out, &result_owner()).map_err(advise_on_unwritable)?;
-    make_absolute(&mut resolved.plan)?;
-    let (record, work) = new_record(resolved)?;
-    schedule::check_budget(&record, &work)?;
+    let (record, work, trials) = begin(resolved)?;
     let lock = check(&record, &work, turn)?;
     let directory = RunDirectory::create(out, &record, result_owner(), &holder()).map_err(advise_on_unwritable)?;
     begun()?;
     let (stage, agent) = Stage::set(lock, &record)?;
-    run_and_show(stage, agent, directory, (record, work, Vec::new()), output, verbosity)
+    run_and_show(stage, agent, directory, (record, work, trials), output, verbosity)
 }
 
-/// Resumes the run in `path`. Consent to wipe a device is not remembered: its name may belong to another disk by now.
+/// Returns a new run of the plan.
+pub fn begin(mut resolved: Resolved) -> anyhow::Result<Begun> {
+    make_absolute(&mut resolved.plan)?;
+    let (record, work) = new_record(resolved)?;
+    schedule::check_budget(&record, &work)?;
+    Ok((record, work, Vec::new()))
+}
+
+/// Returns the run in a directory as it continues, and the number of its trials that are retried. Consent to wipe a device
+/// is not remembered: its name may belong to another disk by now.
+pub fn begin_again(contents: Contents, path: &Path, wipe: &[PathBuf]) -> anyhow::Result<(Begun, usize)> {
+    let (mut record, trials, again) = resumable(contents, path)?;
+    record.plan.wipe = wipe.to_vec();
+    make_absolute(&mut record.plan)?;
+    record.devices = medium::named_devices(&record.plan.targets, &record.plan.wipe);
+    let work = Work::of(&record, cpus_of(&record.plan))
+        .map_err(|error| exit::failure(&code::INVALID_WORKLOAD, error.to_string()))?;
+    record::continue_clock(&record, &trials);
+    record.segments.push(segment(&record.plan)?);
+    Ok(((record, work, trials), again))
+}
+
+/// Resumes the run in `path`.
 pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, verbosity: Verbosity, turn: Turn) -> anyhow::Result<u8> {
     let claim = Claim::take(path, result_owner(), &holder())?;
     let contents = claim.read()?;
@@ -164,31 +184,34 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, verbosity: Verbosi
         check_cache()?;
         vm::tidy();
     }
-    let mut record = resumable(contents, path)?.0;
-    record.plan.wipe = wipe.to_vec();
-    make_absolute(&mut record.plan)?;
-    record.devices = medium::named_devices(&record.plan.targets, &record.plan.wipe);
-    let work = Work::of(&record, cpus_of(&record.plan))
-        .map_err(|error| exit::failure(&code::INVALID_WORKLOAD, error.to_string()))?;
+    if let Some(host) = &contents.record.on {
+        let message = format!("{}: the run was made on {host}", path.display());
+        return Err(exit::advised(&code::OTHER_HOST, message, format!("add --on {host}")));
+    }
+    let ((record, work, trials), again) = begin_again(contents, path, wipe)?;
     let lock = check(&record, &work, turn)?;
     let (mut directory, contents) = RunDirectory::resume(claim)?;
     for warning in &contents.warnings {
         notify(&notice::JOURNAL, [("path", path.to_string_lossy().into())], &format!("warning: {warning}"));
     }
-    let (_, trials, again) = resumable(contents, path)?;
-    record::continue_clock(&record, &trials);
-    record.segments.push(segment(&record.plan)?);
     directory.rewrite_trials(&trials)?;
-    if again > 0 && !verbosity.quiet {
-        let trials = if again == 1 { "trial of the unfinished block is" } else { "trials of the unfinished block are" };
-        notify(&notice::BLOCK_RETRIED, [("trials", again.into())], &format!("{again} {trials} retried"));
+    if !verbosity.quiet {
+        say_retried(again);
     }
     let (stage, agent) = Stage::set(lock, &record)?;
     run_and_show(stage, agent, directory, (record, work, trials), output, verbosity)
 }
 
+/// Prints how many trials of an unfinished block are retried.
+pub fn say_retried(again: usize) {
+    let trials = if again == 1 { "trial of the unfinished block is" } else { "trials of the unfinished block are" };
+    if again > 0 {
+        notify(&notice::BLOCK_RETRIED, [("trials", again.into())], &format!("{again} {trials} retried"));
+    }
+}
+
 /// The record of a run, its work, and its trials so far.
-type Begun = (RunRecord, Work, Vec<Trial>);
+pub type Begun = (RunRecord, Work, Vec<Trial>);
 
 /// Makes the run and prints its results, or the results that were saved before it failed.
 fn run_and_show(
@@ -250,6 +273,39 @@ fn measure(
     })
 }
 
+/// Makes a run that another machine stores: its record and trials go to `journal` alone. Returns the exit code.
+pub fn perform_streamed(
+    (record, work, trials): Begun,
+    journal: &mut dyn Journal,
+    observer: &mut dyn Observer,
+    turn: Turn,
+) -> anyhow::Result<u8> {
+    let lock = check(&record, &work, turn)?;
+    let (mut stage, agent) = Stage::set(lock, &record)?;
+    let sent = |why: String| RunError::Journal(why);
+    journal.record(&record).map_err(sent)?;
+    match measure(agent, journal, observer, (record, work, trials), true) {
+        Ok((mut record, trials)) => {
+            record.warnings.extend(stage.undo_rest());
+            record.warnings.extend(concurrent(&mut stage.lock));
+            // By the clock of this host, which began the segment.
+            end_segment(&mut record);
+            journal.record(&record).map_err(sent)?;
+            Ok(results::code(&trials))
+        }
+        Err(error) => Err(torn_down(stage, error)),
+    }
+}
+
+/// Tears an unfinished run down and returns its error.
+fn torn_down(mut stage: Stage, error: RunError) -> anyhow::Error {
+    stage.strike();
+    let message = error.to_string();
+    let failure = stage.ending(&error.into(), message);
+    stage.leave();
+    failure.into()
+}
+
 /// Makes a run that leaves no directory behind, for the command of the 2023 tool.
 pub fn perform_unsaved(
     resolved: Resolved,
@@ -265,17 +321,12 @@ pub fn perform_unsaved(
             warn_of_concurrent(&mut stage.lock);
             Ok(made)
         }
-        Err(error) => {
-            stage.strike();
-            let message = error.to_string();
-            let failure = stage.ending(&error.into(), message);
-            stage.leave();
-            Err(failure.into())
-        }
+        Err(error) => Err(torn_down(stage, error)),
     }
 }
 
-fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: &Output) -> anyhow::Result<u8> {
+/// Writes the report of a complete run and shows it. Returns the exit code.
+pub fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: &Output) -> anyhow::Result<u8> {
     if record.plan.race.is_some() {
         return show_race(directory, record, trials, output);
     }
@@ -316,28 +367,35 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
         Ok(Some(restored)) => message += &format!("\n{restored}"),
         Err(error) => message += &format!("\n{error:#}: the results of the run are lost"),
     }
-    let path = directory.path().display().to_string();
-    if let Ok(mut contents) = directory.read() {
-        contents.record.warnings.extend(concurrent(&mut stage.lock));
-        // Ignore errors of the partial report: they must not hide the reason.
-        let _ = close_segment(directory, &mut contents.record);
-        if contents.record.plan.race.is_some() {
-            message += &race_so_far(directory, &contents.record, &contents.trials);
-        } else {
-            let summary = results::summary(&contents.record, &contents.trials);
-            let _ = results::write(directory, &Report::of_run(&summary, &contents.trials));
-        }
-        if goes_on {
-            // Warm-up trials are not results.
-            let saved = match contents.trials.iter().filter(|trial| trial.counts()).count() {
-                0 => format!("no trial is finished; the run directory is {path}"),
-                1 => format!("1 trial is saved in {path}"),
-                saved => format!("{saved} trials are saved in {path}"),
-            };
-            message += &format!("\n{saved}; resume with:\n  fsb run --resume {path}");
-        }
-    }
+    message += &keep_partial(directory, concurrent(&mut stage.lock), goes_on.then_some(""));
     Failure { message, ..failure }.into()
+}
+
+/// Writes the report of an unfinished run. Returns the text about it that follows the error: the saved trials, and the
+/// command with `options` that resumes the run, unless it would end in the same way.
+pub fn keep_partial(directory: &mut RunDirectory, warnings: Vec<Warning>, options: Option<&str>) -> String {
+    let path = directory.path().display().to_string();
+    let Ok(mut contents) = directory.read() else { return String::new() };
+    contents.record.warnings.extend(warnings);
+    let mut text = String::new();
+    // Ignore errors of the partial report: they must not hide the reason.
+    let _ = close_segment(directory, &mut contents.record);
+    if contents.record.plan.race.is_some() {
+        text += &race_so_far(directory, &contents.record, &contents.trials);
+    } else {
+        let summary = results::summary(&contents.record, &contents.trials);
+        let _ = results::write(directory, &Report::of_run(&summary, &contents.trials));
+    }
+    if let Some(options) = options {
+        // Warm-up trials are not results.
+        let saved = match contents.trials.iter().filter(|trial| trial.counts()).count() {
+            0 => format!("no trial is finished; the run directory is {path}"),
+            1 => format!("1 trial is saved in {path}"),
+            saved => format!("{saved} trials are saved in {path}"),
+        };
+        text += &format!("\n{saved}; resume with:\n  fsb run --resume {path}{options}");
+    }
+    text
 }
 
 // Starts a race: checks which candidates this machine accepts, then creates the run directory.

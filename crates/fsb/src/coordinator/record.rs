@@ -58,6 +58,7 @@ pub fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
     let record = RunRecord {
         schema: SCHEMA.to_owned(),
         name: format!("{} · {}", run_name(&plan), plan.name),
+        on: None,
         segments: vec![segment(&plan)?],
         devices: medium::named_devices(&plan.targets, &plan.wipe),
         plan,
@@ -139,10 +140,15 @@ pub(super) fn continue_clock(record: &RunRecord, trials: &[Trial]) {
 }
 
 /// Notes the end of the segment.
-pub(super) fn close_segment(directory: &mut RunDirectory, record: &mut RunRecord) -> anyhow::Result<()> {
+pub(super) fn end_segment(record: &mut RunRecord) {
     if let Some(segment) = record.segments.last_mut() {
         segment.ended = Some(now());
     }
+}
+
+/// Notes the end of the segment, and writes the record.
+pub(super) fn close_segment(directory: &mut RunDirectory, record: &mut RunRecord) -> anyhow::Result<()> {
+    end_segment(record);
     Ok(directory.write_record(record)?)
 }
 

@@ -281,7 +281,7 @@ pub fn traces() -> Traces {
 }
 
 /// Returns processes of the program, and FUSE servers and virtual machines that it started.
-fn processes() -> Vec<String> {
+pub fn processes() -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };

@@ -42,6 +42,7 @@ mod quiet;
 mod real_file_systems;
 mod recorded_hostile;
 mod regimes;
+mod remote;
 mod replays;
 mod resume;
 mod shell;

@@ -101,7 +101,8 @@ fn calls() -> BTreeSet<Vec<String>> {
 }
 
 /// Options of `fsb run` without a value.
-const SWITCHES: [&str; 5] = ["--verify", "--print-plan", "--quiet", "--force-root-user", "--allow-concurrent"];
+const SWITCHES: [&str; 6] =
+    ["--verify", "--print-plan", "--quiet", "--force-root-user", "--allow-concurrent", "--sudo"];
 
 /// Returns the options of `fsb run` with their values, the targets, and the command after them with its dashes.
 fn parts_of(words: &[String]) -> (Vec<[&str; 2]>, Vec<&str>, Vec<&str>) {
@@ -147,7 +148,19 @@ fn measures(words: &[String]) {
         lay_trace(directory.path());
     }
     let (options, targets, command) = parts_of(&words[1..]);
-    let replaced = ["--in", "--kernel", "--memory", "--cpus", "--wipe", "--budget", "--blocks", "--control"];
+    let replaced = [
+        "--in",
+        "--kernel",
+        "--memory",
+        "--cpus",
+        "--wipe",
+        "--budget",
+        "--blocks",
+        "--control",
+        "--on",
+        "--sudo",
+        "--dir",
+    ];
     let kept = options.into_iter().filter(|[name, _]| !replaced.contains(name)).flatten();
     let options: Vec<&str> = kept.filter(|word| !word.is_empty()).collect();
     fs::write(directory.path().join("small.toml"), "[repetition]\nsample_time = '1ms'\n").unwrap();

@@ -23,6 +23,7 @@ use crate::earlier::{RUN_OF_SET, SET_FILE, runs_of_set};
 use crate::exit::{self, Failure};
 use crate::message::{notify, say};
 use crate::progress::Verbosity;
+use crate::remote::{self, Hosts, RemoteRun};
 use crate::results::{self, Output, print_data};
 use crate::{code, result_owner, stored};
 
@@ -122,6 +123,13 @@ pub struct Arguments {
     /// Root directory that commands see in the virtual machine, read-only [default: /]
     #[arg(long, value_name = "DIR", hide_short_help = true, help_heading = heading::MACHINE)]
     root: Option<PathBuf>,
+    /// Run on USER@HOST through ssh; several: with commas
+    #[arg(long, value_name = "HOST", help_heading = heading::MACHINE,
+        conflicts_with_all = ["runs", "kernel", "root", "trace"])]
+    on: Option<String>,
+    /// With --on: become root there by sudo, which must not ask for a password
+    #[arg(long, hide_short_help = true, help_heading = heading::MACHINE, requires = "on")]
+    sudo: bool,
     /// Set a control, NAME or NAME=VALUE; see 'fsb list controls'; repeatable
     #[arg(long, value_name = "CONTROL", hide_short_help = true, help_heading = heading::MACHINE)]
     control: Vec<String>,
@@ -161,8 +169,13 @@ pub struct Arguments {
 pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     // A form that does not exist must not be found out after an hour of measuring.
     arguments.output.resolve()?;
+    let turn = Turn::of(arguments.allow_concurrent);
+    let hosts = arguments.on.as_deref().map(|text| Hosts::parse(text, arguments.sudo)).transpose()?;
     if let Some(directory) = &arguments.resume {
-        let turn = Turn::of(arguments.allow_concurrent);
+        if let Some(hosts) = &hosts {
+            let (output, verbosity) = (&arguments.output, arguments.verbosity);
+            return remote::resume(&arguments.wipe, &RemoteRun { hosts, directory, output, verbosity, turn });
+        }
         if is_set(directory) {
             let making =
                 Making { output: &arguments.output, verbosity: arguments.verbosity, turn, wipe: &arguments.wipe };
@@ -170,11 +183,16 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         }
         return coordinator::resume(directory, &arguments.wipe, &arguments.output, arguments.verbosity, turn);
     }
-    let turn = Turn::of(arguments.allow_concurrent);
     let (output, verbosity, print_plan, out) =
         (arguments.output.clone(), arguments.verbosity, arguments.print_plan, arguments.out.clone());
     let (runs, wipe) = (arguments.runs, arguments.wipe.clone());
     let file = plan(arguments)?;
+    if let Some(hosts) = hosts.filter(|_| !print_plan) {
+        let plan = file.clone().resolve(coordinator::cpus(), coordinator::fresh_seed())?.plan;
+        let directory = out.unwrap_or_else(|| results::default_directory(&coordinator::run_name(&plan)));
+        let run = RemoteRun { hosts: &hosts, directory: &directory, output: &output, verbosity, turn };
+        return remote::start(&file, &run);
+    }
     #[cfg(feature = "vm")]
     super::kernel::unpack(&file)?;
     if let Some(runs) = runs.filter(|_| !print_plan) {
@@ -246,7 +264,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     };
     // The programs of a virtual machine's root are its own.
     let is_noted = arguments.command.repeats() && !arguments.verbosity.quiet && !arguments.print_plan;
-    let runs_here = arguments.place.as_deref().is_none_or(|place| place != Place::Vm.name());
+    let runs_here = arguments.on.is_none() && arguments.place.as_deref().is_none_or(|place| place != Place::Vm.name());
     let command = match (arguments.command.workload(check, runs_here)?, arguments.trace.workload()?) {
         (Some(_), Some(_)) => {
             return Err(exit::failure(&code::CONFLICT, "--trace and a command exclude each other: give one of them"));

@@ -1,0 +1,493 @@
+//! `fsb run --on HOST`: makes runs on other machines.
+//!
+//! ```text
+//! fsb run --on HOST ──▶ ssh ─┊─▶ sh (start.sh) ──▶ [sudo] fsb __remote ──▶ fsb __remote-run ──▶ supervisor ──▶ …
+//!      ▲                     ┊                                                  │
+//!      └─────────────────────┊── record and trials (stdout), messages (stderr) ─┘
+//! ```
+//!
+//! The host makes the run as if it were typed there. It stores no results: it sends each trial when it has ended. When
+//! the connection ends, however that happens, the fsb of the host ends its run, and the shell that started it removes
+//! it.
+
+mod line;
+mod serve;
+mod ssh;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use fsb_model::units::show_bytes;
+use fsb_model::{RunRecord, Trial, shell};
+use fsb_runner::event::{Event, Observer};
+use fsb_runner::plan_file::{self, PlanFile};
+use fsb_runner::resume as resuming;
+use fsb_runner::schedule::BUDGET;
+use fsb_store::{Claim, Contents, RunDirectory};
+use fsb_testbed::privilege::NEEDS_ROOT;
+
+use self::line::{Job, Line, Request};
+use self::ssh::{Connection, Heard, Session, about, quote};
+use crate::code;
+use crate::coordinator::{self, Turn};
+use crate::exit::{self, Failure, Second, Signals};
+use crate::message::{Level, Message, say};
+use crate::progress::{Progress, Verbosity};
+use crate::result_owner::{holder, result_owner};
+use crate::results::Output;
+
+pub use serve::{REMOTE_ARGUMENT, REMOTE_RUN_ARGUMENT, run as run_for_other_host, watch};
+
+/// The time between two signs of life. The host ends its run after a minute without one.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// The longest wait for the host's shell to find a directory, and for the copied program to start.
+const ANSWER: Duration = Duration::from_secs(120);
+/// The longest wait for the end of an interrupted run.
+const GOODBYE: Duration = Duration::from_secs(30);
+/// The longest time after which a signal is noticed.
+const POLL: Duration = Duration::from_millis(200);
+
+/// The hosts of a run, and the rights that it has there.
+#[derive(Debug)]
+pub struct Hosts {
+    /// Names as ssh accepts them.
+    pub names: Vec<String>,
+    /// Whether fsb runs there as root, by sudo.
+    pub sudo: bool,
+}
+
+impl Hosts {
+    /// Returns the hosts of `--on`.
+    pub fn parse(text: &str, sudo: bool) -> anyhow::Result<Hosts> {
+        let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+        for (at, name) in names.iter().enumerate() {
+            let is_word = !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_whitespace);
+            if !is_word || names[..at].contains(name) {
+                let message = format!("--on {text}: '{name}' is not a host, or is named twice");
+                return Err(exit::advised(&code::INVALID_VALUE, message, "write USER@HOST, hosts separated by commas"));
+            }
+        }
+        Ok(Hosts { names, sudo })
+    }
+
+    /// Returns the run directory of a host: `out`, and below it one for each of several hosts.
+    fn directory(&self, out: &Path, host: &str) -> PathBuf {
+        match self.names.len() {
+            1 => out.to_owned(),
+            _ => {
+                out.join(host.replace(|letter: char| !letter.is_ascii_alphanumeric() && !"-_.@".contains(letter), "-"))
+            }
+        }
+    }
+}
+
+/// The options of a run that hosts make.
+pub struct RemoteRun<'a> {
+    pub hosts: &'a Hosts,
+    /// The run directory here; with several hosts, the parent of their run directories.
+    pub directory: &'a Path,
+    pub output: &'a Output,
+    pub verbosity: Verbosity,
+    pub turn: Turn,
+}
+
+/// Makes a new run of the plan on each host in turn.
+pub fn start(file: &PlanFile, run: &RemoteRun<'_>) -> anyhow::Result<u8> {
+    for name in &run.hosts.names {
+        fsb_store::check_new(&run.hosts.directory(run.directory, name), &result_owner())?;
+    }
+    let job = Job::Begin { plan: plan_file::write(file)?, identity: file.identity.clone(), verify: file.verify };
+    make(job, &file.wipe, None, run)
+}
+
+/// Resumes an interrupted run on the host that began it.
+pub fn resume(wipe: &[PathBuf], run: &RemoteRun<'_>) -> anyhow::Result<u8> {
+    let path = run.directory;
+    let claim = Claim::take(path, result_owner(), &holder())?;
+    let Contents { record, mut trials, .. } = claim.read()?;
+    let made_on = record.on.as_deref().unwrap_or("this machine");
+    if run.hosts.names != [made_on] {
+        let message = format!("{}: the run was made on {made_on}", path.display());
+        let help = record.on.as_ref().map_or_else(|| "leave out --on".to_owned(), |host| format!("write --on {host}"));
+        return Err(exit::advised(&code::OTHER_HOST, message, help));
+    }
+    resuming::supersede(&record, &mut trials);
+    if resuming::complete(&record, &trials) {
+        let message = format!("{}: the run is complete; 'fsb report' shows it", path.display());
+        return Err(exit::failure(&code::RUN_COMPLETE, message));
+    }
+    let job = Job::Resume { record: Box::new(record), trials: trials.clone() };
+    make(job, wipe, Some((claim, trials)), run)
+}
+
+/// Makes the run on each host in turn. All hosts are checked before the first one is used.
+fn make(
+    job: Job,
+    wipe: &[PathBuf],
+    mut resumed: Option<(Claim, Vec<Trial>)>,
+    run: &RemoteRun<'_>,
+) -> anyhow::Result<u8> {
+    let names = &run.hosts.names;
+    let Verbosity { quiet, verbose } = run.verbosity;
+    let concurrent = run.turn == Turn::Concurrent;
+    let request = Request { job, wipe: wipe.to_vec(), concurrent, quiet, verbose };
+    if names.len() > 1 && run.output.file.is_some() {
+        let message = "-o and several hosts exclude each other: each run directory has its report";
+        return Err(exit::failure(&code::CONFLICT, message));
+    }
+    let signals = Signals::catch(Second::Ends)?;
+    let open = |name: &String| {
+        let connection = Connection::open(name, run.hosts.sudo);
+        if signals.is_interrupted() {
+            return Err(signals.failure("interrupted: nothing was begun"));
+        }
+        let connection = connection?;
+        let program = program_for(&connection)?;
+        // The session keeps the connection until its turn.
+        let session = connection.session(run.hosts.sudo)?;
+        Ok((connection, program, session))
+    };
+    let opened = names.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut worst = exit::DONE;
+    for (at, (name, (_connection, program, session))) in names.iter().zip(opened).enumerate() {
+        if names.len() > 1 && !run.verbosity.quiet {
+            say(&format!("host {} of {}: {name}", at + 1, names.len()));
+        }
+        let (claim, trials) = resumed.take().map_or((None, Vec::new()), |(claim, trials)| (Some(claim), trials));
+        let mut receiving = Receiving {
+            host: name,
+            session,
+            said: Vec::new(),
+            failure: None,
+            progress: None,
+            claim,
+            directory: None,
+            record: None,
+            trials,
+            run,
+            signals: &signals,
+        };
+        match receiving.start(program, &request).and_then(|()| receiving.follow()) {
+            // The other hosts can make their runs all the same.
+            Err(error) if names.len() > 1 && !signals.is_interrupted() => {
+                let code = exit::code(&error);
+                let _ = exit::report(&error);
+                worst = worst.max(code);
+            }
+            made => worst = worst.max(made?),
+        }
+    }
+    Ok(worst)
+}
+
+/// The program that a host runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Program {
+    /// This one, copied.
+    Copy,
+    /// The fsb that is installed there.
+    Own,
+}
+
+/// Returns the program that the host can run.
+///
+/// # Errors
+///
+/// If the host cannot run this version of fsb, or not as root.
+fn program_for(connection: &Connection) -> anyhow::Result<Program> {
+    let facts = &connection.facts;
+    let unfit = |message: String, help: &str| Err(about(&code::UNFIT_HOST, &connection.host, &message, help));
+    if let Some(why) = &facts.refused_sudo {
+        return unfit(format!("sudo does not run commands: {why}"), "allow it without a password, or log in as root");
+    }
+    if facts.system != "Linux" {
+        return unfit(format!("it runs {}", facts.system), "fsb measures file systems of Linux");
+    }
+    if facts.architecture == std::env::consts::ARCH {
+        return Ok(Program::Copy);
+    }
+    let (here, version) = (std::env::consts::ARCH, concat!("fsb ", env!("CARGO_PKG_VERSION")));
+    let (there, own) = (&facts.architecture, &facts.own);
+    if own == version {
+        return Ok(Program::Own);
+    }
+    let own = if own.is_empty() { "no fsb".to_owned() } else { own.clone() };
+    let help = format!("install {version} there, or run it from a machine that is {there}");
+    unfit(format!("it is {there} with {own} in its PATH, and this is {version} for {here}"), &help)
+}
+
+/// A run that a host makes, and its run directory here.
+struct Receiving<'a> {
+    host: &'a str,
+    session: Session,
+    /// Lines of other programs on standard error: ssh, the shell and sudo.
+    said: Vec<String>,
+    /// The error with which fsb ended there.
+    failure: Option<Message>,
+    progress: Option<Progress>,
+    /// The directory of a resumed run, until the host goes on with it.
+    claim: Option<Claim>,
+    directory: Option<RunDirectory>,
+    record: Option<RunRecord>,
+    trials: Vec<Trial>,
+    run: &'a RemoteRun<'a>,
+    signals: &'a Signals,
+}
+
+impl Receiving<'_> {
+    /// Copies the program, starts it, and sends it the request.
+    fn start(&mut self, program: Program, request: &Request) -> anyhow::Result<()> {
+        /// Between two chunks a signal can end the copy.
+        const CHUNK: usize = 256 << 10;
+        let bytes = match program {
+            Program::Copy => std::fs::read("/proc/self/exe").context("cannot read the program to copy")?,
+            Program::Own => Vec::new(),
+        };
+        let mut is_sent = self.session.send(format!("{}\n", bytes.len()).as_bytes()).is_ok();
+        if program == Program::Copy {
+            self.expect("fsb-ready")?;
+            if !self.run.verbosity.quiet {
+                say(&format!("{}: copying fsb ({})", self.host, show_bytes(bytes.len() as f64)));
+            }
+        }
+        for chunk in bytes.chunks(CHUNK) {
+            is_sent = is_sent && !self.signals.is_interrupted() && self.session.send(chunk).is_ok();
+        }
+        // If the host reads no further, it says why.
+        self.expect("fsb-version")?;
+        let line = serde_json::to_string(request)? + "\n";
+        if !is_sent || self.session.send(line.as_bytes()).is_err() {
+            return Err(self.lost("before the run"));
+        }
+        Ok(())
+    }
+
+    /// Waits for a line of the shell that begins with a word.
+    fn expect(&mut self, word: &str) -> anyhow::Result<()> {
+        let started = Instant::now();
+        loop {
+            if self.signals.is_interrupted() {
+                return Err(self.signals.failure("interrupted: nothing was begun"));
+            }
+            match self.session.hear(POLL) {
+                Ok(Some(Heard::Line(line))) => match line.strip_prefix("fsb-refused ") {
+                    Some(why) => return Err(about(&code::UNFIT_HOST, self.host, why.trim(), advice_on(why))),
+                    None if line.starts_with(word) => return Ok(()),
+                    None => {}
+                },
+                Ok(Some(Heard::Message(line))) => self.keep(line),
+                Ok(None) => return Err(self.lost("before the run")),
+                Err(_) if started.elapsed() < ANSWER => {}
+                Err(_) => {
+                    let message = format!("it did not answer within {} s", ANSWER.as_secs());
+                    return Err(about(&code::LOST_HOST, self.host, &message, "a mount there may hang: run df there"));
+                }
+            }
+        }
+    }
+
+    /// Stores the run until the host ends it, and prints its result.
+    fn follow(&mut self) -> anyhow::Result<u8> {
+        let mut interrupted: Option<Instant> = None;
+        let mut beaten = Instant::now();
+        let error = loop {
+            if self.signals.is_interrupted() && interrupted.is_none() {
+                interrupted = Some(Instant::now());
+                // The host ends the run, as after Ctrl-C there.
+                self.session.finish_input();
+            }
+            if interrupted.is_none() && beaten.elapsed() > HEARTBEAT {
+                beaten = Instant::now();
+                // If the connection has ended, so has the session.
+                let _ = self.session.send(b"\n");
+            }
+            match self.session.hear(POLL) {
+                Ok(Some(Heard::Line(line))) => {
+                    if let Err(error) = self.store(&line) {
+                        break Some(error);
+                    }
+                }
+                Ok(Some(Heard::Message(line))) => self.report(line),
+                Ok(None) => break None,
+                Err(_) if interrupted.is_some_and(|since| since.elapsed() > GOODBYE) => {
+                    let message = format!(
+                        "interrupted; {}: the run has not ended after {} s, and may still run: look for fsb there with ps",
+                        self.host,
+                        GOODBYE.as_secs()
+                    );
+                    break Some(self.signals.failure(&message));
+                }
+                Err(_) => {}
+            }
+        };
+        self.finish(error)
+    }
+
+    /// Stores a line of the run.
+    fn store(&mut self, line: &str) -> anyhow::Result<()> {
+        // A line without its end was cut off with the connection.
+        let Some(line) = line.strip_suffix('\n') else { return Ok(()) };
+        let line: Line<'_> = serde_json::from_str(line).map_err(|error| {
+            about(&code::FAILED_HOST, self.host, &format!("its fsb sent an unknown line: {error}"), "report this error")
+        })?;
+        match line {
+            Line::Record(record) => {
+                let record = RunRecord { on: Some(self.host.to_owned()), ..record.into_owned() };
+                match &mut self.directory {
+                    Some(directory) => directory.write_record(&record)?,
+                    None => {
+                        self.directory = Some(self.open(&record)?);
+                        let verbosity = Verbosity { verbose: false, ..self.run.verbosity };
+                        self.progress = Some(Progress::new(&record.plan.targets, false, verbosity));
+                    }
+                }
+                self.record = Some(record);
+            }
+            Line::Trial(trial) => {
+                let trial = trial.into_owned();
+                if let Some(directory) = &mut self.directory {
+                    directory.append(&trial)?;
+                }
+                let is_new_block = self.trials.last().is_some_and(|last| last.block != trial.block);
+                if let (true, Some(record), Some(progress)) = (is_new_block, &self.record, &mut self.progress) {
+                    progress.event(&Event::Block { record, trials: &self.trials });
+                }
+                self.trials.push(trial);
+            }
+            Line::Row { block, workload, rounds } => self.show(&Event::Row { block, workload: &workload, rounds }),
+            Line::Begin { target, workload } => self.show(&Event::Trial { target: &target, workload: &workload }),
+        }
+        Ok(())
+    }
+
+    /// Opens the run directory when the run has begun.
+    fn open(&mut self, record: &RunRecord) -> anyhow::Result<RunDirectory> {
+        let Some(claim) = self.claim.take() else {
+            let path = self.run.hosts.directory(self.run.directory, self.host);
+            return Ok(RunDirectory::create(&path, record, result_owner(), &holder())?);
+        };
+        let mut directory = RunDirectory::resume(claim)?.0;
+        directory.rewrite_trials(&self.trials)?;
+        directory.write_record(record)?;
+        Ok(directory)
+    }
+
+    fn show(&mut self, event: &Event<'_>) {
+        if let Some(progress) = &mut self.progress {
+            progress.event(event);
+        }
+    }
+
+    /// Prints a message of the fsb there. Keeps its error, and lines of other programs.
+    fn report(&mut self, line: String) {
+        match serde_json::from_str::<Message>(&line) {
+            Ok(message) if message.level == Level::Error => self.failure = Some(message),
+            Ok(mut message) => {
+                message.fields.insert("host".to_owned(), self.host.into());
+                match &self.progress {
+                    Some(progress) => progress.relay(&message),
+                    None => message.relay(&say),
+                }
+            }
+            Err(_) => self.keep(line),
+        }
+    }
+
+    fn keep(&mut self, line: String) {
+        /// A message quotes fewer.
+        const MOST: usize = 20;
+        self.said.push(line);
+        self.said.drain(..self.said.len().saturating_sub(MOST));
+    }
+
+    /// Prints the result of a complete run, or ends with the trials so far.
+    fn finish(&mut self, error: Option<anyhow::Error>) -> anyhow::Result<u8> {
+        if let Some(progress) = self.progress.take() {
+            progress.finish();
+        }
+        let status = self.session.status();
+        let (directory, record) = (self.directory.take(), self.record.take());
+        let is_complete = record.as_ref().is_some_and(|record| record.stop_reason.is_some());
+        let ended_well =
+            is_complete && self.failure.is_none() && matches!(status, None | Some(exit::DONE | exit::TRIALS));
+        let error = match error {
+            None if ended_well => None,
+            None => Some(self.reason(status)),
+            error => error,
+        };
+        match (directory, record, error) {
+            (Some(directory), Some(record), None) => {
+                coordinator::show(&directory, &record, &self.trials, self.run.output)
+            }
+            (Some(mut directory), _, Some(error)) => {
+                let sudo = if self.run.hosts.sudo { " --sudo" } else { "" };
+                let resume = format!(" --on {}{sudo}", shell::word(self.host));
+                // Another run with the same budget would fit as little.
+                let goes_on = exit::error_code(&error).name != BUDGET.name;
+                let kept = coordinator::keep_partial(&mut directory, Vec::new(), goes_on.then_some(resume.as_str()));
+                Err(Failure::wrapping(&error, format!("{error:#}{kept}")).into())
+            }
+            (_, _, error) => Err(error.unwrap_or_else(|| self.lost("before the run"))),
+        }
+    }
+
+    /// Returns the reason why the run ended early.
+    fn reason(&mut self, status: Option<u8>) -> anyhow::Error {
+        if self.signals.is_interrupted() {
+            return self.signals.failure(&format!("interrupted; {} has ended the run", self.host));
+        }
+        let Some(message) = self.failure.take() else { return self.lost("during the run") };
+        let known = code::all().find(|known| message.code.as_deref() == Some(known.name));
+        let code = known.unwrap_or(&code::FAILED_HOST);
+        if code.name == fsb_model::error::NEEDS_ROOT.name {
+            let name = self.host.rsplit('@').next().unwrap_or(self.host);
+            return about(code, self.host, NEEDS_ROOT, &format!("add --sudo, or log in as root: --on root@{name}"));
+        }
+        let text = std::iter::once(&message.message).chain(&message.cause);
+        let text: Vec<&str> = text.map(String::as_str).collect();
+        let mut fields = message.fields;
+        fields.insert("host".to_owned(), self.host.into());
+        let message_here = format!("{}: {}", self.host, text.join(": "));
+        Failure { exit: status.unwrap_or(code.exit), fields, help: message.help, ..Failure::new(code, message_here) }
+            .into()
+    }
+
+    /// Returns the error of a session that ended without one of fsb.
+    fn lost(&mut self, when: &str) -> anyhow::Error {
+        while let Ok(Some(heard)) = self.session.hear(POLL) {
+            match heard {
+                Heard::Line(line) if line.starts_with("fsb-refused ") => {
+                    let why = line.trim_start_matches("fsb-refused ").trim();
+                    return about(&code::UNFIT_HOST, self.host, why, advice_on(why));
+                }
+                Heard::Message(line) => self.keep(line),
+                Heard::Line(_) => {}
+            }
+        }
+        let said = quote(self.said.iter().map(String::as_str));
+        let said = if said.is_empty() { said } else { format!(": {said}") };
+        match self.session.status() {
+            None => {
+                let help = "log in again; fsb there has ended the run, undone its changes and removed itself, or does so \
+                            within two minutes";
+                about(&code::LOST_HOST, self.host, &format!("the connection ended {when}{said}"), help)
+            }
+            Some(status) => {
+                let message = format!("fsb ended there {when} with exit code {status}{said}");
+                about(&code::FAILED_HOST, self.host, &message, "look at the kernel's log there")
+            }
+        }
+    }
+}
+
+/// Returns the remedy for the reason why a host cannot store or run the program.
+fn advice_on(why: &str) -> &'static str {
+    if why.contains("No space left") || why.contains("quota") {
+        "make room there, or set TMPDIR there to another directory"
+    } else if why.contains("not found") {
+        "copy a static fsb (make dist), which needs no library of the host"
+    } else {
+        "set TMPDIR there to a directory in which the user may run programs"
+    }
+}

@@ -1,0 +1,520 @@
+//! Runs on another host: Debian's sshd in a mount namespace of its own, behind a proxy that delays and cuts.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::common::*;
+
+/// A host that runs sshd, and this side's configuration of ssh for it. Its name is `box`, another one is `other`.
+struct Host {
+    /// The files of both sides. They are in /run, because the host has a /tmp of its own.
+    files: TempDir,
+    /// The directory on a disk in which the host measures.
+    data: TempDir,
+    sshd: Running,
+    proxy: Proxy,
+}
+
+/// Commands that prepare the mounts of an ordinary host.
+const ROOMY: &str = "mount -t tmpfs tmpfs /tmp";
+
+/// Commands that also let the user nobody log in and use sudo.
+const USERS: &str = "mount -t tmpfs tmpfs /tmp && sed 's|^nobody:.*|nobody:x:65534:65534::/var/tmp:/bin/sh|' /etc/passwd >FILES/passwd && \
+    mount --bind FILES/passwd /etc/passwd && echo 'nobody ALL=(ALL) NOPASSWD: ALL' >FILES/sudoers && \
+    chmod 440 FILES/sudoers && mount --bind FILES/sudoers /etc/sudoers";
+
+impl Host {
+    /// Starts sshd after the commands `mounts` in a mount namespace. They may use the directory `FILES`.
+    fn start(mounts: &str) -> Result<Host, String> {
+        fsb_testkit::root()?;
+        fsb_testkit::programs(&["sshd", "ssh", "ssh-keygen", "unshare", "mkfs.ext4"])?;
+        let files =
+            tempfile::Builder::new().prefix("fsb-ssh-test-").tempdir_in("/run").map_err(|error| error.to_string())?;
+        // sshd reads the keys of a user with the rights of the user.
+        fs::set_permissions(files.path(), fs::Permissions::from_mode(0o755)).expect("a directory of ours");
+        let path = |name: &str| files.path().join(name);
+        for key in ["host_key", "id", "other_key"] {
+            let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path(key)).status();
+            assert!(made.expect("ssh-keygen runs").success());
+        }
+        // The directory in which sshd separates its privileges.
+        fs::create_dir_all("/run/sshd").expect("root makes directories");
+        fs::create_dir_all(path("programs")).expect("a new directory");
+        fs::create_dir_all(path("bin")).expect("a new directory");
+        fs::copy(path("id.pub"), path("authorized_keys")).expect("the key is there");
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port();
+        let here = files.path().display();
+        let server = format!(
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey {here}/host_key\nAuthorizedKeysFile {here}/authorized_keys\n\
+             PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n\
+             SetEnv PATH={here}/programs:/usr/sbin:/usr/bin:/sbin:/bin\n"
+        );
+        fs::write(path("sshd_config"), server).expect("a new file");
+        let mounts = mounts.replace("FILES", &here.to_string());
+        let command = format!("{mounts} && exec /usr/sbin/sshd -D -e -f {here}/sshd_config");
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--mount", "--propagation", "private", "sh", "-c", &command]).current_dir("/");
+        let errors = fs::File::create(path("sshd.log")).expect("a new file");
+        let sshd = unshare.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().expect("unshare runs");
+        let proxy = Proxy::start(port);
+        let client = format!(
+            "Host box other\nHostName 127.0.0.1\nPort {}\nUser root\nIdentityFile {here}/id\nIdentitiesOnly yes\n\
+             HostKeyAlias box\nUserKnownHostsFile {here}/known_hosts\nGlobalKnownHostsFile /dev/null\n\
+             StrictHostKeyChecking yes\n",
+            proxy.port
+        );
+        fs::write(path("config"), client).expect("a new file");
+        let data =
+            tempfile::Builder::new().prefix("fsb-test-").tempdir_in("/var/tmp").map_err(|error| error.to_string())?;
+        let host = Host { files, data, sshd: Running::of(sshd), proxy };
+        host.know("host_key.pub");
+        host.program("bin/ssh", &format!("exec /usr/bin/ssh -F {}/config \"$@\"", host.files.path().display()));
+        wait_until("sshd listens", Duration::from_secs(20), || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        Ok(host)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.files.path().join(name)
+    }
+
+    /// Makes ssh expect that key of the host.
+    fn know(&self, key: &str) {
+        let key = fs::read_to_string(self.path(key)).expect("the key is there");
+        fs::write(self.path("known_hosts"), format!("box {key}")).expect("it can be written");
+    }
+
+    /// Writes a program. Those in `programs` are found first on the host, those in `bin` here.
+    fn program(&self, name: &str, script: &str) {
+        let path = self.path(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("it can be written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the file is ours");
+    }
+
+    /// Returns a command that runs fsb here, with this ssh.
+    fn fsb(&self, directory: &Path, arguments: &[&str]) -> Command {
+        let path = format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap_or_default());
+        let mut command = command(directory, arguments);
+        command.env("PATH", path).env("FSB_MESSAGE_FORMAT", "json").stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, directory: &Path, arguments: &[&str]) -> Output {
+        self.fsb(directory, arguments).output().expect("the program starts")
+    }
+
+    fn spawn(&self, directory: &Path, arguments: &[&str]) -> Running {
+        let mut command = self.fsb(directory, arguments);
+        Running::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts"))
+    }
+
+    /// Returns the arguments of a run on the host, of `blocks` blocks, that is stored in `run`.
+    fn arguments(&self, blocks: &'static str) -> Vec<String> {
+        let data = self.data.path().display().to_string();
+        let fixed = ["run", "tiny.toml", "ext4", "--size", "64M", "--out", "run", "--on", "box", "--blocks", blocks];
+        fixed.into_iter().map(str::to_owned).chain(["--dir".to_owned(), data]).collect()
+    }
+
+    /// Returns the programs and directories that fsb has left on the host, which it removes when its run has ended.
+    fn left(&self) -> Vec<String> {
+        let root = PathBuf::from(format!("/proc/{}/root", self.sshd.id()));
+        let mut left = Vec::new();
+        for directory in ["tmp", "var/tmp", "root"] {
+            let entries = fs::read_dir(root.join(directory)).into_iter().flatten().flatten();
+            let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            left.extend(names.filter(|name| name.starts_with("fsb-") && !name.starts_with("fsb-test-")));
+        }
+        left.extend(fs::read_dir(self.data.path()).into_iter().flatten().flatten().map(|entry| format!("{entry:?}")));
+        left.extend(["__remote", "__remote-run"].into_iter().flat_map(processes_of));
+        left
+    }
+
+    fn expect_nothing_left(&self) {
+        let mut left = Vec::new();
+        let start = std::time::Instant::now();
+        while start.elapsed() < Duration::from_secs(60) {
+            left = self.left();
+            if left.is_empty() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        panic!("left on the host: {left:?}");
+    }
+}
+
+/// Returns the directories in /proc of processes whose first argument is `role`.
+fn processes_of(role: &str) -> Vec<String> {
+    let paths = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
+    let has_role = |path: &PathBuf| {
+        let line = fs::read(path.join("cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).nth(1) == Some(role.as_bytes())
+    };
+    paths.filter(has_role).map(|path| path.display().to_string()).collect()
+}
+
+/// Returns whether a process with that role waits for the answer of a FUSE server.
+fn waits_for_fuse(role: &str) -> bool {
+    let place = |path: String| fs::read_to_string(format!("{path}/wchan")).unwrap_or_default();
+    processes_of(role).into_iter().any(|path| place(path).contains("request_wait"))
+}
+
+/// A TCP proxy between ssh and sshd.
+struct Proxy {
+    port: u16,
+    rules: Arc<Rules>,
+}
+
+struct Rules {
+    /// The connection is cut when the client has sent more bytes, and no new one is accepted.
+    limit: AtomicU64,
+    sent: AtomicU64,
+    /// Nothing is forwarded any more, and nothing is closed.
+    silent: AtomicBool,
+    /// Milliseconds by which each chunk is delayed.
+    delay: AtomicU64,
+}
+
+impl Proxy {
+    fn start(to: u16) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let rules = Arc::new(Rules {
+            limit: AtomicU64::new(u64::MAX),
+            sent: AtomicU64::new(0),
+            silent: AtomicBool::new(false),
+            delay: AtomicU64::new(0),
+        });
+        let shared = Arc::clone(&rules);
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else { continue };
+                let (back, forth) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                let (one, two) = (Arc::clone(&shared), Arc::clone(&shared));
+                thread::spawn(move || forward(client, forth, &one, true));
+                thread::spawn(move || forward(server, back, &two, false));
+            }
+        });
+        Proxy { port, rules }
+    }
+
+    /// Cuts the connection when the client has sent `bytes` more.
+    fn cut_after(&self, bytes: u64) {
+        let now = self.rules.sent.load(Ordering::SeqCst);
+        self.rules.limit.store(now.saturating_add(bytes), Ordering::SeqCst);
+    }
+
+    /// Lets new connections pass.
+    fn mend(&self) {
+        self.rules.limit.store(u64::MAX, Ordering::SeqCst);
+    }
+}
+
+fn forward(mut from: TcpStream, mut to: TcpStream, rules: &Rules, is_client: bool) {
+    let mut buffer = [0; 16 << 10];
+    // A cut must not wait for the next byte of the other side.
+    let _ = from.set_read_timeout(Some(Duration::from_millis(20)));
+    loop {
+        if rules.sent.load(Ordering::SeqCst) >= rules.limit.load(Ordering::SeqCst) {
+            break;
+        }
+        if rules.silent.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(20));
+            continue;
+        }
+        let count = match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
+            Err(_) => break,
+        };
+        thread::sleep(Duration::from_millis(rules.delay.load(Ordering::SeqCst)));
+        if is_client {
+            rules.sent.fetch_add(count as u64, Ordering::SeqCst);
+        }
+        if to.write_all(&buffer[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+fn texts(arguments: &[String]) -> Vec<&str> {
+    arguments.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn a_run_on_a_host_is_stored_here_and_leaves_nothing_there() {
+    let host = needs!(Host::start(ROOMY));
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    host.proxy.rules.delay.store(2, Ordering::SeqCst);
+    let output = host.run(scratch.path(), &texts(&host.arguments("2")));
+    expect_code(&output, 0);
+    let run = scratch.path().join("run");
+    let record = record(&run);
+    assert_eq!(record["on"], "box");
+    assert_eq!(record["plan"]["dir"], host.data.path().display().to_string());
+    assert!(!record["stop_reason"].is_null() && !record["segments"][0]["ended"].is_null(), "{record:#}");
+    assert_eq!(counting(&run).iter().filter(|trial| trial["block"] != 0).count(), 14);
+    assert!(run.join("report.html").is_file() && run.join("trials.csv").is_file());
+    assert!(has_message(&output, "note/stopping-rule"), "{}", stderr(&output));
+    assert!(stdout(&output).contains("ext4"), "{}", stdout(&output));
+    host.expect_nothing_left();
+    expect_no_traces(&before);
+}
+
+#[test]
+fn a_host_that_ssh_cannot_enter_is_an_error_with_the_answer_of_ssh() {
+    let host = needs!(Host::start(ROOMY));
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let fails = |host: &Host, part: &str, help: &str| {
+        let error = expect_error(&host.run(scratch.path(), &texts(&host.arguments("1"))), 3, "remote/unreachable");
+        assert!(error["message"].as_str().unwrap().contains(part), "{error}");
+        assert!(error["help"].as_str().unwrap().contains(help), "{error}");
+        assert!(!scratch.path().join("run").exists());
+    };
+    host.know("other_key.pub");
+    fails(&host, "Host key verification failed", "compare its key");
+    host.know("host_key.pub");
+    fs::write(host.path("authorized_keys"), "").unwrap();
+    fails(&host, "Permission denied", "ssh-copy-id box");
+    host.proxy.cut_after(0);
+    fails(&host, "closed", "ssh box true");
+    host.expect_nothing_left();
+}
+
+#[test]
+fn a_host_that_cannot_run_fsb_is_refused_before_anything_is_copied() {
+    let host = needs!(Host::start(ROOMY));
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let refused = |host: &Host, more: &[&str], part: &str| {
+        let arguments = host.arguments("1");
+        let error = expect_error(&host.run(scratch.path(), &[&texts(&arguments), more].concat()), 3, "remote/unfit");
+        assert!(error["message"].as_str().unwrap().contains(part), "{error}");
+        assert!(!scratch.path().join("run").exists());
+        assert_eq!(host.left(), Vec::<String>::new());
+    };
+    host.program("programs/sudo", "echo 'sudo: a password is required' >&2; exit 1");
+    refused(&host, &["--sudo"], "a password is required");
+    host.program("programs/uname", "echo Linux 6.1.0 s390x");
+    refused(&host, &[], "it is s390x with no fsb");
+    host.program("programs/fsb", "echo fsb 0.0.9");
+    refused(&host, &[], "it is s390x with fsb 0.0.9");
+    host.program("programs/uname", "echo FreeBSD 14.1 amd64");
+    refused(&host, &[], "it runs FreeBSD");
+}
+
+#[test]
+fn a_host_of_another_architecture_uses_its_own_fsb_of_the_same_version() {
+    let host = needs!(Host::start(ROOMY));
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    host.program("programs/uname", "echo Linux 6.1.0 s390x");
+    host.program("programs/fsb", &format!("exec {FSB} \"$@\""));
+    let output = host.run(scratch.path(), &texts(&host.arguments("1")));
+    expect_code(&output, 0);
+    assert!(!stderr(&output).contains("copying"), "{}", stderr(&output));
+    host.expect_nothing_left();
+}
+
+#[test]
+fn a_host_without_room_or_rights_for_the_program_is_refused() {
+    let full = "mount -t tmpfs -o size=1M tmpfs /tmp && mount --bind /tmp /var/tmp && mount --bind /tmp /root";
+    let no_programs = "mount -t tmpfs -o noexec tmpfs /tmp && mount --bind /tmp /var/tmp && mount --bind /tmp /root";
+    for (mounts, part, help) in [(full, "No space left", "make room"), (no_programs, "Permission denied", "TMPDIR")] {
+        let host = needs!(Host::start(mounts));
+        let scratch = scratch();
+        tiny_plan(scratch.path());
+        let error = expect_error(&host.run(scratch.path(), &texts(&host.arguments("1"))), 3, "remote/unfit");
+        assert!(error["message"].as_str().unwrap().contains(part), "{error}");
+        assert!(error["help"].as_str().unwrap().contains(help), "{error}");
+        assert!(!scratch.path().join("run").exists());
+        host.expect_nothing_left();
+    }
+}
+
+#[test]
+fn errors_of_the_run_keep_their_codes() {
+    let host = needs!(Host::start(ROOMY));
+    let scratch = scratch();
+    let missing = host.path("missing").display().to_string();
+    let output = host.run(scratch.path(), &["run", &missing, "--on", "box", "--out", "run"]);
+    let error = expect_error(&output, 2, "target/no-directory");
+    assert!(error["message"].as_str().unwrap().starts_with("box: "), "{error}");
+    assert_eq!(error["fields"]["host"], "box");
+    assert!(!scratch.path().join("run").exists());
+    host.expect_nothing_left();
+}
+
+#[test]
+fn a_cut_before_the_run_leaves_nothing() {
+    let host = needs!(Host::start(ROOMY));
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    // In the login, and in the copy of the program.
+    for (bytes, code) in [(1000, "remote/unreachable"), (1 << 20, "remote/connection-lost")] {
+        host.proxy.mend();
+        host.proxy.cut_after(bytes);
+        expect_error(&host.run(scratch.path(), &texts(&host.arguments("1"))), 3, code);
+        assert!(!scratch.path().join("run").exists());
+        host.expect_nothing_left();
+    }
+}
+
+/// Starts a long run on the host and waits for some trials.
+fn start_long(host: &Host, directory: &Path) -> Running {
+    tiny_plan(directory);
+    let child = host.spawn(directory, &texts(&host.arguments("50")));
+    wait_until("trials of the first block", Duration::from_secs(120), || trials(&directory.join("run")).len() >= 10);
+    child
+}
+
+#[test]
+fn a_cut_in_the_run_keeps_its_trials_and_the_run_goes_on() {
+    let host = needs!(Host::start(ROOMY));
+    let before = traces();
+    let scratch = scratch();
+    let child = start_long(&host, scratch.path());
+    host.proxy.cut_after(0);
+    let error = expect_error(&child.wait(), 3, "remote/connection-lost");
+    let run = scratch.path().join("run");
+    assert!(error["message"].as_str().unwrap().ends_with("fsb run --resume run --on box"), "{error}");
+    assert!(run.join("report.html").is_file());
+    host.expect_nothing_left();
+    expect_no_traces(&before);
+    let saved = trials(&run);
+    // The host that made the run makes the rest, and no other one.
+    host.proxy.mend();
+    fails(scratch.path(), &["run", "--resume", "run"], 2, "remote/other-host");
+    expect_error(&host.run(scratch.path(), &["run", "--resume", "run", "--on", "other"]), 2, "remote/other-host");
+    let mut record = record(&run);
+    let last = saved.iter().map(|trial| trial["block"].as_u64().unwrap()).max().unwrap();
+    record["blocks_planned"] = (last + 1).into();
+    fs::write(run.join("run.json"), record.to_string()).unwrap();
+    expect_code(&host.run(scratch.path(), &["run", "--resume", "run", "--on", "box"]), 0);
+    let all = counting(&run);
+    for block in 1..=last + 1 {
+        assert_eq!(all.iter().filter(|trial| trial["block"] == block).count(), 7, "block {block}");
+    }
+    host.expect_nothing_left();
+    expect_no_traces(&before);
+}
+
+#[test]
+fn a_signal_ends_the_run_on_the_host() {
+    let host = needs!(Host::start(ROOMY));
+    let before = traces();
+    let scratch = scratch();
+    let child = start_long(&host, scratch.path());
+    child.signal(Signal::INT);
+    let output = child.wait();
+    expect_code(&output, 130);
+    assert!(error_of(&output)["message"].as_str().unwrap().contains("box has ended the run"), "{}", stderr(&output));
+    assert!(trials(&scratch.path().join("run")).len() >= 10);
+    host.expect_nothing_left();
+    expect_no_traces(&before);
+}
+
+#[test]
+fn a_run_that_waits_for_a_hanging_mount_can_be_ended() {
+    needs!(program "mkntfs", "ntfs-3g");
+    let mounts = "mount -t tmpfs tmpfs /tmp && mkdir FILES/hang && truncate -s 64M FILES/image && \
+                  mkntfs -FQ FILES/image >/dev/null && ntfs-3g FILES/image FILES/hang";
+    let host = needs!(Host::start(mounts));
+    let scratch = scratch();
+    let line = |line: &String| line.contains(&*host.path("image").to_string_lossy());
+    let servers = || processes().into_iter().filter(line).collect::<Vec<_>>();
+    let server: i32 = servers()[0].split(' ').next().unwrap().parse().unwrap();
+    let server = rustix::process::Pid::from_raw(server).unwrap();
+    rustix::process::kill_process(server, Signal::STOP).unwrap();
+    let hang = host.path("hang").display().to_string();
+    let child = host.spawn(scratch.path(), &["run", &hang, "--on", "box", "--out", "run"]);
+    wait_until("a call that does not return", Duration::from_secs(60), || waits_for_fuse("__remote-run"));
+    child.signal(Signal::INT);
+    expect_code(&child.wait(), 130);
+    host.expect_nothing_left();
+    rustix::process::kill_process(server, Signal::KILL).unwrap();
+    wait_until("the server's end", Duration::from_secs(20), || servers().is_empty());
+}
+
+#[test]
+fn a_killed_fsb_ends_the_run_on_the_host() {
+    let host = needs!(Host::start(ROOMY));
+    let before = traces();
+    let scratch = scratch();
+    let child = start_long(&host, scratch.path());
+    child.signal(Signal::KILL);
+    child.wait();
+    host.expect_nothing_left();
+    expect_no_traces(&before);
+}
+
+#[test]
+fn a_silent_connection_ends_on_both_sides() {
+    let host = needs!(Host::start(ROOMY));
+    let before = traces();
+    let scratch = scratch();
+    let child = start_long(&host, scratch.path());
+    // As after a pulled cable: nothing arrives, and no side closes the connection.
+    host.proxy.rules.silent.store(true, Ordering::SeqCst);
+    expect_error(&child.wait(), 3, "remote/connection-lost");
+    assert!(trials(&scratch.path().join("run")).len() >= 10);
+    host.expect_nothing_left();
+    expect_no_traces(&before);
+}
+
+#[test]
+fn several_hosts_make_their_runs_in_turn_and_one_failure_stops_no_other() {
+    let host = needs!(Host::start(USERS));
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let mut arguments = host.arguments("1");
+    let at = arguments.iter().position(|word| word == "box").unwrap();
+    arguments[at] = "box,other".to_owned();
+    expect_code(&host.run(scratch.path(), &texts(&arguments)), 0);
+    for name in ["box", "other"] {
+        let run = scratch.path().join("run").join(name);
+        assert_eq!(record(&run)["on"], name);
+        assert!(counting(&run).len() >= 7);
+    }
+    // A run that exists is found before any login.
+    expect_error(&host.run(scratch.path(), &texts(&arguments)), 2, "store/not-empty");
+    // The run of one host fails: the next one makes its run.
+    fs::remove_dir_all(scratch.path().join("run")).unwrap();
+    let config = fs::read_to_string(host.path("config")).unwrap();
+    fs::write(host.path("config"), format!("Host box\nUser nobody\n{config}")).unwrap();
+    expect_error(&host.run(scratch.path(), &texts(&arguments)), 3, "testbed/needs-root");
+    assert!(!scratch.path().join("run/box").exists());
+    assert!(counting(&scratch.path().join("run/other")).len() >= 7);
+    host.expect_nothing_left();
+}
+
+#[test]
+fn sudo_makes_the_run_as_root_for_the_user_who_logged_in() {
+    needs!(program "sudo");
+    let host = needs!(Host::start(USERS));
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let config = fs::read_to_string(host.path("config")).unwrap();
+    fs::write(host.path("config"), config.replace("User root", "User nobody")).unwrap();
+    let arguments = host.arguments("1");
+    let error = expect_error(&host.run(scratch.path(), &texts(&arguments)), 3, "testbed/needs-root");
+    assert!(error["help"].as_str().unwrap().starts_with("add --sudo"), "{error}");
+    expect_code(&host.run(scratch.path(), &[&texts(&arguments), &["--sudo"][..]].concat()), 0);
+    host.expect_nothing_left();
+}
