@@ -51,6 +51,7 @@ error_codes! {
     UNFIT_HOST = "remote/unfit", LACKS, "The host cannot run this fsb: its system, architecture, rights or space do not allow it. Nothing was changed there.", "Follow the message.";
     LOST_HOST = "remote/connection-lost", LACKS, "The connection to the host ended, or the host does not answer. Finished trials are saved.", "Follow the message; resume the run if the message names the command.";
     FAILED_HOST = "remote/failed", LACKS, "The fsb on the host ended without an error of its own.", "Follow the message; look at the kernel's log of the host.";
+    RESULTS_NOT_COPIED = "remote/results-not-copied", LACKS, "The run ended, and its directory could not be copied.", "Follow the message; the run directory is complete.";
     OTHER_HOST = "remote/other-host", WRONG, "The run was made on another host.", "Resume it with --on HOST.";
     CACHE_NOT_PRIVATE = "kernel/cache-writable-by-others", WRONG, "Root would boot kernels out of a directory that other users can change.", "Run without sudo, or set XDG_CACHE_HOME to a directory of root.";
 }

@@ -10,6 +10,7 @@
 //! the connection ends, however that happens, the fsb of the host ends its run, and the shell that started it removes
 //! it.
 
+mod copy;
 mod line;
 mod serve;
 mod ssh;
@@ -37,6 +38,7 @@ use crate::progress::{Progress, Verbosity};
 use crate::result_owner::{holder, result_owner};
 use crate::results::Output;
 
+pub use copy::Place;
 pub use serve::{REMOTE_ARGUMENT, REMOTE_RUN_ARGUMENT, run as run_for_other_host, watch};
 
 /// The time between two signs of life. The host ends its run after a minute without one.
@@ -87,6 +89,8 @@ pub struct RemoteRun<'a> {
     pub hosts: &'a Hosts,
     /// The run directory here; with several hosts, the parent of their run directories.
     pub directory: &'a Path,
+    /// The place for a copy of each run directory.
+    pub results: Option<&'a Place>,
     pub output: &'a Output,
     pub verbosity: Verbosity,
     pub turn: Turn,
@@ -95,7 +99,9 @@ pub struct RemoteRun<'a> {
 /// Makes a new run of the plan on each host in turn.
 pub fn start(file: &PlanFile, run: &RemoteRun<'_>) -> anyhow::Result<u8> {
     for name in &run.hosts.names {
-        fsb_store::check_new(&run.hosts.directory(run.directory, name), &result_owner())?;
+        let directory = run.hosts.directory(run.directory, name);
+        fsb_store::check_new(&directory, &result_owner())?;
+        run.results.map_or(Ok(()), |results| results.check(&directory))?;
     }
     let job = Job::Begin { plan: plan_file::write(file)?, identity: file.identity.clone(), verify: file.verify };
     make(job, &file.wipe, None, run)
@@ -418,7 +424,9 @@ impl Receiving<'_> {
         };
         match (directory, record, error) {
             (Some(directory), Some(record), None) => {
-                coordinator::show(&directory, &record, &self.trials, self.run.output)
+                let code = coordinator::show(&directory, &record, &self.trials, self.run.output)?;
+                self.run.results.map_or(Ok(()), |results| results.copy(directory.path()))?;
+                Ok(code)
             }
             (Some(mut directory), _, Some(error)) => {
                 let sudo = if self.run.hosts.sudo { " --sudo" } else { "" };

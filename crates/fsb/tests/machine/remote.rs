@@ -505,6 +505,37 @@ fn several_hosts_make_their_runs_in_turn_and_one_failure_stops_no_other() {
 }
 
 #[test]
+fn results_are_copied_after_the_run() {
+    needs!(program "rsync");
+    let host = needs!(Host::start(ROOMY));
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let arguments = host.arguments("1");
+    let to = |place: &str| host.run(scratch.path(), &[&texts(&arguments), &["--results", place][..]].concat());
+    expect_code(&to("copies"), 0);
+    let same = |copy: &str| {
+        for file in ["run.json", "trials.jsonl", "report.html", "trials.csv"] {
+            let of = |run: &str| fs::read(scratch.path().join(run).join(file)).unwrap();
+            assert_eq!(of("run"), of(copy), "{copy}/{file}");
+        }
+    };
+    same("copies/run");
+    fs::remove_dir_all(scratch.path().join("run")).unwrap();
+    // The copy exists: this is found before the run.
+    expect_error(&to("copies"), 2, "store/not-empty");
+    assert!(!scratch.path().join("run").exists());
+    fs::create_dir(scratch.path().join("synced")).unwrap();
+    expect_code(&to(&format!("rsync:{}/", scratch.path().join("synced").display())), 0);
+    same("synced/run");
+    fs::remove_dir_all(scratch.path().join("run")).unwrap();
+    // A destination that fails leaves the run complete.
+    let error = expect_error(&to("rsync:/proc/fsb/none/"), 3, "remote/results-not-copied");
+    assert!(error["message"].as_str().unwrap().contains("the results are in run"), "{error}");
+    assert!(scratch.path().join("run/report.html").is_file());
+    host.expect_nothing_left();
+}
+
+#[test]
 fn sudo_makes_the_run_as_root_for_the_user_who_logged_in() {
     needs!(program "sudo");
     let host = needs!(Host::start(USERS));

@@ -23,7 +23,7 @@ use crate::earlier::{RUN_OF_SET, SET_FILE, runs_of_set};
 use crate::exit::{self, Failure};
 use crate::message::{notify, say};
 use crate::progress::Verbosity;
-use crate::remote::{self, Hosts, RemoteRun};
+use crate::remote::{self, Hosts, Place as ResultsPlace, RemoteRun};
 use crate::results::{self, Output, print_data};
 use crate::{code, result_owner, stored};
 
@@ -130,6 +130,9 @@ pub struct Arguments {
     /// With --on: become root there by sudo, which must not ask for a password
     #[arg(long, hide_short_help = true, help_heading = heading::MACHINE, requires = "on")]
     sudo: bool,
+    /// With --on: copy the run directory to DIR or rsync:DESTINATION afterwards
+    #[arg(long, value_name = "DEST", hide_short_help = true, help_heading = heading::MACHINE, requires = "on")]
+    results: Option<String>,
     /// Set a control, NAME or NAME=VALUE; see 'fsb list controls'; repeatable
     #[arg(long, value_name = "CONTROL", hide_short_help = true, help_heading = heading::MACHINE)]
     control: Vec<String>,
@@ -171,10 +174,12 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     arguments.output.resolve()?;
     let turn = Turn::of(arguments.allow_concurrent);
     let hosts = arguments.on.as_deref().map(|text| Hosts::parse(text, arguments.sudo)).transpose()?;
+    let results = arguments.results.as_deref().map(ResultsPlace::parse).transpose()?;
+    let results = results.as_ref();
     if let Some(directory) = &arguments.resume {
         if let Some(hosts) = &hosts {
             let (output, verbosity) = (&arguments.output, arguments.verbosity);
-            return remote::resume(&arguments.wipe, &RemoteRun { hosts, directory, output, verbosity, turn });
+            return remote::resume(&arguments.wipe, &RemoteRun { hosts, directory, results, output, verbosity, turn });
         }
         if is_set(directory) {
             let making =
@@ -190,7 +195,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     if let Some(hosts) = hosts.filter(|_| !print_plan) {
         let plan = file.clone().resolve(coordinator::cpus(), coordinator::fresh_seed())?.plan;
         let directory = out.unwrap_or_else(|| results::default_directory(&coordinator::run_name(&plan)));
-        let run = RemoteRun { hosts: &hosts, directory: &directory, output: &output, verbosity, turn };
+        let run = RemoteRun { hosts: &hosts, directory: &directory, results, output: &output, verbosity, turn };
         return remote::start(&file, &run);
     }
     #[cfg(feature = "vm")]
