@@ -11,8 +11,9 @@ run: build  ## compare ext4, xfs and btrfs
 	@scripts/install run
 	@scripts/as-root $(FSB) run ext4 xfs btrfs
 
+# Everything but the history: 'make run' does not wait for SQLite.
 build:
-	$(CARGO) build --release --locked --package fsb
+	$(CARGO) build --release --locked --package fsb --no-default-features --features emulations,traces,vm
 
 test: test-quick test-machine  ## everything that must be true
 

@@ -61,6 +61,8 @@ pub fn all() -> impl Iterator<Item = &'static ErrorCode> {
     let crates = fsb_model::codes().chain(fsb_store::CODES.iter().copied()).chain(fsb_runner::codes());
     #[cfg(feature = "traces")]
     let crates = crates.chain(fsb_trace::CODES.iter().copied());
+    #[cfg(feature = "history")]
+    let crates = crates.chain(fsb_history::CODES.iter().copied());
     crates.chain(fsb_compat::CODES.iter().chain(CODES).copied())
 }
 

@@ -18,6 +18,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::code;
 use crate::message::{self, Level, Message, MessageFormat};
 
+#[cfg(feature = "history")]
+use fsb_history::HistoryError;
 #[cfg(feature = "traces")]
 use fsb_trace::TraceError;
 
@@ -229,6 +231,8 @@ fn classified(error: &(dyn std::error::Error + 'static)) -> Option<Known> {
         .or_else(|| of::<TargetError>(error));
     #[cfg(feature = "traces")]
     let found = found.or_else(|| of::<TraceError>(error));
+    #[cfg(feature = "history")]
+    let found = found.or_else(|| of::<HistoryError>(error));
     found
 }
 

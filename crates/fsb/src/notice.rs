@@ -49,6 +49,7 @@ notices! {
     BLOCK_RETRIED = "note/block-retried", "trials", "Trials of an unfinished block are retried by --resume.";
     RECORDED = "note/recorded", "path, calls, threads, outside, ebpf", "fsb record wrote a trace.";
     LAST_RUN = "note/last-run", "path", "fsb report without a directory prints the last run.";
+    NOT_INDEXED = "warning/not-indexed", "path", "fsb history left out a run or values of it, or keeps them as they are.";
     WATCHING = "note/watching", "seconds", "fsb doctor watches other load for that long.";
 }
 

@@ -10,6 +10,8 @@ mod export;
 #[cfg(feature = "emulations")]
 mod filebench;
 pub mod help;
+#[cfg(feature = "history")]
+mod history;
 #[cfg(feature = "emulations")]
 pub mod iozone;
 #[cfg(feature = "vm")]
@@ -57,9 +59,7 @@ struct Cli {
     version: Option<bool>,
 }
 
-const SHORT_NOTE: &str = "\
-Example: sudo fsb run ext4 xfs btrfs
-'fsb COMMAND -h' shows its options, 'fsb --help' shows examples and exit codes";
+const SHORT_NOTE: &str = "Example: sudo fsb run ext4 xfs btrfs   More: fsb COMMAND -h, fsb --help";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,6 +89,8 @@ enum Command {
     Compare(compare::Arguments),
     Export(export::Arguments),
     Report(report::Arguments),
+    #[cfg(feature = "history")]
+    History(history::Arguments),
     #[cfg(feature = "traces")]
     Record(record::Arguments),
     #[cfg(feature = "traces")]
@@ -127,6 +129,8 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Command::Compare(arguments) => compare::main(&arguments)?,
         Command::Export(arguments) => export::main(arguments)?,
         Command::Report(arguments) => report::main(&arguments)?,
+        #[cfg(feature = "history")]
+        Command::History(arguments) => history::main(&arguments)?,
         #[cfg(feature = "traces")]
         Command::Record(arguments) => record::main(&arguments)?,
         #[cfg(feature = "traces")]

@@ -116,7 +116,7 @@ const SHOWN: usize = 3;
 
 /// A result behind a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
+pub enum Found {
     /// A file of another tool.
     File(PathBuf),
     /// A run directory of fsb.

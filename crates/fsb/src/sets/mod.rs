@@ -10,6 +10,8 @@ mod own;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
+#[cfg(feature = "history")]
+use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -19,12 +21,15 @@ use fsb_report::mark;
 use fsb_stats::compare::{Collected, ConditionDifference};
 use fsb_store::{RUN_FILE, TRIALS_FILE};
 
+#[cfg(feature = "history")]
+use crate::message::say;
 use crate::{code, exit};
-use argument::{Argument, Found};
+use argument::Argument;
 use conditions::SidedRun;
 use own::{OwnRun, Workloads};
 use source::{Source, own_sets};
 
+pub use argument::Found;
 pub use conditions::Apart;
 pub use own::of_matrices;
 pub use source::{Contents, contents, earlier_runs};
@@ -96,6 +101,18 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     let runs = own.iter().map(|(_, run)| run.path.clone()).collect();
     let (sets, origins) = assemble(&mut sources, &mut warnings)?;
     Ok(Sets { sets, origins, warnings, files, apart: regimes.apart, withheld, conditions, runs })
+}
+
+/// Returns the name that an argument gives, and the files and runs behind it.
+#[cfg(feature = "history")]
+pub fn results_of(text: &OsStr) -> anyhow::Result<(Option<String>, Vec<Found>)> {
+    let argument = Argument::parse(text)?;
+    let (mut found, mut warnings) = (Vec::new(), Vec::new());
+    for path in &argument.paths {
+        found.extend(argument::expand(path, &mut warnings)?);
+    }
+    warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    Ok((argument.name, found))
 }
 
 /// Finds the files and runs behind an argument, each once.

@@ -17,6 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fsb-vm", &["fsb-model", "fsb-store"]),
     ("fsb-runner", &["fsb-model", "fsb-sys", "fsb-testbed", "fsb-engine", "fsb-vm"]),
     ("fsb-report", &["fsb-model", "fsb-stats"]),
+    ("fsb-history", &["fsb-model", "fsb-stats"]),
     (
         "fsb",
         &[
@@ -30,6 +31,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-runner",
             "fsb-report",
             "fsb-vm",
+            "fsb-history",
             "fsb-trace",
             "fsb-record",
         ],
@@ -38,6 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "xtask",
         &[
             "fsb",
+            "fsb-history",
             "fsb-model",
             "fsb-engine",
             "fsb-runner",

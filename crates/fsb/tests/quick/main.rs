@@ -14,6 +14,7 @@ mod export;
 mod failures;
 mod families;
 mod filebench;
+mod history;
 mod inputs;
 mod iozone;
 mod matrix;

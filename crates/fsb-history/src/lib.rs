@@ -1,0 +1,17 @@
+//! An index over runs: one value per run, case and target, in the order of time.
+//!
+//! * [`series`] turns a run, or the results of another tool, into an [`Entry`], and a series into a [`SeriesHistory`]
+//!   with its changes.
+//! * [`Store`] holds entries in SQLite.
+//!
+//! Run directories stay the source of all results: the index can be made again from them. This crate opens no file but
+//! that of the store, and prints nothing.
+#![forbid(unsafe_code)]
+
+mod data;
+pub mod series;
+pub mod store;
+
+pub use data::{Conditions, Entry, EntryPoint, IndexedRun, IndexedSeries, Labels, SeriesKey, StoredPoint};
+pub use series::{Document, SCHEMA, SeriesHistory};
+pub use store::{CODES, HistoryError, Store};

@@ -1,0 +1,883 @@
+//! `fsb history`: series of runs over time, and since when they changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use fsb_codes::notice;
+use fsb_history::series::{self, Change, Difference, EnvironmentChange, LevelSpan};
+use fsb_history::store::{NO_TIME, UNKNOWN_RUN, UNKNOWN_SERIES};
+use fsb_history::{Conditions, Document, Entry, IndexedRun, IndexedSeries, Labels, SCHEMA, SeriesHistory, Store};
+use fsb_model::units::parse_percent;
+use fsb_report::show::{self, counted, entry, percent};
+use fsb_stats::{Interval, RunVariation};
+use fsb_sys::InvokingUser;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+use crate::message::{notify, say};
+use crate::result_owner::Rights;
+use crate::results::{print, print_data};
+use crate::sets::{self, Found};
+use crate::{code, exit, result_owner, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  fsb history add fsb-results/*             index these runs
+  fsb history changes                       since when is something slower
+  fsb history show 'write 1M on xfs'        one series and its changes";
+
+/// Index runs, and find out since when something is slower
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, disable_help_subcommand = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Add(AddArguments),
+    List(ListArguments),
+    Show(ShowArguments),
+    Changes(ChangesArguments),
+    Diff(DiffArguments),
+    Export(ExportArguments),
+    Prune(PruneArguments),
+    Rebuild(RebuildArguments),
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    // The command needs no right of root, and SQLite makes files beside the store.
+    Rights::InvokingUser.adopt()?;
+    match &arguments.command {
+        Command::Add(arguments) => add(arguments),
+        Command::List(arguments) => list(arguments),
+        Command::Show(arguments) => show_series(arguments),
+        Command::Changes(arguments) => changes(arguments),
+        Command::Diff(arguments) => diff(arguments),
+        Command::Export(arguments) => export(arguments),
+        Command::Prune(arguments) => prune(arguments),
+        Command::Rebuild(arguments) => rebuild(arguments),
+    }
+}
+
+/// The store of a command.
+#[derive(Debug, Args)]
+struct StoreArguments {
+    /// File of the index [default: fsb/history.sqlite in the user's data directory]
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+}
+
+impl StoreArguments {
+    fn path(&self) -> anyhow::Result<PathBuf> {
+        if let Some(path) = &self.store {
+            return Ok(path.clone());
+        }
+        if InvokingUser::current().is_some() {
+            return Err(exit::advised(
+                &code::UNABLE,
+                "the data directory of the invoking user is not known",
+                "run fsb history without sudo, or name the index with --store",
+            ));
+        }
+        let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
+        let path = data.map(|data| data.join("fsb").join("history.sqlite"));
+        let unset = "the data directory is not known: neither XDG_DATA_HOME nor HOME is set";
+        path.ok_or_else(|| exit::advised(&code::UNABLE, unset, "name the index with --store"))
+    }
+
+    fn open(&self) -> anyhow::Result<Store> {
+        let path = self.path()?;
+        Ok(Store::open(&path)?)
+    }
+
+    fn open_or_create(&self) -> anyhow::Result<Store> {
+        let path = self.path()?;
+        if self.store.is_none()
+            && let Some(directory) = path.parent()
+        {
+            std::fs::create_dir_all(directory).map_err(|error| {
+                exit::failure(&code::UNWRITABLE, format!("cannot make {}: {error}", directory.display()))
+            })?;
+        }
+        result_owner::check(&path)?;
+        Ok(Store::open_or_create(&path)?)
+    }
+}
+
+/// The rules of the analysis.
+#[derive(Debug, Args)]
+struct AnalysisArguments {
+    /// Smallest change that matters
+    #[arg(long, value_name = "P", default_value = "3%")]
+    theta: String,
+    /// Condition that may cause a change, such as kernel: runs that differ in it are one series
+    #[arg(long, value_name = "NAME")]
+    across: Vec<String>,
+}
+
+impl AnalysisArguments {
+    fn theta(&self) -> anyhow::Result<f64> {
+        parse_percent(&self.theta).map_err(|error| exit::failure(&code::INVALID_VALUE, format!("--theta: {error}")))
+    }
+
+    /// Checks that the index has the conditions of `--across`.
+    fn check(&self, index: &Index) -> anyhow::Result<()> {
+        let known: BTreeSet<&String> = index.environments.values().flat_map(BTreeMap::keys).collect();
+        for name in &self.across {
+            if !known.contains(name) {
+                let names: Vec<&str> = known.iter().map(|name| name.as_str()).collect();
+                let message = format!("--across: no run has the condition '{name}'");
+                return Err(exit::advised(&code::INVALID_VALUE, message, format!("use one of {}", names.join(", "))));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The index, with everything but the points in memory.
+struct Index {
+    store: Store,
+    runs: BTreeMap<String, IndexedRun>,
+    environments: BTreeMap<String, Conditions>,
+}
+
+impl Index {
+    fn of(store: Store) -> anyhow::Result<Index> {
+        store.freeze()?;
+        let runs = store.runs()?.into_iter().map(|run| (run.id.clone(), run)).collect();
+        let environments = store.environments()?;
+        Ok(Index { store, runs, environments })
+    }
+
+    /// Analyses a series without some of its runs.
+    fn analyse(
+        &self,
+        series: IndexedSeries,
+        across: &[String],
+        theta: f64,
+        without: &[&str],
+    ) -> anyhow::Result<SeriesHistory> {
+        let mut points = self.store.points(&series.id)?;
+        points.retain(|point| !without.contains(&point.run.as_str()));
+        Ok(series::analyse(series, &points, &self.environments, &self.runs, across, theta)?)
+    }
+
+    /// Analyses all series, in the order of their names.
+    fn analyse_all(&self, rules: &AnalysisArguments) -> anyhow::Result<Document> {
+        rules.check(self)?;
+        let theta = rules.theta()?;
+        let mut all = self.store.series()?;
+        all.sort_by(|one, other| (one.key.name(), &one.id).cmp(&(other.key.name(), &other.id)));
+        let all = all.into_iter().map(|series| self.analyse(series, &rules.across, theta, &[]));
+        Ok(Document {
+            schema: SCHEMA.to_owned(),
+            theta,
+            across: rules.across.clone(),
+            series: all.collect::<anyhow::Result<_>>()?,
+        })
+    }
+
+    /// Finds the run with an identity that begins with `text`, or with that path.
+    fn run(&self, text: &str) -> anyhow::Result<&IndexedRun> {
+        let path = Path::new(text).canonicalize().ok();
+        let found: Vec<&IndexedRun> = self
+            .runs
+            .values()
+            .filter(|run| run.id.starts_with(text) || path.as_ref().is_some_and(|path| run.source == *path))
+            .collect();
+        match found[..] {
+            [run] => Ok(run),
+            [] => Err(exit::failure(&UNKNOWN_RUN, format!("the history has no run '{text}'"))),
+            _ => Err(exit::failure(&UNKNOWN_RUN, format!("{} runs match '{text}'", found.len()))),
+        }
+    }
+
+    /// Finds the series with an identity that begins with `text`, or else a name that contains it.
+    fn series(&self, text: &str) -> anyhow::Result<IndexedSeries> {
+        let all = self.store.series()?;
+        let by_id = |series: &&IndexedSeries| series.id.starts_with(text);
+        let by_name = |series: &&IndexedSeries| series.key.name().contains(text);
+        let exact = |series: &&IndexedSeries| series.key.name() == text;
+        let mut found: Vec<&IndexedSeries> = all.iter().filter(by_id).collect();
+        for filter in [&exact as &dyn Fn(&&IndexedSeries) -> bool, &by_name] {
+            if found.is_empty() {
+                found = all.iter().filter(filter).collect();
+            }
+        }
+        match found[..] {
+            [series] => Ok(series.clone()),
+            [] => Err(exit::failure(&UNKNOWN_SERIES, format!("the history has no series '{text}'"))),
+            _ => {
+                let named = found.iter().map(|series| format!("{} ({})", short(&series.id), series.key.name()));
+                let named = show::some_of(&named.collect::<Vec<_>>(), SHOWN);
+                Err(exit::failure(&UNKNOWN_SERIES, format!("{} series match '{text}': {named}", found.len())))
+            }
+        }
+    }
+}
+
+/// The number of series that a message names.
+const SHOWN: usize = 5;
+/// The digits of an identity that tables have.
+const DIGITS: usize = 8;
+
+fn short(id: &str) -> &str {
+    &id[..DIGITS.min(id.len())]
+}
+
+/// Returns a time to the minute: `2026-01-31 18:05`.
+fn minute(at: &str) -> String {
+    at.get(..16).unwrap_or(at).replace('T', " ")
+}
+
+// `fsb history add`.
+
+const ADD_EXAMPLES: &str = "\
+Examples:
+  fsb history add fsb-results/*
+  fsb history add RUN --label commit=abc123
+  fsb history add xfs=fio.json --at 2026-01-31T18:00:00Z";
+
+/// Add runs, or results of other tools, to the index
+///
+/// RESULT is a run directory, a set of runs, or what fsb compare reads; NAME= names the system that another tool measured.
+/// A run that the index has already is replaced, so adding it again does no harm.
+#[derive(Debug, Args)]
+#[command(after_help = ADD_EXAMPLES)]
+#[command(override_usage = "fsb history add [OPTIONS] [NAME=]RESULT …")]
+struct AddArguments {
+    /// Run directory, or results of another tool
+    #[arg(value_name = "RESULT", required = true)]
+    results: Vec<OsString>,
+    /// Time of results of another tool, such as 2026-01-31T18:00:00Z (UTC without a zone)
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    /// Label of the runs, such as commit=abc123
+    #[arg(long, value_name = "NAME=VALUE")]
+    label: Vec<String>,
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+fn add(arguments: &AddArguments) -> anyhow::Result<u8> {
+    let at = arguments.at.as_deref().map(|text| time("--at", text)).transpose()?;
+    let labels: Labels = arguments.label.iter().map(|text| label(text)).collect::<anyhow::Result<_>>()?;
+    let mut store = arguments.store.open_or_create()?;
+    let (mut new, mut known) = (0, 0);
+    for text in &arguments.results {
+        let (name, results) = sets::results_of(text)?;
+        for found in results {
+            for entry in entries(&found, name.as_deref().unwrap_or_default(), at.as_deref(), &labels)? {
+                let is_new = store.add(&entry)?;
+                if is_new {
+                    new += 1
+                } else {
+                    known += 1
+                }
+                report_entry(&entry)?;
+            }
+        }
+    }
+    let again = if known > 0 { format!(", {known} replaced") } else { String::new() };
+    say(&format!("{} added{again}", counted(new, "run")));
+    Ok(exit::DONE)
+}
+
+fn time(option: &str, text: &str) -> anyhow::Result<String> {
+    let zoned = text.parse::<Timestamp>();
+    let at = zoned.or_else(|_| text.parse::<DateTime>()?.to_zoned(TimeZone::UTC).map(|zoned| zoned.timestamp()));
+    let at = at.map_err(|error| exit::failure(&code::INVALID_VALUE, format!("{option} {text}: {error}")))?;
+    Ok(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
+fn label(text: &str) -> anyhow::Result<(String, String)> {
+    let split = text.split_once('=').filter(|(name, value)| !name.trim().is_empty() && !value.is_empty());
+    let (name, value) = split.ok_or_else(|| {
+        exit::failure(&code::INVALID_VALUE, format!("--label {text}: write NAME=VALUE, such as commit=abc123"))
+    })?;
+    Ok((name.trim().to_owned(), value.to_owned()))
+}
+
+/// Reads a run directory, or a file of another tool, which may hold several runs.
+fn entries(found: &Found, name: &str, at: Option<&str>, labels: &Labels) -> anyhow::Result<Vec<Entry>> {
+    match found {
+        Found::Run(path) => {
+            if at.is_some() {
+                let message = format!("--at: {} records its own time", path.display());
+                return Err(exit::failure(&code::CONFLICT, message));
+            }
+            let contents = fsb_store::read(path)?;
+            contents.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+            let source = path.canonicalize().unwrap_or_else(|_| path.clone());
+            let entry = series::entry_of_run(&contents.record, &contents.trials, &source, labels.clone());
+            if entry.is_none() {
+                let text = format!("warning: {}: left out: the run is not complete", path.display());
+                notify(&notice::NOT_INDEXED, [("path", path.to_string_lossy().into())], &text);
+            }
+            Ok(entry.into_iter().collect())
+        }
+        Found::File(path) => {
+            let at = at.ok_or_else(|| {
+                let message = format!("{}: the time of these results is not known", path.display());
+                exit::advised(&NO_TIME, message, "name it: --at 2026-01-31T18:00:00Z")
+            })?;
+            let source = path.canonicalize().unwrap_or_else(|_| path.clone());
+            let mut runs = fsb_compat::read_file(path)?;
+            runs.iter_mut().for_each(|run| run.path = source.display().to_string());
+            Ok(runs.iter().map(|run| series::entry_of_results(run, name, at, labels.clone())).collect())
+        }
+    }
+}
+
+fn report_entry(entry: &Entry) -> anyhow::Result<()> {
+    let Entry { run, points, left_out } = entry;
+    let values = counted(points.len(), "value");
+    print(&format!("{}  {}  {values}  {}\n", short(&run.id), minute(&run.at), run.source.display()))?;
+    if !left_out.is_empty() {
+        let path = run.source.display();
+        let text = format!("warning: {path}: left out: {}", show::some_of(left_out, SHOWN));
+        notify(&notice::NOT_INDEXED, [("path", run.source.to_string_lossy().into())], &text);
+    }
+    Ok(())
+}
+
+// `fsb history list`.
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  fsb history list
+  fsb history list --store team.sqlite
+  fsb history list | less";
+
+/// List the series of the index
+#[derive(Debug, Args)]
+#[command(after_help = LIST_EXAMPLES)]
+struct ListArguments {
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+fn list(arguments: &ListArguments) -> anyhow::Result<u8> {
+    let index = Index::of(arguments.store.open()?)?;
+    let mut all = index.store.series()?;
+    all.sort_by(|one, other| (one.key.name(), &one.id).cmp(&(other.key.name(), &other.id)));
+    let columns = terminal::columns(io::stdout());
+    let mut text = format!("{:8}  {:>5}  {:16}  {:>12}  series\n", "id", "runs", "last run", "last value");
+    for series in all {
+        let points = index.store.points(&series.id)?;
+        let Some(last) = points.last() else { continue };
+        let value = series.key.show(last.log_mean.exp());
+        let term = format!("{}  {:>5}  {}  {value:>12}  ", short(&series.id), points.len(), minute(&last.at));
+        text += &entry(&term, &series.key.name(), columns);
+        text.push('\n');
+    }
+    print(&text)?;
+    Ok(exit::DONE)
+}
+
+// `fsb history show`.
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  fsb history show 'write 1M on xfs'
+  fsb history show 3f2a91c0 --points
+  fsb history show 3f2a91c0 --across kernel   look for changes of kernels";
+
+/// Show one series: its levels, changes and environments
+///
+/// A change is shown with its ratio, 95 % interval, the number of runs that were needed to find it, and the labels that
+/// differ. Runs in different environments (kernel, options, disk, version of fsb) are not compared for changes.
+#[derive(Debug, Args)]
+#[command(after_help = SHOW_EXAMPLES)]
+struct ShowArguments {
+    /// Id of a series, or a part of its name
+    #[arg(value_name = "SERIES")]
+    series: String,
+    /// Also print the value of each run
+    #[arg(long)]
+    points: bool,
+    /// Format of the output
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    format: ShowFormat,
+    #[command(flatten)]
+    rules: AnalysisArguments,
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+/// Formats for people and for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ShowFormat {
+    Text,
+    Json,
+}
+
+fn show_series(arguments: &ShowArguments) -> anyhow::Result<u8> {
+    let index = Index::of(arguments.store.open()?)?;
+    arguments.rules.check(&index)?;
+    let theta = arguments.rules.theta()?;
+    let across = arguments.rules.across.clone();
+    let found = index.analyse(index.series(&arguments.series)?, &across, theta, &[])?;
+    match arguments.format {
+        ShowFormat::Json => print_json(&Document { schema: SCHEMA.to_owned(), theta, across, series: vec![found] })?,
+        ShowFormat::Text => print(&series_text(&found, arguments.points, terminal::columns(io::stdout())))?,
+    }
+    Ok(exit::DONE)
+}
+
+fn print_json(document: &Document) -> anyhow::Result<()> {
+    print_data(&(serde_json::to_string_pretty(document)? + "\n"))
+}
+
+/// Returns the levels of a series in the order of time, with the changes between them.
+fn series_text(series: &SeriesHistory, with_points: bool, columns: usize) -> String {
+    let key = &series.key;
+    let direction = if key.higher_is_better { "higher" } else { "lower" };
+    let machine = if key.machine.is_empty() { "machine not recorded" } else { &key.machine };
+    let mut text = format!("{}\n", key.name());
+    let about = format!("{}, {direction} is better; {machine}", key.metric.replace('_', " "));
+    text += &entry(&format!("{}  ", short(&series.id)), &about, columns);
+    let _ = write!(text, "\n\n{:16}  {:8}  {:>5}  {:>12}\n", "first run", "run", "runs", "level");
+    let mut levels: Vec<(usize, &LevelSpan)> = Vec::new();
+    for (place, environment) in series.environments.iter().enumerate() {
+        levels.extend(environment.levels.iter().map(|level| (place, level)));
+    }
+    levels.sort_by_key(|(_, level)| level.first);
+    for (place, level) in levels {
+        let environment = &series.environments[place];
+        let change = environment.changes.iter().find(|change| change.first_after == level.first);
+        if let Some(change) = change {
+            text += &indented(&change_text(series, change), columns);
+        } else if let Some(since) = &environment.since {
+            text += &indented(&environment_text(since), columns);
+        }
+        let first = &series.points[level.first];
+        let mean = key.show(level.mean);
+        let _ = writeln!(text, "{}  {}  {:>5}  {mean:>12}", minute(&first.at), short(&first.run), level.runs);
+    }
+    text.push('\n');
+    text += &show::wrapped(&variation_text(series.variation, series.within_sd, series.points.len()), columns);
+    text.push('\n');
+    if with_points {
+        let _ = write!(text, "\n{:16}  {:8}  {:>6}  {:>12}  labels\n", "run", "id", "blocks", "value");
+        for point in &series.points {
+            let value = key.show(point.value);
+            let term = format!("{}  {}  {:>6}  {value:>12}  ", minute(&point.at), short(&point.run), point.blocks);
+            let labels: Vec<String> = point.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            text += entry(&term, &labels.join(" "), columns).trim_end();
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn indented(text: &str, columns: usize) -> String {
+    entry("  ", text, columns) + "\n"
+}
+
+fn change_text(series: &SeriesHistory, change: &Change) -> String {
+    let ratio = ratio_text(change.ratio, Some(change.interval));
+    let point = |index: usize| minute(&series.points[index].at);
+    let place = match change.earliest == change.latest {
+        true => format!("after the run of {}", point(change.last_before)),
+        false => format!("its first run is of {} to {}", point(change.earliest), point(change.latest)),
+    };
+    let chance = chance_text(change.p_value);
+    let found = counted(change.found_after, "run");
+    let differences = differences_text(&change.differences);
+    let differences = if differences.is_empty() { differences } else { format!("; {differences}") };
+    format!("{} {ratio}; {place}{differences}; found after {found}; {chance}", change.verdict.words())
+}
+
+/// Returns how often such a change appears without a cause.
+fn chance_text(p_value: f64) -> String {
+    match p_value {
+        p if p < 1e-6 => "by chance in less than one series of a million".to_owned(),
+        p => format!("by chance in one series of {:.0}", 1.0 / p),
+    }
+}
+
+fn environment_text(change: &EnvironmentChange) -> String {
+    let ratio = change.ratio.map(|ratio| format!("; level {}, not judged", ratio_text(ratio, change.interval)));
+    format!("other environment: {}{}", differences_text(&change.differences), ratio.unwrap_or_default())
+}
+
+fn ratio_text(ratio: f64, interval: Option<Interval>) -> String {
+    show::Change::between(ratio, interval).text()
+}
+
+/// Returns `kernel: 6.12.1 → 6.12.3; commit: abc → def`.
+fn differences_text(differences: &[Difference]) -> String {
+    let side = |text: &Option<String>| text.clone().unwrap_or_else(|| "not recorded".to_owned());
+    let words = differences.iter().map(|one| format!("{}: {} → {}", one.name, side(&one.before), side(&one.after)));
+    words.collect::<Vec<_>>().join("; ")
+}
+
+fn variation_text(variation: Option<RunVariation>, within: Option<f64>, runs: usize) -> String {
+    let Some(variation) = variation else {
+        return format!("{}: too few to know how much runs vary", counted(runs, "run"));
+    };
+    let within = within.map_or_else(String::new, |within| format!("; blocks within a run explain {}", rounded(within)));
+    format!("Runs vary by {} (standard deviation, {runs} runs){within}.", rounded(variation.sd))
+}
+
+/// Returns a share as a percentage with one digit.
+fn rounded(share: f64) -> String {
+    percent((share * 1e3).round() / 1e3)
+}
+
+// `fsb history changes`.
+
+const CHANGES_EXAMPLES: &str = "\
+Examples:
+  fsb history changes
+  fsb history changes --across kernel   since which kernel is it slower
+  fsb history changes --theta 5%";
+
+/// Show since when each series is slower or faster
+///
+/// Prints the changes of all series, the newest first, and the changes of the environment, which are never called slower
+/// or faster.
+#[derive(Debug, Args)]
+#[command(after_help = CHANGES_EXAMPLES)]
+struct ChangesArguments {
+    /// Format of the output
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    format: ShowFormat,
+    #[command(flatten)]
+    rules: AnalysisArguments,
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+fn changes(arguments: &ChangesArguments) -> anyhow::Result<u8> {
+    let index = Index::of(arguments.store.open()?)?;
+    let mut document = index.analyse_all(&arguments.rules)?;
+    match arguments.format {
+        ShowFormat::Json => {
+            document.series.retain(|series| series.environments.iter().any(|found| !found.changes.is_empty()));
+            print_json(&document)?;
+        }
+        ShowFormat::Text => print(&changes_text(&document, terminal::columns(io::stdout())))?,
+    }
+    Ok(exit::DONE)
+}
+
+fn changes_text(document: &Document, columns: usize) -> String {
+    // Lines with the time by which they are sorted. Series with the same change of environment share a line.
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    let mut environments: BTreeMap<(&str, String), usize> = BTreeMap::new();
+    let mut changed = 0;
+    for series in &document.series {
+        changed += usize::from(series.environments.iter().any(|found| !found.changes.is_empty()));
+        for environment in &series.environments {
+            for change in &environment.changes {
+                let name = format!("{} ({})", series.key.name(), short(&series.id));
+                lines.push((&series.points[change.first_after].at, format!("{name}: {}", change_text(series, change))));
+            }
+            if let (Some(since), Some(level)) = (&environment.since, environment.levels.first()) {
+                let text = differences_text(&since.differences);
+                *environments.entry((&series.points[level.first].at, text)).or_default() += 1;
+            }
+        }
+    }
+    for ((at, text), count) in environments {
+        lines.push((at, format!("other environment ({count} series): {text}")));
+    }
+    lines.sort_by(|one, other| other.0.cmp(one.0).then_with(|| one.1.cmp(&other.1)));
+    let mut text = String::new();
+    for (at, line) in lines {
+        text += &entry(&format!("{}  ", minute(at)), &line, columns);
+        text.push('\n');
+    }
+    let series = document.series.len();
+    let longest = document.series.iter().map(|series| series.points.len()).max().unwrap_or(0);
+    let summary = match changed {
+        0 => format!("No change of more than {} in {series} series of up to {longest} runs.", percent(document.theta)),
+        _ => format!(
+            "Changes in {changed} of {series} series of up to {longest} runs. Without a cause, one series of a hundred \
+             shows a change within a hundred runs."
+        ),
+    };
+    text + &show::wrapped(&summary, columns) + "\n"
+}
+
+// `fsb history diff`.
+
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  fsb history diff 1f0c22aa 9d41b07e
+  fsb history diff fsb-results/old fsb-results/new
+  fsb history diff 1f0c22aa 9d41b07e --theta 5%";
+
+/// Show what differs between two runs of the index
+///
+/// Prints the conditions and labels that differ, and the change of each series. Its interval follows from the variation
+/// between the other runs of the series: one run on each side cannot show it.
+#[derive(Debug, Args)]
+#[command(after_help = DIFF_EXAMPLES)]
+struct DiffArguments {
+    /// Id or path of the first run
+    #[arg(value_name = "BEFORE")]
+    before: String,
+    /// Id or path of the second run
+    #[arg(value_name = "AFTER")]
+    after: String,
+    /// Smallest change that matters
+    #[arg(long, value_name = "P", default_value = "3%")]
+    theta: String,
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
+    let rules = AnalysisArguments { theta: arguments.theta.clone(), across: Vec::new() };
+    let theta = rules.theta()?;
+    let index = Index::of(arguments.store.open()?)?;
+    let (before, after) = (index.run(&arguments.before)?, index.run(&arguments.after)?);
+    let columns = terminal::columns(io::stdout());
+    // Differences of conditions, each with the targets that have it.
+    let mut differing: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut targets = BTreeSet::new();
+    let mut rows = Vec::new();
+    for series in index.store.series()? {
+        let points = index.store.points(&series.id)?;
+        let of = |run: &IndexedRun| points.iter().find(|point| point.run == run.id);
+        let (Some(one), Some(other)) = (of(before), of(after)) else { continue };
+        targets.insert(series.key.target.clone());
+        let conditions = |id: &String| index.environments.get(id).cloned().unwrap_or_default();
+        let differences = series::differences(&conditions(&one.environment), &conditions(&other.environment));
+        for difference in &differences {
+            let text = differences_text(std::slice::from_ref(difference));
+            differing.entry(text).or_default().insert(series.key.target.clone());
+        }
+        let (one, other) = (one.log_mean.exp(), other.log_mean.exp());
+        let key = series.key.clone();
+        let history = index.analyse(series, &[], theta, &[&before.id, &after.id])?;
+        let change = match history.variation {
+            None => format!("{}, variation between runs unknown", ratio_text(other / one, None)),
+            Some(variation) => {
+                let (ratio, interval, verdict) = variation.compare(one, other, key.better(), theta)?;
+                let word = if differences.is_empty() { verdict.words() } else { "other environment" };
+                format!("{} {word}", ratio_text(ratio, Some(interval)))
+            }
+        };
+        rows.push((key.name(), format!("{} → {}  {change}", key.show(one), key.show(other))));
+    }
+    let mut text = String::new();
+    for (side, run) in [("before  ", before), ("after   ", after)] {
+        let about = format!("{}  {}  {}", short(&run.id), minute(&run.at), run.source.display());
+        text += &entry(side, &about, columns);
+        text.push('\n');
+    }
+    let labels = differences_text(&series::differences(&before.labels, &after.labels));
+    let differing = differing.into_iter().map(|(text, of)| match of == targets {
+        true => text,
+        false => format!("{text} ({})", of.into_iter().collect::<Vec<_>>().join(", ")),
+    });
+    for line in (!labels.is_empty()).then_some(labels).into_iter().chain(differing) {
+        text += &entry("differs ", &line, columns);
+        text.push('\n');
+    }
+    if rows.is_empty() {
+        text += "the two runs have no series in common\n";
+    }
+    rows.sort();
+    for (name, change) in rows {
+        let _ = writeln!(text, "\n{name}");
+        text += &indented(&change, columns);
+    }
+    print(&text)?;
+    Ok(exit::DONE)
+}
+
+// `fsb history export`.
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  fsb history export > history.csv
+  fsb history export --format json
+  fsb history export --format csv -o history.csv";
+
+/// Export all values of the index
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+struct ExportArguments {
+    /// Format: csv, or json with levels and changes
+    #[arg(long, value_name = "FORMAT", default_value = "csv", hide_possible_values = true)]
+    format: ExportFormat,
+    /// File to write [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    rules: AnalysisArguments,
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+/// Formats of an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ExportFormat {
+    Csv,
+    Json,
+}
+
+fn export(arguments: &ExportArguments) -> anyhow::Result<u8> {
+    let index = Index::of(arguments.store.open()?)?;
+    let document = index.analyse_all(&arguments.rules)?;
+    let text = match arguments.format {
+        ExportFormat::Json => serde_json::to_string_pretty(&document)? + "\n",
+        ExportFormat::Csv => csv_text(&document)?,
+    };
+    match &arguments.output {
+        Some(path) => result_owner::replace(path, text.as_bytes())?,
+        None => print_data(&text)?,
+    }
+    Ok(exit::DONE)
+}
+
+/// Returns one line for each value.
+fn csv_text(document: &Document) -> anyhow::Result<String> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record([
+        "series",
+        "tool",
+        "case",
+        "operation",
+        "target",
+        "metric",
+        "unit",
+        "machine",
+        "run",
+        "at",
+        "source",
+        "blocks",
+        "value",
+        "environment",
+        "labels",
+    ])?;
+    for series in &document.series {
+        let key = &series.key;
+        for point in &series.points {
+            let conditions = &series.environments[point.environment].conditions;
+            table.write_record([
+                &series.id,
+                &key.tool,
+                &key.case,
+                &key.operation,
+                &key.target,
+                &key.metric,
+                &key.unit,
+                &key.machine,
+                &point.run,
+                &point.at,
+                &point.source.display().to_string(),
+                &point.blocks.to_string(),
+                &point.value.to_string(),
+                &serde_json::to_string(conditions)?,
+                &serde_json::to_string(&point.labels)?,
+            ])?;
+        }
+    }
+    Ok(String::from_utf8(table.into_inner().map_err(|error| error.into_error())?)?)
+}
+
+// `fsb history prune`.
+
+const PRUNE_EXAMPLES: &str = "\
+Examples:
+  fsb history prune --missing
+  fsb history prune --before 2026-01-01
+  fsb history prune --run 1f0c22aa";
+
+/// Remove runs from the index; run directories stay
+#[derive(Debug, Args)]
+#[command(after_help = PRUNE_EXAMPLES)]
+#[group(id = "what", required = true, multiple = true, args = ["missing", "before", "run"])]
+struct PruneArguments {
+    /// Runs whose directory or file does not exist any more
+    #[arg(long)]
+    missing: bool,
+    /// Runs that began before this time
+    #[arg(long, value_name = "TIME")]
+    before: Option<String>,
+    /// Run with this id or path
+    #[arg(long, value_name = "RUN")]
+    run: Vec<String>,
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+fn prune(arguments: &PruneArguments) -> anyhow::Result<u8> {
+    let before = arguments.before.as_deref().map(|text| time("--before", text)).transpose()?;
+    let index = Index::of(arguments.store.open()?)?;
+    let named = arguments.run.iter().map(|text| Ok(index.run(text)?.id.clone())).collect::<anyhow::Result<Vec<_>>>()?;
+    let is_old = |run: &IndexedRun| before.as_ref().is_some_and(|before| run.at < *before);
+    let is_missing = |run: &IndexedRun| arguments.missing && !run.source.exists();
+    let goes = |run: &&IndexedRun| is_old(run) || named.contains(&run.id) || is_missing(run);
+    let gone: Vec<IndexedRun> = index.runs.values().filter(goes).cloned().collect();
+    let ids: Vec<String> = gone.iter().map(|run| run.id.clone()).collect();
+    drop(index);
+    arguments.store.open()?.remove(&ids)?;
+    for run in &gone {
+        print(&format!("{}  {}  {}\n", short(&run.id), minute(&run.at), run.source.display()))?;
+    }
+    say(&format!("{} removed from the index", counted(gone.len(), "run")));
+    Ok(exit::DONE)
+}
+
+// `fsb history rebuild`.
+
+const REBUILD_EXAMPLES: &str = "\
+Examples:
+  fsb history rebuild
+  fsb history rebuild --store team.sqlite
+  fsb history rebuild && fsb history changes";
+
+/// Read all runs of the index again from their directories
+///
+/// Labels, and the times of results of other tools, are kept. A run whose directory does not exist any more stays as it is.
+#[derive(Debug, Args)]
+#[command(after_help = REBUILD_EXAMPLES)]
+struct RebuildArguments {
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+fn rebuild(arguments: &RebuildArguments) -> anyhow::Result<u8> {
+    let mut store = arguments.store.open()?;
+    let mut read = 0;
+    for run in store.runs()? {
+        let is_own = run.source.is_dir();
+        let found = if is_own { Found::Run(run.source.clone()) } else { Found::File(run.source.clone()) };
+        let at = (!is_own).then_some(run.at.as_str());
+        let again = entries(&found, &run.name, at, &run.labels);
+        let again = again.map(|entries| entries.into_iter().find(|entry| entry.run.id == run.id));
+        match again {
+            Ok(Some(entry)) => {
+                store.add(&entry)?;
+                read += 1;
+            }
+            Ok(None) => stays(&run, "it is another run now"),
+            Err(error) => stays(&run, &format!("{error:#}")),
+        }
+    }
+    store.remove(&[])?;
+    say(&format!("{} read again", counted(read, "run")));
+    Ok(exit::DONE)
+}
+
+/// Warns of a run that the index keeps as it is.
+fn stays(run: &IndexedRun, why: &str) {
+    let text = format!("warning: {}: kept as it is: {why}", run.source.display());
+    notify(&notice::NOT_INDEXED, [("path", run.source.to_string_lossy().into())], &text);
+}

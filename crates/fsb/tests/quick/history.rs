@@ -1,0 +1,297 @@
+//! `fsb history`: runs on the null file system are copied with other times and values, so that their series are known.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::common::{command, expect_code, fails, fast_plan, fsb, fsb_json, message, scratch, stderr, stdout};
+
+/// Returns a run directory with the targets `a` and `b` and three blocks, made once for all tests.
+fn template() -> &'static Path {
+    static TEMPLATE: OnceLock<TempDir> = OnceLock::new();
+    let directory = TEMPLATE.get_or_init(|| {
+        let directory = scratch();
+        fast_plan(directory.path());
+        let run = ["run", "fast.toml", "a=null", "b=null", "--blocks", "3", "--seed", "1", "--out", "run", "--quiet"];
+        expect_code(&fsb(directory.path(), &run), 0);
+        directory
+    });
+    directory.path()
+}
+
+/// A series of runs in a directory of results.
+struct Series {
+    directory: TempDir,
+    runs: usize,
+}
+
+impl Series {
+    fn new() -> Series {
+        Series { directory: scratch(), runs: 0 }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Adds runs, an hour after each other, whose values are those of the template times a level and a scatter of about
+    /// 2 % in a fixed pattern.
+    fn add(&mut self, runs: usize, level: f64, kernel: &str) -> &mut Series {
+        for _ in 0..runs {
+            let number = self.runs;
+            self.runs += 1;
+            let factor = level * (1.0 + 0.02 * ((number * 7 % 11) as f64 / 5.0 - 1.0));
+            let at = format!("2026-01-{:02}T{:02}:00:00Z", 1 + number / 24, number % 24);
+            copy_run(&self.run(number), &at, kernel, factor);
+        }
+        self
+    }
+
+    fn run(&self, number: usize) -> PathBuf {
+        self.path().join(format!("run-{number:03}"))
+    }
+
+    fn fsb(&self, arguments: &[&str]) -> Output {
+        command(self.path(), &[&["history"], arguments, &["--store", "index.sqlite"]].concat()).output().unwrap()
+    }
+
+    /// Runs the command, which must succeed, and returns its output.
+    fn history(&self, arguments: &[&str]) -> String {
+        let output = self.fsb(arguments);
+        expect_code(&output, 0);
+        stdout(&output)
+    }
+
+    fn names(&self) -> Vec<String> {
+        (0..self.runs).map(|number| self.run(number).display().to_string()).collect()
+    }
+
+    /// Adds all runs to the index.
+    fn index(&self) {
+        let names = self.names();
+        let mut arguments = vec!["add"];
+        arguments.extend(names.iter().map(String::as_str));
+        self.history(&arguments);
+    }
+
+    /// Returns the document of one series.
+    fn show(&self, more: &[&str]) -> Value {
+        let series = "read 1M, cold on a=null";
+        serde_json::from_str(&self.history(&[&["show", series, "--format", "json"], more].concat())).unwrap()
+    }
+}
+
+fn copy_run(to: &Path, at: &str, kernel: &str, factor: f64) {
+    let from = template().join("run");
+    fs::create_dir(to).unwrap();
+    let mut record: Value = serde_json::from_str(&fs::read_to_string(from.join("run.json")).unwrap()).unwrap();
+    record["segments"][0]["started"] = at.into();
+    record["segments"][0]["kernel"] = kernel.into();
+    fs::write(to.join("run.json"), record.to_string()).unwrap();
+    let trials = fs::read_to_string(from.join("trials.jsonl")).unwrap();
+    let scaled = trials.lines().map(|line| {
+        let mut trial: Value = serde_json::from_str(line).unwrap();
+        if let Some(value) = trial["metrics"][0]["value"].as_f64() {
+            let factor = if trial["target"] == "a" { factor } else { 1.0 + (factor - 1.0) / 100.0 };
+            trial["metrics"][0]["value"] = (value * factor).into();
+        }
+        format!("{trial}\n")
+    });
+    fs::write(to.join("trials.jsonl"), scaled.collect::<String>()).unwrap();
+}
+
+fn environments(document: &Value) -> &Vec<Value> {
+    document["series"][0]["environments"].as_array().expect("environments")
+}
+
+#[test]
+fn a_step_is_found_with_its_size_place_and_labels() {
+    let mut series = Series::new();
+    series.add(30, 1.0, "6.1").add(8, 0.9, "6.1");
+    series.index();
+    let [last, first] = [29, 30].map(|number| series.run(number).display().to_string());
+    series.history(&["add", &last, "--label", "commit=abc"]);
+    series.history(&["add", &first, "--label", "commit=def", "--label", "branch=main"]);
+    let document = series.show(&[]);
+    let found = &environments(&document)[0];
+    assert_eq!(found["levels"].as_array().unwrap().len(), 2, "{found:#}");
+    let change = &found["changes"][0];
+    assert_eq!((&change["first_after"], &change["verdict"]), (&json!(30), &json!("slower")));
+    let differences = json!([{"name": "branch", "before": null, "after": "main"},
+                             {"name": "commit", "before": "abc", "after": "def"}]);
+    assert_eq!(change["differences"], differences);
+    let text = series.history(&["changes"]);
+    let line = text.lines().find(|line| line.contains("read 1M, cold on a=null")).expect("a line");
+    assert!(line.starts_with("2026-01-02 06:00  ") && line.contains("slower -10 %"), "{line}");
+    assert!(line.contains("commit: abc → def"), "{line}");
+    // The target b varies by less than matters.
+    assert!(!text.contains("b=null"), "{text}");
+    let shown = series.history(&["show", "read 1M, cold on a=null"]);
+    assert!(shown.contains("Runs vary by ") && shown.contains("after the run of 2026-01-02 05:00"), "{shown}");
+}
+
+#[test]
+fn the_document_follows_its_schema() {
+    let mut series = Series::new();
+    series.add(12, 1.0, "6.1").add(12, 0.5, "6.1").add(3, 0.5, "6.2");
+    series.index();
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/history.json");
+    let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for arguments in [["changes", "--format", "json"], ["export", "--format", "json"]] {
+        let document: Value = serde_json::from_str(&series.history(&arguments)).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+        assert!(!document["series"].as_array().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn another_kernel_is_another_environment_and_no_regression() {
+    let mut series = Series::new();
+    series.add(30, 1.0, "6.1").add(15, 0.8, "6.2");
+    series.index();
+    let document = series.show(&[]);
+    let [before, after] = &environments(&document)[..] else { panic!("{document:#}") };
+    assert_eq!((&before["changes"], &after["changes"]), (&json!([]), &json!([])));
+    let differences = json!([{"name": "kernel", "before": "6.1", "after": "6.2"}]);
+    assert_eq!(after["since"]["differences"], differences);
+    assert!((after["since"]["ratio"].as_f64().unwrap() - 0.8).abs() < 0.02);
+    let text = series.history(&["changes"]);
+    assert!(text.contains("other environment") && text.contains("No change of more than 3 %"), "{text}");
+    assert!(!text.contains("slower"), "{text}");
+    let across = series.show(&["--across", "kernel"]);
+    let change = &environments(&across)[0]["changes"][0];
+    assert_eq!((&change["verdict"], &change["differences"]), (&json!("slower"), &differences));
+    let names = ["history", "changes", "--across", "colour", "--store", "index.sqlite"];
+    fails(series.path(), &names, 2, "arguments/invalid-value");
+}
+
+#[test]
+fn order_repetition_and_rebuilding_do_not_change_the_index() {
+    let mut series = Series::new();
+    series.add(6, 1.0, "6.1").add(2, 1.0, "6.2");
+    series.index();
+    let export = series.history(&["export", "--format", "json"]);
+    series.index();
+    assert_eq!(series.history(&["export", "--format", "json"]), export);
+    let rebuilt = series.fsb(&["rebuild"]);
+    assert!(stderr(&rebuilt).contains("8 runs read again"), "{}", stderr(&rebuilt));
+    assert_eq!(series.history(&["export", "--format", "json"]), export);
+    fs::remove_file(series.path().join("index.sqlite")).unwrap();
+    for name in series.names().iter().rev() {
+        series.history(&["add", name]);
+    }
+    assert_eq!(series.history(&["export", "--format", "json"]), export);
+}
+
+#[test]
+fn writers_at_once_lose_nothing_and_a_killed_one_leaves_whole_runs() {
+    let mut series = Series::new();
+    series.add(24, 1.0, "6.1");
+    series.index();
+    let export = |series: &Series| series.history(&["export"]);
+    let complete = export(&series);
+    let values = complete.lines().count() - 1;
+    fs::remove_file(series.path().join("index.sqlite")).unwrap();
+    let names = series.names();
+    let add = |names: &[String]| {
+        let mut arguments = vec!["history", "add", "--store", "index.sqlite"];
+        arguments.extend(names.iter().map(String::as_str));
+        command(series.path(), &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut killed = add(&names);
+    let lines: Vec<String> =
+        BufReader::new(killed.stdout.take().unwrap()).lines().take(3).map(Result::unwrap).collect();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let left = export(&series);
+    let indexed = |line: &String| left.contains(line.rsplit("  ").next().unwrap());
+    assert!(lines.iter().all(indexed), "{lines:?}\n{left}");
+    assert_eq!((left.lines().count() - 1) % (values / 24), 0, "{left}");
+    let writers: Vec<_> = (0..4).map(|first| add(&names[first * 4..(first * 4 + 12)])).collect();
+    for writer in writers {
+        expect_code(&writer.wait_with_output().unwrap(), 0);
+    }
+    assert_eq!(export(&series), complete);
+}
+
+#[test]
+fn two_runs_are_compared_with_the_variation_of_the_others() {
+    let mut series = Series::new();
+    series.add(2, 1.0, "6.1");
+    series.index();
+    let [one, other] = [0, 1].map(|number| series.run(number).display().to_string());
+    let few = series.history(&["diff", &one, &other]);
+    assert!(few.contains("variation between runs unknown"), "{few}");
+    series.add(10, 1.0, "6.1").add(1, 0.5, "6.1").add(1, 1.0, "6.2");
+    series.index();
+    let [slow, kernel] = [12, 13].map(|number| series.run(number).display().to_string());
+    let text = series.history(&["diff", &one, &slow]);
+    let after = text.split("read 1M, cold on a=null\n").nth(1).expect("the series");
+    assert!(after.lines().next().unwrap().ends_with(" slower"), "{text}");
+    let text = series.history(&["diff", &one, &kernel]);
+    assert!(text.contains("kernel: 6.1 → 6.2") && text.contains("other environment"), "{text}");
+    assert!(!text.contains("slower") && !text.contains("faster"), "{text}");
+}
+
+#[test]
+fn results_of_other_tools_need_a_time() {
+    let series = Series::new();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../fsb-stats/testdata/tool-output/fio-3.33.json");
+    let named = format!("ext4={file}");
+    let add = ["history", "add", &named, "--store", "index.sqlite"];
+    fails(series.path(), &add, 2, "history/no-time");
+    series.history(&["add", &named, "--at", "2026-01-31T18:00:00+01:00", "--label", "commit=abc"]);
+    series.history(&["add", &named, "--at", "2026-01-31T17:00"]);
+    let table = series.history(&["export"]);
+    let rows: Vec<&str> = table.lines().skip(1).collect();
+    assert!(!rows.is_empty(), "{table}");
+    for row in rows {
+        assert!(row.contains(",fio,") && row.contains(",ext4,") && row.contains("2026-01-31T17:00:00Z"), "{row}");
+        assert!(row.contains("abc"), "a label is kept: {row}");
+    }
+}
+
+#[test]
+fn pruned_runs_leave_the_index_and_stay_on_disk() {
+    let mut series = Series::new();
+    series.add(30, 1.0, "6.1");
+    series.index();
+    fs::remove_dir_all(series.run(29)).unwrap();
+    let kept = series.fsb(&["rebuild"]);
+    assert!(stderr(&kept).contains("run-029: kept as it is"), "{}", stderr(&kept));
+    assert!(series.history(&["prune", "--missing"]).contains("run-029"));
+    series.history(&["prune", "--before", "2026-01-02"]);
+    let left = series.history(&["export"]);
+    assert!(!left.contains("run-023") && left.contains("run-024") && !left.contains("run-029"), "{left}");
+    assert!(series.run(0).join("run.json").is_file());
+    fails(series.path(), &["history", "prune", "--store", "index.sqlite"], 2, "arguments/missing");
+}
+
+#[test]
+fn unfinished_runs_and_unknown_names_are_refused() {
+    let mut series = Series::new();
+    fails(series.path(), &["history", "list", "--store", "index.sqlite"], 2, "history/missing");
+    series.add(2, 1.0, "6.1");
+    let path = series.run(1).join("run.json");
+    let mut record: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    record["stop_reason"] = Value::Null;
+    fs::write(&path, record.to_string()).unwrap();
+    let names = series.names();
+    let output = fsb_json(series.path(), &["history", "add", &names[0], &names[1], "--store", "index.sqlite"]);
+    expect_code(&output, 0);
+    message(&output, "warning/not-indexed");
+    let listed = series.history(&["list"]);
+    assert!(listed.lines().count() > 10 && listed.contains("read 1M, cold on a=null"), "{listed}");
+    fails(series.path(), &["history", "show", "nothing", "--store", "index.sqlite"], 2, "history/unknown-series");
+    fails(series.path(), &["history", "show", "read", "--store", "index.sqlite"], 2, "history/unknown-series");
+    fails(series.path(), &["history", "diff", "zz", "zz", "--store", "index.sqlite"], 2, "history/unknown-run");
+    fs::write(series.path().join("text.sqlite"), "no database at all, but long enough to be one\n".repeat(40)).unwrap();
+    fails(series.path(), &["history", "list", "--store", "text.sqlite"], 2, "history/not-a-history");
+}
