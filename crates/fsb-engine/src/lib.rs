@@ -42,4 +42,5 @@ pub use profile::{Profile, ProgramNeeds, Renewal};
 pub use task::{
     ClockSpec, Context, Gate, Live, Measurement, Rate, Ready, Sizing, Step, StepReport, Stonewall, Task, Units,
 };
+pub use threads::measured_by_agent;
 pub use workload::{Job, Unit, Workload};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use fsb_model::metric::MetricKind;
 use fsb_model::workload::ProgramLimits;
-use fsb_model::{Better, CacheState, Durability};
+use fsb_model::{Better, CacheState, Durability, Maintenance};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::CALLS;
@@ -81,6 +81,8 @@ pub struct Profile {
     pub fewest: u64,
     /// The requirements of user programs, or `None` if the worker does everything itself.
     pub program: Option<ProgramNeeds>,
+    /// The operation on the whole file system that the agent measures instead of a worker, or `None`.
+    pub maintenance: Option<Maintenance>,
 }
 
 impl Profile {
@@ -114,6 +116,7 @@ impl Profile {
             rate: None,
             fewest: 1,
             program: None,
+            maintenance: None,
         }
     }
 

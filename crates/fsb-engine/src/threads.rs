@@ -162,6 +162,26 @@ impl<R> WorkerOutcome<R> {
     }
 }
 
+/// Returns the measurement of operations that the agent performed itself, one after the other: the duration of each, and
+/// the CPU seconds of all in user mode and in the kernel.
+pub fn measured_by_agent(operation: &str, durations: &[Duration], cpu_seconds: [f64; 2]) -> Measurement {
+    let mut outcome = WorkerOutcome::<()>::new(clock::cost_ns(ClockSpec::Monotonic));
+    let nanoseconds = durations.iter().map(|time| time.as_nanos() as u64);
+    nanoseconds.clone().for_each(|ns| outcome.histogram.saturating_record(ns));
+    let (timed_ns, stop_ns) = (nanoseconds.sum(), Clock::Monotonic.now());
+    let operations = durations.len() as u64;
+    outcome.spans.push(WorkerSpan {
+        rank: 0,
+        start_ns: stop_ns.saturating_sub(timed_ns),
+        stop_ns,
+        timed_ns,
+        operations,
+        bytes: 0,
+    });
+    [outcome.user_seconds, outcome.system_seconds] = cpu_seconds;
+    outcome.measurement(operation)
+}
+
 /// Runs the job: starts its threads, waits at the gate, lets them run, and collects their recordings. If the job is
 /// `helped`, threads of the C library make its calls, so the descriptor table stays shared.
 pub(crate) fn run<C: ThreadJob>(
@@ -436,6 +456,15 @@ mod tests {
         let task = Task { clock, ..task(Step::Measure, &spec, "/nowhere".as_ref(), 1) };
         let context = Context::new(&task).unwrap();
         run(&Fated(fates.to_vec()), &context, &profile, Ready::default(), false, gate)
+    }
+
+    #[test]
+    fn operations_of_the_agent_are_one_worker() {
+        let durations = [2, 3].map(Duration::from_millis);
+        let measured = measured_by_agent("fsck", &durations, [0.5, 0.25]);
+        assert_eq!((measured.operations, measured.timed_ns, measured.workers.len()), (2, 5_000_000, 1));
+        assert_eq!((measured.user_seconds, measured.system_seconds), (0.5, 0.25));
+        assert_eq!(latency::count(&measured.latency["fsck"]), Some(2));
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod expression;
 pub mod flow;
 pub mod geometry;
 pub mod host;
+pub mod maintenance;
 pub mod metric;
 pub mod nearest;
 pub mod observed;
@@ -37,6 +38,7 @@ pub mod workload;
 
 pub use code::{Coded, ErrorCode};
 pub use geometry::Geometry;
+pub use maintenance::Maintenance;
 pub use metric::{Better, Metric, Unit};
 pub use place::Place;
 pub use plan::{Identity, Plan, Repetition};

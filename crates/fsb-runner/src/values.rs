@@ -118,7 +118,9 @@ fn primary(profile: &Profile, measured: &Measured) -> Metric {
         name if name == metric::ITERATION_TIME.name => {
             measured.samples.iter().sum::<f64>() / measured.samples.len().max(1) as f64
         }
-        name if name == metric::COMMAND_TIME.name => seconds / measured.operations as f64,
+        name if name == metric::COMMAND_TIME.name || name == metric::MAINTENANCE_TIME.name => {
+            seconds / measured.operations as f64
+        }
         // Of all repetitions, each of which is the whole trace.
         name if name == metric::REPLAY_TIME.name => seconds * profile.operations as f64 / measured.operations as f64,
         // Of all repetitions, each of which is the whole tree.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -64,6 +65,17 @@ pub(crate) fn change_descriptors(flags: libc::c_uint, change: impl FnMut(RawFd))
     // Collect the numbers first: the directory that is read is closed before the descriptors are changed.
     let open: Vec<RawFd> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     open.into_iter().filter(|fd| *fd >= FIRST).for_each(change);
+}
+
+/// Returns the CPU seconds of all children that have ended, in user mode and in the kernel.
+pub fn cpu_seconds_of_children() -> [f64; 2] {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is valid for a whole rusage, and zeros are a valid one if the call fails.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    [usage.ru_utime, usage.ru_stime].map(|time| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6)
 }
 
 /// Returns the fields after the name, which is in parentheses and may itself hold blanks and parentheses.

@@ -4,8 +4,9 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
-use super::mount_isolation;
+use super::{mount_isolation, process};
 use crate::error::{TestbedError, attempt};
 
 /// Directories of mkfs programs that are not on the PATH of ordinary users, and of some sudo set-ups.
@@ -42,6 +43,23 @@ pub fn run_alone(program: &Path, arguments: &[impl AsRef<OsStr>], device: &Path)
     let mut command = command(program, arguments);
     mount_isolation::hide_from(&mut command, device);
     finish(program, command)
+}
+
+/// Runs a program as [`run_alone`] does, after `prepare` has changed its command. Returns its output, the time from its
+/// start to its end, and its CPU seconds in user mode and in the kernel. No other child may end meanwhile.
+pub fn run_timed(
+    program: &Path,
+    arguments: &[impl AsRef<OsStr>],
+    device: &Path,
+    prepare: impl FnOnce(&mut Command) -> Result<(), TestbedError>,
+) -> Result<(Output, Duration, [f64; 2]), TestbedError> {
+    let mut command = command(program, arguments);
+    mount_isolation::hide_from(&mut command, device);
+    prepare(&mut command)?;
+    let (began, before) = (Instant::now(), process::cpu_seconds_of_children());
+    let output = finish(program, command)?;
+    let (time, after) = (began.elapsed(), process::cpu_seconds_of_children());
+    Ok((output, time, [after[0] - before[0], after[1] - before[1]]))
 }
 
 fn command(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Command {
@@ -95,6 +113,18 @@ mod tests {
         assert!(find("sh").is_some());
         let error = require("no-such-program-at-all", "some-package").unwrap_err();
         assert!(error.to_string().contains("apt-get install some-package"), "{error}");
+    }
+
+    #[test]
+    fn the_time_and_the_cpu_time_of_a_program_are_returned() {
+        let run = |script: &str| {
+            let (output, time, [user, kernel]) =
+                run_timed(&find("sh").unwrap(), &["-c", script], Path::new("/dev/null"), |_| Ok(())).unwrap();
+            assert!(output.status.success());
+            (time, user + kernel)
+        };
+        let (time, busy) = run("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done");
+        assert!(busy > 0.0 && time > Duration::ZERO, "{time:?} {busy}");
     }
 
     #[test]

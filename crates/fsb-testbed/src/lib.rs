@@ -30,7 +30,8 @@ pub use local::{LocalTestbed, part_size, side_by_side};
 pub use medium::part_bytes;
 pub use privilege::worker_identity;
 pub use testbed::{
-    Abilities, ColdMethod, ColdReach, Counters, Opened, OpenedPart, Provisioned, Quiet, Setup, Slot, Testbed,
+    Abilities, ColdMethod, ColdReach, Counters, Maintained, Opened, OpenedPart, Provisioned, Quiet, Setup, Slot,
+    Testbed,
 };
 pub use watcher::{WATCHER_ARGUMENT, Watcher, watch_coordinator};
 

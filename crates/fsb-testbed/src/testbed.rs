@@ -7,7 +7,7 @@ use std::time::Duration;
 use fsb_model::host::{DeviceId, DeviceRates, HostManifest};
 use fsb_model::place::{VmRecord, VmSize};
 use fsb_model::run::{ControlRecord, MediumRecord, MemoryTouched, TargetRecord};
-use fsb_model::{Geometry, Identity, Target, Warning};
+use fsb_model::{Geometry, Identity, Maintenance, Target, Warning};
 use fsb_sys::error::TestbedError;
 use serde::{Deserialize, Serialize};
 
@@ -154,6 +154,9 @@ pub struct Abilities {
     pub why_not_cold: String,
     /// The reason why its data cannot be made durable. Empty if they can.
     pub why_not_durable: String,
+    /// The maintenance operations that are not measured on it, with the reasons.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub no_maintenance: BTreeMap<Maintenance, String>,
 }
 
 /// A method that makes data cold.
@@ -198,6 +201,15 @@ pub struct Counters {
     pub cpu_seconds: f64,
 }
 
+/// The result of a maintenance operation.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Maintained {
+    /// The time of the operation alone.
+    pub time: Duration,
+    /// CPU seconds of the programs that it ran, in user mode and in the kernel.
+    pub cpu_seconds: [f64; 2],
+}
+
 /// The result of waiting for an idle device.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Quiet {
@@ -223,6 +235,9 @@ pub trait Testbed {
     /// Empties the caches of the target, and others according to `reach`. Its root path stays valid, but open files do
     /// not.
     fn make_cold(&mut self, slot: Slot, reach: ColdReach) -> Result<(), TestbedError>;
+    /// Performs an operation on the whole file system, which is mounted before and after. Returns `None` if its driver
+    /// does not support the operation. Fails if the operation found an error in it.
+    fn maintain(&mut self, slot: Slot, operation: Maintenance) -> Result<Option<Maintained>, TestbedError>;
     /// Empties the caches of the kernel for all targets, without a remount. Dirty pages stay.
     fn drop_caches(&mut self) -> Result<(), TestbedError>;
     /// Writes everything out and waits until the target's device is idle, at most ten seconds and no longer than

@@ -122,7 +122,7 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
     for spec in setup.targets.iter().filter_map(|target| target.file_system()) {
         let member = fs::find(&spec.fs)?;
         if let Some(tools) = member.tools() {
-            for name in std::iter::once(&tools.mkfs).chain(tools.others) {
+            for name in tools.programs() {
                 programs.insert(program::require(name, tools.package)?);
             }
         }

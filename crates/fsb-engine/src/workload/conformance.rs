@@ -28,8 +28,8 @@ fn run(
     Ok((measurement.expect("the measure step measures"), gate.0.expect("the gate was asked")))
 }
 
-/// The workloads that the file system of the temporary directory may not support.
-const NOT_EVERYWHERE: &[&str] = &["reflink", "setxattr", "getxattr", "listxattr"];
+/// The workloads that the file system of the temporary directory may not support, and those that the agent measures.
+const NOT_EVERYWHERE: &[&str] = &["reflink", "setxattr", "getxattr", "listxattr", "fsck", "freeze"];
 
 fn example(workload: &dyn Workload) -> WorkloadSpec {
     WorkloadSpec::new(workload.name(), workload.example())
@@ -522,6 +522,8 @@ fn senseless_parameters_are_refused_with_their_key() {
         ("getxattr", "overwrite", true.into(), "unknown parameter 'overwrite'"),
         ("truncate", "mode", "widen".into(), "'widen' is not allowed: use shrink or grow"),
         ("truncate", "access", "random".into(), "'random' is not allowed: use sequential"),
+        ("fsck", "threads", 2.into(), "unknown parameter 'threads'"),
+        ("fsck", "cache", "warm".into(), "unknown parameter 'cache'"),
         ("lookup", "depth", 17.into(), "17 is too many: at most 16"),
         ("lookup", "width", 100.into(), "100 at a depth of 4 are more than 1000000 files"),
         ("micro-read", "cycles", 0.into(), "0 is too few"),
@@ -585,6 +587,8 @@ fn labels_say_what_makes_a_cell_another_one() {
         ("listxattr", &[("access", "random".into())], "random listxattr 32 of 4K files, warm"),
         ("reflink", &[], "reflink 64K files"),
         ("statfs", &[], "statfs 4K files, warm"),
+        ("fsck", &[("files", 500.into())], "fsck of 500 4K files, cold"),
+        ("freeze", &[("files", 7.into()), ("file_size", 0.into())], "freeze of 7 empty files"),
         ("truncate", &[], "truncate shrink 4K"),
         ("truncate", &[("mode", "grow".into()), ("files", 2.into())], "truncate grow 4K of 1M files"),
         ("lookup", &[], "stat 4 deep, 5 wide, warm"),
@@ -644,6 +648,8 @@ fn profiles_tell_the_runner_what_to_restore_and_how_long_to_measure() {
         ("reflink", &[], (Recreate, false, false)),
         ("lookup", &[("cache", "cold".into())], (Remount, false, true)),
         ("micro-read", &[], (Never, false, false)),
+        ("fsck", &[], (Remount, false, true)),
+        ("freeze", &[], (Never, true, true)),
     ];
     for (workload, pairs, expected) in cases {
         let profile = parse(&with(workload, pairs), &SIZING).unwrap().profile();

@@ -15,6 +15,7 @@ mod job;
 mod label;
 mod listing;
 mod lookup;
+mod maintenance;
 mod measure;
 mod micro;
 mod name_calls;
@@ -70,6 +71,8 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &xattr::Xattr::List,
     &truncate::Truncate,
     &fallocate::Fallocate,
+    &maintenance::FSCK,
+    &maintenance::FREEZE,
     &read_write::REWRITE,
     &read_write::REREAD,
     &read_write::RANDOM_READ,

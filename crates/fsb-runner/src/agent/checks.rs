@@ -283,6 +283,7 @@ mod tests {
                 fake: None,
                 why_not_cold,
                 why_not_durable,
+                no_maintenance: Default::default(),
             };
             direct_device(&profile_of_reads(), &abilities, &Seen { device, ..Seen::default() }, &measured)
         };

@@ -11,10 +11,10 @@
 
 use std::time::{Duration, Instant};
 
-use fsb_engine::{ClockSpec, Live, Profile, Renewal, Step, StepReport, Task, Units, mix, workload};
-use fsb_model::Interference;
+use fsb_engine::{ClockSpec, Live, Profile, Renewal, Step, StepReport, Task, Units, measured_by_agent, mix, workload};
 use fsb_model::sustained::Sustained;
 use fsb_model::trial::{NO_SPACE, Reason};
+use fsb_model::{Interference, Maintenance};
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceTimeline, Watch};
 use fsb_testbed::{ColdMethod, ColdReach, Counters, Fake, Progress, Provisioned, Slot, Testbed, TestbedError};
@@ -511,17 +511,9 @@ impl Case<'_, '_> {
         let started = Instant::now();
         let task = self.task(at, Step::Measure, round.first, round.units);
         let (whole, slot) = (self.is_whole(), self.places[at].trial.slot);
-        if whole {
-            self.places[at].open(self.time.until())?;
-        }
-        let worker = self.places[at].worker()?;
-        worker.ask::<Steps>(&task)?;
-        let ready = worker.ready::<Steps>()?;
-        let unconfined = worker.unconfined().to_vec();
-        let tally = &mut self.places[at].tally;
-        tally.unconfined = unconfined;
-        if round.counts {
-            tally.seen.ready(&ready);
+        let maintenance = self.profile.maintenance.filter(|_| self.fake(at).is_none());
+        if maintenance.is_none() {
+            self.ready(at, &task, round)?;
         }
         // Reading all processes takes some milliseconds, so it happens before the first counters and after the last
         // ones.
@@ -529,13 +521,18 @@ impl Case<'_, '_> {
         let before: Vec<_> = self.counters();
         let device_timeline = if whole { self.testbed.device_timeline(slot) } else { None };
         let go = Instant::now();
-        let worker = self.places[at].worker()?;
-        worker.go()?;
-        let (report, mut measured) = if whole {
+        if maintenance.is_none() {
+            self.places[at].worker()?.go()?;
+        }
+        let (report, mut measured) = if let Some(operation) = maintenance {
+            (self.maintain(slot, operation, &task)?, go.elapsed())
+        } else if whole {
+            let worker = self.places[at].worker()?;
             let report = worker.result::<Steps>(&mut telling(Step::Measure, self.tell))?;
             self.places[at].worker.take().into_iter().for_each(Worker::close);
             (report, go.elapsed())
         } else {
+            let worker = self.places[at].worker()?;
             (worker.result::<Steps>(&mut |_| {})?, go.elapsed())
         };
         let device_samples = device_timeline.map(DeviceTimeline::end).unwrap_or_default();
@@ -594,6 +591,42 @@ impl Case<'_, '_> {
         let restless = (0..self.places.len())
             .find(|other| *other != at && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > AT_REST));
         Ok((sample, restless))
+    }
+
+    /// Waits until the worker of a target is ready to start.
+    fn ready(&mut self, at: usize, task: &Task, round: Round) -> Result<(), Failure> {
+        if self.is_whole() {
+            self.places[at].open(self.time.until())?;
+        }
+        let worker = self.places[at].worker()?;
+        worker.ask::<Steps>(task)?;
+        let ready = worker.ready::<Steps>()?;
+        let unconfined = worker.unconfined().to_vec();
+        let tally = &mut self.places[at].tally;
+        tally.unconfined = unconfined;
+        if round.counts {
+            tally.seen.ready(&ready);
+        }
+        Ok(())
+    }
+
+    /// Performs the operations of a repetition that need root.
+    fn maintain(&mut self, slot: Slot, operation: Maintenance, task: &Task) -> Result<StepReport, Failure> {
+        let (mut durations, mut cpu_seconds) = (Vec::new(), [0.0; 2]);
+        let limit = task.until_seconds.filter(|_| self.profile.divisible).map(Duration::from_secs_f64);
+        while (durations.len() as u64) < task.operations {
+            if limit.is_some_and(|limit| durations.iter().sum::<Duration>() >= limit) {
+                break;
+            }
+            let Some(done) = self.testbed.maintain(slot, operation).map_err(lost)? else {
+                let why = format!("the driver of this file system does not support {}", operation.name());
+                return Err(Failure::NotApplicable(why.into()));
+            };
+            durations.push(done.time);
+            cpu_seconds = [cpu_seconds[0] + done.cpu_seconds[0], cpu_seconds[1] + done.cpu_seconds[1]];
+        }
+        let measured = measured_by_agent(self.profile.operation, &durations, cpu_seconds);
+        Ok(StepReport::Measured(vec![measured]))
     }
 
     /// Syncs a target, so that it is idle while its neighbours are measured. Returns the seconds that it took and the

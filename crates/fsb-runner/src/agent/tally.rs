@@ -279,6 +279,9 @@ impl From<WorkerError> for Failure {
 pub(super) fn applicable(job: &dyn Job, target: &Provisioned) -> Result<(), Failure> {
     let profile = job.profile();
     let abilities = &target.abilities;
+    if let Some(why) = profile.maintenance.and_then(|operation| abilities.no_maintenance.get(&operation)) {
+        return Err(Failure::NotApplicable(why.clone().into()));
+    }
     if profile.cache.begins_cold() {
         match abilities.cold {
             None => return Err(Failure::NotApplicable(abilities.why_not_cold.clone().into())),

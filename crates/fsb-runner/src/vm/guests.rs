@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use fsb_model::place::{VmKernel, VmRecord};
 use fsb_model::units::show_bytes;
-use fsb_model::{Coded, Place, Plan, Target, Warning};
+use fsb_model::{Coded, Maintenance, Place, Plan, Target, Warning};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::optional::{self, Available};
 use fsb_testbed::vm::{HostDisk, needs};
 use fsb_testbed::watch::{DeviceTimeline, Watch};
 use fsb_testbed::{
-    ColdReach, Counters, LocalTestbed, Opened, Progress, Provisioned, Quiet, Setup, Slot, Testbed, TestbedError,
+    ColdReach, Counters, LocalTestbed, Maintained, Opened, Progress, Provisioned, Quiet, Setup, Slot, Testbed,
+    TestbedError,
 };
 use fsb_vm::machine::{self, Architecture, Patience, find_qemu};
 use fsb_vm::{Acceleration, Contents, Disk, Initramfs, Kernel, Machine, MachineSpec, Origin, initramfs, kernel};
@@ -376,11 +377,18 @@ impl Testbed for GuestTestbed {
     }
 
     fn provision(&mut self, slot: Slot, part: u32, target: &Target) -> Result<Provisioned, TestbedError> {
-        self.inner.provision(slot, part, target)
+        let mut provisioned = self.inner.provision(slot, part, target)?;
+        // If the run is killed, a frozen file system ends with the guest.
+        provisioned.abilities.no_maintenance.remove(&Maintenance::Freeze);
+        Ok(provisioned)
     }
 
     fn make_cold(&mut self, slot: Slot, reach: ColdReach) -> Result<(), TestbedError> {
         self.inner.make_cold(slot, reach)
+    }
+
+    fn maintain(&mut self, slot: Slot, operation: Maintenance) -> Result<Option<Maintained>, TestbedError> {
+        self.inner.maintain(slot, operation)
     }
 
     fn drop_caches(&mut self) -> Result<(), TestbedError> {

@@ -211,6 +211,7 @@ fn provisioned() -> Provisioned {
             fake: None,
             why_not_cold,
             why_not_durable,
+            no_maintenance: Default::default(),
         },
         free_bytes: 1,
         free_inodes: 1,

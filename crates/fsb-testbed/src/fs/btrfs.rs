@@ -21,6 +21,7 @@ static TOOLS: Tools = Tools {
     arguments: &["-f", "-q", "-K"],
     version: "--version",
     others: &["btrfs"],
+    check: &["btrfs", "check"],
 };
 
 /// From `mkfs.btrfs -O list-all` (the first number of each feature is the kernel) and the release notes of btrfs-progs:

@@ -61,7 +61,14 @@ static HAZARDS: &[Hazard] = &[
 
 /// e2fsprogs, with this mkfs program.
 const fn tools(mkfs: &'static str) -> Tools {
-    Tools { package: "e2fsprogs", mkfs, arguments: ARGUMENTS, version: "-V", others: &["dumpe2fs"] }
+    Tools {
+        package: "e2fsprogs",
+        mkfs,
+        arguments: ARGUMENTS,
+        version: "-V",
+        others: &["dumpe2fs"],
+        check: &["e2fsck", "-f", "-n"],
+    }
 }
 
 impl FileSystem for Ext {

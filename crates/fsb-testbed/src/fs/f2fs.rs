@@ -18,6 +18,8 @@ static TOOLS: Tools = Tools {
     arguments: &["-f", "-q", "-t", "0"],
     version: "-V",
     others: &["dump.f2fs"],
+    // Without -f it looks no further than the checkpoint.
+    check: &["fsck.f2fs", "-f", "--dry-run"],
 };
 
 /// From Documentation/filesystems/f2fs.rst of Linux.

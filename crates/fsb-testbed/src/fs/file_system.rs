@@ -47,6 +47,16 @@ pub struct Tools {
     pub version: &'static str,
     /// Other programs that are needed to measure it.
     pub others: &'static [&'static str],
+    /// The command, from the same package, that checks the unmounted file system without repairs; the device follows.
+    /// Empty if there is none.
+    pub check: &'static [&'static str],
+}
+
+impl Tools {
+    /// Returns the names of all programs.
+    pub fn programs(&self) -> impl Iterator<Item = &'static str> {
+        [self.mkfs].into_iter().chain(self.others.iter().copied()).chain(self.check.first().copied())
+    }
 }
 
 /// Features and geometry of a new file system, read by its own tools.

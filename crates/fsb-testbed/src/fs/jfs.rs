@@ -11,8 +11,14 @@ use crate::declared::{DeclaredOption, OptionKind};
 pub(super) struct Jfs;
 
 /// It discards nothing and leaves no deferred work.
-static TOOLS: Tools =
-    Tools { package: "jfsutils", mkfs: "mkfs.jfs", arguments: &["-q"], version: "-V", others: &["jfs_tune"] };
+static TOOLS: Tools = Tools {
+    package: "jfsutils",
+    mkfs: "mkfs.jfs",
+    arguments: &["-q"],
+    version: "-V",
+    others: &["jfs_tune"],
+    check: &["fsck.jfs", "-n", "-f"],
+};
 
 impl FileSystem for Jfs {
     fn options(&self) -> &'static [DeclaredOption] {

@@ -160,8 +160,7 @@ fn version_in(text: &str) -> Option<&str> {
 
 /// Returns the programs of a file system that are missing.
 pub(crate) fn missing_programs(tools: &Tools) -> Vec<PathBuf> {
-    let needed = std::iter::once(&tools.mkfs).chain(tools.others);
-    needed.filter(|name| program::find(name).is_none()).map(PathBuf::from).collect()
+    tools.programs().filter(|name| program::find(name).is_none()).map(PathBuf::from).collect()
 }
 
 /// Whether /proc/filesystems lists the driver.
@@ -256,7 +255,14 @@ mod tests {
 
     #[test]
     fn mkfs_that_fails_says_why() {
-        let tools = Tools { package: "coreutils", mkfs: "ls", arguments: &["-d"], version: "--version", others: &[] };
+        let tools = Tools {
+            package: "coreutils",
+            mkfs: "ls",
+            arguments: &["-d"],
+            version: "--version",
+            others: &[],
+            check: &[],
+        };
         let error = format(&tools, Path::new("/no/such/device"), &["--".to_owned()]).unwrap_err();
         assert_eq!(error.kind, crate::Kind::Trial);
         assert!(error.to_string().contains("No such file"), "{error}");

@@ -18,6 +18,7 @@ static TOOLS: Tools = Tools {
     arguments: &["-f", "-q", "-K"],
     version: "-V",
     others: &["nilfs-tune"],
+    check: &[],
 };
 
 impl FileSystem for Nilfs2 {

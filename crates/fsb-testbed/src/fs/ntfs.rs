@@ -24,6 +24,7 @@ static MAKING: Tools = Tools {
     arguments: &["-F", "-Q", "-q"],
     version: "--version",
     others: &["ntfsinfo"],
+    check: &[],
 };
 
 static TOOLS: Tools = Tools { others: &["ntfs-3g", "ntfsinfo"], ..MAKING };

@@ -40,7 +40,14 @@ static NO_JOURNAL: &[Hazard] = &[Hazard::no_journal(Cause::Format("no journal"))
 pub(super) static MINIX: Other = Other {
     name: "minix",
     about: "The Minix file system, version 3 of its format: bitmaps, no journal.",
-    tools: &Tools { package: "util-linux", mkfs: "mkfs.minix", arguments: &["-3"], version: "--version", others: &[] },
+    tools: &Tools {
+        package: "util-linux",
+        mkfs: "mkfs.minix",
+        arguments: &["-3"],
+        version: "--version",
+        others: &[],
+        check: &["fsck.minix", "-f"],
+    },
     modules: &["minix"],
     helpers: &[],
     minimum_size: 1 << 20,
@@ -56,7 +63,14 @@ pub(super) static MINIX: Other = Other {
 pub(super) static VFAT: Other = Other {
     name: "vfat",
     about: "FAT with long names: no owners, no journal.",
-    tools: &Tools { package: "dosfstools", mkfs: "mkfs.vfat", arguments: &["-I"], version: "--help", others: &[] },
+    tools: &Tools {
+        package: "dosfstools",
+        mkfs: "mkfs.vfat",
+        arguments: &["-I"],
+        version: "--help",
+        others: &[],
+        check: &["fsck.fat", "-n"],
+    },
     modules: &["vfat"],
     helpers: &["nls_cp437", "nls_ascii", "nls_iso8859_1", "nls_utf8"],
     minimum_size: 1 << 20,
@@ -71,7 +85,14 @@ pub(super) static VFAT: Other = Other {
 pub(super) static EXFAT: Other = Other {
     name: "exfat",
     about: "exFAT, for large flash cards: no owners, no journal.",
-    tools: &Tools { package: "exfatprogs", mkfs: "mkfs.exfat", arguments: &[], version: "-V", others: &[] },
+    tools: &Tools {
+        package: "exfatprogs",
+        mkfs: "mkfs.exfat",
+        arguments: &[],
+        version: "-V",
+        others: &[],
+        check: &["fsck.exfat", "-n"],
+    },
     modules: &["exfat"],
     helpers: &["nls_utf8"],
     minimum_size: 2 << 20,
@@ -140,7 +161,8 @@ pub(super) fn by_its_program(name: &str) -> Option<&'static dyn FileSystem> {
     let member = *found.entry(name.to_owned()).or_insert_with(|| {
         let name: &'static str = name.to_owned().leak();
         let mkfs = mkfs.leak();
-        let tools = Tools { package: "that contains it", mkfs, arguments: &[], version: "--version", others: &[] };
+        let tools =
+            Tools { package: "that contains it", mkfs, arguments: &[], version: "--version", others: &[], check: &[] };
         Box::leak(Box::new(Other {
             name,
             about: "A file system that this machine can make.",

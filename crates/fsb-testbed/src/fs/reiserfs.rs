@@ -18,6 +18,7 @@ static TOOLS: Tools = Tools {
     arguments: &["-ff", "-q"],
     version: "-V",
     others: &["debugreiserfs"],
+    check: &["reiserfsck", "--check", "-y", "-q"],
 };
 
 impl FileSystem for Reiserfs {

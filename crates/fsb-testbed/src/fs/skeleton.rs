@@ -16,9 +16,15 @@ use crate::declared::{DeclaredOption, OptionGroup, OptionKind};
 pub(super) struct Skeleton;
 
 /// The program that formats it. Look for these options in the manual: overwrite without asking, quiet, no discard.
-/// Switch off anything "lazy", because deferred work would run during a measurement.
-static TOOLS: Tools =
-    Tools { package: "skeleton-progs", mkfs: "mkfs.skeleton", arguments: &["-f", "-q"], version: "-V", others: &[] };
+/// Switch off anything "lazy", because deferred work would run during a measurement. `check` must repair nothing.
+static TOOLS: Tools = Tools {
+    package: "skeleton-progs",
+    mkfs: "mkfs.skeleton",
+    arguments: &["-f", "-q"],
+    version: "-V",
+    others: &[],
+    check: &["fsck.skeleton", "-n"],
+};
 
 /// Name, values, default and effect of each option, from the manual.
 static OPTIONS: &[DeclaredOption] = &[

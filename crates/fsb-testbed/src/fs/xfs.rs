@@ -14,8 +14,14 @@ use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
 pub(super) struct Xfs;
 
 /// `-K`: no discard.
-static TOOLS: Tools =
-    Tools { package: "xfsprogs", mkfs: "mkfs.xfs", arguments: &["-f", "-q", "-K"], version: "-V", others: &["xfs_db"] };
+static TOOLS: Tools = Tools {
+    package: "xfsprogs",
+    mkfs: "mkfs.xfs",
+    arguments: &["-f", "-q", "-K"],
+    version: "-V",
+    others: &["xfs_db"],
+    check: &["xfs_repair", "-n"],
+};
 
 /// From the profiles `mkfs/lts_*.conf` of xfsprogs 6.1 and 6.18, which list the defaults for each kernel with long
 /// support, and from fs/xfs/libxfs/xfs_format.h of Linux for the first kernel that knew a feature.

@@ -4,6 +4,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fsb_model::Maintenance;
 use fsb_model::run::TargetRecord;
 use fsb_sys::block::DeviceNumber;
 use fsb_sys::error::{TestbedError, attempt};
@@ -121,6 +122,10 @@ impl DirectoryVisit {
             fake: None,
             why_not_cold: why(self.cold.is_some(), "its files are never cold"),
             why_not_durable: why(!memory, "its files are never durable"),
+            no_maintenance: Maintenance::ALL
+                .into_iter()
+                .map(|operation| (operation, "the file system of a directory is in use by others".to_owned()))
+                .collect(),
         };
         Ok(Provisioned {
             record,

@@ -1,20 +1,23 @@
 //! A file system as a target: formatted, mounted, made cold, unmounted.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::host::DeviceRates;
 use fsb_model::run::{Risk, TargetRecord};
-use fsb_model::{FileSystemSpec, Geometry};
+use fsb_model::{FileSystemSpec, Geometry, Maintenance};
 use fsb_sys::error::{TestbedError, attempt};
-use fsb_sys::{Roots, block, mount as kernel, mountinfo};
+use fsb_sys::{Roots, block, mount as kernel, mountinfo, program};
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use super::quiet;
 use crate::control::{Held, cold_method, set_read_ahead};
 use crate::fs::{self, FileSystem, Formatted, Home, Inspection, Journal, MountRequest, Mounted, Version};
 use crate::medium::{OpenMedium, probe};
-use crate::testbed::{Abilities, ColdMethod, ColdReach, Provisioned, Quiet};
+use crate::testbed::{Abilities, ColdMethod, ColdReach, Maintained, Provisioned, Quiet};
 
 /// The time limit for an unmount while processes on it still end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -222,6 +225,7 @@ impl FileSystemVisit {
             fake: None,
             why_not_cold: why(self.cold.is_some(), "keeps its files in memory: they are never cold"),
             why_not_durable: why(durable, "keeps its files in memory: they are never durable"),
+            no_maintenance: self.no_maintenance(),
         };
         Ok(Provisioned {
             record,
@@ -270,6 +274,61 @@ impl FileSystemVisit {
                 self.mount(Some(medium))
             }
         }
+    }
+
+    /// Returns the maintenance operations that are not measured on it, with the reasons.
+    fn no_maintenance(&self) -> BTreeMap<Maintenance, String> {
+        let frozen = "a run that is killed would leave the file system frozen: add --in vm".to_owned();
+        let unchecked = format!("fsb knows no program that checks {} without repairs", self.member.name());
+        let is_checked = self.member.tools().is_some_and(|tools| !tools.check.is_empty());
+        let unchecked = (Maintenance::Check, unchecked);
+        [(Maintenance::Freeze, frozen)].into_iter().chain((!is_checked).then_some(unchecked)).collect()
+    }
+
+    /// Performs an operation on the whole file system. The root path stays valid.
+    pub fn maintain(
+        &mut self,
+        operation: Maintenance,
+        medium: Option<&mut dyn OpenMedium>,
+    ) -> Result<Option<Maintained>, TestbedError> {
+        match (operation, medium) {
+            (Maintenance::Freeze, _) => match kernel::freeze_and_thaw(&self.point) {
+                Ok(time) => Ok(Some(Maintained { time, ..Maintained::default() })),
+                Err(Errno::OPNOTSUPP | Errno::NOTTY) => Ok(None),
+                Err(errno) => Err(TestbedError::trial("the file system could not be frozen and thawed")
+                    .tried(attempt("FIFREEZE and FITHAW", &self.point, &errno.into()))),
+            },
+            (Maintenance::Check, Some(medium)) => {
+                self.unmount()?;
+                medium.take_back()?;
+                self.empty_buffers()?;
+                let checked = self.check(medium);
+                self.mount(Some(medium))?;
+                checked
+            }
+            (Maintenance::Check, None) => Ok(None),
+        }
+    }
+
+    /// Runs the checking program on the unmounted device.
+    fn check(&self, medium: &mut dyn OpenMedium) -> Result<Option<Maintained>, TestbedError> {
+        let Some(tools) = self.member.tools() else { return Ok(None) };
+        let Some((name, arguments)) = tools.check.split_first() else { return Ok(None) };
+        let path = program::require(name, tools.package)?;
+        // Reads the program itself into memory, which is not part of the check.
+        program::run(&path, &["-V"])?;
+        let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).chain([self.source.as_os_str()]).collect();
+        medium.lend();
+        let run = program::run_timed(&path, &arguments, &self.source, |command| self.held.start(command, None));
+        medium.take_back()?;
+        medium.verify()?;
+        let (output, time, cpu_seconds) = run?;
+        if !output.status.success() {
+            let said = [output.stdout, output.stderr].concat();
+            let error = TestbedError::trial(format!("{name} found errors ({})", output.status));
+            return Err(as_shown(error.tried(program::last_lines(&said)), &self.source, &self.shown));
+        }
+        Ok(Some(Maintained { time, cpu_seconds }))
     }
 
     /// Empties the kernel's buffers of the unmounted device. A FUSE server reads through them, and they hold metadata

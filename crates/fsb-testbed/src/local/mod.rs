@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fsb_model::{Geometry, Target, TargetKind, Warning};
+use fsb_model::{Geometry, Maintenance, Target, TargetKind, Warning};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block, cgroup};
 
@@ -34,7 +34,7 @@ use crate::ledger::{self, Ledger, Owner};
 use crate::medium::{self, Divided, OpenMedium};
 use crate::optional::{self, Available};
 use crate::privilege::worker_identity;
-use crate::testbed::{ColdReach, Counters, Opened, OpenedPart, Provisioned, Quiet, Setup, Slot, Testbed};
+use crate::testbed::{ColdReach, Counters, Maintained, Opened, OpenedPart, Provisioned, Quiet, Setup, Slot, Testbed};
 use crate::watch::{self, DeviceTimeline, Watch};
 use devices::DeviceControls;
 pub(crate) use devices::of_directory as place_of_directory;
@@ -343,6 +343,11 @@ impl Testbed for LocalTestbed {
     fn make_cold(&mut self, slot: Slot, reach: ColdReach) -> Result<(), TestbedError> {
         let occupied = self.slots.get_mut(&slot).ok_or_else(|| nothing_on(slot))?;
         occupied.make_cold(&mut self.media, reach)
+    }
+
+    fn maintain(&mut self, slot: Slot, operation: Maintenance) -> Result<Option<Maintained>, TestbedError> {
+        let occupied = self.slots.get_mut(&slot).ok_or_else(|| nothing_on(slot))?;
+        occupied.maintain(&mut self.media, operation)
     }
 
     fn drop_caches(&mut self) -> Result<(), TestbedError> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::run::{ControlRecord, TargetRecord};
-use fsb_model::{FileSystemSpec, Target};
+use fsb_model::{FileSystemSpec, Maintenance, Target};
 use fsb_sys::Roots;
 use fsb_sys::cgroup::{self, Hierarchy, PROCESSES};
 use fsb_sys::error::TestbedError;
@@ -18,7 +18,7 @@ use crate::control::{ActiveControls, Held};
 use crate::fs::{self, Journal, Null};
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::medium::OpenMedium;
-use crate::testbed::{Abilities, ColdMethod, ColdReach, Provisioned, Quiet};
+use crate::testbed::{Abilities, ColdMethod, ColdReach, Maintained, Provisioned, Quiet};
 
 /// The open media by their text, each with its slices.
 pub(super) type Media = BTreeMap<String, Vec<Box<dyn OpenMedium>>>;
@@ -89,6 +89,18 @@ impl OccupiedSlot {
             Visit::FileSystem(visit) => {
                 let medium = visit.medium().and_then(|text| part_of(media, text, self.part));
                 visit.make_cold(medium, reach)
+            }
+        }
+    }
+
+    pub fn maintain(&mut self, media: &mut Media, operation: Maintenance) -> Result<Option<Maintained>, TestbedError> {
+        match &mut self.visit {
+            Visit::None | Visit::Null | Visit::Directory(_) => {
+                Err(TestbedError::trial(format!("{} needs a file system of this run", operation.name())))
+            }
+            Visit::FileSystem(visit) => {
+                let medium = visit.medium().and_then(|text| part_of(media, text, self.part));
+                visit.maintain(operation, medium)
             }
         }
     }
@@ -190,6 +202,7 @@ pub(super) fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provis
             fake: Some(options.fake),
             why_not_cold: String::new(),
             why_not_durable: String::new(),
+            no_maintenance: BTreeMap::new(),
         },
         free_bytes: u64::MAX,
         free_inodes: u64::MAX,

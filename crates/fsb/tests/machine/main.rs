@@ -30,6 +30,7 @@ mod iozone;
 mod killed;
 mod kills;
 mod macro_faults;
+mod maintenance;
 mod matrix;
 mod mixtures;
 mod neighbours;

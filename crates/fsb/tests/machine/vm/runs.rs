@@ -113,6 +113,26 @@ fn file_systems_of_cards_and_flash_are_measured_and_not_only_mounted() {
     }
 }
 
+#[test]
+fn guests_freeze_the_file_systems_that_support_it_and_check_all() {
+    let kernel = needs!(kernel());
+    needs!(program "mkfs.ext4", "mkfs.vfat", "fsck.fat");
+    let scratch = scratch();
+    let plan = PLAN.split("[[workload]]").next().unwrap();
+    let workloads = ["freeze", "fsck"].map(|name| format!("[[workload]]\nname = '{name}'\nfiles = 50\n")).concat();
+    std::fs::write(scratch.path().join("whole.toml"), format!("{plan}{workloads}")).unwrap();
+    let arguments = ["run", "whole.toml", "ext4", "vfat", "--kernel", &kernel, "--out", "run", "-q"];
+    let output = command(scratch.path(), &arguments).env("XDG_CACHE_HOME", cache()).output().unwrap();
+    expect_code(&output, 0);
+    let trials = counting(&scratch.path().join("run"));
+    let measured: Vec<_> = trials.iter().filter(|trial| trial["phase"] == "measured").collect();
+    assert_eq!(measured.len(), 4, "{trials:#?}");
+    for trial in measured {
+        let is_frozen_vfat = trial["target"] == "vfat" && trial["operation"] == "freeze";
+        assert_eq!(trial["outcome"], if is_frozen_vfat { "not_applicable" } else { "ok" }, "{trial:#}");
+    }
+}
+
 /// Creates a build tree of the fetched kernel: nothing installed, no index of modules.
 fn build_tree(kernel: &str) -> tempfile::TempDir {
     let fetched = cache().join("fsb/kernels").join(kernel);

@@ -1,0 +1,196 @@
+//! Maintenance of a whole file system that holds a set of files: a check of it, and a freeze.
+//!
+//! These operations need root, which workers do not have: the worker makes and removes the files, and the agent measures
+//! the operation itself ([`Profile::maintenance`]). A worker measures it only on the null backend.
+
+use fsb_model::metric::MAINTENANCE_TIME;
+use fsb_model::{Bytes, CacheState, Maintenance, Params};
+
+use super::job::{Job, Workload};
+use super::measure::{Subject, measure_set};
+use super::parameter::{self, Parameter, ParameterGroup, ParameterKind, group};
+use super::params::{self, Reader};
+use crate::backend::{Backend, CALLS};
+use crate::clock::OperationKind;
+use crate::fileset::{self, Content, Layout, MOST_DIRECTORIES, MOST_FILES};
+use crate::io_loop::OpenFileSet;
+use crate::profile::{Profile, Renewal};
+use crate::task::{Context, Gate, Measurement, Preparing};
+use crate::thread_recorder::ThreadRecorder;
+use crate::threads::ThreadJob;
+use crate::{EngineError, ParamError, Sizing};
+
+/// Checks the unmounted file system with its own program.
+pub(super) static FSCK: MaintenanceWorkload = MaintenanceWorkload {
+    operation: Maintenance::Check,
+    about: "check the unmounted file system that holds the files, without repairs: e2fsck, xfs_repair, btrfs check; \
+            begins with empty caches",
+};
+
+/// Freezes the mounted file system and thaws it.
+pub(super) static FREEZE: MaintenanceWorkload = MaintenanceWorkload {
+    operation: Maintenance::Freeze,
+    about: "freeze and thaw the idle file system that holds the files (FIFREEZE and FITHAW), as before a snapshot of \
+            its device",
+};
+
+/// A member: one operation, and the files that the file system holds meanwhile.
+pub(super) struct MaintenanceWorkload {
+    operation: Maintenance,
+    about: &'static str,
+}
+
+impl Workload for MaintenanceWorkload {
+    fn name(&self) -> &'static str {
+        self.operation.name()
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn example(&self) -> Params {
+        params::of([("files", 12.into()), ("files_per_directory", 5.into())])
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        use ParameterKind::{Number, Size};
+        let files = [
+            Parameter::new("files", Number(1..=MOST_FILES), "min(10000, size/64K)", "number of files"),
+            Parameter::new("file_size", Size(0..=1 << 60), "4K", "size of each file"),
+            Parameter::new("files_per_directory", Number(1..=MOST_FILES), "1000", "files of each directory"),
+            parameter::data(),
+        ];
+        let mut all = group(ParameterGroup::Files, files);
+        all.extend(group(ParameterGroup::Results, [parameter::label()]));
+        all
+    }
+
+    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
+        let mut reader = Reader::new(self.name(), self.parameters(), params, sizing)?;
+        let layout = Layout {
+            files: reader.number("files")?,
+            file_size: reader.number("file_size")?,
+            files_per_directory: reader.number("files_per_directory")?,
+        };
+        if layout.directories() > MOST_DIRECTORIES {
+            let message = format!("{} files make more than {MOST_DIRECTORIES} directories", layout.files);
+            return Err(reader.error("files_per_directory", message));
+        }
+        if layout.files.checked_mul(layout.file_size).is_none_or(|bytes| bytes > 1 << 60) {
+            return Err(reader.error("file_size", "the files are too large for any file system"));
+        }
+        let label = reader.text("label")?;
+        reader.finish();
+        Ok(Box::new(MaintenanceJob { operation: self.operation, layout, label }))
+    }
+}
+
+struct MaintenanceJob {
+    operation: Maintenance,
+    layout: Layout,
+    label: Option<String>,
+}
+
+impl MaintenanceJob {
+    fn label(&self) -> String {
+        let Layout { files, file_size, .. } = self.layout;
+        let size = if file_size == 0 { "empty".to_owned() } else { Bytes(file_size).to_string() };
+        let cache = if self.operation == Maintenance::Check { ", cold" } else { "" };
+        format!("{} of {files} {size} files{cache}", self.operation.name())
+    }
+}
+
+impl Job for MaintenanceJob {
+    fn profile(&self) -> Profile {
+        let Layout { files, file_size, .. } = self.layout;
+        let inodes = files + self.layout.directories() + 1;
+        let label = self.label.clone().unwrap_or_else(|| self.label());
+        let base = Profile {
+            files,
+            file_size,
+            reaches_device: true,
+            space: files * file_size.next_multiple_of(fileset::BLOCK) + inodes * fileset::NOTE,
+            inodes,
+            maintenance: Some(self.operation),
+            ..Profile::base(self.operation.name(), &MAINTENANCE_TIME, label)
+        };
+        match self.operation {
+            Maintenance::Check => Profile {
+                cache: CacheState::Cold,
+                renewal: Renewal::Remount,
+                // A check reads every inode in use; the smallest ones, of xfs without names, take up less than this.
+                cold_bytes_per_operation: files * 64,
+                ..base
+            },
+            Maintenance::Freeze => {
+                Profile { renewal: Renewal::Never, operations: 10, divisible: true, repeats_in_place: true, ..base }
+            }
+        }
+    }
+
+    fn params(&self) -> Params {
+        let Layout { files, file_size, files_per_directory } = self.layout;
+        let mut params = params::of([
+            ("files", files.into()),
+            ("file_size", file_size.into()),
+            ("files_per_directory", files_per_directory.into()),
+        ]);
+        if let Some(label) = &self.label {
+            params.insert("label".to_owned(), label.as_str().into());
+        }
+        params
+    }
+
+    fn backend(&self) -> &'static dyn Backend {
+        CALLS
+    }
+
+    fn prepare(&self, context: &Context) -> Result<(), EngineError> {
+        match context.preparing {
+            Preparing::Settling => Ok(()),
+            Preparing::All => fileset::build(&context.set(), &self.layout, Content::Full, false, context.data()),
+            Preparing::Files => fileset::make(&context.set(), &self.layout, Content::Full, context.data()),
+        }
+    }
+
+    fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
+        let set = OpenFileSet::open(context.backend(CALLS), context.set(), self.layout, context.data())?;
+        if set.backend.capabilities().real {
+            let why = format!("{} needs a file system that fsb makes and mounts", self.operation.name());
+            return Err(EngineError { inapplicable: true, ..EngineError::new(why) });
+        }
+        let subject = Subject { content: Content::Directories, ..Subject::NAMES };
+        Ok(measure_set(&Simulated { context }, &set, subject, &self.profile(), context, gate)?.0)
+    }
+
+    fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
+        fileset::remove(&context.set(), &context.progress)
+    }
+}
+
+/// The operations on the null backend, which take only the time of its clock.
+struct Simulated<'a> {
+    context: &'a Context,
+}
+
+impl ThreadJob for Simulated<'_> {
+    type ThreadState = ();
+    type Report = ();
+
+    fn init(&self, _rank: u32) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    fn run(&self, (): &mut (), recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        recorder.start();
+        for _ in 0..self.context.operations {
+            if !recorder.lap(OperationKind::Sync, 0) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, (): ()) {}
+}
