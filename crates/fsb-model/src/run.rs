@@ -330,6 +330,9 @@ pub struct TargetRecord {
     pub mkfs_version: Option<String>,
     /// The whole command.
     pub mkfs_command: Vec<String>,
+    /// The commands that changed the features of the new file system, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tune_commands: Vec<Vec<String>>,
     /// Features, as the file system's own tool names them.
     pub features: Vec<String>,
     /// Bytes of a file-system block.

@@ -55,6 +55,9 @@ pub struct FileSystemSpec {
     /// Arguments for the mkfs program, after the defaults.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mkfs: Vec<String>,
+    /// Arguments of each run of the program that changes the features of the new file system, in order: tune2fs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tune: Vec<Vec<String>>,
     /// The medium that holds it.
     #[serde(default)]
     pub medium: Medium,
@@ -121,7 +124,7 @@ pub fn make_names_unique(targets: &mut [Target]) {
 
 // The text form of a target is `[NAME=]FS[,OPTION…][@MEDIUM]`, or a path that starts with `/` or `.`. Options are
 // those of `mount -o`. `mkfs="…"` holds arguments for the mkfs program, split as a shell would, and its quotes protect
-// commas and `@`. A name that contains `=`, `,`, `@`, `/` or `"` is written in double quotes, and its own double
+// commas and `@`. Each `tune="…"` holds the arguments of one run of tune2fs in the same way. A name that contains `=`, `,`, `@`, `/` or `"` is written in double quotes, and its own double
 // quotes are doubled. The parser does not know which file systems and media exist: the testbed's registries do.
 
 /// The error of a text that is not a target.
@@ -136,9 +139,12 @@ pub enum TargetError {
     /// An option between commas is empty: `a,,b` or `a,`.
     #[error("target '{0}': an option between commas is empty")]
     EmptyOption(String),
-    /// The mkfs arguments cannot be split as a shell would, or contain a double quote.
-    #[error("target '{0}': the mkfs arguments cannot be split into words, or hold a double quote: check their quotes")]
-    Mkfs(String),
+    /// The arguments of mkfs or tune cannot be split as a shell would, or contain a double quote.
+    #[error(
+        "target '{0}': the arguments of mkfs or tune cannot be split into words, or hold a double quote: check \
+             their quotes"
+    )]
+    Arguments(String),
     /// The name is empty or contains a control character.
     #[error("target '{0}': the name '{1}' is empty or holds a control character")]
     Name(String, String),
@@ -158,7 +164,7 @@ impl Coded for TargetError {
             TargetError::Empty => Map::new(),
             TargetError::Quote(target)
             | TargetError::EmptyOption(target)
-            | TargetError::Mkfs(target)
+            | TargetError::Arguments(target)
             | TargetError::Name(target, _) => code::fields([("target", target.as_str().into())]),
         }
     }
@@ -224,25 +230,26 @@ fn parse_file_system(text: &str, body: &str) -> Result<FileSystemSpec, TargetErr
     if fs.is_empty() {
         return Err(TargetError::Empty);
     }
-    let mut spec = FileSystemSpec { fs, options: Vec::new(), mkfs: Vec::new(), medium };
+    let mut spec = FileSystemSpec { fs, options: Vec::new(), mkfs: Vec::new(), tune: Vec::new(), medium };
     for part in parts {
         if part.is_empty() {
             return Err(TargetError::EmptyOption(text.to_owned()));
         }
-        match part.strip_prefix("mkfs=") {
-            Some(quoted) => {
-                let inner = quoted.strip_prefix('"').and_then(|q| q.strip_suffix('"')).unwrap_or(quoted);
-                let words = shlex::split(inner).ok_or_else(|| TargetError::Mkfs(text.to_owned()))?;
-                // Printing puts double quotes around all words.
-                if words.iter().any(|word| word.contains('"')) {
-                    return Err(TargetError::Mkfs(text.to_owned()));
-                }
-                spec.mkfs.extend(words);
-            }
-            None => spec.options.push(part.to_owned()),
+        match part.split_once('=') {
+            Some(("mkfs", quoted)) => spec.mkfs.extend(words(text, quoted)?),
+            Some(("tune", quoted)) => spec.tune.push(words(text, quoted)?),
+            _ => spec.options.push(part.to_owned()),
         }
     }
     Ok(spec)
+}
+
+/// Splits the arguments of a program as a shell would, without the double quotes around all of them.
+fn words(text: &str, quoted: &str) -> Result<Vec<String>, TargetError> {
+    let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(quoted);
+    // Printing puts double quotes around all words.
+    let words = shlex::split(inner).filter(|words| words.iter().all(|word| !word.contains('"')));
+    words.ok_or_else(|| TargetError::Arguments(text.to_owned()))
 }
 
 /// The last `@` outside quotes starts a medium, but only before a word that begins one: `uid=a@b` is an option.
@@ -315,11 +322,11 @@ impl fmt::Display for WithoutMedium<'_> {
         for option in &spec.options {
             write!(f, ",{option}")?;
         }
+        let quoted = |words: &[String]| words.iter().map(|word| quote_word(word)).collect::<Vec<_>>().join(" ");
         if !spec.mkfs.is_empty() {
-            let words: Vec<_> = spec.mkfs.iter().map(|word| quote_word(word)).collect();
-            write!(f, ",mkfs=\"{}\"", words.join(" "))?;
+            write!(f, ",mkfs=\"{}\"", quoted(&spec.mkfs))?;
         }
-        Ok(())
+        spec.tune.iter().try_for_each(|words| write!(f, ",tune=\"{}\"", quoted(words)))
     }
 }
 
@@ -400,6 +407,13 @@ mod tests {
     }
 
     #[test]
+    fn each_tune_is_a_run_of_its_own() {
+        let spec = spec(r#"ext2,tune="-j -J size=16",noatime,tune="-O ^has_journal"@ram"#);
+        assert_eq!(spec.tune, [vec!["-j", "-J", "size=16"], vec!["-O", "^has_journal"]]);
+        assert_eq!(spec.to_string(), r#"ext2,noatime,tune="-j -J size=16",tune="-O ^has_journal"@ram"#);
+    }
+
+    #[test]
     fn an_at_sign_before_anything_else_belongs_to_the_option() {
         assert_eq!(spec("ext4,foo=a@b").options, ["foo=a@b"]);
     }
@@ -454,11 +468,13 @@ mod tests {
             fs in "[a-z][a-z0-9]{1,6}",
             options in prop::collection::vec("[a-z]{1,6}(=[a-z0-9]{1,4})?", 0..3),
             mkfs in prop::collection::vec("[-a-zA-Z0-9,=^@]{1,6}|[a-z ]{1,5}", 0..3),
+            tune in prop::collection::vec(prop::collection::vec("[-a-zA-Z0-9,=^@]{1,6}", 0..3), 0..3),
             medium in prop::sample::select(vec!["", "@ram", "@/dev/sdb1", "@raid0:/dev/a+/dev/b"]),
         ) {
-            let options: Vec<_> = options.into_iter().filter(|option| !option.starts_with("mkfs=")).collect();
+            let is_word = |option: &String| !option.starts_with("mkfs=") && !option.starts_with("tune=");
+            let options: Vec<_> = options.into_iter().filter(is_word).collect();
             let medium = parse(&format!("ext4{medium}")).file_system().unwrap().medium.clone();
-            let kind = TargetKind::FileSystem(FileSystemSpec { fs, options, mkfs, medium });
+            let kind = TargetKind::FileSystem(FileSystemSpec { fs, options, mkfs, tune, medium });
             let target = Target { name, kind, controls: BTreeMap::new(), kernel: None, optional: false };
             prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
         }

@@ -358,8 +358,9 @@ fn same_as<'a>(record: &'a RunRecord, candidate: usize, made: &TargetRecord) -> 
     let own = targets[candidate].file_system()?;
     let same = |other: &&fsb_model::Target| {
         let spec = other.file_system();
-        spec.is_some_and(|spec| spec.fs == own.fs && spec.mkfs == own.mkfs && spec.options != own.options)
-            && record.targets.get(&other.name).is_some_and(|other| other.mount_options == made.mount_options)
+        spec.is_some_and(|spec| {
+            spec.fs == own.fs && spec.mkfs == own.mkfs && spec.tune == own.tune && spec.options != own.options
+        }) && record.targets.get(&other.name).is_some_and(|other| other.mount_options == made.mount_options)
     };
     let before = targets[..candidate].iter().find(same).filter(|_| !made.mount_options.is_empty())?;
     Some(&before.name)

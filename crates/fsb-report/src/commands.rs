@@ -139,6 +139,8 @@ fn fstab(source: &str, kind: &str, options: &[String], pass: u8) -> String {
 pub(crate) struct Recipe {
     /// Makes the file system on [`DEVICE`]; absent where nothing is made, or where its program was not recorded.
     make: Option<String>,
+    /// The commands that change its features afterwards.
+    tune: Vec<String>,
     mount: String,
     /// The line of /etc/fstab.
     pub(crate) fstab: String,
@@ -162,8 +164,11 @@ impl Recipe {
             let words: Vec<String> = std::iter::once(program.to_owned()).chain(spec.mkfs.iter().cloned()).collect();
             command(&words, &[DEVICE])
         });
+        // The last word of each is the device.
+        let tune = made.tune_commands.iter().filter_map(|words| words.split_last());
         Some(Recipe {
             make,
+            tune: tune.map(|(_, words)| command(words, &[DEVICE])).collect(),
             mount: command(&with_options(kind, &spec.options), &[source, POINT]),
             fstab: fstab(source, kind, &spec.options, pass),
         })
@@ -171,7 +176,7 @@ impl Recipe {
 
     /// The commands in their order.
     pub(crate) fn commands(&self) -> Vec<String> {
-        self.make.iter().chain([&self.mount]).cloned().collect()
+        self.make.iter().chain(&self.tune).chain([&self.mount]).cloned().collect()
     }
 }
 
@@ -198,6 +203,7 @@ fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, reci
                 ));
             }
             lines.line(make);
+            recipe.tune.iter().for_each(|change| lines.line(change));
         }
         None => lines.comment("its mkfs command was not recorded"),
     }

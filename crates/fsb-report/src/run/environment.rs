@@ -127,6 +127,8 @@ fn target_table(record: &RunRecord, target: &Target, found: &TargetRecord) -> Op
     rows.both("mount options", options, found.mount_options.join(","));
     let arguments = fs.map(|spec| spec.mkfs.join(" ")).unwrap_or_default();
     rows.both("mkfs", arguments, found.mkfs_command.join(" "));
+    let lines = |runs: &[Vec<String>]| runs.iter().map(|words| words.join(" ")).collect::<Vec<_>>().join("; ");
+    rows.both("tune", fs.map(|spec| lines(&spec.tune)).unwrap_or_default(), lines(&found.tune_commands));
     rows.seen_if("mkfs version", found.mkfs_version.as_deref());
     match &found.geometry {
         Some(found) => rows.seen("geometry", geometry::summary(found)),

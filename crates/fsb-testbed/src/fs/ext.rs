@@ -8,7 +8,7 @@ use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block, mount};
 
 use super::file_system::{
-    self, Cause, Choice, FileSystem, Hazard, Idle, Inspection, Journal, Tools, ask_about, journal_for,
+    self, Cause, Choice, FileSystem, Hazard, Idle, Inspection, Journal, Tools, Tune, ask_about, journal_for,
 };
 use super::kernel_compatibility::{self, Feature, Version};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
@@ -66,7 +66,7 @@ const fn tools(mkfs: &'static str) -> Tools {
         mkfs,
         arguments: ARGUMENTS,
         version: "-V",
-        others: &["dumpe2fs"],
+        others: &["dumpe2fs", "tune2fs"],
         check: &["e2fsck", "-f", "-n"],
     }
 }
@@ -86,6 +86,11 @@ impl FileSystem for Ext {
 
     fn tools(&self) -> Option<&'static Tools> {
         Some(self.tools)
+    }
+
+    fn tune(&self) -> Option<&'static Tune> {
+        const TUNE: Tune = Tune { program: "tune2fs", repair: &["e2fsck", "-f", "-y"] };
+        Some(&TUNE)
     }
 
     fn modules(&self) -> &'static [&'static str] {

@@ -59,6 +59,15 @@ impl Tools {
     }
 }
 
+/// The programs that change the features of a new file system.
+#[derive(Debug)]
+pub struct Tune {
+    /// The program that changes features.
+    pub program: &'static str,
+    /// The command that completes the change: it checks and repairs. It ends with 0, or with 1 after repairs.
+    pub repair: &'static [&'static str],
+}
+
 /// Features and geometry of a new file system, read by its own tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inspection {
@@ -134,6 +143,10 @@ pub trait FileSystem: Sync {
     fn fit(&self, large: &Geometry, bytes: u64, user: &[String]) -> Vec<String> {
         let _ = (large, bytes, user);
         Vec::new()
+    }
+    /// Returns the programs that change its features after mkfs. Returns `None` if it has none.
+    fn tune(&self) -> Option<&'static Tune> {
+        None
     }
     /// Returns the mount options that it has beside those of every file system.
     fn options(&self) -> &'static [DeclaredOption] {
@@ -329,14 +342,18 @@ impl Hazard {
     }
 
     /// Returns the option, feature or format that shows the hazard. Returns `None` if the target does not have it.
-    pub(super) fn found_in(&self, options: &[String], mkfs: &[String], features: Option<&[String]>) -> Option<String> {
+    /// `words` are the arguments of mkfs and of later changes of features, which decide if `features` are unknown.
+    pub(super) fn found_in(&self, options: &[String], words: &[String], features: Option<&[String]>) -> Option<String> {
         match self.cause {
             Cause::Options(names) => options.iter().find(|option| names.contains(&option.as_str())).cloned(),
             Cause::Without(feature) => {
-                let off = format!("^{feature}");
-                let asked = mkfs.iter().any(|word| word.split(',').any(|part| part.trim_start_matches("-O") == off));
-                let seen = features.is_some_and(|all| !all.is_empty() && !all.iter().any(|known| known == feature));
-                (asked || seen).then(|| format!("without {feature}"))
+                let mut parts = words.iter().flat_map(|word| word.split(',')).map(|part| part.trim_start_matches("-O"));
+                let last = parts.rfind(|part| part.trim_start_matches('^') == feature);
+                let is_off = match features.filter(|all| !all.is_empty()) {
+                    Some(all) => !all.iter().any(|known| known == feature),
+                    None => last.is_some_and(|last| last != feature),
+                };
+                is_off.then(|| format!("without {feature}"))
             }
             Cause::Format(words) => Some(words.to_owned()),
         }

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use file_system::UNFLUSHED;
 pub use file_system::{
-    Cause, Choice, FileSystem, Hazard, Home, Idle, Inspection, Journal, MountRequest, Mounted, Tools,
+    Cause, Choice, FileSystem, Hazard, Home, Idle, Inspection, Journal, MountRequest, Mounted, Tools, Tune,
 };
 use fsb_sys::error::TestbedError;
 use fsb_sys::mountinfo::Mount;
@@ -120,6 +120,8 @@ fn advice_on_name(name: &str) -> String {
 pub(crate) struct Formatted {
     /// The whole command.
     pub command: Vec<String>,
+    /// The commands that changed the file system afterwards.
+    pub changes: Vec<Vec<String>>,
     /// The version that the program prints.
     pub version: Option<String>,
 }
@@ -141,7 +143,37 @@ pub(crate) fn format(tools: &Tools, device: &Path, extra: &[String]) -> Result<F
             program::last_lines(complaint)
         )));
     }
-    Ok(Formatted { command, version: version(tools) })
+    Ok(Formatted { command, changes: Vec::new(), version: version(tools) })
+}
+
+/// Runs the program that changes the features of the unmounted file system, once with each of `runs`, and then the check
+/// that completes the changes. Returns the commands.
+pub(crate) fn tune(
+    member: &dyn FileSystem,
+    device: &Path,
+    runs: &[Vec<String>],
+) -> Result<Vec<Vec<String>>, TestbedError> {
+    let (Some(tune), Some(tools), false) = (member.tune(), member.tools(), runs.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let repair = tune.repair.iter().map(|word| (*word).to_owned()).collect();
+    let changes = runs.iter().map(|run| [&[tune.program.to_owned()], &run[..]].concat());
+    let mut commands: Vec<Vec<String>> = changes.chain([repair]).collect();
+    for command in &mut commands {
+        command.push(device.to_string_lossy().into_owned());
+        let program = program::require(&command[0], tools.package)?;
+        let output = program::run_alone(&program, &command[1..], device)?;
+        let is_repaired = command[0] == tune.repair[0] && output.status.code() == Some(1);
+        if !output.status.success() && !is_repaired {
+            let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+            return Err(TestbedError::trial(format!("{} failed ({})", command[0], output.status)).tried(format!(
+                "{}: {}",
+                command.join(" "),
+                program::last_lines(said)
+            )));
+        }
+    }
+    Ok(commands)
 }
 
 /// Returns the version line of the mkfs program, from stdout or stderr.

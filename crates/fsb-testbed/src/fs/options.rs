@@ -52,6 +52,12 @@ pub(crate) fn check(member: &dyn FileSystem, spec: &FileSystemSpec) -> Result<()
     if member.home() != Home::Nowhere && REGISTRY.iter().any(|known| known.name() == member.name()) {
         spec.options.iter().try_for_each(|option| check_option(member, option, &spec.options))?;
     }
+    if !spec.tune.is_empty() && member.tune().is_none() {
+        return Err(TestbedError::request(format!("{} takes no tune arguments", member.name()))
+            .coded(&fsb_model::error::UNKNOWN_OPTION)
+            .field("option", "tune")
+            .advice("only ext2, ext3 and ext4 are changed after mkfs, by tune2fs"));
+    }
     member.check(spec)
 }
 
@@ -166,6 +172,7 @@ mod tests {
             ("xfs,allocsize", "'allocsize' needs a value: size from 4K to 1G"),
             ("ext4,noatime=1", "'noatime' takes no value"),
             ("ext4,data=journal,delalloc", "not with data=journal"),
+            ("xfs,tune=\"-j\"", "xfs takes no tune arguments"),
         ] {
             let text = refusal(target).unwrap_or_else(|| panic!("{target} is accepted"));
             assert!(text.contains(said), "{target}: {text}");

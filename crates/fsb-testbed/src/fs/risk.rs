@@ -11,9 +11,9 @@ use super::file_system::{Cause, Choice, FileSystem, Hazard, UNFLUSHED};
 use super::find;
 use super::of_mount;
 
-fn risks(member: &dyn FileSystem, options: &[String], mkfs: &[String], features: Option<&[String]>) -> Vec<Risk> {
+fn risks(member: &dyn FileSystem, options: &[String], words: &[String], features: Option<&[String]>) -> Vec<Risk> {
     let risk = |hazard: &Hazard| {
-        let cause = hazard.found_in(options, mkfs, features)?;
+        let cause = hazard.found_in(options, words, features)?;
         Some(Risk { cause, loss: hazard.loss.to_owned() })
     };
     member.hazards().iter().filter_map(risk).collect()
@@ -21,7 +21,14 @@ fn risks(member: &dyn FileSystem, options: &[String], mkfs: &[String], features:
 
 /// Returns the risks of a requested target.
 pub fn requested_risks(spec: &FileSystemSpec) -> Vec<Risk> {
-    find(&spec.fs).map_or_else(|_| Vec::new(), |member| risks(member, &spec.options, &spec.mkfs, None))
+    find(&spec.fs).map_or_else(|_| Vec::new(), |member| risks(member, &spec.options, &arguments(spec), None))
+}
+
+/// Returns the arguments of mkfs and of the later changes of features.
+fn arguments(spec: &FileSystemSpec) -> Vec<String> {
+    // tune2fs(8): -j adds a journal.
+    let changed = spec.tune.iter().flatten().map(|word| if word == "-j" { "has_journal" } else { word });
+    spec.mkfs.iter().map(String::as_str).chain(changed).map(str::to_owned).collect()
 }
 
 /// Returns the risk of a choice: its own, or the first hazard that it causes.
@@ -46,7 +53,7 @@ pub(crate) fn risks_found(
     features: &[String],
 ) -> Vec<Risk> {
     let options: Vec<String> = spec.options.iter().chain(shown).cloned().collect();
-    risks(member, &options, &spec.mkfs, Some(features))
+    risks(member, &options, &arguments(spec), Some(features))
 }
 
 /// Returns the risks of an existing mount: from its options, and for ZFS from its property `sync`.
@@ -128,6 +135,7 @@ mod tests {
             ("ext4,mkfs=\"-O ^has_journal\"", "without has_journal"),
             ("ext4,mkfs=\"-O fast_commit,^has_journal\"", "without has_journal"),
             ("ext4,mkfs=\"-O^has_journal\"", "without has_journal"),
+            ("ext3,tune=\"-O ^has_journal\"", "without has_journal"),
             ("xfs,nobarrier", "nobarrier"),
             ("btrfs,nobarrier", "nobarrier"),
             ("f2fs,fsync_mode=nobarrier", "fsync_mode=nobarrier"),
@@ -146,6 +154,10 @@ mod tests {
     fn defaults_and_harmless_options_are_safe() {
         for target in ["ext4", "ext4,barrier=1", "ext4,commit=60", "xfs", "btrfs,nodatacow", "f2fs", "tmpfs", "null"] {
             assert!(requested(target).is_empty(), "{target}");
+        }
+        for journal in ["-j", "-O has_journal"] {
+            let converted = format!("ext3,tune=\"-O ^has_journal\",tune=\"{journal}\"");
+            assert!(requested(&converted).is_empty(), "{converted}");
         }
     }
 

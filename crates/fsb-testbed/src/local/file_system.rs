@@ -201,6 +201,7 @@ impl FileSystemVisit {
             risks: self.risks(spec, &mount_options, &inspection.features),
             mkfs_version: formatted.version,
             mkfs_command: formatted.command,
+            tune_commands: formatted.changes,
             features: inspection.features,
             block_size: inspection.geometry.block_size,
             geometry: Some(inspection.geometry).filter(|geometry| *geometry != Geometry::default()),
@@ -416,12 +417,13 @@ fn format(request: &VisitRequest<'_>, medium: &mut dyn OpenMedium) -> Result<Mad
     // mkfs overwrites the data that the probe writes.
     let probed = Some(probe(medium.device()));
     medium.lend();
-    let formatted = fs::format(tools, medium.device(), &arguments);
+    let formatted = fs::format(tools, medium.device(), &arguments)
+        .and_then(|made| Ok(Formatted { changes: fs::tune(*member, medium.device(), &spec.tune)?, ..made }));
     let taken = medium.take_back().and_then(|()| medium.verify());
     // The first error is the one that explains.
     let mut formatted = formatted.map_err(|error| as_shown(error, medium.device(), medium.shown()))?;
     taken?;
-    for word in &mut formatted.command {
+    for word in formatted.command.iter_mut().chain(formatted.changes.iter_mut().flatten()) {
         *word = word.replace(&*medium.device().to_string_lossy(), &medium.shown().to_string_lossy());
     }
     Ok((formatted, member.inspect(medium.device()), probed))

@@ -11,7 +11,8 @@ use fsb_sys::error::TestbedError;
 
 /// Refuses arguments that name another device or file, in any form that mkfs programs and mount accept.
 pub(crate) fn check(spec: &FileSystemSpec) -> Result<(), TestbedError> {
-    for (words, whose) in [(&spec.mkfs, "mkfs argument"), (&spec.options, "mount option")] {
+    let tuned = spec.tune.iter().map(|words| (words, "tune argument"));
+    for (words, whose) in [(&spec.mkfs, "mkfs argument"), (&spec.options, "mount option")].into_iter().chain(tuned) {
         if let Some((word, why)) = words.iter().find_map(|word| Some((word, reach(word)?))) {
             return Err(TestbedError::request(format!("the {whose} '{word}' reaches beyond the target: {why}"))
                 .advice("leave it out: fsb uses only the medium after the @"));
@@ -85,6 +86,7 @@ mod tests {
             r#"xfs,mkfs="-llogdev=/dev/null""#,
             r#"xfs,mkfs="-d name=/dev/null""#,
             r#"ext4,mkfs="-J device=UUID=0a0b""#,
+            r#"ext3,tune="-j -J device=/dev/null""#,
             r#"ext4,mkfs="-J device=/dev/null""#,
             "xfs,logdev=/dev/null",
             "ext4,journal_path=/dev/null",

@@ -230,6 +230,10 @@ fn recipe(target: &Target, image: u64, like_large: bool) -> anyhow::Result<Targe
         }
         TargetKind::FileSystem(spec) => spec,
     };
+    if !spec.tune.is_empty() {
+        let made = Made::LeftOut("the script does not change file systems after mkfs".to_owned());
+        return Ok(TargetRecipe { name: target.name.clone(), made });
+    }
     let on_image = matches!(spec.medium.name.as_str(), "loop" | "ram");
     let fs::Recipe { mkfs, mount, home } = fs::recipe(spec, image, !on_image, like_large)?;
     let source = match (home, spec.medium.name.as_str(), &spec.medium.argument) {

@@ -87,6 +87,43 @@ fn mkfs_arguments_and_mount_options_reach_the_file_system() {
     assert!(list("mkfs_command").contains(&"^has_journal".to_owned()), "{made:#}");
 }
 
+/// As Đorđević et al. converted one file system: generic ext2, ext3, and ext2 again. mkfs.ext3 makes a journal in any case.
+#[test]
+fn conversions_between_ext2_and_ext3_are_measured_as_the_file_systems_that_they_make() {
+    needs!(root);
+    needs!(program "tune2fs", "e2fsck");
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let there = r#"there=ext3,tune="-O ^has_journal",tune="-j -J size=8",data=journal"#;
+    let back = r#"back=ext2,tune="-j -J size=8",tune="-O ^has_journal""#;
+    let run = ["run", "tiny.toml", "ext2", there, back, "--size", "192M", "--out", "run", "-q"];
+    expect_code(&fsb(scratch.path(), &run), 0);
+    expect_no_traces(&before);
+    let record = record(&scratch.path().join("run"));
+    let made = |target: &str| record["targets"][target].clone();
+    let has_journal =
+        |target: &str| made(target)["features"].as_array().unwrap().iter().any(|feature| feature == "has_journal");
+    assert_eq!(["ext2", "there", "back"].map(has_journal), [false, true, false]);
+    let programs = |target: &str| -> Vec<String> {
+        let commands = made(target)["tune_commands"].as_array().cloned().unwrap_or_default();
+        commands.iter().map(|words| words[0].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(programs("ext2"), [""; 0]);
+    assert_eq!(programs("there"), ["tune2fs", "tune2fs", "e2fsck"]);
+    assert_eq!(programs("back"), ["tune2fs", "tune2fs", "e2fsck"]);
+    // A converted ext3 is as safe as any other, and a converted ext2 is not.
+    assert!(made("there")["risks"].is_null() && made("back")["risks"][0].is_object(), "{record:#}");
+    let measured = counting(&scratch.path().join("run")).into_iter().filter(|trial| trial["phase"] == "measured");
+    for trial in measured {
+        assert_eq!(trial["outcome"], "ok", "{trial:#}");
+    }
+    let commands = stdout(&fsb(scratch.path(), &["report", "run", "--commands"]));
+    for line in ["tune2fs -j -J size=8 /dev/YOUR-DEVICE", "e2fsck -f -y /dev/YOUR-DEVICE"] {
+        assert!(commands.lines().any(|found| found == line), "{commands}");
+    }
+}
+
 #[test]
 fn a_block_device_is_measured_only_when_it_is_empty_or_given_up() {
     needs!(root);

@@ -107,7 +107,10 @@ const OPTIONS_HEAD: &str = "\
 and `fsb list media NAME` print one table.
 
 A target is `[NAME=]FS[,OPTION…][@MEDIUM]`, such as `ext4,data=journal,noatime@/dev/sdb`. `mkfs=\"…\"` holds arguments of the
-mkfs program. fsb refuses an option that only other file systems have, a value out of range, and options that exclude each
+mkfs program, and each `tune=\"…\"` those of one run of tune2fs on the new ext2, ext3 or ext4; `e2fsck -f -y` follows the
+last run. tune2fs chooses the size of a new journal by the size of the slice; `-J size=8` sets 8 MiB.
+
+fsb refuses an option that only other file systems have, a value out of range, and options that exclude each
 other. It passes options that no table contains to the driver, because drivers are newer than this page.
 
 ";
