@@ -172,6 +172,8 @@ pub enum PlacementReason {
     MemoryLimit,
     /// The targets are on different media.
     DifferentMedia,
+    /// A target has an external journal, whose medium is not divided.
+    ExternalJournal,
     /// Several targets are in memory, and each may fill it.
     SharedMemory,
     /// The targets are of several kinds: file systems on a medium, in memory, directories.

@@ -58,9 +58,19 @@ pub struct FileSystemSpec {
     /// Arguments of each run of the program that changes the features of the new file system, in order: tune2fs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tune: Vec<Vec<String>>,
+    /// The medium of an external journal. `None` if the journal is within the file system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<Medium>,
     /// The medium that holds it.
     #[serde(default)]
     pub medium: Medium,
+}
+
+impl FileSystemSpec {
+    /// Returns all its media: its own, and that of an external journal.
+    pub fn media(&self) -> impl Iterator<Item = &Medium> {
+        std::iter::once(&self.medium).chain(&self.journal)
+    }
 }
 
 /// The requested medium of a file system.
@@ -124,7 +134,8 @@ pub fn make_names_unique(targets: &mut [Target]) {
 
 // The text form of a target is `[NAME=]FS[,OPTION…][@MEDIUM]`, or a path that starts with `/` or `.`. Options are
 // those of `mount -o`. `mkfs="…"` holds arguments for the mkfs program, split as a shell would, and its quotes protect
-// commas and `@`. Each `tune="…"` holds the arguments of one run of tune2fs in the same way. A name that contains `=`, `,`, `@`, `/` or `"` is written in double quotes, and its own double
+// commas and `@`. Each `tune="…"` holds the arguments of one run of tune2fs in the same way. `journal=loop`,
+// `journal=ram` and `journal="/dev/NAME"` name the medium of an external journal. A name that contains `=`, `,`, `@`, `/` or `"` is written in double quotes, and its own double
 // quotes are doubled. The parser does not know which file systems and media exist: the testbed's registries do.
 
 /// The error of a text that is not a target.
@@ -230,7 +241,8 @@ fn parse_file_system(text: &str, body: &str) -> Result<FileSystemSpec, TargetErr
     if fs.is_empty() {
         return Err(TargetError::Empty);
     }
-    let mut spec = FileSystemSpec { fs, options: Vec::new(), mkfs: Vec::new(), tune: Vec::new(), medium };
+    let (options, mkfs, tune) = (Vec::new(), Vec::new(), Vec::new());
+    let mut spec = FileSystemSpec { fs, options, mkfs, tune, journal: None, medium };
     for part in parts {
         if part.is_empty() {
             return Err(TargetError::EmptyOption(text.to_owned()));
@@ -238,10 +250,20 @@ fn parse_file_system(text: &str, body: &str) -> Result<FileSystemSpec, TargetErr
         match part.split_once('=') {
             Some(("mkfs", quoted)) => spec.mkfs.extend(words(text, quoted)?),
             Some(("tune", quoted)) => spec.tune.push(words(text, quoted)?),
+            Some(("journal", named)) if journal(named).is_some() => spec.journal = journal(named),
             _ => spec.options.push(part.to_owned()),
         }
     }
     Ok(spec)
+}
+
+/// Returns the medium of an external journal. Returns `None` for another text, which is a mount option.
+fn journal(named: &str) -> Option<Medium> {
+    match named.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(named) {
+        name @ ("loop" | "ram") => Some(Medium { name: name.to_owned(), argument: None }),
+        path if path.starts_with('/') => Some(Medium { name: "device".to_owned(), argument: Some(path.to_owned()) }),
+        _ => None,
+    }
 }
 
 /// Splits the arguments of a program as a shell would, without the double quotes around all of them.
@@ -326,7 +348,12 @@ impl fmt::Display for WithoutMedium<'_> {
         if !spec.mkfs.is_empty() {
             write!(f, ",mkfs=\"{}\"", quoted(&spec.mkfs))?;
         }
-        spec.tune.iter().try_for_each(|words| write!(f, ",tune=\"{}\"", quoted(words)))
+        spec.tune.iter().try_for_each(|words| write!(f, ",tune=\"{}\"", quoted(words)))?;
+        match &spec.journal {
+            Some(Medium { argument: Some(path), .. }) => write!(f, ",journal=\"{path}\""),
+            Some(medium) => write!(f, ",journal={medium}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -414,6 +441,17 @@ mod tests {
     }
 
     #[test]
+    fn an_external_journal_is_a_medium_beside_that_of_the_target() {
+        let ext4 = spec(r#"ext4,journal="/dev/sdc1",noatime@/dev/sdb1"#);
+        assert_eq!(ext4.journal.as_ref().map(Medium::to_string).as_deref(), Some("/dev/sdc1"));
+        assert_eq!((ext4.medium.to_string().as_str(), &ext4.options[..]), ("/dev/sdb1", &["noatime".to_owned()][..]));
+        let image = spec("xfs,journal=loop@ram");
+        assert_eq!((image.journal, image.medium.name.as_str()), (Some(Medium::default()), "ram"));
+        // A mount option of the driver.
+        assert_eq!(spec("ext3,journal=update").options, ["journal=update"]);
+    }
+
+    #[test]
     fn an_at_sign_before_anything_else_belongs_to_the_option() {
         assert_eq!(spec("ext4,foo=a@b").options, ["foo=a@b"]);
     }
@@ -469,12 +507,13 @@ mod tests {
             options in prop::collection::vec("[a-z]{1,6}(=[a-z0-9]{1,4})?", 0..3),
             mkfs in prop::collection::vec("[-a-zA-Z0-9,=^@]{1,6}|[a-z ]{1,5}", 0..3),
             tune in prop::collection::vec(prop::collection::vec("[-a-zA-Z0-9,=^@]{1,6}", 0..3), 0..3),
+            journal in prop::sample::select(vec!["", ",journal=loop", ",journal=ram", ",journal=\"/dev/disk/a,b@c\""]),
             medium in prop::sample::select(vec!["", "@ram", "@/dev/sdb1", "@raid0:/dev/a+/dev/b"]),
         ) {
             let is_word = |option: &String| !option.starts_with("mkfs=") && !option.starts_with("tune=");
             let options: Vec<_> = options.into_iter().filter(is_word).collect();
-            let medium = parse(&format!("ext4{medium}")).file_system().unwrap().medium.clone();
-            let kind = TargetKind::FileSystem(FileSystemSpec { fs, options, mkfs, tune, medium });
+            let FileSystemSpec { journal, medium, .. } = spec(&format!("ext4{journal}{medium}"));
+            let kind = TargetKind::FileSystem(FileSystemSpec { fs, options, mkfs, tune, journal, medium });
             let target = Target { name, kind, controls: BTreeMap::new(), kernel: None, optional: false };
             prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
         }

@@ -356,11 +356,12 @@ impl Replay {
 fn same_as<'a>(record: &'a RunRecord, candidate: usize, made: &TargetRecord) -> Option<&'a str> {
     let targets = &record.plan.targets;
     let own = targets[candidate].file_system()?;
+    let made_alike = |spec: &fsb_model::FileSystemSpec| {
+        (&spec.fs, &spec.mkfs, &spec.tune, &spec.journal) == (&own.fs, &own.mkfs, &own.tune, &own.journal)
+    };
     let same = |other: &&fsb_model::Target| {
-        let spec = other.file_system();
-        spec.is_some_and(|spec| {
-            spec.fs == own.fs && spec.mkfs == own.mkfs && spec.tune == own.tune && spec.options != own.options
-        }) && record.targets.get(&other.name).is_some_and(|other| other.mount_options == made.mount_options)
+        other.file_system().is_some_and(|spec| made_alike(spec) && spec.options != own.options)
+            && record.targets.get(&other.name).is_some_and(|other| other.mount_options == made.mount_options)
     };
     let before = targets[..candidate].iter().find(same).filter(|_| !made.mount_options.is_empty())?;
     Some(&before.name)

@@ -121,6 +121,7 @@ pub fn placement_reason_text(reason: &PlacementReason) -> String {
         PlacementReason::DifferentControls => "the controls of the targets differ".to_owned(),
         PlacementReason::MemoryLimit => "the memory limit applies to one target at a time".to_owned(),
         PlacementReason::DifferentMedia => "the targets are on different media".to_owned(),
+        PlacementReason::ExternalJournal => "the medium of an external journal is not divided".to_owned(),
         PlacementReason::SharedMemory => "the targets would share the memory that each may fill".to_owned(),
         PlacementReason::MixedKinds => {
             "the targets are of several kinds: file systems on a medium, in memory, directories".to_owned()

@@ -92,6 +92,10 @@ fn check_target(target: &Target) -> Result<(), TestbedError> {
     let member = fs::find(&spec.fs)?;
     fs::check(member, spec)?;
     local::check_foreign(spec)?;
+    if spec.journal.is_some() {
+        return Err(TestbedError::request("a virtual machine has no external journals")
+            .advice("leave out journal=, or --in vm and --kernel"));
+    }
     if member.home() == Home::Device {
         medium::check(&spec.medium)?;
     }

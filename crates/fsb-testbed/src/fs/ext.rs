@@ -8,7 +8,8 @@ use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block, mount};
 
 use super::file_system::{
-    self, Cause, Choice, FileSystem, Hazard, Idle, Inspection, Journal, Tools, Tune, ask_about, journal_for,
+    self, Cause, Choice, ExternalJournal, FileSystem, Hazard, Idle, Inspection, Journal, Tools, Tune, ask_about,
+    journal_for,
 };
 use super::kernel_compatibility::{self, Feature, Version};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
@@ -66,7 +67,7 @@ const fn tools(mkfs: &'static str) -> Tools {
         mkfs,
         arguments: ARGUMENTS,
         version: "-V",
-        others: &["dumpe2fs", "tune2fs"],
+        others: &["dumpe2fs", "tune2fs", "mke2fs"],
         check: &["e2fsck", "-f", "-n"],
     }
 }
@@ -91,6 +92,22 @@ impl FileSystem for Ext {
     fn tune(&self) -> Option<&'static Tune> {
         const TUNE: Tune = Tune { program: "tune2fs", repair: &["e2fsck", "-f", "-y"] };
         Some(&TUNE)
+    }
+
+    /// Both file systems have blocks of the same size, as mke2fs(8) requires. The kernel finds the journal by the number
+    /// of its device in the superblock.
+    fn external_journal(&self, device: &Path, mkfs: &[String]) -> Option<ExternalJournal> {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let device = device.display();
+        let joined = mkfs.iter().find_map(|word| word.strip_prefix("-b").filter(|size| !size.is_empty()));
+        let apart = mkfs.windows(2).find(|pair| pair[0] == "-b").map(|pair| pair[1].as_str());
+        let size = joined.or(apart).unwrap_or("4096");
+        self.journal.then(|| ExternalJournal {
+            make: words(&format!("mke2fs -F -q -b {size} -O journal_dev")),
+            mkfs: words(&format!("-b {size} -J device={device}")),
+            mount: Vec::new(),
+            check: words(&format!("-j {device}")),
+        })
     }
 
     fn modules(&self) -> &'static [&'static str] {

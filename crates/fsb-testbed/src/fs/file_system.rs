@@ -68,6 +68,19 @@ pub struct Tune {
     pub repair: &'static [&'static str],
 }
 
+/// The parts of commands that concern an external journal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExternalJournal {
+    /// The command that makes the journal before mkfs; the device follows. Empty if mkfs makes it.
+    pub make: Vec<String>,
+    /// Arguments of the mkfs program.
+    pub mkfs: Vec<String>,
+    /// Mount options.
+    pub mount: Vec<String>,
+    /// Arguments of the check.
+    pub check: Vec<String>,
+}
+
 /// Features and geometry of a new file system, read by its own tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inspection {
@@ -146,6 +159,12 @@ pub trait FileSystem: Sync {
     }
     /// Returns the programs that change its features after mkfs. Returns `None` if it has none.
     fn tune(&self) -> Option<&'static Tune> {
+        None
+    }
+    /// Returns the arguments for a journal on `device`, which is another one than that of the file system. `mkfs` are the
+    /// arguments of the user. Returns `None` if it has no external journal.
+    fn external_journal(&self, device: &Path, mkfs: &[String]) -> Option<ExternalJournal> {
+        let _ = (device, mkfs);
         None
     }
     /// Returns the mount options that it has beside those of every file system.

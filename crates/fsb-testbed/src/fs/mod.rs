@@ -28,7 +28,8 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use file_system::UNFLUSHED;
 pub use file_system::{
-    Cause, Choice, FileSystem, Hazard, Home, Idle, Inspection, Journal, MountRequest, Mounted, Tools, Tune,
+    Cause, Choice, ExternalJournal, FileSystem, Hazard, Home, Idle, Inspection, Journal, MountRequest, Mounted, Tools,
+    Tune,
 };
 use fsb_sys::error::TestbedError;
 use fsb_sys::mountinfo::Mount;
@@ -144,6 +145,22 @@ pub(crate) fn format(tools: &Tools, device: &Path, extra: &[String]) -> Result<F
         )));
     }
     Ok(Formatted { command, changes: Vec::new(), version: version(tools) })
+}
+
+/// Makes the external journal on its device, if mkfs does not.
+pub(crate) fn make_journal(
+    member: &dyn FileSystem,
+    journal: &ExternalJournal,
+    device: &Path,
+) -> Result<(), TestbedError> {
+    let (Some(tools), Some((name, arguments))) = (member.tools(), journal.make.split_first()) else { return Ok(()) };
+    let arguments: Vec<OsString> = arguments.iter().map(OsString::from).chain([device.into()]).collect();
+    let output = program::run_alone(&program::require(name, tools.package)?, &arguments, device)?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(TestbedError::trial(format!("the external journal was not made ({})", output.status))
+            .tried(format!("{}: {}", journal.make.join(" "), program::last_lines(&output.stderr)))),
+    }
 }
 
 /// Runs the program that changes the features of the unmounted file system, once with each of `runs`, and then the check

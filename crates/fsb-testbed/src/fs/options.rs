@@ -1,6 +1,8 @@
 //! Mount options: those of every file system, checks against the tables that members declare, and the commands with which a
 //! user makes the same target by hand.
 
+use std::path::Path;
+
 use fsb_model::FileSystemSpec;
 use fsb_model::nearest::nearest;
 use fsb_sys::error::TestbedError;
@@ -57,6 +59,18 @@ pub(crate) fn check(member: &dyn FileSystem, spec: &FileSystemSpec) -> Result<()
             .coded(&fsb_model::error::UNKNOWN_OPTION)
             .field("option", "tune")
             .advice("only ext2, ext3 and ext4 are changed after mkfs, by tune2fs"));
+    }
+    if spec.journal.is_some() && member.external_journal(Path::new("/"), &spec.mkfs).is_none() {
+        return Err(TestbedError::request(format!("{} has no external journal", member.name()))
+            .coded(&fsb_model::error::UNKNOWN_OPTION)
+            .field("option", "journal")
+            .advice("leave out journal=; ext3, ext4, xfs and reiserfs have one"));
+    }
+    if spec.journal.is_some() && !spec.tune.is_empty() {
+        return Err(TestbedError::request("a file system with an external journal takes no tune arguments")
+            .coded(&fsb_model::error::UNKNOWN_OPTION)
+            .field("option", "tune")
+            .advice("leave out tune= or journal="));
     }
     member.check(spec)
 }
@@ -173,6 +187,9 @@ mod tests {
             ("ext4,noatime=1", "'noatime' takes no value"),
             ("ext4,data=journal,delalloc", "not with data=journal"),
             ("xfs,tune=\"-j\"", "xfs takes no tune arguments"),
+            ("btrfs,journal=loop", "btrfs has no external journal"),
+            ("ext2,journal=loop", "ext2 has no external journal"),
+            ("ext4,journal=loop,tune=\"-m 0\"", "takes no tune arguments"),
         ] {
             let text = refusal(target).unwrap_or_else(|| panic!("{target} is accepted"));
             assert!(text.contains(said), "{target}: {text}");
@@ -183,6 +200,7 @@ mod tests {
     fn declared_and_unknown_options_are_left_to_the_driver() {
         for target in [
             "ext4,noatime,data=journal,commit=60,stripe=16,some_new_option=7",
+            "reiserfs,journal=\"/dev/sdc1\"",
             "btrfs,compress,discard=async,subvol=a",
             "btrfs,compress-force=zstd:-5",
             "xfs,logbsize=256k,inode64",

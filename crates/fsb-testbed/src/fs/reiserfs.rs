@@ -5,7 +5,7 @@ use std::path::Path;
 use fsb_model::Geometry;
 
 use super::file_system;
-use super::file_system::{Cause, FileSystem, Hazard, Inspection, Tools, ask_about};
+use super::file_system::{Cause, ExternalJournal, FileSystem, Hazard, Inspection, Tools, ask_about};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -46,6 +46,16 @@ impl FileSystem for Reiserfs {
 
     fn tools(&self) -> Option<&'static Tools> {
         Some(&TOOLS)
+    }
+
+    fn external_journal(&self, device: &Path, _: &[String]) -> Option<ExternalJournal> {
+        let words = vec!["-j".to_owned(), device.display().to_string()];
+        Some(ExternalJournal {
+            mkfs: words.clone(),
+            mount: vec![format!("jdev={}", device.display())],
+            check: words,
+            ..ExternalJournal::default()
+        })
     }
 
     fn modules(&self) -> &'static [&'static str] {
@@ -176,6 +186,14 @@ static OPTIONS: &[DeclaredOption] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Linux 6.13 removed the driver; the arguments are those of mkreiserfs(8), mount(8) and reiserfsck(8).
+    #[test]
+    fn the_arguments_of_an_external_journal_name_its_device() {
+        let journal = Reiserfs.external_journal(Path::new("/dev/sdc1"), &[]).unwrap();
+        assert_eq!((journal.mkfs.join(" "), journal.mount.join(",")), ("-j /dev/sdc1".into(), "jdev=/dev/sdc1".into()));
+        assert_eq!((journal.check.join(" "), journal.make), ("-j /dev/sdc1".into(), Vec::new()));
+    }
 
     #[test]
     fn debugreiserfs_is_read() {

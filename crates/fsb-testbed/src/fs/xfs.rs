@@ -6,7 +6,9 @@ use fsb_model::Geometry;
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, mount, mountinfo};
 
-use super::file_system::{self, Choice, FileSystem, Hazard, Idle, Inspection, Journal, Tools, ask_about};
+use super::file_system::{
+    self, Choice, ExternalJournal, FileSystem, Hazard, Idle, Inspection, Journal, Tools, ask_about,
+};
 use super::kernel_compatibility::{self, Feature, Version};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
@@ -86,6 +88,16 @@ impl FileSystem for Xfs {
 
     fn tools(&self) -> Option<&'static Tools> {
         Some(&TOOLS)
+    }
+
+    fn external_journal(&self, device: &Path, _: &[String]) -> Option<ExternalJournal> {
+        let (logdev, device) = (format!("logdev={}", device.display()), device.display().to_string());
+        Some(ExternalJournal {
+            mkfs: vec!["-l".to_owned(), logdev.clone()],
+            mount: vec![logdev],
+            check: vec!["-l".to_owned(), device],
+            ..ExternalJournal::default()
+        })
     }
 
     fn modules(&self) -> &'static [&'static str] {

@@ -12,7 +12,7 @@ use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::{Roots, magic, memory, mount, mountinfo, program};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::file_system::is_about_discard;
+use super::file_system::{is_about_discard, journal_key};
 use super::{devices, foreign};
 use crate::control::memory_limit::{MEMORY_LIMIT, limit_of};
 use crate::fs::{self, FileSystem, Home};
@@ -52,6 +52,9 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
             mount::check_options(member.name(), &spec.options, &|option| fs::suggestion(member, option))
                 .map_err(|error| naming(target, error))?;
         }
+    }
+    for request in journals(setup).values() {
+        medium::find(&request.medium.name)?.check(request)?;
     }
     let sizes = media(setup)
         .into_iter()
@@ -119,7 +122,7 @@ pub(super) fn mounts_something(setup: &Setup) -> bool {
 /// Refuses two names of one device, because the targets would overwrite each other.
 pub(crate) fn check_same_device(setup: &Setup) -> Result<(), TestbedError> {
     let mut seen: BTreeMap<block::DeviceNumber, String> = BTreeMap::new();
-    for (text, request) in media(setup) {
+    for (text, request) in media(setup).into_iter().chain(journals(setup)) {
         // Each member of an array counts.
         let paths = request.medium.argument.as_deref().unwrap_or_default().split('+');
         for number in paths.filter_map(|path| block::number_of(Path::new(path))) {
@@ -285,6 +288,9 @@ pub fn side_by_side(setup: &Setup) -> Result<u32, PlacementReason> {
     if setup.targets.iter().any(|target| target.kernel != setup.targets[0].kernel) {
         return Err(PlacementReason::DifferentKernels);
     }
+    if setup.targets.len() > 1 && !journals(setup).is_empty() {
+        return Err(PlacementReason::ExternalJournal);
+    }
     agree_in_controls(setup)?;
     let parts = u32::try_from(setup.targets.len()).map_err(|_| PlacementReason::TooManyTargets)?;
     let homes: BTreeSet<Sort> = setup.targets.iter().map(sort).collect();
@@ -391,6 +397,26 @@ fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (Stri
     (tried, advice)
 }
 
+/// The smallest image of an external journal: mkfs.xfs makes no smaller log.
+const SMALLEST_JOURNAL: u64 = 64 << 20;
+/// The largest image of an external journal: mke2fs makes no larger journal for a disk.
+const LARGEST_JOURNAL: u64 = 1 << 30;
+
+/// Returns the media of external journals, each once, by their keys. Targets whose journals have the same text take turns
+/// on one medium. An image has an eighth of [`Setup::size`], within limits.
+pub(crate) fn journals(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
+    let journals = setup.targets.iter().filter_map(|target| target.file_system()?.journal.as_ref());
+    let size = (setup.size / 8).clamp(SMALLEST_JOURNAL, LARGEST_JOURNAL) / GRANULE * GRANULE;
+    let request = |medium| MediumRequest {
+        size,
+        seed: setup.seed.wrapping_add(1),
+        wipe: &setup.wipe,
+        devices: (!setup.devices.is_empty()).then_some(&setup.devices),
+        ..MediumRequest::new(medium, &setup.dir)
+    };
+    journals.map(|medium| (journal_key(medium), request(medium))).collect()
+}
+
 /// Returns the media of the run, each once, by their text. All targets with the same text share one.
 pub(crate) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
     let mut media: BTreeMap<String, MediumRequest<'_>> = BTreeMap::new();
@@ -453,6 +479,7 @@ mod tests {
             (&["ext4", "tmpfs"], PlacementReason::MixedKinds),
             (&["tmpfs", "tmpfs,huge=always"], PlacementReason::SharedMemory),
             (&["ext4@raid0:loop+loop", "xfs@raid0:loop+loop"], PlacementReason::IndivisibleMedium { cause }),
+            (&["ext4", "ext4,journal=loop"], PlacementReason::ExternalJournal),
             (&[], PlacementReason::NoTargets),
         ] {
             assert_eq!(refused(&of(targets)), reason, "{targets:?}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fsb_model::host::DeviceRates;
 use fsb_model::run::{Risk, TargetRecord};
-use fsb_model::{FileSystemSpec, Geometry, Maintenance};
+use fsb_model::{FileSystemSpec, Geometry, Maintenance, Medium};
 use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::{Roots, block, mount as kernel, mountinfo, program};
 use rustix::fs::{Mode, OFlags};
@@ -15,7 +15,9 @@ use rustix::io::Errno;
 
 use super::quiet;
 use crate::control::{Held, cold_method, set_read_ahead};
-use crate::fs::{self, FileSystem, Formatted, Home, Inspection, Journal, MountRequest, Mounted, Version};
+use crate::fs::{
+    self, ExternalJournal, FileSystem, Formatted, Home, Inspection, Journal, MountRequest, Mounted, Version,
+};
 use crate::medium::{OpenMedium, probe};
 use crate::testbed::{Abilities, ColdMethod, ColdReach, Maintained, Provisioned, Quiet};
 
@@ -56,6 +58,33 @@ pub(super) struct FileSystemVisit {
     device_directory: Option<PathBuf>,
     cold: Option<ColdMethod>,
     held: Held,
+    journal: Option<JournalOfVisit>,
+}
+
+/// The external journal of a visit. Its medium is not claimed during the visit, because the mount claims it.
+struct JournalOfVisit {
+    /// The key of its medium.
+    key: String,
+    /// The private node of its device, and the device as the user knows it.
+    names: (PathBuf, PathBuf),
+    arguments: ExternalJournal,
+}
+
+impl JournalOfVisit {
+    fn of(request: &VisitRequest<'_>, medium: &dyn OpenMedium) -> Option<JournalOfVisit> {
+        let VisitRequest { member, spec, .. } = request;
+        Some(JournalOfVisit {
+            key: journal_key(spec.journal.as_ref()?),
+            names: (medium.device().to_owned(), medium.shown().to_owned()),
+            arguments: member.external_journal(medium.device(), &spec.mkfs)?,
+        })
+    }
+
+    /// Replaces the private node in a text by the name that the user knows.
+    fn reword(&self, text: &str) -> String {
+        let (node, shown) = &self.names;
+        text.replace(&*node.to_string_lossy(), &shown.to_string_lossy())
+    }
 }
 
 impl FileSystemVisit {
@@ -63,12 +92,22 @@ impl FileSystemVisit {
     pub fn begin(
         request: &VisitRequest<'_>,
         mut medium: Option<&mut dyn OpenMedium>,
+        mut journal: Option<&mut Box<dyn OpenMedium>>,
     ) -> Result<(FileSystemVisit, Provisioned), TestbedError> {
         let VisitRequest { member, spec, point, size, user, page_cache, held, .. } = request;
         let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
         let shown = medium.as_ref().map_or_else(|| source.clone(), |medium| medium.shown().to_owned());
+        let own_journal = journal.as_deref().and_then(|medium| JournalOfVisit::of(request, &**medium));
         let (formatted, inspection, probed) = match medium.as_deref_mut() {
-            Some(medium) => format(request, medium)?,
+            Some(medium) => {
+                if let Some(journal) = journal.as_deref_mut() {
+                    journal.verify()?;
+                    journal.lend();
+                }
+                let made = format(request, medium, own_journal.as_ref());
+                journal.into_iter().for_each(|journal| journal.lock());
+                made?
+            }
             None => (Formatted::default(), member.inspect(&source), None),
         };
         let roots = Roots::default();
@@ -79,7 +118,11 @@ impl FileSystemVisit {
             device_directory: block::number_of(&source).and_then(|number| number.directory(&roots)),
             root: point.join(ROOT),
             point: point.clone(),
-            options: options(*member, spec, medium.as_deref()),
+            options: options(*member, spec, medium.as_deref())
+                .into_iter()
+                .chain(own_journal.iter().flat_map(|journal| journal.arguments.mount.clone()))
+                .collect(),
+            journal: own_journal,
             source,
             shown,
             size: *size,
@@ -123,6 +166,16 @@ impl FileSystemVisit {
     pub fn journal(&self) -> Option<Journal> {
         let name = self.device_directory.as_ref()?.file_name()?.to_str()?;
         self.member.journal(&self.source, name, &Roots::default())
+    }
+
+    /// Returns the key of the medium of its external journal.
+    pub fn journal_medium(&self) -> Option<&str> {
+        self.journal.as_ref().map(|journal| journal.key.as_str())
+    }
+
+    /// Returns the directory below /sys of the device of its external journal.
+    pub fn journal_directory(&self) -> Option<PathBuf> {
+        block::number_of(&self.journal.as_ref()?.names.0)?.directory(&Roots::default())
     }
 
     /// Returns the bytes that can still be filled.
@@ -186,17 +239,22 @@ impl FileSystemVisit {
     ) -> Result<Provisioned, TestbedError> {
         let space = free_space(&self.root)?;
         let mut notes = Vec::new();
-        if self.options != spec.options {
-            notes.push(format!(
-                "mounted with {} so that nothing is discarded behind a measurement",
-                self.options.join(",")
-            ));
+        let external = self.journal.as_ref();
+        let shown = |option: &String| external.map_or_else(|| option.clone(), |journal| journal.reword(option));
+        let options: Vec<String> = self.options.iter().map(shown).collect();
+        if options.len() > spec.options.len() + external.map_or(0, |journal| journal.arguments.mount.len()) {
+            notes.push(format!("mounted with {} so that nothing is discarded behind a measurement", options.join(",")));
         }
+        notes.extend(external.map(|journal| {
+            let device = journal.names.1.display();
+            format!("its journal is on {device}: bytes and flushes of the device are those of its own device alone")
+        }));
         notes.extend(self.member.note().map(str::to_owned));
         let slice = self.device_directory.as_deref().and_then(block::size);
         let small = self.member.small_slice().filter(|(least, _)| slice.is_some_and(|slice| slice < *least));
         notes.extend(small.map(|(_, note)| note.to_owned()));
         let mount_options = mountinfo::at(&self.point).map(|mount| mount.all_options()).unwrap_or_default();
+        let mount_options: Vec<String> = mount_options.iter().map(shown).collect();
         let record = TargetRecord {
             risks: self.risks(spec, &mount_options, &inspection.features),
             mkfs_version: formatted.version,
@@ -318,7 +376,9 @@ impl FileSystemVisit {
         let path = program::require(name, tools.package)?;
         // Reads the program itself into memory, which is not part of the check.
         program::run(&path, &["-V"])?;
-        let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).chain([self.source.as_os_str()]).collect();
+        let journal = self.journal.iter().flat_map(|journal| &journal.arguments.check).map(OsStr::new);
+        let arguments = arguments.iter().map(OsStr::new).chain(journal);
+        let arguments: Vec<&OsStr> = arguments.chain([self.source.as_os_str()]).collect();
         medium.lend();
         let run = program::run_timed(&path, &arguments, &self.source, |command| self.held.start(command, None));
         medium.take_back()?;
@@ -403,13 +463,19 @@ fn again<'a>(medium: &'a mut Option<&mut dyn OpenMedium>) -> Option<&'a mut dyn 
 /// The result of formatting, the features and geometry, and the rates of the raw device before it.
 type Made = (Formatted, Inspection, Option<std::io::Result<DeviceRates>>);
 
-fn format(request: &VisitRequest<'_>, medium: &mut dyn OpenMedium) -> Result<Made, TestbedError> {
+fn format(
+    request: &VisitRequest<'_>,
+    medium: &mut dyn OpenMedium,
+    journal: Option<&JournalOfVisit>,
+) -> Result<Made, TestbedError> {
     let VisitRequest { member, spec, oldest, large, .. } = request;
     let Some(tools) = member.tools() else { return Ok((Formatted::default(), Inspection::default(), None)) };
     // Checked again, because a path that did not exist or was a directory may be a device by now.
     super::foreign::check(spec)?;
     let program = fs::version(tools).and_then(|text| Version::find(&text));
     let user = oldest.map_or_else(|| spec.mkfs.clone(), |oldest| member.mkfs_for(&spec.mkfs, oldest, program));
+    let user: Vec<String> =
+        user.into_iter().chain(journal.iter().flat_map(|journal| journal.arguments.mkfs.clone())).collect();
     let bytes = block::number_of(medium.device()).and_then(|number| block::size(&number.directory(&Roots::default())?));
     let fitted = bytes.map_or_else(Vec::new, |bytes| fs::fit(*member, large.as_ref(), bytes, &user));
     let arguments: Vec<String> = fitted.into_iter().chain(user).collect();
@@ -417,7 +483,9 @@ fn format(request: &VisitRequest<'_>, medium: &mut dyn OpenMedium) -> Result<Mad
     // mkfs overwrites the data that the probe writes.
     let probed = Some(probe(medium.device()));
     medium.lend();
-    let formatted = fs::format(tools, medium.device(), &arguments)
+    let prepared = journal.map_or(Ok(()), |journal| fs::make_journal(*member, &journal.arguments, &journal.names.0));
+    let formatted = prepared
+        .and_then(|()| fs::format(tools, medium.device(), &arguments))
         .and_then(|made| Ok(Formatted { changes: fs::tune(*member, medium.device(), &spec.tune)?, ..made }));
     let taken = medium.take_back().and_then(|()| medium.verify());
     // The first error is the one that explains.
@@ -425,6 +493,7 @@ fn format(request: &VisitRequest<'_>, medium: &mut dyn OpenMedium) -> Result<Mad
     taken?;
     for word in formatted.command.iter_mut().chain(formatted.changes.iter_mut().flatten()) {
         *word = word.replace(&*medium.device().to_string_lossy(), &medium.shown().to_string_lossy());
+        *word = journal.map_or_else(|| word.clone(), |journal| journal.reword(word));
     }
     Ok((formatted, member.inspect(medium.device()), probed))
 }
@@ -443,6 +512,11 @@ fn options(member: &dyn FileSystem, spec: &FileSystemSpec, medium: Option<&dyn O
         options.push(option.to_owned());
     }
     options
+}
+
+/// Returns the key of the medium of an external journal among the media of a run.
+pub(super) fn journal_key(medium: &Medium) -> String {
+    format!("journal:{medium}")
 }
 
 /// Returns whether an option is `discard`, `discard=async` or `nodiscard`.

@@ -18,10 +18,11 @@ use fsb_model::{Geometry, Maintenance, Target, TargetKind, Warning};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block, cgroup};
 
+use self::check::journals;
 pub(crate) use self::check::{check_same_device, check_sizes, media, naming};
 pub use self::check::{part_size, side_by_side};
 use self::directory::DirectoryVisit;
-use self::file_system::FileSystemVisit;
+use self::file_system::{FileSystemVisit, journal_key};
 pub(crate) use self::foreign::check as check_foreign;
 use self::mounts::MountRoot;
 use self::slot::{Media, OccupiedSlot, ProcessCount, Visit};
@@ -131,6 +132,15 @@ impl LocalTestbed {
             }
             self.media.insert(text, parts);
         }
+        for (key, mut request) in journals(setup) {
+            request.nodes = self.mounts.as_ref().map(MountRoot::nodes);
+            request.outside = Some(&self.outside);
+            let journal = medium::find(&request.medium.name)?.open(&request, ledger, progress)?;
+            let mut record = journal.record().clone();
+            record.summary = format!("journal on {}", record.summary);
+            opened.media.insert(key.clone(), record);
+            self.media.insert(key, vec![journal]);
+        }
         Ok(opened)
     }
 
@@ -204,13 +214,24 @@ impl LocalTestbed {
         let closed = || TestbedError::machine("the testbed is not open");
         let point = self.mounts.as_mut().ok_or_else(closed)?.point()?;
         let member = fs::find(&spec.fs)?;
+        // The journal leaves the media meanwhile, because that of the target is borrowed from them.
+        let key = spec.journal.as_ref().map(journal_key);
+        let mut journal = key.as_ref().and_then(|key| self.media.remove(key));
         let medium = match member.home() {
             Home::Device => Some(self.free_part(&spec.medium.to_string(), occupied.part)?),
             Home::Memory | Home::Nowhere => None,
         };
         let (page_cache, held) = (page_cache.as_str(), &occupied.controls.held);
         let request = file_system::VisitRequest { member, spec, point, size, user, page_cache, held, oldest, large };
-        let (visit, provisioned) = FileSystemVisit::begin(&request, medium)?;
+        let begun = FileSystemVisit::begin(&request, medium, journal.as_mut().and_then(|journal| journal.first_mut()));
+        if let (Some(key), Some(mut journal)) = (key, journal) {
+            if begun.is_err() {
+                // The first error is the one that explains.
+                journal.iter_mut().for_each(|journal| drop(journal.take_back()));
+            }
+            self.media.insert(key, journal);
+        }
+        let (visit, provisioned) = begun?;
         occupied.visit = Visit::FileSystem(Box::new(visit));
         Ok(provisioned)
     }
@@ -382,7 +403,10 @@ impl Testbed for LocalTestbed {
     fn watch(&self, slot: Slot) -> Option<Watch> {
         let (_, device) = self.slots.get(&slot)?.place()?;
         let others = self.slots.iter().filter(|(other, _)| **other != slot);
-        let neighbours: Vec<PathBuf> = others.filter_map(|(_, other)| Some(other.place()?.1?.to_owned())).collect();
+        let neighbours = others.filter_map(|(_, other)| Some(other.place()?.1?.to_owned()));
+        // The journal of the target is its own.
+        let journals = self.slots.values().filter_map(OccupiedSlot::journal_directory);
+        let neighbours: Vec<PathBuf> = neighbours.chain(journals).collect();
         let coordinator = self.owner.pid;
         Some(Watch::begin(&watch::Watched { roots: &self.outside, coordinator, device, neighbours: &neighbours }))
     }

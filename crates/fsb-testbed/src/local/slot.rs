@@ -66,6 +66,14 @@ impl OccupiedSlot {
         }
     }
 
+    /// Returns the directory below /sys of the device of its external journal.
+    pub fn journal_directory(&self) -> Option<PathBuf> {
+        match &self.visit {
+            Visit::FileSystem(visit) => visit.journal_directory(),
+            Visit::None | Visit::Null | Visit::Directory(_) => None,
+        }
+    }
+
     /// Returns a counter of the passes over the file system's journal.
     pub fn journal(&self) -> Option<Journal> {
         match &self.visit {
@@ -130,8 +138,11 @@ impl OccupiedSlot {
             Visit::None | Visit::Null => Ok(()),
             Visit::Directory(visit) => ledger.map_or(Ok(()), |ledger| visit.end(ledger)),
             Visit::FileSystem(visit) => {
+                let journal = visit.journal_medium().map(str::to_owned);
                 let medium = visit.medium().and_then(|text| part_of(media, text, self.part));
-                visit.end(medium)
+                let ended = visit.end(medium);
+                let journal = journal.and_then(|key| part_of(media, &key, 0));
+                ended.and(journal.map_or(Ok(()), OpenMedium::take_back))
             }
         }
     }

@@ -143,7 +143,7 @@ fn write_over(
 pub fn named_devices(targets: &[Target], wipe: &[PathBuf]) -> BTreeMap<PathBuf, DeviceId> {
     let roots = Roots::default();
     let specs = targets.iter().filter_map(Target::file_system);
-    let arguments = specs.filter_map(|spec| spec.medium.argument.as_deref());
+    let arguments = specs.flat_map(|spec| spec.media()).filter_map(|medium| medium.argument.as_deref());
     // Each member of an array counts.
     let named = arguments.flat_map(|argument| argument.split('+')).filter(|text| text.starts_with('/'));
     let paths = named.map(PathBuf::from).chain(wipe.iter().cloned());

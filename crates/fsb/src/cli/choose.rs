@@ -322,7 +322,7 @@ const TURNS: usize = 2;
 
 /// Returns whether the target has no options of its own.
 fn is_bare(spec: &FileSystemSpec) -> bool {
-    spec.options.is_empty() && spec.mkfs.is_empty() && spec.tune.is_empty()
+    spec.options.is_empty() && spec.mkfs.is_empty() && spec.tune.is_empty() && spec.journal.is_none()
 }
 
 /// Candidates with the rows of the design among them, the race rounds of the first stage, and the factors.

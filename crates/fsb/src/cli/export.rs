@@ -230,8 +230,9 @@ fn recipe(target: &Target, image: u64, like_large: bool) -> anyhow::Result<Targe
         }
         TargetKind::FileSystem(spec) => spec,
     };
-    if !spec.tune.is_empty() {
-        let made = Made::LeftOut("the script does not change file systems after mkfs".to_owned());
+    if !spec.tune.is_empty() || spec.journal.is_some() {
+        let why = "the script makes no external journals and changes no file systems after mkfs";
+        let made = Made::LeftOut(why.to_owned());
         return Ok(TargetRecipe { name: target.name.clone(), made });
     }
     let on_image = matches!(spec.medium.name.as_str(), "loop" | "ram");

@@ -84,7 +84,7 @@ fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock>
 /// Refuses consent to overwrite a device that no target is on: such a run would measure another medium.
 fn check_wipe(record: &RunRecord) -> anyhow::Result<()> {
     let specs = record.plan.targets.iter().filter_map(Target::file_system);
-    let arguments = specs.filter_map(|spec| spec.medium.argument.as_deref());
+    let arguments = specs.flat_map(|spec| spec.media()).filter_map(|medium| medium.argument.as_deref());
     let measured: Vec<&Path> = arguments.flat_map(|argument| argument.split('+')).map(Path::new).collect();
     let number = |path: &Path| record.devices.get(path);
     let is_measured = |wiped: &Path| {

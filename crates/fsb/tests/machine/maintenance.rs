@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::*;
+use crate::disk::Disk;
 
 /// Measures `workload` once on each target, and returns the trials of the block by target.
 fn measured(targets: &[&str], workload: &str) -> BTreeMap<String, serde_json::Value> {
@@ -46,4 +47,61 @@ fn no_file_system_of_this_machine_is_frozen() {
     let trials = trials(&scratch.path().join("run"));
     assert!(!trials.is_empty() && trials.iter().all(|trial| trial["outcome"] == "not_applicable"), "{trials:#?}");
     assert!(trials[0]["error"].as_str().unwrap().contains("--in vm"), "{:#}", trials[0]);
+}
+
+/// Runs targets with external journals beside one without, and returns the run directory.
+fn with_journals(targets: &[&str], extra: &[&str]) -> tempfile::TempDir {
+    let before = traces();
+    let scratch = scratch();
+    let options = ["--workload", "create,files=50,durability=each", "--workload", "fsck,files=50"];
+    let rest = ["--size", "640M", "--blocks", "1", "--control", "guest-memory=off", "--out", "run", "-q"];
+    let run = [&["run"], targets, &options, &rest, extra].concat();
+    expect_code(&fsb(scratch.path(), &run), 0);
+    expect_no_traces(&before);
+    scratch
+}
+
+#[test]
+fn external_journals_are_made_mounted_checked_and_gone() {
+    needs!(root);
+    needs!(program "mkfs.ext4", "mkfs.xfs");
+    let before = traces();
+    let targets = ["ext4,journal=loop", "ext3,journal=loop,data=journal", "xfs,journal=loop"];
+    let scratch = with_journals(&targets, &[]);
+    let record = record(&scratch.path().join("run"));
+    assert_eq!(record["placement"]["in_turn"]["reason"]["kind"], "external_journal", "{}", record["placement"]);
+    assert!(record["media"]["journal:loop"]["summary"].as_str().unwrap().starts_with("journal on loop 80"));
+    for target in targets {
+        let made = &record["targets"][target];
+        let words = made["mkfs_command"].to_string();
+        assert!(words.contains("device=/dev/loop") || words.contains("logdev=/dev/loop"), "{made:#}");
+        assert!(made["notes"].to_string().contains("its journal is on /dev/loop"), "{made:#}");
+    }
+    let log = record["targets"]["xfs,journal=loop"]["mount_options"].to_string();
+    assert!(log.contains("logdev=/dev/loop"), "{log}");
+    for trial in counting(&scratch.path().join("run")) {
+        assert_eq!(trial["outcome"], "ok", "{trial:#}");
+    }
+    expect_no_traces(&before);
+}
+
+#[test]
+fn a_device_becomes_a_journal_only_if_it_is_empty_or_given_up() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let disk = Disk::new(80);
+    let path = disk.path.to_str().unwrap();
+    let target = format!("ext4,journal=\"{path}\"");
+    let scratch = with_journals(&[&target], &[]);
+    assert!(record(&scratch.path().join("run"))["targets"][&target].is_object());
+    // It now holds a journal.
+    let run = ["run", &target, "--workload", "create,files=50", "--blocks", "1", "-q"];
+    let refused = expect_error(&fsb_json(scratch.path(), &run), 2, "device/not-empty");
+    assert!(refused["help"].as_str().unwrap().contains("--wipe"), "{refused}");
+    with_journals(&[&target], &["--wipe", path]);
+    // One device is not both.
+    let both = format!("{target}@{path}");
+    let refused =
+        expect_error(&fsb_json(scratch.path(), &["run", &both, "--wipe", path, "-q"]), 2, "device/named-twice");
+    assert!(refused["message"].as_str().unwrap().contains("are the same device"), "{refused}");
 }

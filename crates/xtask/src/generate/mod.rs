@@ -110,6 +110,10 @@ A target is `[NAME=]FS[,OPTION…][@MEDIUM]`, such as `ext4,data=journal,noatime
 mkfs program, and each `tune=\"…\"` those of one run of tune2fs on the new ext2, ext3 or ext4; `e2fsck -f -y` follows the
 last run. tune2fs chooses the size of a new journal by the size of the slice; `-J size=8` sets 8 MiB.
 
+`journal=\"/dev/NAME\"`, `journal=loop` and `journal=ram` put the journal of ext3, ext4, xfs or reiserfs on another medium. A
+device that is not empty must be named with `--wipe`. An image has an eighth of `--size`, from 64 MiB to 1 GiB. Targets with
+external journals are measured one at a time, and not in a virtual machine.
+
 fsb refuses an option that only other file systems have, a value out of range, and options that exclude each
 other. It passes options that no table contains to the driver, because drivers are newer than this page.
 
