@@ -167,6 +167,17 @@ impl View<'_> {
         self.names.first().map_or("", String::as_str)
     }
 
+    /// Returns whether a column has values but is not ranked beside the others.
+    pub(crate) fn is_unranked(&self, column: usize) -> bool {
+        self.rows.iter().any(|row| row.cells.get(column).is_some_and(|cell| cell.unranked))
+    }
+
+    /// Returns the name of a column in charts: `xfs, not ranked`.
+    pub(crate) fn charted(&self, column: usize) -> String {
+        let note = if self.is_unranked(column) { ", not ranked" } else { "" };
+        format!("{}{note}", self.names[column])
+    }
+
     /// Returns the one remedy that is printed beside the trust. Returns `None` if nothing is judged in any case.
     pub(crate) fn remedy(&self) -> Option<&str> {
         let of_trust = || self.trust.as_ref()?.help.as_deref();

@@ -22,13 +22,13 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
 fn chart(view: &View<'_>, row: &Row<'_>, operation: &str, id: String) -> Option<Chart> {
     let mut traces = Vec::new();
     let (mut far, mut lo, mut hi) = (0.0f64, f64::MAX, 0.0f64);
-    for (target, cell) in row.workload()?.cells.iter().enumerate().filter(|(target, _)| !row.cells[*target].unranked) {
+    for (target, cell) in row.workload()?.cells.iter().enumerate() {
         let found = cell.latency.iter().find(|latency| latency.operation == operation);
         let Some(curve) = found.map(|latency| &latency.curve).filter(|curve| curve.len() > 2) else { continue };
         for point in curve {
             (far, lo, hi) = (far.max(stretched(point.q)), lo.min(point.seconds), hi.max(point.seconds));
         }
-        traces.push(trace(&plain(&view.names[target]), target, curve));
+        traces.push(trace(&plain(&view.charted(target)), target, curve));
     }
     if traces.is_empty() {
         return None;

@@ -19,6 +19,7 @@ mod scatter;
 mod surface;
 mod timeline;
 mod trials;
+mod values;
 
 use look::{Chart, ChartKind, Draw};
 
@@ -32,6 +33,7 @@ static CHARTS: &[ChartKind] = &[
     boxes::KIND,
     published::KIND,
     trials::KIND,
+    values::KIND,
     latency::KIND,
     timeline::KIND,
     runs::KIND,

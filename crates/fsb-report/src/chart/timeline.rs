@@ -13,7 +13,7 @@ pub(super) const KIND: ChartKind = ChartKind { name: "timeline", draw: Draw::Row
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
     let Some(workload) = row.workload() else { return Vec::new() };
-    let cells = workload.cells.iter().enumerate().filter(|(target, _)| !row.cells[*target].unranked);
+    let cells = workload.cells.iter().enumerate();
     let timelines: Vec<(usize, &JoinedTimeline)> =
         cells.filter_map(|(target, cell)| Some((target, cell.timeline.as_ref()?))).collect();
     let rates = timelines.iter().flat_map(|(_, timeline)| timeline.rates.iter().flatten().copied());
@@ -26,7 +26,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     let scale = unit(Unit::OperationsPerSecond, most);
     let mut traces: Vec<Value> = Vec::new();
     for (target, timeline) in &timelines {
-        let name = plain(&view.names[*target]);
+        let name = plain(&view.charted(*target));
         let rates = timeline.rates.iter().map(|rate| rate.map(|rate| short(rate / scale.divisor)));
         traces.push(line(&name, *target, timeline, rates.collect(), "y", &format!("%{{y}} {}", scale.name)));
         let longest = timeline.longest.iter().map(|seconds| seconds.map(short));

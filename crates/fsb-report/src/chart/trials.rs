@@ -20,15 +20,14 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
         return Vec::new();
     }
     let scale = unit(workload.unit, typical);
-    // Readers take columns side by side for a ranking, so unranked targets are omitted.
-    let ranked = workload.cells.iter().enumerate().filter(|(target, _)| !row.cells[*target].unranked);
+    let cells = workload.cells.iter().enumerate();
     let present: Vec<(usize, &Estimate)> =
-        ranked.filter_map(|(target, cell)| Some((target, cell.estimate.as_ref()?))).collect();
+        cells.filter_map(|(target, cell)| Some((target, cell.estimate.as_ref()?))).collect();
     let orders = Orders::of(workload);
     let traces: Vec<Value> = present
         .iter()
         .flat_map(|(target, estimate)| {
-            let name = plain(&view.names[*target]);
+            let name = plain(&view.charted(*target));
             let mut traces = vec![estimate_trace(&name, workload, *target, estimate, scale.divisor)];
             match view.group_size {
                 1 => traces.extend(run_order(&name, workload, &orders, *target, scale.divisor)),
@@ -40,8 +39,9 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     let all = workload.cells.iter().flat_map(|cell| &cell.trials);
     let last = f64::from(all.map(|point| point.block).max().unwrap_or(1));
     let names = present.iter().map(|(target, _)| brief(&view.names[*target], view.names.iter().map(String::as_str)));
-    let letters: Vec<Value> =
-        present.iter().filter_map(|(target, _)| letter(*target, &row.cells[*target].mark)).collect();
+    // Readers take columns side by side for a ranking.
+    let note = |target: usize| if view.is_unranked(target) { "not ranked" } else { &row.cells[target].mark };
+    let letters: Vec<Value> = present.iter().filter_map(|(target, _)| letter(*target, note(*target))).collect();
     let layout = json!({
         "margin": { "t": 26 }, "annotations": letters,
         "xaxis": { "domain": [0.0, 0.3], "range": [-0.6, workload.cells.len() as f64 - 0.4], "title": { "text": "estimate" },
@@ -73,7 +73,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     }]
 }
 
-/// Returns the annotation with the letter of an estimate, above it. The axis shows the name below it.
+/// Returns the annotation with the letter of an estimate, or with the note that it is not ranked, above it. The axis shows the name below it.
 fn letter(target: usize, mark: &str) -> Option<Value> {
     (!mark.is_empty()).then(|| {
         json!({ "text": plain(mark), "xref": "x", "x": target, "xanchor": "center", "yref": "paper", "y": 1,

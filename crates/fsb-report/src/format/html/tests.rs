@@ -270,6 +270,57 @@ mod run {
     }
 
     #[test]
+    fn targets_that_are_not_ranked_are_drawn_with_a_note() {
+        let (mut record, trials) = sample::run(&["ext4", "xfs", "btrfs"], 5);
+        let array = "xfs@raid0:loop+loop".parse::<fsb_model::Target>().unwrap();
+        record.plan.targets[1].kind = array.kind;
+        let why = "members of raid0:loop+loop share one disk".to_owned();
+        let medium = fsb_model::run::MediumRecord { unjudged: Some(why), ..Default::default() };
+        record.media.insert("raid0:loop+loop".to_owned(), medium);
+        let summary = Summary::of_run(&record, &trials);
+        assert!(summary.unjudged.is_none() && summary.targets[1].unjudged.is_some());
+        let html = own(&render(&summary, &trials));
+        let chart = |id: &str| -> serde_json::Value {
+            let (_, chart) = html.split_once(&format!("<div class=\"chart\" id=\"{id}\"")).unwrap();
+            serde_json::from_str(between(chart, "class=\"chart-data\">", "</script>")).unwrap()
+        };
+        let latency = html.split("<div class=\"chart\" id=\"").find(|text| text.starts_with("latency-0-")).unwrap();
+        for figure in [chart("trials-0"), chart(latency.split_once('"').unwrap().0)] {
+            let names: Vec<_> = figure["data"].as_array().unwrap().iter().map(|trace| &trace["name"]).collect();
+            assert!(names.contains(&&"xfs, not ranked".into()) && names.contains(&&"btrfs".into()), "{names:?}");
+        }
+        let notes = chart("trials-0")["layout"]["annotations"].clone();
+        assert!(notes.as_array().unwrap().iter().any(|note| note["text"] == "not ranked" && note["x"] == 1), "{notes}");
+        assert!(html.contains("xfs, not ranked"));
+    }
+
+    #[test]
+    fn further_rates_of_a_case_are_bars_of_each_target() {
+        use fsb_model::metric::{DELETE_RATE, READ_RATE, WRITE_RATE};
+        let (record, mut trials) = sample::run(&["ext4", "xfs"], 5);
+        let label = trials[0].workload.clone();
+        for trial in trials.iter_mut().filter(|trial| trial.workload == label) {
+            let Some(value) = trial.primary().map(|metric| metric.value) else { continue };
+            trial.metrics.extend([READ_RATE.of(value), WRITE_RATE.of(2.0 * value), DELETE_RATE.of(1e3)]);
+        }
+        let html = own(&render(&Summary::of_run(&record, &trials), &trials));
+        let chart = |unit: &str| -> serde_json::Value {
+            let id = format!("<div class=\"chart\" id=\"values-0-{unit}\"");
+            let (_, chart) = html.split_once(&id).unwrap_or_else(|| panic!("no {id}"));
+            serde_json::from_str(between(chart, "class=\"chart-data\">", "</script>")).unwrap()
+        };
+        let rates = chart("bytes_per_second");
+        assert_eq!(rates["data"].as_array().unwrap().len(), 2, "{rates}");
+        for trace in rates["data"].as_array().unwrap() {
+            assert_eq!(trace["x"], serde_json::json!(["read rate", "write rate"]));
+            let [read, written] = [0, 1].map(|place| trace["y"][place].as_f64().unwrap());
+            assert!(read > 0.0 && (written / read - 2.0).abs() < 1e-3, "{trace}");
+        }
+        assert_eq!(chart("operations_per_second")["data"][0]["x"], serde_json::json!(["delete rate"]));
+        assert_eq!(html.matches("id=\"values-").count(), 2, "other cases have no further rates");
+    }
+
+    #[test]
     fn names_cannot_become_markup() {
         let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 5);
         let evil = "</script><img src=x onerror=alert(1)>&\"'";
