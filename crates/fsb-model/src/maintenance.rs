@@ -10,17 +10,36 @@ pub enum Maintenance {
     Check,
     /// A freeze and a thaw of the mounted file system: FIFREEZE and FITHAW, as fsfreeze(8).
     Freeze,
+    /// The creation of an empty subvolume.
+    Subvolume,
+    /// The creation of a read-only snapshot.
+    Snapshot,
+    /// The deletion of a snapshot, until it is committed.
+    SnapshotDelete,
+    /// The output of a snapshot as a stream.
+    Send,
 }
 
 impl Maintenance {
     /// Every operation.
-    pub const ALL: [Maintenance; 2] = [Maintenance::Check, Maintenance::Freeze];
+    pub const ALL: [Maintenance; 6] = [
+        Maintenance::Check,
+        Maintenance::Freeze,
+        Maintenance::Subvolume,
+        Maintenance::Snapshot,
+        Maintenance::SnapshotDelete,
+        Maintenance::Send,
+    ];
 
     /// Returns the name in workloads.
     pub fn name(self) -> &'static str {
         match self {
             Maintenance::Check => "fsck",
             Maintenance::Freeze => "freeze",
+            Maintenance::Subvolume => "subvolume",
+            Maintenance::Snapshot => "snapshot",
+            Maintenance::SnapshotDelete => "snapshot-delete",
+            Maintenance::Send => "send",
         }
     }
 }

@@ -100,7 +100,7 @@ metrics! {
     COMMAND_TIME = "command_time", Seconds, Lower, Rate, "Time of one run of a command, until its work is durable, where it is.";
     REPLAY_TIME = "replay_time", Seconds, Lower, Rate, "Time of one replay of a trace, from its first call to its last one, with the syncs that were recorded.";
     TREE_TIME = "tree_time", Seconds, Lower, Rate, "Time of one pass over a tree of files, from the first call until all of it is durable, where it is.";
-    MAINTENANCE_TIME = "maintenance_time", Seconds, Lower, Rate, "Time of one operation on a whole file system: a check, or a freeze and a thaw.";
+    MAINTENANCE_TIME = "maintenance_time", Seconds, Lower, Rate, "Time of one operation on a whole file system: a check, a freeze and a thaw, a snapshot.";
     STONEWALL_RATE = "stonewall_rate", BytesPerSecond, Higher, Rate, "Bytes moved by all workers, per second, until \
         the first of them finished.";
     WORKER_RATE_MIN = "worker_rate_min", BytesPerSecond, Higher, Rate, "Bytes per second of the slowest worker, over its own time.";

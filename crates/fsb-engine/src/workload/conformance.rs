@@ -29,7 +29,18 @@ fn run(
 }
 
 /// The workloads that the file system of the temporary directory may not support, and those that the agent measures.
-const NOT_EVERYWHERE: &[&str] = &["reflink", "setxattr", "getxattr", "listxattr", "fsck", "freeze"];
+const NOT_EVERYWHERE: &[&str] = &[
+    "reflink",
+    "setxattr",
+    "getxattr",
+    "listxattr",
+    "fsck",
+    "freeze",
+    "subvolume",
+    "snapshot",
+    "snapshot-delete",
+    "send",
+];
 
 fn example(workload: &dyn Workload) -> WorkloadSpec {
     WorkloadSpec::new(workload.name(), workload.example())
@@ -589,6 +600,7 @@ fn labels_say_what_makes_a_cell_another_one() {
         ("statfs", &[], "statfs 4K files, warm"),
         ("fsck", &[("files", 500.into())], "fsck of 500 4K files, cold"),
         ("freeze", &[("files", 7.into()), ("file_size", 0.into())], "freeze of 7 empty files"),
+        ("snapshot-delete", &[("files", 7.into())], "snapshot-delete of 7 4K files"),
         ("truncate", &[], "truncate shrink 4K"),
         ("truncate", &[("mode", "grow".into()), ("files", 2.into())], "truncate grow 4K of 1M files"),
         ("lookup", &[], "stat 4 deep, 5 wide, warm"),

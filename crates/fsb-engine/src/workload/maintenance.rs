@@ -1,4 +1,4 @@
-//! Maintenance of a whole file system that holds a set of files: a check of it, and a freeze.
+//! Maintenance of a whole file system that holds a set of files: a check, a freeze, snapshots.
 //!
 //! These operations need root, which workers do not have: the worker makes and removes the files, and the agent measures
 //! the operation itself ([`Profile::maintenance`]). A worker measures it only on the null backend.
@@ -32,6 +32,30 @@ pub(super) static FREEZE: MaintenanceWorkload = MaintenanceWorkload {
     operation: Maintenance::Freeze,
     about: "freeze and thaw the idle file system that holds the files (FIFREEZE and FITHAW), as before a snapshot of \
             its device",
+};
+
+/// Creates an empty subvolume.
+pub(super) static SUBVOLUME: MaintenanceWorkload = MaintenanceWorkload {
+    operation: Maintenance::Subvolume,
+    about: "create a subvolume in the file system that holds the files (btrfs subvolume create)",
+};
+
+/// Creates a snapshot of all files.
+pub(super) static SNAPSHOT: MaintenanceWorkload = MaintenanceWorkload {
+    operation: Maintenance::Snapshot,
+    about: "create a read-only snapshot of all files (btrfs subvolume snapshot -r)",
+};
+
+/// Deletes a snapshot of all files.
+pub(super) static SNAPSHOT_DELETE: MaintenanceWorkload = MaintenanceWorkload {
+    operation: Maintenance::SnapshotDelete,
+    about: "delete a snapshot of all files and commit that (btrfs subvolume delete -c)",
+};
+
+/// Writes a snapshot of all files as a stream.
+pub(super) static SEND: MaintenanceWorkload = MaintenanceWorkload {
+    operation: Maintenance::Send,
+    about: "write a snapshot of all files as a stream to /dev/null (btrfs send)",
 };
 
 /// A member: one operation, and the files that the file system holds meanwhile.
@@ -123,9 +147,7 @@ impl Job for MaintenanceJob {
                 cold_bytes_per_operation: files * 64,
                 ..base
             },
-            Maintenance::Freeze => {
-                Profile { renewal: Renewal::Never, operations: 10, divisible: true, repeats_in_place: true, ..base }
-            }
+            _ => Profile { renewal: Renewal::Never, operations: 10, divisible: true, repeats_in_place: true, ..base },
         }
     }
 

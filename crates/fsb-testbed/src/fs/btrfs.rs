@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use fsb_model::Geometry;
+use fsb_model::{Geometry, Maintenance};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, mount};
 
-use super::file_system::{self, Choice, FileSystem, Hazard, Idle, Inspection, Journal, Tools, ask_about};
+use super::file_system::{
+    self, Choice, FileSystem, Hazard, Idle, Inspection, Journal, MaintenanceCommands, Tools, ask_about,
+};
 use super::kernel_compatibility::{self, Feature, Version};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind};
@@ -123,6 +125,27 @@ impl FileSystem for Btrfs {
     /// Its cleaner drops what was deleted, and a commit follows, up to 30 seconds after a syncfs found nothing to do.
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
         mount::remount_read_only_and_back(idle.point, &[])
+    }
+
+    /// From btrfs-subvolume(8) and btrfs-send(8). A deleted subvolume is cleaned up before the next operation.
+    fn maintenance(&self, operation: Maintenance, point: &Path) -> Option<MaintenanceCommands> {
+        let point = point.to_string_lossy();
+        let made = format!("{point}/fsb-made");
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let create = words(&["btrfs", "subvolume", "create", &made]);
+        let snapshot = words(&["btrfs", "subvolume", "snapshot", "-r", &point, &made]);
+        let delete = words(&["btrfs", "subvolume", "delete", "-c", &made]);
+        let clean = words(&["btrfs", "subvolume", "sync", &point]);
+        let (before, timed, after) = match operation {
+            Maintenance::Check | Maintenance::Freeze => return None,
+            Maintenance::Subvolume => (Vec::new(), create, vec![delete, clean]),
+            Maintenance::Snapshot => (Vec::new(), snapshot, vec![delete, clean]),
+            Maintenance::SnapshotDelete => (vec![snapshot], delete, vec![clean]),
+            Maintenance::Send => {
+                (vec![snapshot], words(&["btrfs", "send", "-q", "-f", "/dev/null", &made]), vec![delete, clean])
+            }
+        };
+        Some(MaintenanceCommands { before, timed, after })
     }
 
     fn magic(&self) -> Option<u64> {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use fsb_model::{FileSystemSpec, Geometry, Medium};
+use fsb_model::{FileSystemSpec, Geometry, Maintenance, Medium};
 use fsb_sys::error::{TestbedError, attempt, describe};
 use fsb_sys::mount::unmount_patiently;
 use fsb_sys::{Roots, mount as kernel, mount_isolation, mountinfo, poll_until, program};
@@ -66,6 +66,17 @@ pub struct Tune {
     pub program: &'static str,
     /// The command that completes the change: it checks and repairs. It ends with 0, or with 1 after repairs.
     pub repair: &'static [&'static str],
+}
+
+/// The commands of a maintenance operation on the mounted file system. All programs are among [`Tools::programs`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MaintenanceCommands {
+    /// Creates the subject of the operation.
+    pub before: Vec<Vec<String>>,
+    /// The operation itself.
+    pub timed: Vec<String>,
+    /// Restores the state before.
+    pub after: Vec<Vec<String>>,
 }
 
 /// The parts of commands that concern an external journal.
@@ -165,6 +176,12 @@ pub trait FileSystem: Sync {
     /// arguments of the user. Returns `None` if it has no external journal.
     fn external_journal(&self, device: &Path, mkfs: &[String]) -> Option<ExternalJournal> {
         let _ = (device, mkfs);
+        None
+    }
+    /// Returns the commands of an operation on the file system that is mounted at `point`. Returns `None` if it has no such
+    /// operation.
+    fn maintenance(&self, operation: Maintenance, point: &Path) -> Option<MaintenanceCommands> {
+        let _ = (operation, point);
         None
     }
     /// Returns the mount options that it has beside those of every file system.

@@ -28,8 +28,8 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use file_system::UNFLUSHED;
 pub use file_system::{
-    Cause, Choice, ExternalJournal, FileSystem, Hazard, Home, Idle, Inspection, Journal, MountRequest, Mounted, Tools,
-    Tune,
+    Cause, Choice, ExternalJournal, FileSystem, Hazard, Home, Idle, Inspection, Journal, MaintenanceCommands,
+    MountRequest, Mounted, Tools, Tune,
 };
 use fsb_sys::error::TestbedError;
 use fsb_sys::mountinfo::Mount;

@@ -16,7 +16,8 @@ use rustix::io::Errno;
 use super::quiet;
 use crate::control::{Held, cold_method, set_read_ahead};
 use crate::fs::{
-    self, ExternalJournal, FileSystem, Formatted, Home, Inspection, Journal, MountRequest, Mounted, Version,
+    self, ExternalJournal, FileSystem, Formatted, Home, Inspection, Journal, MaintenanceCommands, MountRequest,
+    Mounted, Version,
 };
 use crate::medium::{OpenMedium, probe};
 use crate::testbed::{Abilities, ColdMethod, ColdReach, Maintained, Provisioned, Quiet};
@@ -338,10 +339,19 @@ impl FileSystemVisit {
     /// Returns the maintenance operations that are not measured on it, with the reasons.
     fn no_maintenance(&self) -> BTreeMap<Maintenance, String> {
         let frozen = "a run that is killed would leave the file system frozen: add --in vm".to_owned();
-        let unchecked = format!("fsb knows no program that checks {} without repairs", self.member.name());
-        let is_checked = self.member.tools().is_some_and(|tools| !tools.check.is_empty());
-        let unchecked = (Maintenance::Check, unchecked);
-        [(Maintenance::Freeze, frozen)].into_iter().chain((!is_checked).then_some(unchecked)).collect()
+        let (tools, name) = (self.member.tools(), self.member.name());
+        let why = |operation| match operation {
+            Maintenance::Freeze => Some(frozen.clone()),
+            Maintenance::Check => tools
+                .is_none_or(|tools| tools.check.is_empty())
+                .then(|| format!("fsb knows no program that checks {name} without repairs")),
+            _ => self
+                .member
+                .maintenance(operation, &self.point)
+                .is_none()
+                .then(|| format!("{name} has no subvolumes and snapshots")),
+        };
+        Maintenance::ALL.into_iter().filter_map(|operation| Some((operation, why(operation)?))).collect()
     }
 
     /// Performs an operation on the whole file system. The root path stays valid.
@@ -366,7 +376,30 @@ impl FileSystemVisit {
                 checked
             }
             (Maintenance::Check, None) => Ok(None),
+            (operation, _) => match self.member.maintenance(operation, &self.point) {
+                Some(commands) => self.perform(&commands).map(Some),
+                None => Ok(None),
+            },
         }
+    }
+
+    /// Runs the commands of an operation on the mounted file system, and times one of them.
+    fn perform(&self, commands: &MaintenanceCommands) -> Result<Maintained, TestbedError> {
+        let run = |words: &Vec<String>| {
+            let program = program::require(&words[0], self.member.tools().map_or("", |tools| tools.package))?;
+            // Named by its mount point, the target is the one that the program sees.
+            let run = program::run_timed(&program, &words[1..], &self.point, |command| self.held.start(command, None));
+            let (output, time, cpu_seconds) = run?;
+            match output.status.success() {
+                true => Ok(Maintained { time, cpu_seconds }),
+                false => Err(TestbedError::trial(format!("{} failed ({})", words.join(" "), output.status))
+                    .tried(program::last_lines(&output.stderr))),
+            }
+        };
+        commands.before.iter().try_for_each(|words| run(words).map(drop))?;
+        let done = run(&commands.timed)?;
+        commands.after.iter().try_for_each(|words| run(words).map(drop))?;
+        Ok(done)
     }
 
     /// Runs the checking program on the unmounted device.

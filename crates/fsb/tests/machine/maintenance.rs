@@ -105,3 +105,16 @@ fn a_device_becomes_a_journal_only_if_it_is_empty_or_given_up() {
         expect_error(&fsb_json(scratch.path(), &["run", &both, "--wipe", path, "-q"]), 2, "device/named-twice");
     assert!(refused["message"].as_str().unwrap().contains("are the same device"), "{refused}");
 }
+
+#[test]
+fn subvolumes_and_snapshots_are_measured_where_there_are_any() {
+    needs!(root);
+    needs!(program "mkfs.ext4", "mkfs.btrfs");
+    for workload in ["subvolume", "snapshot", "snapshot-delete", "send"] {
+        let trials = measured(&["ext4", "btrfs"], &format!("{workload},files=50,file_size=64K"));
+        assert_eq!(trials["btrfs"]["outcome"], "ok", "{:#}", trials["btrfs"]);
+        assert_eq!(trials["btrfs"]["metrics"][0]["name"], "maintenance_time");
+        assert_eq!(trials["ext4"]["outcome"], "not_applicable", "{:#}", trials["ext4"]);
+        assert!(trials["ext4"]["error"].as_str().unwrap().contains("no subvolumes and snapshots"));
+    }
+}
