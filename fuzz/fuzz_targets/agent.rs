@@ -28,7 +28,7 @@ fn request(method: Method) -> MeasureRequest {
 }
 
 fn whole() -> Method {
-    Method::Whole { amount: Amount::of(1, 1), until_seconds: None, sustain: None }
+    Method::Whole { amount: Amount::new(1, 1), until_seconds: None, sustain: None }
 }
 
 fn rounds() -> Method {

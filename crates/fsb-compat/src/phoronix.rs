@@ -69,7 +69,7 @@ impl Composite {
             draft.remark_once(entry.line, &format!("{}: no bar graph; left out", test.title));
             return Ok(());
         }
-        let Some(Scale { metric, factor, in_name }) = Scale::of(&test.scale, &test.proportion) else {
+        let Some(Scale { metric, factor, in_name }) = Scale::parse(&test.scale, &test.proportion) else {
             let text = format!("{}: no direction for '{}'; left out", test.title, test.scale);
             draft.remark_once(entry.line, &text);
             return Ok(());
@@ -245,7 +245,7 @@ impl<'a> Document<'a> {
     fn new(text: &'a str) -> Self {
         Document {
             reader: Reader::from_str(text.strip_prefix('\u{feff}').unwrap_or(text)),
-            lines: LineIndex::of(text),
+            lines: LineIndex::new(text),
             path: Vec::new(),
             text: String::new(),
             test: Test::default(),
@@ -415,7 +415,7 @@ static SCALES: [(&[&str], MetricKind, f64); 14] = [
 impl Scale {
     /// Returns the metric of a unit and of the direction that the file states: `HIB` (higher is better) or `LIB`.
     /// Returns `None` if neither the file nor the unit gives a direction.
-    fn of(scale: &str, proportion: &str) -> Option<Scale> {
+    fn parse(scale: &str, proportion: &str) -> Option<Scale> {
         let stated = match proportion {
             "HIB" => Some(Better::Higher),
             "LIB" => Some(Better::Lower),
@@ -443,7 +443,7 @@ mod tests {
 
     #[test]
     fn the_direction_of_the_file_has_precedence_over_that_of_the_unit() {
-        let better = |scale: &str, proportion: &str| Scale::of(scale, proportion).map(|scale| scale.metric.better);
+        let better = |scale: &str, proportion: &str| Scale::parse(scale, proportion).map(|scale| scale.metric.better);
         assert_eq!(better("Seconds", "LIB"), Some(Better::Lower));
         assert_eq!(better("Seconds", "HIB"), Some(Better::Higher));
         assert_eq!(better("IOPS", ""), Some(Better::Higher));

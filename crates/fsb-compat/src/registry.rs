@@ -35,7 +35,7 @@ pub static EXPORTERS: &[Exporter] = &[fio::EXPORTER];
 /// # Errors
 /// [`ReadError`] names the file and the tools that were tried.
 pub fn read_file(path: &Path) -> Result<Vec<Run>, ReadError> {
-    let mut runs = read_path(path).map_err(|error| error.of(path))?;
+    let mut runs = read_path(path).map_err(|error| error.at(path))?;
     for run in &mut runs {
         run.path = path.to_string_lossy().into_owned();
     }

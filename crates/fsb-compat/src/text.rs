@@ -89,7 +89,7 @@ const EXCERPT: usize = 40;
 pub(crate) struct LineIndex(Vec<usize>);
 
 impl LineIndex {
-    pub fn of(text: &str) -> LineIndex {
+    pub fn new(text: &str) -> LineIndex {
         LineIndex(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect())
     }
 

@@ -75,7 +75,7 @@ impl ReadError {
     }
 
     /// Adds the path of the file.
-    pub(crate) fn of(self, path: &Path) -> ReadError {
+    pub(crate) fn at(self, path: &Path) -> ReadError {
         ReadError { path: Some(path.to_owned()), ..self }
     }
 }

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(values: impl IntoIterator<Item = u64>) -> String {
+    fn encoded(values: impl IntoIterator<Item = u64>) -> String {
         let mut histogram = empty();
         values.into_iter().for_each(|value| histogram.saturating_record(value));
         encode(&histogram)
@@ -126,13 +126,13 @@ mod tests {
 
     #[test]
     fn a_percentile_needs_a_hundred_values_beyond_it() {
-        let text = of((1..=10_000).map(|i| i * 1000));
+        let text = encoded((1..=10_000).map(|i| i * 1000));
         let p99 = quantile(&text, 0.99).expect("exactly a hundred lie beyond");
         assert!((p99 - 9.9e-3).abs() < 0.01 * 9.9e-3, "{p99}");
         assert_eq!(quantile(&text, 0.999), None);
-        assert_eq!(quantile(&of((1..10_000).map(|i| i * 1000)), 0.99), None);
-        assert_eq!(quantile(&of(1..=199), 0.5), None);
-        assert!(quantile(&of(1..=200), 0.5).is_some());
+        assert_eq!(quantile(&encoded((1..10_000).map(|i| i * 1000)), 0.99), None);
+        assert_eq!(quantile(&encoded(1..=199), 0.5), None);
+        assert!(quantile(&encoded(1..=200), 0.5).is_some());
     }
 
     #[test]
@@ -146,11 +146,11 @@ mod tests {
 
     #[test]
     fn hours_are_clamped_and_garbage_is_refused() {
-        assert_eq!(count(&of([0, u64::MAX])), Some(2));
+        assert_eq!(count(&encoded([0, u64::MAX])), Some(2));
         assert!(decode("AAAA").is_err());
         assert!(decode("no base64!").is_err());
-        assert_eq!((mean(&of([])), longest(&of([]))), (None, None));
-        assert!((longest(&of([5, 1_000_000, 7])).unwrap() - 1e-3).abs() < 1e-5);
+        assert_eq!((mean(&encoded([])), longest(&encoded([]))), (None, None));
+        assert!((longest(&encoded([5, 1_000_000, 7])).unwrap() - 1e-3).abs() < 1e-5);
         assert_eq!(quantile("garbage", 0.5), None);
     }
 
@@ -176,14 +176,14 @@ mod tests {
         #[test]
         fn merging_is_recording_together(a in prop::collection::vec(1u64..1 << 41, 0..50),
                                          b in prop::collection::vec(1u64..1 << 41, 0..50)) {
-            let merged = merge([of(a.clone()).as_str(), of(b.clone()).as_str()]).unwrap();
-            let together = of(a.into_iter().chain(b));
+            let merged = merge([encoded(a.clone()).as_str(), encoded(b.clone()).as_str()]).unwrap();
+            let together = encoded(a.into_iter().chain(b));
             prop_assert_eq!(decode(&merged).unwrap(), decode(&together).unwrap());
         }
 
         #[test]
         fn a_value_is_kept_to_one_per_cent(value in 1u64..LONGEST_NS) {
-            let seconds = mean(&of([value])).unwrap();
+            let seconds = mean(&encoded([value])).unwrap();
             prop_assert!((seconds * 1e9 / value as f64 - 1.0).abs() <= 0.01);
         }
     }

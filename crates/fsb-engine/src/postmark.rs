@@ -345,7 +345,7 @@ impl<'c> FileOps<'c> {
     }
 
     fn open(&mut self, call: &str, flags: OpenFlags, file: FileName, size: u32) -> Result<Slot, EngineError> {
-        let opened = self.session.open(&HERE, self.names.of(file), flags, u64::from(size));
+        let opened = self.session.open(&HERE, self.names.get(file), flags, u64::from(size));
         opened.map_err(|errno| self.refused(call, file, errno))
     }
 
@@ -407,7 +407,7 @@ impl<'c> FileOps<'c> {
     }
 
     fn delete(&mut self, file: FileName) -> Result<(), EngineError> {
-        let removed = self.options.backend.namespace().unlink(&HERE, self.names.of(file));
+        let removed = self.options.backend.namespace().unlink(&HERE, self.names.get(file));
         removed.map_err(|errno| self.refused("delete", file, errno))
     }
 
@@ -453,7 +453,7 @@ impl<'c> FileOps<'c> {
 
     #[cold]
     fn path(&mut self, file: FileName) -> PathBuf {
-        PathBuf::from(std::ffi::OsStr::from_bytes(self.names.of(file).to_bytes()))
+        PathBuf::from(std::ffi::OsStr::from_bytes(self.names.get(file).to_bytes()))
     }
 }
 
@@ -515,7 +515,7 @@ impl PoolNames {
 
     /// Returns the path of a file. It is valid until the next call.
     #[inline]
-    fn of(&mut self, file: FileName) -> &CStr {
+    fn get(&mut self, file: FileName) -> &CStr {
         self.text.clear();
         self.text.extend_from_slice(&self.locations[file.location as usize]);
         if self.subdirectories > 0 {
@@ -583,12 +583,12 @@ mod tests {
     fn files_are_called_as_postmark_calls_them() {
         let file = FileName { number: 4_294_967_295, location: 1, subdirectory: 10 };
         let mut names = PoolNames::new(&["/a".into(), "b".into()], 11);
-        assert_eq!(names.of(file), c"b/s10/4294967295");
+        assert_eq!(names.get(file), c"b/s10/4294967295");
         let capacity = names.text.capacity();
-        names.of(FileName { number: 1, location: 0, subdirectory: 0 });
-        assert_eq!((names.of(file), capacity), (c"b/s10/4294967295", capacity));
+        names.get(FileName { number: 1, location: 0, subdirectory: 0 });
+        assert_eq!((names.get(file), capacity), (c"b/s10/4294967295", capacity));
         let first = FileName { number: 1, location: 0, subdirectory: 0 };
-        assert_eq!(PoolNames::new(&[], 1).of(first), c"1");
-        assert_eq!(PoolNames::new(&["/x".into()], 0).of(first), c"/x/1");
+        assert_eq!(PoolNames::new(&[], 1).get(first), c"1");
+        assert_eq!(PoolNames::new(&["/x".into()], 0).get(first), c"/x/1");
     }
 }

@@ -375,15 +375,15 @@ impl Bins {
 
 /// CPU seconds of this process so far, in user mode and in the kernel.
 pub(crate) fn usage_of_process() -> [f64; 2] {
-    of(libc::RUSAGE_SELF)
+    usage(libc::RUSAGE_SELF)
 }
 
 /// CPU seconds of this thread so far, in user mode and in the kernel.
 fn usage_of_thread() -> [f64; 2] {
-    of(libc::RUSAGE_THREAD)
+    usage(libc::RUSAGE_THREAD)
 }
 
-fn of(whom: libc::c_int) -> [f64; 2] {
+fn usage(whom: libc::c_int) -> [f64; 2] {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is valid for a whole rusage, and zeros are a valid one should the call fail.
     let usage = unsafe {

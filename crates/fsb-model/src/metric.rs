@@ -171,7 +171,7 @@ pub struct Metric {
 
 impl MetricKind {
     /// Returns a value of this kind.
-    pub fn of(&self, value: f64) -> Metric {
+    pub fn metric(&self, value: f64) -> Metric {
         Metric { name: self.name.to_owned(), value, unit: self.unit, better: self.better }
     }
 }
@@ -190,8 +190,8 @@ mod tests {
         for (index, kind) in REGISTRY.iter().enumerate() {
             assert!(!kind.about.is_empty() && !kind.about.contains('\n'), "{}", kind.name);
             assert!(REGISTRY[..index].iter().all(|other| other.name != kind.name), "{}", kind.name);
-            let json = serde_json::to_string(&kind.of(1.5)).unwrap();
-            assert_eq!(serde_json::from_str::<Metric>(&json).unwrap(), kind.of(1.5));
+            let json = serde_json::to_string(&kind.metric(1.5)).unwrap();
+            assert_eq!(serde_json::from_str::<Metric>(&json).unwrap(), kind.metric(1.5));
             assert!(json.contains(kind.unit.name()));
         }
     }

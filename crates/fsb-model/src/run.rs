@@ -276,7 +276,7 @@ pub struct MemoryTouched {
 
 impl MemoryTouched {
     /// Returns a record of memory that stays backed once it is touched.
-    pub fn of(needed: u64, touched: u64) -> MemoryTouched {
+    pub fn new(needed: u64, touched: u64) -> MemoryTouched {
         MemoryTouched { needed, touched, reported: false }
     }
 

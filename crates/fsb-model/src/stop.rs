@@ -75,7 +75,7 @@ pub enum StoppingRule {
 impl StoppingRule {
     /// Returns the rule by which a run of this number of targets ends, once the number of blocks is planned. `analyses`
     /// are the numbers of blocks after which results are analysed.
-    pub fn of(repetition: Repetition, targets: usize, planned: u32, analyses: &[u32]) -> StoppingRule {
+    pub fn new(repetition: Repetition, targets: usize, planned: u32, analyses: &[u32]) -> StoppingRule {
         if !analyses.is_empty() {
             return StoppingRule::InterimAnalyses {
                 planned,

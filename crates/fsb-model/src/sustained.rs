@@ -32,7 +32,7 @@ impl Sustained {
     /// Returns the result that `timeline` shows, given the samples of the device and its journal. Without a journal to
     /// count, or if it was not written often enough, the steady part is the later half. Returns `None` if the rate of a
     /// half of the steady part is unknown.
-    pub fn of(asked: f64, timeline: &Timeline, samples: &[DeviceSample]) -> Option<Sustained> {
+    pub fn from_timeline(asked: f64, timeline: &Timeline, samples: &[DeviceSample]) -> Option<Sustained> {
         let bins = timeline.len() as u64;
         let (start, end) = (timeline.start_ns, timeline.start_ns + bins * timeline.bin_ns);
         let known = |sample: &DeviceSample| Some((sample.at_ns, sample.journal_turns?));
@@ -81,18 +81,19 @@ mod tests {
     #[test]
     fn the_time_before_the_first_turn_does_not_count() {
         let line = timeline(&[90, 90, 30, 30, 30, 30, 30, 30]);
-        let found = Sustained::of(4.0, &line, &samples(&[0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0])).unwrap();
+        let found =
+            Sustained::from_timeline(4.0, &line, &samples(&[0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0])).unwrap();
         assert_eq!((found.turns, found.first_rate, found.rate, found.drift), (Some(4.0), Some(90.0), 30.0, 0.0));
     }
 
     #[test]
     fn of_what_was_not_held_long_enough_the_later_half_counts() {
         let line = timeline(&[90, 90, 90, 90, 60, 60, 30, 30]);
-        let short = Sustained::of(4.0, &line, &samples(&[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])).unwrap();
+        let short = Sustained::from_timeline(4.0, &line, &samples(&[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])).unwrap();
         assert_eq!((short.rate, short.first_rate), (45.0, Some(90.0)));
         assert_eq!((short.turns.map(|turns| turns < 1.0), short.drift), (Some(true), -0.5));
-        let unknown = Sustained::of(4.0, &line, &[]).unwrap();
+        let unknown = Sustained::from_timeline(4.0, &line, &[]).unwrap();
         assert_eq!((unknown.turns, unknown.rate), (None, 45.0));
-        assert_eq!(Sustained::of(4.0, &timeline(&[]), &[]), None);
+        assert_eq!(Sustained::from_timeline(4.0, &timeline(&[]), &[]), None);
     }
 }

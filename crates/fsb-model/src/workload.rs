@@ -149,7 +149,7 @@ pub struct Amount {
 
 impl Amount {
     /// Returns an amount of `operations` operations in each of `repetitions` repetitions.
-    pub fn of(repetitions: u32, operations: u64) -> Amount {
+    pub fn new(repetitions: u32, operations: u64) -> Amount {
         Amount { repetitions, operations, until_ms: None }
     }
 }

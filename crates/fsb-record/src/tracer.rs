@@ -10,7 +10,8 @@ use std::process::Child;
 
 use fsb_sys::trace::{self, CallInfo, Ended, Event, Stop, Until, Watch, Woken};
 use fsb_trace::{
-    Begun, CallKind, Header, LOST_UNIT, Overhead, Resolver, Shared, Times, Totals, TraceError, TraceNote, Unseen, Writer,
+    Begun, CallKind, Header, LOST_UNIT, Overhead, Resolver, Shared, Times, Totals, TraceError, TraceNote, Unseen,
+    Writer,
 };
 
 use crate::child;

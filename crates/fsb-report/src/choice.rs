@@ -131,10 +131,10 @@ impl Choice {
     }
 
     /// Returns the result of a run whose plan is a race. Returns `None` for another run.
-    pub fn of(record: &RunRecord, trials: &[ReportTrial]) -> Option<Choice> {
+    pub fn from_run(record: &RunRecord, trials: &[ReportTrial]) -> Option<Choice> {
         let plan = &record.plan;
         let race = plan.race.as_ref()?;
-        let mut replay = Replay::of(record, trials);
+        let mut replay = Replay::from_run(record, trials);
         if record.stop_reason.is_some() {
             replay.race.conclude();
         }
@@ -149,7 +149,7 @@ impl Choice {
                 None => State::NotToldApart,
             };
             let target = &plan.targets[place];
-            let recipe = record.targets.get(&target.name).and_then(|made| Recipe::of(target, made));
+            let recipe = record.targets.get(&target.name).and_then(|made| Recipe::from_target(target, made));
             candidates.push(Candidate {
                 name: target.name.clone(),
                 state,
@@ -158,7 +158,7 @@ impl Choice {
                 race_rounds: known.race_rounds,
                 why: beside.why,
                 risk: beside.risk,
-                risks: risks::of(record, &target.name).to_vec(),
+                risks: risks::of_target(record, &target.name).to_vec(),
                 commands: recipe.as_ref().map(Recipe::commands).unwrap_or_default(),
                 fstab: recipe.map(|recipe| recipe.fstab),
                 reason: replay.without_loss.get(&place).or_else(|| replay.barred.get(&place)).cloned(),
@@ -259,7 +259,7 @@ struct Given<'a> {
 
 impl Replay {
     /// Replays a run whose plan is a race, with all of its rounds.
-    pub fn of(record: &RunRecord, trials: &[ReportTrial]) -> Replay {
+    pub fn from_run(record: &RunRecord, trials: &[ReportTrial]) -> Replay {
         Replay::until(record, trials, u32::MAX)
     }
 
@@ -335,7 +335,7 @@ impl Replay {
     fn bar_unsafe_candidates(&mut self, record: &RunRecord) {
         for candidate in risks::barred(record) {
             let name = &record.plan.targets[candidate].name;
-            let why = mark::reason(risks::of(record, name));
+            let why = mark::reason(risks::of_target(record, name));
             self.race.withdraw(candidate);
             self.barred.insert(candidate, format!("{why}; --risky lets it win"));
         }
@@ -630,7 +630,7 @@ mod tests {
     }
 
     fn shown((record, trials): &(RunRecord, Vec<Trial>)) -> (Choice, String) {
-        let choice = Choice::of(record, &ReportTrial::all(trials)).unwrap();
+        let choice = Choice::from_run(record, &ReportTrial::all(trials)).unwrap();
         let text = screen(&choice, 200);
         (choice, text)
     }

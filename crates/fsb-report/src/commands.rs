@@ -76,7 +76,7 @@ fn paragraph(record: &RunRecord, target: &Target, made: &TargetRecord, result: O
     let mut lines = Lines::default();
     let result = result.map(|result| format!(": {result}")).unwrap_or_default();
     lines.comment(&format!("{}{result}", target.name));
-    let risks = risks::of(record, &target.name);
+    let risks = risks::of_target(record, &target.name);
     if !risks.is_empty() {
         lines.comment(&format!("unsafe: {}", mark::reason(risks)));
     }
@@ -97,7 +97,7 @@ fn paragraph(record: &RunRecord, target: &Target, made: &TargetRecord, result: O
                 lines.comment(&format!("its file system was mounted with {}", made.mount_options.join(",")));
             }
         }
-        TargetKind::FileSystem(spec) => match Recipe::of(target, made) {
+        TargetKind::FileSystem(spec) => match Recipe::from_target(target, made) {
             None => lines.comment("nothing to make: null only pretends"),
             Some(recipe) => {
                 if spec.fs == "tmpfs" {
@@ -148,7 +148,7 @@ pub(crate) struct Recipe {
 
 impl Recipe {
     /// Returns the recipe of a file system; `None` for a directory and for what is never mounted.
-    pub(crate) fn of(target: &Target, made: &TargetRecord) -> Option<Recipe> {
+    pub(crate) fn from_target(target: &Target, made: &TargetRecord) -> Option<Recipe> {
         let TargetKind::FileSystem(spec) = &target.kind else { return None };
         let (source, kind, pass) = match spec.fs.as_str() {
             "null" => return None,

@@ -214,7 +214,7 @@ impl TableRow {
 }
 
 impl TableCell {
-    pub(crate) fn of(text: impl Into<String>) -> TableCell {
+    pub(crate) fn new(text: impl Into<String>) -> TableCell {
         TableCell { text: minus(&text.into()), ..TableCell::default() }
     }
 

@@ -13,7 +13,7 @@ pub struct Releases {
 
 impl Releases {
     /// Returns the releases of all names that occur together.
-    pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Releases {
+    pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Releases {
         let mut full: Vec<&str> = Vec::new();
         for release in names.into_iter().flat_map(releases_in) {
             if !full.contains(&release) {
@@ -120,7 +120,7 @@ mod tests {
             (&["old/xfs%6.1.0-56-amd64"], &["old/xfs%6.1"]),
             (&["ext4,x=5%", "xfs,x=50%,y", "a%b"], &["ext4,x=5%", "xfs,x=50%,y", "a%b"]),
         ] {
-            let releases = Releases::of(names.iter().copied());
+            let releases = Releases::from_names(names.iter().copied());
             let found: Vec<String> = names.iter().map(|name| releases.shorten(name)).collect();
             assert_eq!(found, shown);
         }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn sentences_lose_nothing_else() {
-        let releases = Releases::of([OLD, NEW]);
+        let releases = Releases::from_names([OLD, NEW]);
         let text = format!("+3 % against {OLD}. {NEW}: 4; {NEW}#2, 95 % of {OLD}");
         assert_eq!(releases.shorten(&text), "+3 % against ext4%6.1. ext4%6.12: 4; ext4%6.12#2, 95 % of ext4%6.1");
         // A name that only begins like one that is shown in part stays.
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_whole_release_is_told_once() {
-        let releases = Releases::of([OLD, NEW]);
+        let releases = Releases::from_names([OLD, NEW]);
         let mut facts = vec!["vm".to_owned(), "Linux 6.1.0-56-amd64 and 6.12.117+deb12-amd64".to_owned()];
         releases.explain(&mut facts);
         assert_eq!(facts[1..], ["Linux 6.1.0-56-amd64 (%6.1) and 6.12.117+deb12-amd64 (%6.12)"]);
@@ -145,7 +145,7 @@ mod tests {
         releases.explain(&mut facts);
         assert_eq!(facts[1..], ["%6.1 is Linux 6.1.0-56-amd64", "%6.12 is Linux 6.12.117+deb12-amd64"]);
         let mut facts = vec!["xfs: iozone".to_owned(), "Linux 6.1".to_owned()];
-        Releases::of(["ext4", "xfs"]).explain(&mut facts);
+        Releases::from_names(["ext4", "xfs"]).explain(&mut facts);
         assert_eq!(facts, ["xfs: iozone", "Linux 6.1"]);
     }
 
@@ -155,7 +155,7 @@ mod tests {
             releases in proptest::collection::btree_set("[1-9]\\.[0-9]{1,2}(\\.[0-9]{1,3}(-[0-9]{1,2}(-[a-z]{1,4})?)?)?", 1..6)
         ) {
             let names: Vec<String> = releases.iter().map(|release| format!("ext4%{release}")).collect();
-            let short = Releases::of(names.iter().map(String::as_str));
+            let short = Releases::from_names(names.iter().map(String::as_str));
             let shown: std::collections::BTreeSet<String> = names.iter().map(|name| short.shorten(name)).collect();
             prop_assert_eq!(shown.len(), names.len());
             for name in &names {

@@ -73,7 +73,7 @@ impl Readable<'_> {
     /// Returns the view that every format for people shows.
     pub(crate) fn view(&self) -> View<'_> {
         let mut view = match &self.report {
-            Report::Run { summary, .. } => run::view::of(summary),
+            Report::Run { summary, .. } => run::view::from_summary(summary),
             Report::Comparison { document, detail } => compare::view(Selection { document, detail: *detail }),
         };
         self.releases.explain(&mut view.facts);
@@ -91,9 +91,9 @@ impl Readable<'_> {
     /// Returns the sections of a page between its overview and the method.
     pub(crate) fn sections<'a>(&'a self, view: &'a View<'a>) -> Box<dyn Iterator<Item = Section> + 'a> {
         match &self.report {
-            Report::Run { summary, .. } => Box::new(run::sections::of(summary, view)),
+            Report::Run { summary, .. } => Box::new(run::sections::list(summary, view)),
             Report::Comparison { document, detail } => {
-                Box::new(compare::sections::of(Selection { document, detail: *detail }, view).into_iter())
+                Box::new(compare::sections::list(Selection { document, detail: *detail }, view).into_iter())
             }
         }
     }

@@ -276,7 +276,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Names {
+    pub(crate) fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Names {
         let full: Vec<String> = names.into_iter().map(|name| visible::line(name).into_owned()).collect();
         // A shortened name keeps the mark of an unsafe target.
         let bare: Vec<&str> = full.iter().map(|name| name.strip_suffix(UNSAFE).unwrap_or(name)).collect();
@@ -407,7 +407,7 @@ mod tests {
     }
 
     fn shown<S: AsRef<str>>(names: &[S]) -> Vec<String> {
-        let shown = Names::of(names.iter().map(AsRef::as_ref));
+        let shown = Names::new(names.iter().map(AsRef::as_ref));
         (0..names.len()).map(|place| shown.shown(place).to_owned()).collect()
     }
 
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn lines_have_the_names_of_the_table() {
-        let names = Names::of(["xfs,allocsize=512k@/dev/sdb1", "xfs,allocsize=512k@/dev/sdb1#2", "xfs"]);
+        let names = Names::new(["xfs,allocsize=512k@/dev/sdb1", "xfs,allocsize=512k@/dev/sdb1#2", "xfs"]);
         let line = names.shorten("xfs,allocsize=512k@/dev/sdb1#2 +5 % and xfs -3 % at delete");
         assert_eq!(line, format!("{} +5 % and xfs -3 % at delete", names.shown(1)));
     }

@@ -93,13 +93,13 @@ enum RatioScale {
 
 impl Change {
     /// Returns the change that a comparison found, without the interval if it is not judged.
-    pub fn of(comparison: &Comparison) -> Change {
+    pub fn from_comparison(comparison: &Comparison) -> Change {
         Change::between(comparison.ratio, comparison.interval.filter(|_| comparison.verdict != Verdict::NotJudged))
     }
 
     /// Returns a ratio as a change, with the ends of its interval if there is one.
     pub fn between(ratio: f64, interval: Option<Interval>) -> Change {
-        let scale = RatioScale::of(ratio, interval);
+        let scale = RatioScale::new(ratio, interval);
         let center = match scale {
             RatioScale::Percent(_) => format!("{} %", unsigned_zero(scale.show(ratio))),
             RatioScale::Times => format!("×{}", scale.show(ratio)),
@@ -123,7 +123,7 @@ impl Change {
 }
 
 impl RatioScale {
-    fn of(ratio: f64, interval: Option<Interval>) -> RatioScale {
+    fn new(ratio: f64, interval: Option<Interval>) -> RatioScale {
         match ratio {
             r if r >= 10.0 => RatioScale::Times,
             r if r <= 0.1 => RatioScale::Over,
@@ -319,9 +319,9 @@ mod tests {
             (0.05, 0.04, 0.0625, "÷20 [16 25]"),
             (10.2, 9.6, 11.0, "×10 [9.6 11]"),
         ] {
-            assert_eq!(Change::of(&comparison(ratio, lo, hi, Verdict::Inconclusive)).text(), text);
+            assert_eq!(Change::from_comparison(&comparison(ratio, lo, hi, Verdict::Inconclusive)).text(), text);
         }
-        assert_eq!(Change::of(&comparison(1.12, 1.09, 1.16, Verdict::NotJudged)).text(), "+12 %");
+        assert_eq!(Change::from_comparison(&comparison(1.12, 1.09, 1.16, Verdict::NotJudged)).text(), "+12 %");
     }
 
     #[test]

@@ -38,8 +38,8 @@ pub(crate) struct Spot {
 
 impl Grid {
     /// Finds the matrices among cells, which have their index in the plan.
-    pub fn of<'c>(cells: impl Iterator<Item = (usize, &'c Cell, &'c Profile)>) -> Grid {
-        let spots = cells.filter_map(|(index, cell, profile)| Spot::of(index, cell, profile));
+    pub fn from_cells<'c>(cells: impl Iterator<Item = (usize, &'c Cell, &'c Profile)>) -> Grid {
+        let spots = cells.filter_map(|(index, cell, profile)| Spot::from_cell(index, cell, profile));
         Grid { spots: spots.collect() }
     }
 
@@ -114,7 +114,7 @@ fn ends_and_middle(sizes: impl Iterator<Item = u64>) -> BTreeSet<u64> {
 }
 
 impl Spot {
-    fn of(index: usize, cell: &Cell, profile: &Profile) -> Option<Spot> {
+    fn from_cell(index: usize, cell: &Cell, profile: &Profile) -> Option<Spot> {
         let shared = cell.workload.params.iter().filter(|(key, _)| !SIZES.contains(&key.as_str()));
         let shared: Vec<String> = shared.map(|(key, value)| format!("{key}={value}")).collect();
         profile.matrix.then(|| Spot {
@@ -243,7 +243,7 @@ pub fn largest_part(grid: &Grid, seconds: &[f64], time: f64) -> Design {
     let (files, records) = (grid.files(), grid.records());
     let designs = (files.len().min(2)..=files.len())
         .flat_map(|count| (records.len().min(2)..=records.len()).map(move |other| (count, other)))
-        .map(|(count, other)| Design::of(&evenly(&files, count), &evenly(&records, other), &cost));
+        .map(|(count, other)| Design::new(&evenly(&files, count), &evenly(&records, other), &cost));
     let mut best: Option<(Design, usize)> = None;
     let mut least: Option<(Design, usize)> = None;
     for (design, pairs) in designs.filter(|(_, pairs)| *pairs > 0) {
@@ -261,7 +261,7 @@ pub fn largest_part(grid: &Grid, seconds: &[f64], time: f64) -> Design {
 }
 
 impl Design {
-    fn of(files: &[u64], records: &[u64], cost: &BTreeMap<(u64, u64), f64>) -> (Design, usize) {
+    fn new(files: &[u64], records: &[u64], cost: &BTreeMap<(u64, u64), f64>) -> (Design, usize) {
         let inside = || cost.iter().filter(|((file, record), _)| files.contains(file) && records.contains(record));
         let seconds = inside().map(|(_, seconds)| seconds).sum();
         (Design { files: files.to_vec(), records: records.to_vec(), seconds }, inside().count())
@@ -355,7 +355,7 @@ mod tests {
                 records.push(record);
             }
         }
-        (Grid::of(cells.iter().enumerate().map(|(index, (cell, profile))| (index, cell, profile))), records)
+        (Grid::from_cells(cells.iter().enumerate().map(|(index, (cell, profile))| (index, cell, profile))), records)
     }
 
     fn cost_of(each: f64) -> WholeCost {

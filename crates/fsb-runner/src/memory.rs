@@ -131,7 +131,7 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    fn of(targets: &str, workloads: &str) -> (u64, Vec<String>) {
+    fn needs(targets: &str, workloads: &str) -> (u64, Vec<String>) {
         let text = format!("targets = [{targets}]\nsize = '2G'\n{workloads}");
         let resolved = plan_file::parse(&text, "p").unwrap().resolve(2, 7).unwrap();
         (needed(&resolved.plan, Some(&resolved.placement), &resolved.work), cells(&resolved.work))
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_default_run_needs_less_than_its_image_whatever_the_number_of_targets() {
         for targets in ["'ext4', 'xfs'", "'ext4', 'xfs', 'btrfs'", "'ext4', 'xfs', 'btrfs', 'ext4'"] {
-            let (needed, cells) = of(targets, "suite = 'quick'\n");
+            let (needed, cells) = needs(targets, "suite = 'quick'\n");
             assert!((GIB / 2..2 * GIB).contains(&needed), "{targets}: {needed}");
             assert!(cells.iter().any(|label| label.starts_with("write 1M")), "{cells:?}");
             assert!(!cells.iter().any(|label| label.contains("warm") || label.starts_with("rename")), "{cells:?}");
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn images_in_memory_are_needed_beside_the_page_cache() {
         let rename = "[[workload]]\nname = 'rename'\nfiles = 100\n";
-        let (on_disk, in_memory) = (of("'ext4', 'xfs'", rename).0, of("'ext4@ram', 'xfs@ram'", rename).0);
+        let (on_disk, in_memory) = (needs("'ext4', 'xfs'", rename).0, needs("'ext4@ram', 'xfs@ram'", rename).0);
         assert!(on_disk < GIB / 2, "{on_disk}");
         assert_eq!(in_memory - on_disk, 2 * GIB);
     }

@@ -47,7 +47,7 @@ impl From<String> for TargetFile {
 
 impl TargetFile {
     /// Returns the form that resolves to `target` again.
-    pub fn of(target: &Target) -> TargetFile {
+    pub fn from_target(target: &Target) -> TargetFile {
         let body = match &target.kind {
             TargetKind::FileSystem(spec) => spec.to_string(),
             TargetKind::Directory(path) => path.display().to_string(),

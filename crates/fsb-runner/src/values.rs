@@ -24,7 +24,7 @@ pub fn metrics(profile: &Profile, measured: &Measured, samples: &Samples) -> Res
     };
     let mut metrics = vec![first];
     if profile.rate.is_some() {
-        metrics.push(metric::OPERATION_RATE.of(rate_of(measured)));
+        metrics.push(metric::OPERATION_RATE.metric(rate_of(measured)));
     }
     if !printed(profile).is_empty() {
         metrics.extend(said(profile, measured).skip(1));
@@ -67,7 +67,7 @@ fn paced(profile: &Profile, measured: &Measured, rate: u64) -> Result<Metric, Re
     }
     let histogram = measured.latency.get(profile.operation);
     let p99 = histogram.and_then(|histogram| latency::quantile(histogram, 0.99));
-    p99.map(|p99| metric::LATENCY_P99.of(p99)).ok_or_else(|| {
+    p99.map(|p99| metric::LATENCY_P99.metric(p99)).ok_or_else(|| {
         let (few, least) = (measured.operations, profile.fewest);
         format!("{few} operations are too few for the 99th percentile: {least} at least").into()
     })
@@ -102,9 +102,9 @@ fn steady(whole: Metric, measured: &Measured) -> Metric {
 fn around_steady(measured: &Measured) -> impl Iterator<Item = Metric> {
     let found = measured.sustained.map(|sustained| {
         [
-            sustained.first_rate.map(|rate| metric::BEFORE_STEADY.of(rate / sustained.rate)),
-            Some(metric::STEADY_DRIFT.of(1.0 + sustained.drift)),
-            sustained.turns.map(|turns| metric::JOURNAL_TURNS.of(turns)),
+            sustained.first_rate.map(|rate| metric::BEFORE_STEADY.metric(rate / sustained.rate)),
+            Some(metric::STEADY_DRIFT.metric(1.0 + sustained.drift)),
+            sustained.turns.map(|turns| metric::JOURNAL_TURNS.metric(turns)),
         ]
     });
     found.into_iter().flatten().flatten()
@@ -127,7 +127,7 @@ fn primary(profile: &Profile, measured: &Measured) -> Metric {
         name if name == metric::TREE_TIME.name => seconds * profile.operations as f64 / measured.operations as f64,
         _ => rate_of(measured),
     };
-    kind.of(value)
+    kind.metric(value)
 }
 
 /// Returns the rate that targets are compared by, as if the clock had continued until the target was idle.
@@ -136,7 +136,7 @@ fn with_deferred(primary: &Metric, measured: &Measured) -> Option<Metric> {
     // The factor by which an operation takes longer.
     let longer = 1.0 + later * measured.operations as f64 / (measured.timed_ns as f64 * 1e-9);
     let value = if primary.better == Better::Higher { primary.value / longer } else { primary.value * longer };
-    Some(metric::find(&format!("{}{WITH_DEFERRED}", primary.name))?.of(value))
+    Some(metric::find(&format!("{}{WITH_DEFERRED}", primary.name))?.metric(value))
 }
 
 /// Returns the metrics of deferred work.
@@ -147,11 +147,11 @@ fn deferred(profile: &Profile, measured: &Measured) -> Vec<Metric> {
     let written = measured.device_written.filter(|_| profile.only_writes);
     let amplification = written.and_then(|written| write_amplification(measured, written));
     let left = [
-        metric::DEFERRED_BYTES_PER_OPERATION.of(bytes),
-        metric::DEFERRED_FLUSHES_PER_OPERATION.of(flushes),
-        metric::DEFERRED_TIME_PER_OPERATION.of(seconds),
+        metric::DEFERRED_BYTES_PER_OPERATION.metric(bytes),
+        metric::DEFERRED_FLUSHES_PER_OPERATION.metric(flushes),
+        metric::DEFERRED_TIME_PER_OPERATION.metric(seconds),
     ];
-    left.into_iter().chain(amplification.map(|times| metric::WRITE_AMPLIFICATION.of(times))).collect()
+    left.into_iter().chain(amplification.map(|times| metric::WRITE_AMPLIFICATION.metric(times))).collect()
 }
 
 /// Returns the bytes that the device wrote for each byte that the workload wrote, including deferred work.
@@ -164,14 +164,15 @@ fn write_amplification(measured: &Measured, device_written: u64) -> Option<f64> 
 /// Returns the rate of each operation of a workload with several operations.
 fn rates(measured: &Measured) -> impl Iterator<Item = Metric> {
     let timed = measured.rates.iter().filter(|(_, rate)| rate.timed_ns > 0);
-    timed.filter_map(|(name, rate)| Some(metric::find(name)?.of(rate.amount as f64 / (rate.timed_ns as f64 * 1e-9))))
+    timed
+        .filter_map(|(name, rate)| Some(metric::find(name)?.metric(rate.amount as f64 / (rate.timed_ns as f64 * 1e-9))))
 }
 
 /// Returns the rates of several workers that moved data. The rate while all of them worked describes a device better
 /// than the rate of the whole sample, whose end is the work of the slowest only.
 fn workers(measured: &Measured) -> Vec<Metric> {
     let wall = measured.stonewall.filter(|wall| wall.timed_ns > 0);
-    let wall = wall.map(|wall| metric::STONEWALL_RATE.of(wall.bytes as f64 / (wall.timed_ns as f64 * 1e-9)));
+    let wall = wall.map(|wall| metric::STONEWALL_RATE.metric(wall.bytes as f64 / (wall.timed_ns as f64 * 1e-9)));
     let working = measured.workers.iter().filter(|worker| worker.bytes > 0 && worker.timed_ns > 0);
     let rates: Vec<f64> = working.map(|worker| worker.bytes as f64 / (worker.timed_ns as f64 * 1e-9)).collect();
     if wall.is_none() || rates.is_empty() {
@@ -180,8 +181,11 @@ fn workers(measured: &Measured) -> Vec<Metric> {
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
     let most = rates.iter().copied().fold(0.0, f64::max);
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-    let shares =
-        [metric::WORKER_RATE_MIN.of(least), metric::WORKER_RATE_MEAN.of(mean), metric::WORKER_RATE_MAX.of(most)];
+    let shares = [
+        metric::WORKER_RATE_MIN.metric(least),
+        metric::WORKER_RATE_MEAN.metric(mean),
+        metric::WORKER_RATE_MAX.metric(most),
+    ];
     wall.into_iter().chain(shares).collect()
 }
 
@@ -194,9 +198,9 @@ fn latencies(profile: &Profile, measured: &Measured) -> Vec<Metric> {
         (&metric::LATENCY_P99, 0.99),
         (&metric::LATENCY_P999, 0.999),
     ];
-    let mean = latency::mean(histogram).map(|mean| metric::LATENCY_MEAN.of(mean));
-    let known = quantiles.into_iter().filter_map(|(kind, q)| Some(kind.of(latency::quantile(histogram, q)?)));
-    let longest = latency::longest(histogram).map(|longest| metric::LATENCY_MAX.of(longest));
+    let mean = latency::mean(histogram).map(|mean| metric::LATENCY_MEAN.metric(mean));
+    let known = quantiles.into_iter().filter_map(|(kind, q)| Some(kind.metric(latency::quantile(histogram, q)?)));
+    let longest = latency::longest(histogram).map(|longest| metric::LATENCY_MAX.metric(longest));
     mean.into_iter().chain(known).chain(longest).collect()
 }
 
@@ -213,18 +217,18 @@ pub fn share_of_device(profile: &Profile, primary: &Metric, device: DeviceRates)
         Durability::None if cold && primary.name == metric::OPERATION_RATE.name => device.random_reads,
         _ => return None,
     };
-    (like > 0.0).then(|| metric::SHARE_OF_DEVICE.of(primary.value / like))
+    (like > 0.0).then(|| metric::SHARE_OF_DEVICE.metric(primary.value / like))
 }
 
 fn costs(measured: &Measured) -> Vec<Metric> {
     let operations = measured.operations as f64;
     let cpu = (measured.user_seconds + measured.system_seconds) / operations;
-    let bytes = measured.device_bytes.map(|bytes| metric::DEVICE_BYTES_PER_OPERATION.of(bytes as f64 / operations));
+    let bytes = measured.device_bytes.map(|bytes| metric::DEVICE_BYTES_PER_OPERATION.metric(bytes as f64 / operations));
     let flushes =
-        measured.device_flushes.map(|count| metric::DEVICE_FLUSHES_PER_OPERATION.of(count as f64 / operations));
-    let memory = measured.peak_memory.map(|bytes| metric::PEAK_MEMORY.of(bytes as f64));
-    let space = measured.space.map(|space| metric::SPACE.of(space as f64));
-    [Some(metric::CPU_PER_OPERATION.of(cpu)), bytes, flushes, space, memory].into_iter().flatten().collect()
+        measured.device_flushes.map(|count| metric::DEVICE_FLUSHES_PER_OPERATION.metric(count as f64 / operations));
+    let memory = measured.peak_memory.map(|bytes| metric::PEAK_MEMORY.metric(bytes as f64));
+    let space = measured.space.map(|space| metric::SPACE.metric(space as f64));
+    [Some(metric::CPU_PER_OPERATION.metric(cpu)), bytes, flushes, space, memory].into_iter().flatten().collect()
 }
 
 #[cfg(test)]

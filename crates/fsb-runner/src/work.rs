@@ -100,7 +100,7 @@ pub struct Work {
 
 impl Work {
     /// Returns the work of a run that was begun before. `cpus` are hardware threads.
-    pub fn of(record: &RunRecord, cpus: u32) -> Result<Work, ParamError> {
+    pub fn from_record(record: &RunRecord, cpus: u32) -> Result<Work, ParamError> {
         let sizing = sizing(record, cpus);
         let parsed = |cell: &Cell| {
             let parsed = ParsedCell::parse(&cell.workload, &sizing)?;

@@ -379,7 +379,7 @@ pub struct WorkKind {
 
 impl WorkKind {
     /// The member that is `W`.
-    pub const fn of<W: Work>() -> WorkKind {
+    pub const fn new<W: Work>() -> WorkKind {
         WorkKind { name: W::NAME, serve: serve_task::<W> }
     }
 
@@ -564,7 +564,7 @@ mod tests {
     /// Returns the messages of a worker that knows steps, for this input.
     fn answers(input: &str) -> Vec<Message<(), StepReport>> {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
-        let worker = std::thread::spawn(move || converse(theirs, &[WorkKind::of::<Steps>()]));
+        let worker = std::thread::spawn(move || converse(theirs, &[WorkKind::new::<Steps>()]));
         (&ours).write_all(format!("{{\"confinement\":null}}\n{input}").as_bytes()).expect("written");
         ours.shutdown(Shutdown::Write).expect("shut down");
         let lines = BufReader::new(ours).lines().map(|line| line.expect("a line"));

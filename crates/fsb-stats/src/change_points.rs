@@ -110,7 +110,7 @@ pub struct ChangePoints {
 /// A value that is not finite and above zero.
 pub fn change_points(values: &[f64], better: Better, theta: f64) -> Result<ChangePoints, AnalysisError> {
     let logs = logarithms(values)?;
-    let sums = Sums::of(&logs, libm::log1p(theta) * SCATTER_OF_THETA);
+    let sums = Sums::new(&logs, libm::log1p(theta) * SCATTER_OF_THETA);
     let mut found = found_in_turn(&logs, &sums);
     // Runs that came later may show that a change is smaller than θ. Its two levels are then one.
     let changes = loop {
@@ -254,7 +254,7 @@ impl RunVariation {
         let difference = logs[1] - logs[0];
         let half = t_quantile(LEVEL, self.degrees) * self.sd * std::f64::consts::SQRT_2;
         let interval = Interval { lo: difference - half, hi: difference + half };
-        let verdict = Verdict::of(interval, theta, better);
+        let verdict = Verdict::from_interval(interval, theta, better);
         Ok((exp(difference), Interval { lo: exp(interval.lo), hi: exp(interval.hi) }, verdict))
     }
 }
@@ -292,7 +292,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn of(logs: &[f64], smallest_sd: f64) -> Sums {
+    fn new(logs: &[f64], smallest_sd: f64) -> Sums {
         let origin = logs.first().copied().unwrap_or(0.0);
         let mut sums = vec![[0.0; 2]];
         let (mut sum, mut squares) = (0.0, 0.0);
@@ -438,7 +438,7 @@ mod tests {
             let cut = cut.index(values.len());
             let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
             let found = |logs: &[f64]| -> Vec<(usize, usize)> {
-                let sums = Sums::of(logs, 0.01);
+                let sums = Sums::new(logs, 0.01);
                 found_in_turn(logs, &sums).iter().map(|found| (found.first, found.after)).collect()
             };
             let (short, long) = (found(&logs[..cut]), found(&logs));

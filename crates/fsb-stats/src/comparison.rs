@@ -285,7 +285,7 @@ impl Difference {
         let nominal_level = 1.0 - analysis.nominal(1.0 - level);
         let interval = self.interval(nominal_level);
         let verdict = match interval {
-            Some(interval) if self.is_judged() => Verdict::of(interval, theta, better),
+            Some(interval) if self.is_judged() => Verdict::from_interval(interval, theta, better),
             _ => Verdict::NotJudged,
         };
         Comparison {
@@ -330,7 +330,7 @@ pub(crate) enum RunContrast {
 
 impl RunMeans {
     /// From logarithms with the number of their run.
-    fn of(logs: impl Iterator<Item = (u32, f64)>) -> RunMeans {
+    fn from_logs(logs: impl Iterator<Item = (u32, f64)>) -> RunMeans {
         let mut by_run: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for (run, log) in logs {
             by_run.entry(run).or_default().push(log);
@@ -352,7 +352,7 @@ impl RunMeans {
     /// Of the values of one set.
     pub fn of_sample(sample: &Sample) -> Result<RunMeans, AnalysisError> {
         let logs = sample.values.iter().zip(&sample.runs).map(|(value, run)| Ok((*run, logarithm(value.value)?)));
-        Ok(RunMeans::of(logs.collect::<Result<Vec<_>, AnalysisError>>()?.into_iter()))
+        Ok(RunMeans::from_logs(logs.collect::<Result<Vec<_>, AnalysisError>>()?.into_iter()))
     }
 
     /// Of the differences of two sets that took turns in the same blocks, candidate less baseline.
@@ -361,7 +361,7 @@ impl RunMeans {
             baseline.values.iter().zip(&baseline.runs).map(|(value, run)| (value.block, *run)).collect();
         let (base, other) = (by_block(&baseline.values)?, by_block(&candidate.values)?);
         let common = other.iter().filter_map(|(block, log)| Some((*runs.get(block)?, log - base.get(block)?)));
-        Ok(RunMeans::of(common))
+        Ok(RunMeans::from_logs(common))
     }
 
     pub fn runs(&self) -> usize {
@@ -395,11 +395,11 @@ impl RunContrast {
     pub(crate) fn prior(cases: &[RunContrast]) -> Option<Prior> {
         let variances: Vec<(f64, f64)> = cases.iter().flat_map(RunContrast::variances).collect();
         let residuals: Vec<BTreeMap<(usize, u32), f64>> = cases.iter().map(RunContrast::residuals).collect();
-        Prior::of(&variances, &residuals)
+        Prior::fit(&variances, &residuals)
     }
 
     /// Candidate and baseline run by run; `None` where a side is empty or no run has both.
-    pub fn of(baseline: &Sample, candidate: &Sample) -> Result<Option<RunContrast>, AnalysisError> {
+    pub fn between(baseline: &Sample, candidate: &Sample) -> Result<Option<RunContrast>, AnalysisError> {
         let contrast = match baseline.is_paired_with(candidate) {
             true => RunContrast::Paired(RunMeans::of_pairs(baseline, candidate)?),
             false => RunContrast::Independent(RunMeans::of_sample(baseline)?, RunMeans::of_sample(candidate)?),
@@ -410,13 +410,13 @@ impl RunContrast {
 
     /// Of mean logarithms, one for each run.
     pub fn of_logarithms(baseline: &[f64], candidate: &[f64]) -> RunContrast {
-        let side = |logs: &[f64]| RunMeans::of((0..).zip(logs.iter().copied()));
+        let side = |logs: &[f64]| RunMeans::from_logs((0..).zip(logs.iter().copied()));
         RunContrast::Independent(side(baseline), side(candidate))
     }
 
     /// Of mean differences of logarithms, one for each run.
     pub fn of_differences(differences: &[f64]) -> RunContrast {
-        RunContrast::Paired(RunMeans::of((0..).zip(differences.iter().copied())))
+        RunContrast::Paired(RunMeans::from_logs((0..).zip(differences.iter().copied())))
     }
 
     fn sides(&self) -> impl Iterator<Item = &RunMeans> {
@@ -484,7 +484,7 @@ impl RunContrast {
         // A single run shows no variation; only a prior or a stated component tells one.
         let is_known = least > 1 || terms.prior.is_some() || stated.is_some();
         let power = is_known
-            .then(|| Power::of(&sides, stated.as_ref().map(|(between, _)| (between, fixed, few)), terms))
+            .then(|| Power::from_sides(&sides, stated.as_ref().map(|(between, _)| (between, fixed, few)), terms))
             .flatten();
         let (error, degrees) = satterthwaite(&parts);
         Difference::of_runs(mean, (error, degrees), least, method, unjudged, power)
@@ -497,7 +497,7 @@ impl Sample {
         if self.is_compared_by_block(candidate) {
             return Difference::paired(&self.values, &candidate.values);
         }
-        Ok(RunContrast::of(self, candidate)?.map(|contrast| contrast.difference(terms)))
+        Ok(RunContrast::between(self, candidate)?.map(|contrast| contrast.difference(terms)))
     }
 }
 
@@ -527,7 +527,7 @@ pub fn welch(
     theta: f64,
 ) -> Result<Option<Comparison>, AnalysisError> {
     let runs = |values: &[f64]| Sample::of_runs((0..).zip(values).map(|(run, v)| BlockValue::new(run, *v)).collect());
-    let contrast = RunContrast::of(&runs(baseline), &runs(candidate))?;
+    let contrast = RunContrast::between(&runs(baseline), &runs(candidate))?;
     Ok(contrast.map(|contrast| contrast.difference(&Terms::default()).judged(LEVEL, &Analysis::Only, better, theta)))
 }
 

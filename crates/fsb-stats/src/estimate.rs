@@ -54,7 +54,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// Estimates from trial values **in run order**.
-    pub fn of(values: &[f64]) -> Result<Estimate, AnalysisError> {
+    pub fn from_values(values: &[f64]) -> Result<Estimate, AnalysisError> {
         let logs = logarithms(values)?;
         let Description { n, mean, sd, median, min, max } = describe(values)?;
         let (center, spread) = mean_and_sd(&logs);
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn equal_values_give_a_point() {
-        let estimate = Estimate::of(&[412e6; 10]).unwrap();
+        let estimate = Estimate::from_values(&[412e6; 10]).unwrap();
         let interval = estimate.interval.unwrap();
         assert_eq!((interval.lo, interval.hi), (estimate.value, estimate.value));
         assert_eq!((estimate.cv, estimate.noise()), (0.0, Noise::Quiet));
@@ -270,23 +270,23 @@ mod tests {
 
     #[test]
     fn too_few_values_are_described() {
-        let one = Estimate::of(&[5.0]).unwrap();
+        let one = Estimate::from_values(&[5.0]).unwrap();
         assert!(one.interval.is_none() && !one.is_judged() && one.trend.is_none());
-        let four = Estimate::of(&[1.0, 2.0, 3.0, 40.0]).unwrap();
+        let four = Estimate::from_values(&[1.0, 2.0, 3.0, 40.0]).unwrap();
         assert_eq!((four.noise(), four.outliers.len()), (Noise::Quiet, 0));
     }
 
     #[test]
     fn invalid_rates_are_errors() {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(matches!(Estimate::of(&[1.0, bad]), Err(AnalysisError::NotPositive(_))), "{bad}");
+            assert!(matches!(Estimate::from_values(&[1.0, bad]), Err(AnalysisError::NotPositive(_))), "{bad}");
         }
-        assert_eq!(Estimate::of(&[]), Err(AnalysisError::Empty));
+        assert_eq!(Estimate::from_values(&[]), Err(AnalysisError::Empty));
     }
 
     #[test]
     fn an_outlier_is_marked_and_kept() {
-        let estimate = Estimate::of(&[10.0, 10.1, 9.9, 30.0, 10.0, 10.05, 9.95]).unwrap();
+        let estimate = Estimate::from_values(&[10.0, 10.1, 9.9, 30.0, 10.0, 10.05, 9.95]).unwrap();
         assert_eq!(estimate.outliers, [3]);
         assert_eq!((estimate.n, estimate.max), (7, 30.0));
         assert_eq!(estimate.noise(), Noise::Unreliable);
@@ -296,7 +296,7 @@ mod tests {
         #[test]
         fn no_input_gives_nonsense(exponents in prop::collection::vec(-300.0f64..300.0, 1..30)) {
             let values: Vec<f64> = exponents.iter().map(|e| libm::pow(10.0, *e)).collect();
-            let estimate = Estimate::of(&values).unwrap();
+            let estimate = Estimate::from_values(&values).unwrap();
             prop_assert!(estimate.value.is_finite() && estimate.cv.is_finite());
             if let Some(interval) = estimate.interval {
                 prop_assert!(interval.lo.is_finite() && interval.hi.is_finite());
@@ -307,7 +307,7 @@ mod tests {
         #[test]
         fn another_unit_changes_nothing(values in prop::collection::vec(1.0f64..9.0, 5..20), factor in 1e-6f64..1e6) {
             let scaled: Vec<f64> = values.iter().map(|v| v * factor).collect();
-            let (a, b) = (Estimate::of(&values).unwrap(), Estimate::of(&scaled).unwrap());
+            let (a, b) = (Estimate::from_values(&values).unwrap(), Estimate::from_values(&scaled).unwrap());
             let (ia, ib) = (a.interval.unwrap(), b.interval.unwrap());
             for (x, y) in [(a.value, b.value), (ia.lo, ib.lo), (ia.hi, ib.hi), (a.median, b.median)] {
                 prop_assert!((x * factor / y - 1.0).abs() < 1e-9);

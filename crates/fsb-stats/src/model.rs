@@ -49,7 +49,7 @@ pub(crate) struct Model {
 impl Model {
     /// Fits the samples that share the blocks with this index ([`Sample::shares_blocks`]) and took turns on slices of
     /// one medium. Returns `None` if there are no such samples.
-    pub(crate) fn of(samples: &[Sample], shared: usize) -> Result<Option<Model>, AnalysisError> {
+    pub(crate) fn from_samples(samples: &[Sample], shared: usize) -> Result<Option<Model>, AnalysisError> {
         let mut parts: BTreeMap<u32, usize> = BTreeMap::new();
         let mut blocks: BTreeMap<u32, BTreeMap<usize, Observation>> = BTreeMap::new();
         for (target, sample) in samples.iter().enumerate() {
@@ -301,7 +301,7 @@ mod tests {
             let mut random = Pcg64::seed_from_u64(11);
             let mut held = 0;
             for _ in 0..RUNS {
-                let model = Model::of(&self.drawn(&mut random), 0).unwrap().unwrap();
+                let model = Model::from_samples(&self.drawn(&mut random), 0).unwrap().unwrap();
                 for candidate in [1, self.targets as usize - 1] {
                     held += usize::from(compared(&model, 0, candidate).unwrap().interval.unwrap().contains(1.0));
                 }
@@ -334,7 +334,7 @@ mod tests {
     fn differences_between_slices_widen_no_interval() {
         let width = |part_effect: f64| {
             let run = Run { targets: 3, blocks: 9, part_effect, scatter: &[0.01; 3], missing: &[] };
-            let model = Model::of(&run.drawn(&mut Pcg64::seed_from_u64(3)), 0).unwrap().unwrap();
+            let model = Model::from_samples(&run.drawn(&mut Pcg64::seed_from_u64(3)), 0).unwrap().unwrap();
             let comparison = compared(&model, 0, 2).unwrap();
             (comparison.ratio, comparison.interval.unwrap().relative_half_width())
         };
@@ -352,7 +352,7 @@ mod tests {
                 let rate = value[3].as_f64().unwrap();
                 values[whole(1) as usize].push(on_part(whole(0), rate, whole(2)));
             }
-            let model = Model::of(&samples(values), 0).unwrap().unwrap();
+            let model = Model::from_samples(&samples(values), 0).unwrap().unwrap();
             for pair in case["pairs"].as_array().unwrap() {
                 let place = |key: &str| pair[key].as_u64().unwrap() as usize;
                 let ours = compared(&model, place("baseline"), place("candidate")).unwrap();
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn targets_that_never_exchange_parts_tell_no_difference() {
         let fixed = |part: u32| (1..=8).map(|block| on_part(block, f64::from(block), part)).collect();
-        let model = Model::of(&samples(vec![fixed(0), fixed(1)]), 0).unwrap().unwrap();
+        let model = Model::from_samples(&samples(vec![fixed(0), fixed(1)]), 0).unwrap().unwrap();
         let found = compared(&model, 0, 1).unwrap();
         assert_eq!((found.interval, found.p_value, found.n), (None, None, 8));
     }
@@ -382,7 +382,7 @@ mod tests {
         };
         let shifted =
             |by: u32| values(1.0).into_iter().map(|v| BlockValue { part: v.part.map(|p| (p + by) % 3), ..v }).collect();
-        let model = Model::of(&samples(vec![values(1.0), shifted(1), shifted(2)]), 0).unwrap().unwrap();
+        let model = Model::from_samples(&samples(vec![values(1.0), shifted(1), shifted(2)]), 0).unwrap().unwrap();
         for (baseline, candidate) in [(0, 1), (0, 2), (1, 2)] {
             let found = compared(&model, baseline, candidate).unwrap();
             assert_eq!((found.ratio, found.p_value), (1.0, Some(1.0)));
@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn without_slices_no_model_is_fitted() {
         let values: Vec<BlockValue> = (1..=6).map(|block| BlockValue::new(block, 1.0)).collect();
-        assert!(Model::of(&samples(vec![values.clone(), values]), 0).unwrap().is_none());
+        assert!(Model::from_samples(&samples(vec![values.clone(), values]), 0).unwrap().is_none());
     }
 
     #[test]

@@ -65,7 +65,7 @@ fn moderate(rankings: &mut [&mut Ranking]) -> Option<Correlation> {
             fits.into_iter().filter(|fit| fit.run == Some(run) && fit.difference.is_judged()).collect()
         };
         let rows: Vec<Vec<Fit>> = rankings.iter().map(of_row).collect();
-        contexts.insert((run, ended), Context::of(&rows));
+        contexts.insert((run, ended), Context::from_fits(&rows));
     }
     for ranking in rankings.iter_mut() {
         ranking.judge(&|fit| match fit.run.and_then(|run| contexts.get(&(run, fit.ended))) {
@@ -134,7 +134,7 @@ struct Context {
 
 impl Context {
     /// Returns the estimates from the judged pairs of each case.
-    fn of(rows: &[Vec<Fit>]) -> Context {
+    fn from_fits(rows: &[Vec<Fit>]) -> Context {
         let fits = || rows.iter().flatten();
         let residuals: Vec<BTreeMap<(usize, u32), f64>> = fits()
             .map(|fit| fit.difference.residuals.by_block.iter().map(|(block, left)| ((0, *block), *left)).collect())
@@ -142,7 +142,7 @@ impl Context {
         let share = effective_cases(&residuals) / residuals.len().max(1) as f64;
         let line = |follows: bool| {
             let known = fits().map(|fit| fit.difference.known()).filter(|known| known.within.is_some() == follows);
-            Line::of(&known.collect::<Vec<Known>>(), share)
+            Line::fit(&known.collect::<Vec<Known>>(), share)
         };
         let differences: Vec<&Difference> = fits().map(|fit| &fit.difference).collect();
         Context { by_within: line(true), alone: line(false), correlation: correlation(&differences, share) }
@@ -304,7 +304,7 @@ mod tests {
             let value = |(block, noise): (u32, &f64)| BlockValue::new(block, center * libm::exp(sign * noise));
             (1..).zip(&scatter).map(value).collect::<Vec<_>>()
         };
-        Ranking::of(&[values(100.0, 1.0), values(100.0 * gain, -0.5)], Better::Higher, 0.03).unwrap()
+        Ranking::from_samples(&[values(100.0, 1.0), values(100.0 * gain, -0.5)], Better::Higher, 0.03).unwrap()
     }
 
     #[test]
@@ -336,10 +336,10 @@ mod tests {
     }
 
     fn ranked(baseline: &[f64], candidate: &[f64], better: Better) -> Ranking {
-        Ranking::of(&[blocks(baseline), blocks(candidate)], better, 0.03).unwrap()
+        Ranking::from_samples(&[blocks(baseline), blocks(candidate)], better, 0.03).unwrap()
     }
 
-    fn of(rows: &[Ranking]) -> Option<Comparison> {
+    fn combined(rows: &[Ranking]) -> Option<Comparison> {
         let workloads: Vec<Weighted<'_>> = rows.iter().map(|ranking| Weighted { weight: 1.0, ranking }).collect();
         let none = Correlation { estimate: 0.0, error: 1e-9 };
         overall(&workloads, 0, 1, Some(none), 0.03).unwrap()
@@ -349,10 +349,10 @@ mod tests {
     fn times_enter_upside_down() {
         let rate = ranked(&[1.0; 6], &[2.0; 6], Better::Higher);
         let time = ranked(&[1.0; 6], &[2.0; 6], Better::Lower);
-        let doubled = of(std::slice::from_ref(&rate)).unwrap();
+        let doubled = combined(std::slice::from_ref(&rate)).unwrap();
         assert!((doubled.ratio - 2.0).abs() < 1e-12);
         assert_eq!(doubled.verdict, Verdict::Faster);
-        let balanced = of(&[rate, time]).unwrap();
+        let balanced = combined(&[rate, time]).unwrap();
         assert_eq!((balanced.ratio, balanced.verdict), (1.0, Verdict::Equivalent));
     }
 
@@ -368,7 +368,7 @@ mod tests {
     fn the_interval_is_that_of_the_mean_over_workloads_in_each_block() {
         let other: Vec<f64> = NOISE.iter().rev().map(|noise| 0.5 * noise + 0.1).collect();
         let means: Vec<f64> = NOISE.iter().zip(&other).map(|(a, b)| (a + b) / 2.0).collect();
-        let (whole, paired) = (of(&[noisy(&NOISE), noisy(&other)]).unwrap(), noisy(&means));
+        let (whole, paired) = (combined(&[noisy(&NOISE), noisy(&other)]).unwrap(), noisy(&means));
         let (ours, theirs) = (whole.interval.unwrap(), paired.pairs[0].comparison.interval.unwrap());
         assert!(
             (ours.lo / theirs.lo - 1.0).abs() < 1e-9 && (ours.hi / theirs.hi - 1.0).abs() < 1e-9,
@@ -378,19 +378,19 @@ mod tests {
 
     #[test]
     fn a_workload_that_ended_early_keeps_the_blocks_of_the_others() {
-        let whole = of(&[noisy(&NOISE), noisy(&NOISE[..5])]).unwrap();
+        let whole = combined(&[noisy(&NOISE), noisy(&NOISE[..5])]).unwrap();
         assert_eq!(whole.n, 8);
-        let cut = of(&[noisy(&NOISE[..5]), noisy(&NOISE[..5])]).unwrap();
+        let cut = combined(&[noisy(&NOISE[..5]), noisy(&NOISE[..5])]).unwrap();
         assert!(whole.interval.unwrap().relative_half_width() < cut.interval.unwrap().relative_half_width());
-        assert_eq!(of(&[noisy(&NOISE), noisy(&[])]), None);
+        assert_eq!(combined(&[noisy(&NOISE), noisy(&[])]), None);
     }
 
     #[test]
     fn shared_luck_is_not_averaged_out() {
         let opposite: Vec<f64> = NOISE.iter().map(|noise| -noise).collect();
-        let shared = of(&[noisy(&NOISE), noisy(&NOISE)]).unwrap().interval.unwrap();
+        let shared = combined(&[noisy(&NOISE), noisy(&NOISE)]).unwrap().interval.unwrap();
         let one = noisy(&NOISE).pairs[0].comparison.interval.unwrap();
         assert!((shared.lo / one.lo - 1.0).abs() < 1e-9);
-        assert!(of(&[noisy(&NOISE), noisy(&opposite)]).unwrap().interval.unwrap().relative_half_width() < 1e-9);
+        assert!(combined(&[noisy(&NOISE), noisy(&opposite)]).unwrap().interval.unwrap().relative_half_width() < 1e-9);
     }
 }

@@ -72,7 +72,7 @@ fn own_half_width(sample: &Sample) -> Result<f64, AnalysisError> {
     let logs = by_block(&sample.values)?;
     let last = logs.keys().next_back().copied().unwrap_or(0);
     let logs: Vec<f64> = logs.into_values().collect();
-    let level = 1.0 - Analysis::of(&sample.analyses, last, 1).nominal(1.0 - LEVEL);
+    let level = 1.0 - Analysis::new(&sample.analyses, last, 1).nominal(1.0 - LEVEL);
     let interval = Difference::of_blocks(&logs).filter(|_| logs.len() >= FEWEST_JUDGED).and_then(|d| d.interval(level));
     Ok(interval.map_or(f64::INFINITY, |interval| interval.exp().relative_half_width()))
 }

@@ -32,7 +32,7 @@ pub(crate) struct Prior {
 impl Prior {
     /// Fits the prior for one pair of sets from the variances of a page's cases, with their degrees of freedom, and from the
     /// residuals of each case. Returns `None` if there are too few cases, or if none varies.
-    pub fn of(variances: &[(f64, f64)], residuals: &[BTreeMap<(usize, u32), f64>]) -> Option<Prior> {
+    pub fn fit(variances: &[(f64, f64)], residuals: &[BTreeMap<(usize, u32), f64>]) -> Option<Prior> {
         let fitted = Prior::fitted(variances)?;
         let mean_degrees = variances.iter().map(|(_, degrees)| degrees).sum::<f64>() / variances.len() as f64;
         let most = mean_degrees * (effective_cases(residuals) - 1.0);
@@ -98,7 +98,7 @@ pub(crate) struct Line {
 impl Line {
     /// Fits a line to the variances of a page, each of which counts as `share` of an independent one. `None` if there are too
     /// few, or if none varies.
-    pub fn of(known: &[Known], share: f64) -> Option<Line> {
+    pub fn fit(known: &[Known], share: f64) -> Option<Line> {
         let follows = known.iter().all(|known| known.within.is_some());
         let effects = if follows { 2.0 } else { 1.0 };
         let independent = share * known.len() as f64;
@@ -249,7 +249,7 @@ mod tests {
                 .iter()
                 .map(|case| {
                     let side = |key: &str| sample(&numbers(&case[key]));
-                    RunContrast::of(&side("baseline"), &side("candidate")).unwrap().unwrap()
+                    RunContrast::between(&side("baseline"), &side("candidate")).unwrap().unwrap()
                 })
                 .collect();
             let residuals: Vec<_> = cases.iter().map(RunContrast::residuals).collect();
@@ -307,7 +307,7 @@ mod tests {
         let luck = [[0.02, -0.03, 0.01], [-0.04, 0.01, 0.02]];
         let case = |scale: f64| {
             let side = |side: usize| sample(&luck[side].map(|log| scale * log));
-            RunContrast::of(&side(0), &side(1)).unwrap().unwrap()
+            RunContrast::between(&side(0), &side(1)).unwrap().unwrap()
         };
         let shared: Vec<RunContrast> = (1..=12).map(|scale| case(1.0 + 0.1 * f64::from(scale))).collect();
         assert_eq!(RunContrast::prior(&shared), None);

@@ -113,11 +113,11 @@ pub(crate) struct Fit {
 
 impl Ranking {
     /// Ranks targets by the trials of one workload, one entry per target, which is empty if the target has no trials.
-    pub fn of(samples: &[Vec<BlockValue>], better: Better, theta: f64) -> Result<Ranking, AnalysisError> {
+    pub fn from_samples(samples: &[Vec<BlockValue>], better: Better, theta: f64) -> Result<Ranking, AnalysisError> {
         Ranking::of_run(samples, &Analyses::default(), better, theta)
     }
 
-    /// Like [`Ranking::of`] for a run with interim analyses. The intervals hold at all of them together.
+    /// Like [`Ranking::from_samples`] for a run with interim analyses. The intervals hold at all of them together.
     pub fn of_run(
         samples: &[Vec<BlockValue>],
         analyses: &Analyses,
@@ -355,7 +355,7 @@ fn merit(sample: &Sample, better: Better) -> Result<Option<f64>, AnalysisError> 
 fn fit_all(samples: &[Sample], terms: &dyn Fn(usize, usize) -> Terms) -> Result<Vec<Fit>, AnalysisError> {
     let mut models = BTreeMap::new();
     for shared in samples.iter().filter_map(|sample| sample.shares_blocks).collect::<BTreeSet<_>>() {
-        models.extend(Model::of(samples, shared)?.map(|model| (shared, model)));
+        models.extend(Model::from_samples(samples, shared)?.map(|model| (shared, model)));
     }
     let mut fits = Vec::new();
     for candidate in 1..samples.len() {
@@ -369,7 +369,7 @@ fn fit_all(samples: &[Sample], terms: &dyn Fn(usize, usize) -> Terms) -> Result<
             let Some(difference) = difference else { continue };
             let last = run.map(|shared| last_block(samples, shared));
             let analysis = match last.zip(run) {
-                Some((last, shared)) => Analysis::of(&b.analyses, last, lost(samples, shared)),
+                Some((last, shared)) => Analysis::new(&b.analyses, last, lost(samples, shared)),
                 None => Analysis::Only,
             };
             let ended = last.filter(|last| ended_early(&b.analyses, *last));
@@ -561,7 +561,7 @@ mod tests {
     }
 
     fn rank(samples: &[Vec<BlockValue>]) -> Ranking {
-        Ranking::of(samples, Better::Higher, 0.03).unwrap()
+        Ranking::from_samples(samples, Better::Higher, 0.03).unwrap()
     }
 
     fn shown(ranking: &Ranking) -> Vec<&str> {
@@ -573,7 +573,7 @@ mod tests {
         let samples = [around(100.0, 0.01, 0), around(130.0, 0.01, 2), around(70.0, 0.01, 6)];
         let ranking = rank(&samples);
         assert_eq!((ranking.outcome.clone(), shown(&ranking)), (Outcome::Winner(1), vec!["b", "a", "c"]));
-        let times = Ranking::of(&samples, Better::Lower, 0.03).unwrap();
+        let times = Ranking::from_samples(&samples, Better::Lower, 0.03).unwrap();
         assert_eq!((times.outcome.clone(), shown(&times)), (Outcome::Winner(2), vec!["b", "c", "a"]));
         assert_eq!(times.verdict(0, 1), Verdict::Slower);
         assert_eq!(times.verdict(1, 0), Verdict::Faster);
@@ -662,7 +662,7 @@ mod tests {
     }
 
     fn consistent(samples: &[Vec<BlockValue>], better: Better) -> Result<(), TestCaseError> {
-        let ranking = Ranking::of(samples, better, 0.03).unwrap();
+        let ranking = Ranking::from_samples(samples, better, 0.03).unwrap();
         for pair in &ranking.pairs {
             let comparison = &pair.comparison;
             let interval = comparison.interval;
@@ -780,7 +780,7 @@ mod tests {
     /// Of two targets with this interval and verdict.
     fn of_two(lo: f64, hi: f64, verdict: Verdict) -> Option<Resolution> {
         let samples = [blocks(&[1.0, 1.1, 0.9, 1.0, 1.05]), blocks(&[1.0, 0.9, 1.1, 1.05, 1.0])];
-        let mut ranking = Ranking::of(&samples, Better::Higher, 0.03).unwrap();
+        let mut ranking = Ranking::from_samples(&samples, Better::Higher, 0.03).unwrap();
         let comparison = &mut ranking.pairs[0].comparison;
         (comparison.interval, comparison.verdict) = (Some(Interval { lo, hi }), verdict);
         ranking.conclude();
@@ -812,7 +812,7 @@ mod tests {
             let better = if higher { Better::Higher } else { Better::Lower };
             let samples: Vec<Vec<BlockValue>> = rows.iter().map(|values| blocks(values)).collect();
             let reversed: Vec<Vec<BlockValue>> = samples.iter().rev().cloned().collect();
-            let of = |samples: &[Vec<BlockValue>]| Ranking::of(samples, better, 0.03).unwrap().resolution();
+            let of = |samples: &[Vec<BlockValue>]| Ranking::from_samples(samples, better, 0.03).unwrap().resolution();
             match (of(&samples), of(&reversed)) {
                 (Some(one), Some(other)) => {
                     prop_assert_eq!(std::mem::discriminant(&one), std::mem::discriminant(&other));

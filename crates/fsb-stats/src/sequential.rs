@@ -51,12 +51,12 @@ pub(crate) enum Analysis {
 impl Analysis {
     /// The analysis of a comparison whose last block is `last`, in a run with these analyses; `lost` degrees of freedom are the
     /// effects that its model fits.
-    pub(crate) fn of(analyses: &Analyses, last: u32, lost: u32) -> Analysis {
+    pub(crate) fn new(analyses: &Analyses, last: u32, lost: u32) -> Analysis {
         if ended_early(analyses, last) || analyses.ended_by_results {
             return Analysis::Interim;
         }
         let before: Vec<u32> = analyses.after.iter().copied().filter(|look| *look < last).collect();
-        if before.is_empty() { Analysis::Only } else { Analysis::Final(Remainder::of(before, last, lost)) }
+        if before.is_empty() { Analysis::Only } else { Analysis::Final(Remainder::compute(before, last, lost)) }
     }
 
     /// The level of this analysis at which all of them together have `alpha`.
@@ -101,7 +101,7 @@ pub(crate) struct Remainder {
 }
 
 impl Remainder {
-    fn of(before: Vec<u32>, last: u32, lost: u32) -> Arc<Remainder> {
+    fn compute(before: Vec<u32>, last: u32, lost: u32) -> Arc<Remainder> {
         static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
         let key = (before, last, lost);
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -234,13 +234,13 @@ mod tests {
     use super::*;
 
     fn remainder(before: &[u32], last: u32, lost: u32) -> Arc<Remainder> {
-        Remainder::of(before.to_vec(), last, lost)
+        Remainder::compute(before.to_vec(), last, lost)
     }
 
     #[test]
     fn an_analysis_follows_from_how_the_run_ended() {
         let run = |last_block, ended_by_results| Analyses { after: vec![6, 9, 12], last_block, ended_by_results };
-        let level = |analyses: &Analyses, last| Analysis::of(analyses, last, 1).nominal(0.05);
+        let level = |analyses: &Analyses, last| Analysis::new(analyses, last, 1).nominal(0.05);
         assert_eq!(level(&Analyses::default(), 7), 0.05, "a fixed number of blocks");
         assert_eq!(level(&run(6, false), 6), 0.05, "nothing was analysed before the end");
         assert_eq!(level(&run(12, false), 6), 0.004, "decided at an interim analysis");

@@ -114,7 +114,11 @@ impl Power {
     /// Each side has the variance of one run, the number of runs and the degrees of freedom of that variance. A stated
     /// component adds `fixed` to the variance of the difference. If the sides are `few`, more runs reduce that
     /// component.
-    pub(crate) fn of(sides: &[(f64, f64, f64)], stated: Option<(&Between, f64, bool)>, terms: &Terms) -> Option<Power> {
+    pub(crate) fn from_sides(
+        sides: &[(f64, f64, f64)],
+        stated: Option<(&Between, f64, bool)>,
+        terms: &Terms,
+    ) -> Option<Power> {
         let fixed = stated.map_or(0.0, |(_, fixed, _)| fixed);
         let stated_degrees = stated.map_or(f64::INFINITY, |(between, ..)| between.degrees());
         let now: Vec<(f64, f64)> = sides.iter().map(|(variance, runs, degrees)| (variance / runs, *degrees)).collect();

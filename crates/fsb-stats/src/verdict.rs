@@ -45,7 +45,7 @@ impl Verdict {
     /// Judges an interval of ln(candidate / baseline) against θ = ln(1 + theta).
     ///
     /// Inside ±θ comes before the direction: a sure difference that is too small to matter counts as equivalent.
-    pub(crate) fn of(log_ratio: Interval, theta: f64, better: Better) -> Verdict {
+    pub(crate) fn from_interval(log_ratio: Interval, theta: f64, better: Better) -> Verdict {
         let theta = libm::log1p(theta);
         let Interval { lo, hi } = match better {
             Better::Higher => log_ratio,
@@ -63,7 +63,7 @@ impl Verdict {
 
     /// Judges an interval of the ratio.
     pub(crate) fn of_ratio(ratio: Interval, theta: f64, better: Better) -> Verdict {
-        Verdict::of(Interval { lo: libm::log(ratio.lo), hi: libm::log(ratio.hi) }, theta, better)
+        Verdict::from_interval(Interval { lo: libm::log(ratio.lo), hi: libm::log(ratio.hi) }, theta, better)
     }
 
     /// The same finding with the roles of baseline and candidate exchanged.
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     fn judge(lo: f64, hi: f64, better: Better) -> Verdict {
-        Verdict::of(Interval { lo: libm::log(lo), hi: libm::log(hi) }, 0.03, better)
+        Verdict::from_interval(Interval { lo: libm::log(lo), hi: libm::log(hi) }, 0.03, better)
     }
 
     #[test]

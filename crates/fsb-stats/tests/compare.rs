@@ -620,7 +620,7 @@ fn verdicts_hold_over_the_page_as_those_of_a_report() {
     let of = |values: &Vec<f64>| (1..).zip(values).map(|(block, value)| BlockValue::new(block, *value)).collect();
     let ranked = |values: &[Vec<f64>; 2]| {
         let samples: Vec<Vec<BlockValue>> = values.iter().map(of).collect();
-        Ranking::of(&samples, Better::Higher, REQUEST.theta).unwrap()
+        Ranking::from_samples(&samples, Better::Higher, REQUEST.theta).unwrap()
     };
     let mut rankings: Vec<Ranking> = values.iter().map(ranked).collect();
     assert!(rankings.iter().any(|ranking| ranking.verdict(0, 1).differs()), "no case looks different by chance");

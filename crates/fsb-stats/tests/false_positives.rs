@@ -60,7 +60,7 @@ fn rows_of_equal_targets_show_a_difference_in_one_of_twenty_at_most() {
     for targets in [3, 5] {
         let rate = share(|random| {
             let row = row(random, &vec![100.0; targets], 10, 0.1);
-            let ranking = Ranking::of(&row, Better::Higher, 0.03).unwrap();
+            let ranking = Ranking::from_samples(&row, Better::Higher, 0.03).unwrap();
             let differs = ranking.pairs.iter().any(|pair| pair.comparison.verdict.differs());
             // Letters tell apart what differs by more than matters, and nothing else.
             assert!(differs || ranking.letters.iter().flatten().all(|letters| letters == "a"));
@@ -76,7 +76,7 @@ fn rows_of_equal_targets_show_a_difference_in_one_of_twenty_at_most() {
 fn a_third_target_does_not_spoil_an_equal_pair() {
     let rate = share(|random| {
         let row = row(random, &[100.0, 100.0, 30.0], 10, 0.1);
-        Ranking::of(&row, Better::Higher, 0.03).unwrap().verdict(0, 1).differs()
+        Ranking::from_samples(&row, Better::Higher, 0.03).unwrap().verdict(0, 1).differs()
     });
     assert!((0.005..=tolerated(0.05 / 3.0)).contains(&rate), "{rate}");
 }
@@ -85,7 +85,7 @@ fn a_third_target_does_not_spoil_an_equal_pair() {
 fn a_real_difference_is_found() {
     let rate = share(|random| {
         let row = row(random, &[100.0, 130.0, 70.0], 10, 0.05);
-        Ranking::of(&row, Better::Higher, 0.03).unwrap().outcome == Outcome::Winner(1)
+        Ranking::from_samples(&row, Better::Higher, 0.03).unwrap().outcome == Outcome::Winner(1)
     });
     assert!(rate > 0.98, "{rate}");
 }
@@ -94,7 +94,7 @@ fn a_real_difference_is_found() {
 fn equals_are_called_equivalent_where_the_scatter_allows() {
     let rate = share(|random| {
         let row = row(random, &[100.0, 100.5, 99.8], 10, 0.005);
-        matches!(Ranking::of(&row, Better::Higher, 0.03).unwrap().outcome, Outcome::Tie(_))
+        matches!(Ranking::from_samples(&row, Better::Higher, 0.03).unwrap().outcome, Outcome::Tie(_))
     });
     assert!(rate > 0.99, "{rate}");
 }
@@ -104,7 +104,7 @@ fn steady_cells_seldom_show_a_trend() {
     for n in [5, 10, 30] {
         let rate = share(|random| {
             let values: Vec<f64> = (0..n).map(|_| (0.05 * normal(random)).exp()).collect();
-            Estimate::of(&values).unwrap().significant_trend().is_some()
+            Estimate::from_values(&values).unwrap().significant_trend().is_some()
         });
         assert!(rate <= tolerated(0.01), "{n} values: {rate}");
     }

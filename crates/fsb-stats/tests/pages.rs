@@ -302,7 +302,7 @@ fn moderated_pairs_are_those_of_an_independent_computation() {
             };
             let sample = |target: usize| blocks.iter().enumerate().map(|place| value(target, place)).collect();
             let samples: Vec<Vec<BlockValue>> = (0..targets).map(sample).collect();
-            Ranking::of(&samples, Better::Higher, THETA).unwrap()
+            Ranking::from_samples(&samples, Better::Higher, THETA).unwrap()
         });
         let mut rankings: Vec<Ranking> = rankings.collect();
         let correlation = hold_over_page(&mut rankings).unwrap();

@@ -57,7 +57,7 @@ fn descriptions_and_estimates() {
                 &format!("{name} {key}"),
             );
         }
-        let estimate = Estimate::of(&values).unwrap();
+        let estimate = Estimate::from_values(&values).unwrap();
         close(estimate.value, number(&case["geometric_mean"]), 0.0, 12, name);
         close_interval(estimate.interval.unwrap(), &case["log_ci95"], 0.0, 9, name);
         let outliers: Vec<u64> = estimate.outliers.iter().map(|index| *index as u64).collect();
@@ -70,7 +70,7 @@ fn trends() {
     let mut found = 0;
     for case in oracle("samples") {
         let name = case["name"].as_str().unwrap();
-        let trend = Estimate::of(&numbers(&case["values"])).unwrap().trend;
+        let trend = Estimate::from_values(&numbers(&case["values"])).unwrap().trend;
         let Some(trend) = trend else {
             assert!(case["tau"].is_null(), "{name}");
             continue;
@@ -109,7 +109,7 @@ fn holm() {
         let name = case["name"].as_str().unwrap();
         let targets: Vec<Vec<BlockValue>> =
             case["targets"].as_array().unwrap().iter().map(|values| blocks(&numbers(values))).collect();
-        let ranking = Ranking::of(&targets, Better::Higher, 0.03).unwrap();
+        let ranking = Ranking::from_samples(&targets, Better::Higher, 0.03).unwrap();
         let (p, adjusted) = (numbers(&case["p"]), numbers(&case["adjusted"]));
         assert_eq!(ranking.pairs.len(), p.len());
         for (index, pair) in ranking.pairs.iter().enumerate() {

@@ -53,7 +53,7 @@ impl RunDirectory {
         result_owner: ResultOwner,
         holder: &str,
     ) -> Result<Self, StoreError> {
-        let claim = Claim::of(HeldDirectory::open(path, result_owner, Open::Making)?, holder)?;
+        let claim = Claim::new(HeldDirectory::open(path, result_owner, Open::Making)?, holder)?;
         check_new(path, &claim.place.result_owner())?;
         let journal_path = path.join(TRIALS_FILE);
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
@@ -156,7 +156,7 @@ impl RunDirectory {
             _ => path,
         };
         if self.claim.place.is_gone() {
-            self.claim = Claim::of(HeldDirectory::open(&path, result_owner, Open::Making)?, &self.claim.holder)?;
+            self.claim = Claim::new(HeldDirectory::open(&path, result_owner, Open::Making)?, &self.claim.holder)?;
         }
         self.journal = self.claim.replace(TRIALS_FILE, &text)?;
         self.claim.replace(RUN_FILE, &self.record).map(drop)
@@ -182,10 +182,10 @@ impl Claim {
         if record.map_err(|error| StoreError::io("examine", path, error))?.is_none() {
             return Err(StoreError::NoRun(path.to_owned()));
         }
-        Claim::of(place, holder)
+        Claim::new(place, holder)
     }
 
-    fn of(place: HeldDirectory, holder: &str) -> Result<Claim, StoreError> {
+    fn new(place: HeldDirectory, holder: &str) -> Result<Claim, StoreError> {
         let lock = Lock::take(&place, holder)?;
         Ok(Claim { place, lock, holder: holder.to_owned() })
     }

@@ -113,7 +113,7 @@ pub fn attach(image: BorrowedFd<'_>, window: Window, mode: Mode, block_size: u32
 
 /// Opens the node and checks that it is the kernel's loop device with that number.
 fn open_device(index: u32) -> io::Result<OwnedFd> {
-    let device = crate::pinned::Pinned::of(block::open(&path(index), true, false)?, path(index))?;
+    let device = crate::pinned::Pinned::new(block::open(&path(index), true, false)?, path(index))?;
     let directory = Roots::default().sys.join(format!("block/loop{index}"));
     match block::number_in(&directory) {
         Some(number) if number != device.number() => Err(io::Error::other("this is another device")),

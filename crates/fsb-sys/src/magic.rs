@@ -18,7 +18,7 @@ const PSEUDO: [u64; 8] = [
 ];
 
 /// Returns the magic number of the file system at `path`.
-pub fn of(path: &Path) -> Option<u64> {
+pub fn of_path(path: &Path) -> Option<u64> {
     Some(rustix::fs::statfs(path).ok()?.f_type as u64)
 }
 
@@ -29,12 +29,12 @@ pub fn of_file(file: impl std::os::fd::AsFd) -> Option<u64> {
 
 /// Returns whether the file system keeps its files in memory.
 pub fn is_memory(path: &Path) -> bool {
-    matches!(of(path), Some(TMPFS | RAMFS))
+    matches!(of_path(path), Some(TMPFS | RAMFS))
 }
 
 /// Returns whether the file system holds no real files.
 pub fn is_pseudo(path: &Path) -> bool {
-    of(path).is_some_and(|magic| PSEUDO.contains(&magic))
+    of_path(path).is_some_and(|magic| PSEUDO.contains(&magic))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl Pinned {
     }
 
     /// Wraps an open device with the name `path`.
-    pub fn of(fd: OwnedFd, path: PathBuf) -> io::Result<Pinned> {
+    pub fn new(fd: OwnedFd, path: PathBuf) -> io::Result<Pinned> {
         let number = number_behind(&fd)?.ok_or_else(another)?;
         Ok(Pinned { shown: path, number, fd })
     }

@@ -139,7 +139,7 @@ impl CallKind {
     }
 
     /// Returns the kind with that number.
-    pub(crate) fn of(number: u8) -> Option<CallKind> {
+    pub(crate) fn from_number(number: u8) -> Option<CallKind> {
         ALL_KINDS.get(usize::from(number).checked_sub(1)?).map(|about| about.kind)
     }
 
@@ -366,9 +366,9 @@ mod tests {
     fn kinds_stand_at_their_numbers() {
         for (at, about) in ALL_KINDS.iter().enumerate() {
             assert_eq!(about.kind as usize, at + 1, "{}", about.name);
-            assert_eq!(CallKind::of(about.kind as u8), Some(about.kind));
+            assert_eq!(CallKind::from_number(about.kind as u8), Some(about.kind));
         }
-        assert_eq!((CallKind::of(0), CallKind::of(ALL_KINDS.len() as u8 + 1)), (None, None));
+        assert_eq!((CallKind::from_number(0), CallKind::from_number(ALL_KINDS.len() as u8 + 1)), (None, None));
     }
 
     #[test]

@@ -226,8 +226,8 @@ impl Codec {
     fn call(&mut self, columns: &mut [Cut<'_>; COLUMNS], names: u32) -> Result<Call, TraceError> {
         let [lane, kind, gap, took, lost, result, handle, other, name, second, offset, length, flags] = columns;
         let number = kind.byte()?;
-        let kind =
-            CallKind::of(number).ok_or_else(|| TraceError::damaged(format!("a call of an unknown kind, {number}")))?;
+        let kind = CallKind::from_number(number)
+            .ok_or_else(|| TraceError::damaged(format!("a call of an unknown kind, {number}")))?;
         let mut call = Call::new(kind);
         call.lane = near(self.lane, lane.signed()?, MOST_LANES, "a lane")?;
         self.lane = call.lane;

@@ -162,32 +162,28 @@ impl Document {
                 symbolic_links,
             },
             kinds: kinds.collect(),
-            reads: Moved::of(&summary.reads),
-            writes: Moved::of(&summary.writes),
+            reads: Moved::from_direction(&summary.reads),
+            writes: Moved::from_direction(&summary.writes),
             syncs: Syncs {
                 calls: summary.syncs.count,
                 median_seconds: median(&summary.syncs).map(|ns| ns as f64 * 1e-9),
                 median_bytes_between: median(&summary.between_syncs),
             },
-            files: FileUses::of(summary, names),
-            timeline: Timeline {
-                slice_seconds: seconds / summary.timeline.len() as f64,
-                calls: of(0),
-                bytes: of(1),
-            },
+            files: FileUses::new(summary, names),
+            timeline: Timeline { slice_seconds: seconds / summary.timeline.len() as f64, calls: of(0), bytes: of(1) },
         }
     }
 }
 
 impl Moved {
-    fn of(direction: &Direction) -> Moved {
+    fn from_direction(direction: &Direction) -> Moved {
         let sizes = &direction.sizes;
         Moved { calls: sizes.count, sequential: direction.sequential, bytes: sizes.sum, sizes: sizes.steps() }
     }
 }
 
 impl FileUses {
-    fn of(summary: &Summary, names: &Names) -> FileUses {
+    fn new(summary: &Summary, names: &Names) -> FileUses {
         let files = &summary.files;
         let [read, written, synced] = files.read_written_synced();
         let (directories, largest_directory) = files.directories();

@@ -15,9 +15,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Gap, Remark, TraceError, TraceNote};
 use crate::call::{Call, CallKind, Initial, State, VERSION, flags};
 use crate::codec::{Codec, Names, pack_initial, pack_names, unpack_initial, unpack_names};
+use crate::{Gap, Remark, TraceError, TraceNote};
 
 const MAGIC: &[u8; 8] = b"FSBTRACE";
 /// Calls in a block.

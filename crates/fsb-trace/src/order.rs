@@ -155,7 +155,7 @@ impl Order {
     fn depend(&mut self, call: &Call, number: u32, names: &Names, waits: &mut Vec<(u32, u32)>) -> u64 {
         let mut latest_ns = 0;
         let mut wanted = std::mem::take(&mut self.wanted);
-        self.resources.of(call, names, &mut wanted);
+        self.resources.add(call, names, &mut wanted);
         // A name may come twice, as itself and as a directory above another.
         wanted.sort_unstable();
         wanted.dedup_by(|later, earlier| {
@@ -272,7 +272,7 @@ impl Resources {
     }
 
     /// Adds all resources that a call uses.
-    fn of(&mut self, call: &Call, names: &Names, wanted: &mut Vec<(u64, Use)>) {
+    fn add(&mut self, call: &Call, names: &Names, wanted: &mut Vec<(u64, Use)>) {
         let fields = call.kind.about().fields;
         let changes_names = match call.kind {
             CallKind::Open => call.flags & flags::CREATE != 0,

@@ -76,7 +76,7 @@ pub(crate) struct Index {
 
 impl Index {
     /// Reads the index of a directory of modules, or builds one from the modules themselves.
-    pub fn of(directory: &Path) -> Result<Index, VmError> {
+    pub fn read(directory: &Path) -> Result<Index, VmError> {
         let optional = |name: &str| crate::input::read_text(&directory.join(name), LARGEST_RECORD).unwrap_or_default();
         let mut index = match crate::input::read_text(&directory.join("modules.dep"), LARGEST_RECORD) {
             Ok(text) => Index::parse(&text, &optional("modules.softdep"), &optional("modules.alias")),
@@ -124,7 +124,7 @@ impl Index {
             let path = file.strip_prefix(directory).unwrap_or(&file).to_string_lossy().into_owned();
             // Other files (a signature, a stray file) cannot be dependencies.
             if let Some(name) = name_of(&path)
-                && let Some(info) = of(&file)?
+                && let Some(info) = module_info(&file)?
             {
                 index.add(name, path, info);
             }
@@ -193,7 +193,7 @@ struct Info {
 
 /// Reads the fields of a module file. Returns `None` if the file is not a module. Of an uncompressed file only the
 /// necessary parts are read: modules with debug information have hundreds of megabytes.
-fn of(path: &Path) -> Result<Option<Info>, VmError> {
+fn module_info(path: &Path) -> Result<Option<Info>, VmError> {
     if path.extension().is_some_and(|extension| extension == "ko") {
         let file = crate::input::open(path).map_err(|error| refused("read", path, error))?;
         if let Some(info) = read_info(&ReadCache::new(file)) {
@@ -503,7 +503,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         index.save(directory.path()).unwrap();
         fs::write(directory.path().join("modules.builtin"), "kernel/drivers/virtio/virtio-pci.ko\n").unwrap();
-        let again = Index::of(directory.path()).unwrap();
+        let again = Index::read(directory.path()).unwrap();
         assert_eq!(again.modules, index.modules);
         assert_eq!(again.aliases, index.aliases);
         assert!(again.builtin.contains("virtio_pci"));
@@ -514,9 +514,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir_all(directory.path().join("kernel/fs")).unwrap();
         fs::write(directory.path().join("kernel/fs/garbage.ko"), "no module").unwrap();
-        assert_eq!(Index::of(directory.path()).unwrap(), Index::default());
+        assert_eq!(Index::read(directory.path()).unwrap(), Index::default());
         fs::write(directory.path().join("kernel/fs/broken.ko.xz"), "no xz").unwrap();
-        assert!(Index::of(directory.path()).unwrap_err().to_string().contains("broken.ko.xz"));
+        assert!(Index::read(directory.path()).unwrap_err().to_string().contains("broken.ko.xz"));
     }
 
     proptest! {
@@ -542,15 +542,15 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("x.ko");
         std::fs::write(&path, "no module").unwrap();
-        assert_eq!(of(&path), Ok(None));
+        assert_eq!(module_info(&path), Ok(None));
         // A truncated file, as during a build.
         let own = std::fs::read("/proc/self/exe").unwrap();
         std::fs::write(&path, &own[..own.len().min(1000)]).unwrap();
-        let text = of(&path).unwrap_err().to_string();
+        let text = module_info(&path).unwrap_err().to_string();
         assert!(text.contains("x.ko is incomplete") && text.contains("make modules"), "{text}");
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
-        let text = of(&path).unwrap_err().to_string();
+        let text = module_info(&path).unwrap_err().to_string();
         assert!(text.contains("cannot read") && text.contains("x.ko") && text.contains("directory"), "{text}");
     }
 

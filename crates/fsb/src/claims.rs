@@ -48,7 +48,7 @@ enum State {
 /// Returns the published statements about the operations and targets of the run, or `None` if there are none.
 pub fn beside(record: &RunRecord, trials: &[ReportTrial]) -> Option<PublishedClaims> {
     let state = state(&record.cells)?;
-    let measured = Measured::of(record, trials);
+    let measured = Measured::from_run(record, trials);
     let (rows, (title, note), first): (Vec<PublishedClaim>, _, _) = match state {
         State::InMemory => (measured.rates(), horvath::FIRST_TITLE, true),
         State::Remounted => (measured.differences(Regime::InCache), benas::TITLE, false),
@@ -93,7 +93,7 @@ struct Measured<'r> {
 }
 
 impl<'r> Measured<'r> {
-    fn of(record: &'r RunRecord, trials: &[ReportTrial]) -> Measured<'r> {
+    fn from_run(record: &'r RunRecord, trials: &[ReportTrial]) -> Measured<'r> {
         let mut sets: BTreeMap<String, Set> =
             sets::of_matrices(record, trials).into_iter().map(|set| (set.name.clone(), set)).collect();
         let of = |target: &'r Target| {

@@ -202,7 +202,7 @@ struct Known {
 }
 
 impl Known {
-    fn of(error: &impl Coded) -> Known {
+    fn from_coded(error: &impl Coded) -> Known {
         let code = error.code();
         Known { code, exit: code.exit, fields: error.fields(), help: error.help() }
     }
@@ -217,22 +217,22 @@ fn known(error: &anyhow::Error) -> Known {
 }
 
 fn classified(error: &(dyn std::error::Error + 'static)) -> Option<Known> {
-    fn of<E: Coded + std::error::Error + 'static>(error: &(dyn std::error::Error + 'static)) -> Option<Known> {
-        error.downcast_ref::<E>().map(Known::of)
+    fn downcast<E: Coded + std::error::Error + 'static>(error: &(dyn std::error::Error + 'static)) -> Option<Known> {
+        error.downcast_ref::<E>().map(Known::from_coded)
     }
     if let Some(failure) = error.downcast_ref::<Failure>() {
-        return Some(Known { exit: failure.exit, ..Known::of(failure) });
+        return Some(Known { exit: failure.exit, ..Known::from_coded(failure) });
     }
-    let found = of::<PlanError>(error)
-        .or_else(|| of::<TestbedError>(error))
-        .or_else(|| of::<StoreError>(error))
-        .or_else(|| of::<RunError>(error))
-        .or_else(|| of::<ReadError>(error))
-        .or_else(|| of::<TargetError>(error));
+    let found = downcast::<PlanError>(error)
+        .or_else(|| downcast::<TestbedError>(error))
+        .or_else(|| downcast::<StoreError>(error))
+        .or_else(|| downcast::<RunError>(error))
+        .or_else(|| downcast::<ReadError>(error))
+        .or_else(|| downcast::<TargetError>(error));
     #[cfg(feature = "traces")]
-    let found = found.or_else(|| of::<TraceError>(error));
+    let found = found.or_else(|| downcast::<TraceError>(error));
     #[cfg(feature = "history")]
-    let found = found.or_else(|| of::<HistoryError>(error));
+    let found = found.or_else(|| downcast::<HistoryError>(error));
     found
 }
 

@@ -65,7 +65,7 @@ impl Progress {
             bar,
             lines: !terminal && !verbosity.quiet,
             verbosity,
-            releases: Releases::of(targets.iter().map(|target| target.name.as_str())),
+            releases: Releases::from_names(targets.iter().map(|target| target.name.as_str())),
             planned: false,
             trial: String::new(),
             told: None,

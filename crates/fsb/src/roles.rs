@@ -24,11 +24,11 @@ use crate::{exit, remote};
 
 /// All kinds of work that workers can do.
 static WORK: &[WorkKind] = &[
-    WorkKind::of::<Steps>(),
+    WorkKind::new::<Steps>(),
     #[cfg(feature = "emulations")]
-    WorkKind::of::<iozone::Passes>(),
+    WorkKind::new::<iozone::Passes>(),
     #[cfg(feature = "emulations")]
-    WorkKind::of::<postmark::Runs>(),
+    WorkKind::new::<postmark::Runs>(),
 ];
 
 /// Runs the role that the first argument names, if it names one.

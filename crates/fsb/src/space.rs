@@ -36,7 +36,7 @@ pub struct Room {
 
 impl Room {
     /// Returns the free space of the file system of `path`; `None` if the file system does not report it.
-    pub fn of(path: &Path) -> Option<Room> {
+    pub fn at(path: &Path) -> Option<Room> {
         let free = rustix::fs::statvfs(path).ok()?;
         Some(Room {
             path: path.to_owned(),
@@ -180,7 +180,7 @@ fn capacity(record: &RunRecord, spec: &FileSystemSpec) -> Option<u64> {
 
 /// Checks that the workload fits into the free space of a directory's file system.
 fn check_directory(directory: &Path, label: &str, space: u64, inodes: u64) -> anyhow::Result<()> {
-    let Some(room) = Room::of(directory) else { return Ok(()) };
+    let Some(room) = Room::at(directory) else { return Ok(()) };
     let path = directory.display();
     if !room.holds_bytes(space) {
         let (needed, available) = (show_bytes(space as f64), show_bytes(room.bytes as f64));

@@ -134,8 +134,8 @@ fn compare(place: &Place<'_>, row: &AgreeCase, pairs: u32, scratch: &Path) -> an
         medium: place.medium,
         row: row.label.clone(),
         units,
-        unit_seconds: Median::of(costs),
-        ratio: Median::of(ratios),
+        unit_seconds: Median::from_values(costs),
+        ratio: Median::from_values(ratios),
     })
 }
 

@@ -65,7 +65,7 @@ fn compare(place: &BenchDirectory, cell: &Cell, size: Bytes) -> anyhow::Result<[
         rate.push(1.0 / mine.seconds);
     }
     ours.cleanup()?;
-    let [time, cpu, rate] = [time, cpu, rate].map(Median::of);
+    let [time, cpu, rate] = [time, cpu, rate].map(Median::from_values);
     println!(
         "{:<6} {:<13} {:<16} {:>12} {:>20} {:>20}",
         place.name(),

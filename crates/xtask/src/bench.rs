@@ -134,7 +134,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
 fn print_summary(rounds: &[Round]) {
     let median = |of: &dyn Fn(&Round) -> Option<f64>| {
         let values: Vec<f64> = rounds.iter().filter_map(of).collect();
-        (!values.is_empty()).then(|| Median::of(values))
+        (!values.is_empty()).then(|| Median::from_values(values))
     };
     println!("\nmedians, with the 95 % interval of the median:");
     let line = |name: &str, value: Option<Median>, decimals: usize, verdict: &str| match value {

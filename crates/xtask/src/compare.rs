@@ -81,11 +81,11 @@ pub fn run(directory: &Path, rounds: u32) -> anyhow::Result<()> {
 
 fn print_summary(rounds: &[Round]) {
     println!("\nmedians, with the 95 % interval of the median:");
-    let ours = Median::of(rounds.iter().map(|round| round.fsb));
+    let ours = Median::from_values(rounds.iter().map(|round| round.fsb));
     println!("{:<28} {ours:.3}{}", "fsb compare, seconds", verdict(ours.value <= SECONDS, SECONDS));
     let ratio = |of: &dyn Fn(&Round) -> Option<f64>| {
         let ratios: Vec<f64> = rounds.iter().filter_map(|round| Some(of(round)? / round.fsb)).collect();
-        (!ratios.is_empty()).then(|| Median::of(ratios))
+        (!ratios.is_empty()).then(|| Median::from_values(ratios))
     };
     match ratio(&|round| round.script) {
         Some(all) => println!("{:<28} {all:.1}{}", "script / fsb", verdict(all.value >= TIMES_FASTER, TIMES_FASTER)),
@@ -111,7 +111,7 @@ fn growth(fsb: &Path, directory: &Path) -> anyhow::Result<()> {
         let many = timed(&mut compare(fsb, &sets[1], &page))?;
         ratios.push(many / few);
     }
-    let ratio = Median::of(ratios);
+    let ratio = Median::from_values(ratios);
     let [few, many] = FEW_AND_MANY.map(|files| files * SETS);
     let name = format!("{many} files / {few} files");
     println!("{name:<28} {:.1}{}", ratio.value, verdict(ratio.value <= GROWTH, GROWTH));

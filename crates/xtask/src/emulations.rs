@@ -69,7 +69,7 @@ pub fn iozone(options: &Options) -> anyhow::Result<()> {
         }
         println!("file {size}, record {record}");
         for (index, operation) in IOZONE_OPERATIONS.iter().enumerate() {
-            let ratio = Median::of(pairs.iter().map(|(ours, theirs)| ours[index] / theirs[index]));
+            let ratio = Median::from_values(pairs.iter().map(|(ours, theirs)| ours[index] / theirs[index]));
             let verdict = verdict(&ratio);
             missed += usize::from(verdict == MISSED);
             println!("  {operation:<16} {verdict} {ratio:.2}");
@@ -147,7 +147,7 @@ pub fn postmark(options: &Options) -> anyhow::Result<()> {
                 ratios.push(theirs / ours);
             }
         }
-        let [time, cpu] = ratios.map(Median::of);
+        let [time, cpu] = ratios.map(Median::from_values);
         missed += usize::from(verdict(&time) == MISSED);
         println!("  {name:<34} {} {time:.2}    {} {cpu:.2}", verdict(&time), verdict(&cpu));
         std::fs::remove_dir(&files).context("files were left behind")?;
@@ -252,7 +252,7 @@ fn compare_personality(
         ensure!(lost <= pairs, "filebench printed no summary {lost} times");
     }
     let lost = if lost > 0 { format!(" ({lost} more without a summary of filebench)") } else { String::new() };
-    println!("| {target} | {name} | {:.0} | {}{lost} |", Median::of(rates).value, Median::of(ratios));
+    println!("| {target} | {name} | {:.0} | {}{lost} |", Median::from_values(rates).value, Median::from_values(ratios));
     Ok(())
 }
 

@@ -162,7 +162,7 @@ pub struct Median {
 
 impl Median {
     /// Returns the median of at least one value.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Median {
+    pub fn from_values(values: impl IntoIterator<Item = f64>) -> Median {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
         let n = sorted.len();
@@ -205,9 +205,9 @@ mod tests {
         assert_eq!(values_outside(9), 1);
         assert_eq!(values_outside(15), 3);
         assert_eq!(values_outside(5), 0);
-        let median = Median::of((1..=9).rev().map(f64::from));
+        let median = Median::from_values((1..=9).rev().map(f64::from));
         assert_eq!(median, Median { value: 5.0, interval: [2.0, 8.0] });
         assert_eq!(format!("{median:.1}"), "5.0 [2.0 8.0]");
-        assert_eq!(Median::of([1.0, 2.0]).value, 1.5);
+        assert_eq!(Median::from_values([1.0, 2.0]).value, 1.5);
     }
 }

@@ -54,7 +54,7 @@ pub fn run(directory: &Path, rounds: u32) -> anyhow::Result<()> {
     for ((target, workload), [alone, after]) in rates(&trials) {
         let pairs = alone.len().min(after.len());
         ensure!(pairs > 0, "no block had the heavy write on that side of the read: take more rounds");
-        let ratio = Median::of(after.iter().zip(&alone).map(|(after, alone)| after / alone));
+        let ratio = Median::from_values(after.iter().zip(&alone).map(|(after, alone)| after / alone));
         println!("{target:<6} {workload:<11} {ratio}  ({pairs} pairs)");
     }
     println!("medians, with their 95 % intervals; 1 is what it should be");

@@ -69,7 +69,7 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     if starts.len() > MOST_DOCUMENTS {
         return Err(ReadError::refused(NAME, format!("it holds more than {MOST_DOCUMENTS} reports")));
     }
-    let lines = LineIndex::of(&text);
+    let lines = LineIndex::new(&text);
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
     let mut documents = starts.iter().copied().zip(ends).map(|(start, end)| (start, document(&text[start..end])));
     let (mut runs, mut damage, mut before) = (Runs::new(NAME), None, 0);
@@ -278,7 +278,7 @@ fn one(direction: &Direction, text: &str, complain: &mut impl FnMut(usize, Strin
         record_size: None,
         bandwidth: bytes.or(kilobytes),
         iops: direction.iops.and_then(number),
-        latency: Latency::of(direction, number),
+        latency: Latency::from_direction(direction, number),
         processes: 1,
     }
 }
@@ -336,7 +336,7 @@ struct Latency {
 
 impl Latency {
     /// Returns the times of a direction. `number` reads a number of the document.
-    fn of<'a>(direction: &Direction<'a>, number: impl Fn(&'a RawValue) -> Option<Found>) -> Self {
+    fn from_direction<'a>(direction: &Direction<'a>, number: impl Fn(&'a RawValue) -> Option<Found>) -> Self {
         let nanoseconds = direction.clat_ns.is_some() || direction.lat_ns.is_some();
         let (completion, total, found_unit, a_second) = if nanoseconds {
             (&direction.clat_ns, &direction.lat_ns, "ns", 1e9)

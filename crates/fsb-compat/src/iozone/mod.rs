@@ -365,13 +365,13 @@ struct GridRow {
 #[rustfmt::skip] // a table reads as one
 static LINES: &[(&str, MetricKind, MetricKind)] = &[
     ("Children see throughput for", THROUGHPUT, OPERATION_RATE),
-    ("Parent sees throughput for", of("throughput_parent", Unit::BytesPerSecond), of("operation_rate_parent", Unit::OperationsPerSecond)),
-    ("Min throughput per", of("throughput_min", Unit::BytesPerSecond), of("operation_rate_min", Unit::OperationsPerSecond)),
-    ("Max throughput per", of("throughput_max", Unit::BytesPerSecond), of("operation_rate_max", Unit::OperationsPerSecond)),
-    ("Avg throughput per", of("throughput_mean", Unit::BytesPerSecond), of("operation_rate_mean", Unit::OperationsPerSecond)),
+    ("Parent sees throughput for", metric_kind("throughput_parent", Unit::BytesPerSecond), metric_kind("operation_rate_parent", Unit::OperationsPerSecond)),
+    ("Min throughput per", metric_kind("throughput_min", Unit::BytesPerSecond), metric_kind("operation_rate_min", Unit::OperationsPerSecond)),
+    ("Max throughput per", metric_kind("throughput_max", Unit::BytesPerSecond), metric_kind("operation_rate_max", Unit::OperationsPerSecond)),
+    ("Avg throughput per", metric_kind("throughput_mean", Unit::BytesPerSecond), metric_kind("operation_rate_mean", Unit::OperationsPerSecond)),
 ];
 
-const fn of(name: &'static str, unit: Unit) -> MetricKind {
+const fn metric_kind(name: &'static str, unit: Unit) -> MetricKind {
     let about = "A rate of IOzone's throughput mode: as the parent sees it, or the least, most or mean of a process.";
     MetricKind { name, unit, better: Better::Higher, role: Role::Rate, about }
 }

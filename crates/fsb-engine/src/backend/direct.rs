@@ -34,7 +34,7 @@ const LARGEST_TRIAL: u32 = 20;
 
 /// Refuses a place where O_DIRECT cannot work, and finds out whether it bypasses the page cache.
 pub(super) fn examine(place: &ProbeTarget<'_>) -> Result<Direct, EngineError> {
-    let trial = ProbeFile::of(place)?;
+    let trial = ProbeFile::create(place)?;
     let file = open(&trial, place.verb)?;
     match alignment(&file, trial.path())? {
         Some(Alignment { memory: 0, .. } | Alignment { offset: 0, .. }) => {

@@ -74,7 +74,7 @@ impl Backend for Mmap {
 
     /// Some file systems cannot map a file for writing, some not at all.
     fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
-        let trial = ProbeFile::of(place)?;
+        let trial = ProbeFile::create(place)?;
         let opened = trial.open(place.verb, OFlags::empty());
         let file = opened.map_err(|error| EngineError::io("open", trial.path(), &error))?;
         shared(&file, PAGE, place.verb == Verb::Write).map(|_| None).map_err(|errno| {

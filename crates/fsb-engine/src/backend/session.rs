@@ -453,7 +453,7 @@ pub(super) struct ProbeFile {
 
 impl ProbeFile {
     /// Returns the place's own file, or creates a temporary one.
-    pub(super) fn of(place: &ProbeTarget<'_>) -> Result<ProbeFile, EngineError> {
+    pub(super) fn create(place: &ProbeTarget<'_>) -> Result<ProbeFile, EngineError> {
         match place.file {
             Some(path) => Ok(ProbeFile { path: path.to_owned(), ours: false }),
             None => ProbeFile::new(place.directory, "trial").map(|(trial, _)| trial),

@@ -88,7 +88,7 @@ impl Session for StdioSession {
             OFlags::RDWR => c"r+",
             _ => c"r",
         };
-        Ok(self.put(slot, Stream::of(file, mode)?, appends))
+        Ok(self.put(slot, Stream::from_descriptor(file, mode)?, appends))
     }
 
     fn close(&mut self, slot: Slot) -> Result<(), Errno> {
@@ -225,7 +225,7 @@ impl Stream {
     }
 
     /// fdopen(3), for a descriptor that was opened in a way that fits the mode.
-    fn of(descriptor: OwnedFd, mode: &CStr) -> Result<Stream, Errno> {
+    fn from_descriptor(descriptor: OwnedFd, mode: &CStr) -> Result<Stream, Errno> {
         // SAFETY: the descriptor is open and owned here. If the library does not take it, it is closed on return.
         let file = unsafe { libc::fdopen(descriptor.as_raw_fd(), mode.as_ptr()) };
         let file = NonNull::new(file).ok_or_else(files::last_errno)?;

@@ -177,7 +177,7 @@ impl Pass<'_> {
         let phase = self.phase;
         let record = phase.record_size;
         let writes = phase.operation.writes();
-        let order = Order::of(phase.operation, phase.file_size / record, phase.stride);
+        let order = Order::new(phase.operation, phase.file_size / record, phase.stride);
         for place in order.places() {
             let offset = place * record;
             if self.interrupted.load(Ordering::Relaxed) {
@@ -198,7 +198,7 @@ impl Pass<'_> {
             }
             let start = if phase.latencies { now() } else { 0 };
             let done = if writes { file.write(offset) } else { file.read(offset) };
-            done.map_err(|fault| fault.of(phase, offset))?;
+            done.map_err(|fault| fault.at(phase, offset))?;
             if phase.latencies {
                 moved.latencies.push((offset, now() - start));
             }
@@ -210,7 +210,7 @@ impl Pass<'_> {
     }
 
     fn end(&self, file: &mut dyn Records, moved: Moved) -> Result<Moved, PhaseError> {
-        file.drain().map_err(|fault: Fault| fault.of(self.phase, 0))?;
+        file.drain().map_err(|fault: Fault| fault.at(self.phase, 0))?;
         if let (Some(group), true) = (self.group, self.phase.stonewall) {
             group.is_stonewalled.store(true, Ordering::Release);
         }
@@ -295,7 +295,7 @@ enum Order {
 }
 
 impl Order {
-    fn of(operation: Operation, records: u64, stride: u64) -> Order {
+    fn new(operation: Operation, records: u64, stride: u64) -> Order {
         match operation {
             Operation::BackwardRead => Order::Backward(records),
             Operation::RecordRewrite => Order::Same(records),
@@ -624,7 +624,7 @@ mod tests {
     use super::*;
 
     fn places(operation: Operation, records: u64, stride: u64) -> Vec<u64> {
-        Order::of(operation, records, stride).places().collect()
+        Order::new(operation, records, stride).places().collect()
     }
 
     #[test]

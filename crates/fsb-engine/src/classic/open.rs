@@ -146,13 +146,13 @@ impl<'p> MappedFile<'p> {
             let last = phase.file_size - phase.record_size;
             content.renew(last, record.as_mut());
             let moved = calls::write_at(&file, record.as_mut(), last);
-            Fault::whole(WRITE, moved, record.as_mut().len()).map_err(|fault| fault.of(phase, last))?;
+            Fault::whole(WRITE, moved, record.as_mut().len()).map_err(|fault| fault.at(phase, last))?;
         }
         mmap::install_handler();
         let refused = |errno| EngineError::call("map", &phase.path, errno);
         let length = rustix::fs::fstat(&file).map_err(refused)?.st_size as u64;
         if length < phase.file_size {
-            return Err(Fault::Short("map", length as usize).of(phase, 0));
+            return Err(Fault::Short("map", length as usize).at(phase, 0));
         }
         // Shared where stores must reach the file; IOzone maps privately for loads.
         let (protection, flags) = match written {
@@ -346,7 +346,7 @@ impl Records for Asynchronous<'_> {
     }
 
     fn close(mut self: Box<Self>) -> Result<(), PhaseError> {
-        self.drain().map_err(|fault| fault.of(self.phase, 0))?;
+        self.drain().map_err(|fault| fault.at(self.phase, 0))?;
         Ok(close(&self.phase.path, self.file)?)
     }
 }
@@ -441,7 +441,7 @@ impl From<Box<Corruption>> for Fault {
 impl Fault {
     /// Builds the complete error.
     #[cold]
-    pub(super) fn of(self, phase: &Phase, offset: u64) -> PhaseError {
+    pub(super) fn at(self, phase: &Phase, offset: u64) -> PhaseError {
         let (path, record) = (&phase.path, phase.record_size);
         match self {
             Fault::Call(call, errno) => {
@@ -510,7 +510,7 @@ fn prime(phase: &Phase, file: &OwnedFd, record: &mut [u8], fsync: bool, first: b
     }
     if first {
         let moved = calls::read_at(file, record, 0);
-        Fault::whole(READ, moved, record.len()).map_err(|fault| fault.of(phase, 0))?;
+        Fault::whole(READ, moved, record.len()).map_err(|fault| fault.at(phase, 0))?;
     }
     Ok(())
 }

@@ -16,7 +16,9 @@ use crate::profile::Profile;
 pub(super) static CREATE: SimpleWorkload = SimpleWorkload {
     rules: Rules { name: "create", records: Records::WholeFile, access: &[Access::Sequential], ..Rules::BASE },
     about: "create files with their data: open, write, close, and fsync where each is durable",
-    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())]),
+    example: || {
+        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())])
+    },
     content: Content::Directories,
     change: Change::Nothing,
     profile: |spec| Profile {

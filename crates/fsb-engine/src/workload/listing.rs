@@ -203,7 +203,7 @@ pub(super) static READDIR: SimpleWorkload = SimpleWorkload {
         ..Rules::BASE
     },
     about: "read every directory to its end, names only; an operation is a directory",
-    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("file_size", 0.into())]),
+    example: || params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("file_size", 0.into())]),
     content: Content::Full,
     change: Change::Nothing,
     profile: |spec| {
@@ -228,7 +228,7 @@ pub(super) static SCAN: SimpleWorkload = SimpleWorkload {
         ..Rules::BASE
     },
     about: "read every directory and ask for the attributes of each entry, as ls -l does",
-    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("file_size", 0.into())]),
+    example: || params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("file_size", 0.into())]),
     content: Content::Full,
     change: Change::Nothing,
     profile: |spec| spec.profile("scan", "readdir + stat".to_owned()),

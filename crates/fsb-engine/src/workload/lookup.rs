@@ -85,7 +85,12 @@ impl Workload for Lookup {
     }
 
     fn example(&self) -> Params {
-        params::of([("depth", 2.into()), ("width", 3.into()), ("operation", "open".into()), ("threads", 2.into())])
+        params::from_pairs([
+            ("depth", 2.into()),
+            ("width", 3.into()),
+            ("operation", "open".into()),
+            ("threads", 2.into()),
+        ])
     }
 
     fn parameters(&self) -> Vec<Parameter> {
@@ -243,7 +248,7 @@ impl Job for LookupJob {
     }
 
     fn params(&self) -> Params {
-        let mut params = params::of([
+        let mut params = params::from_pairs([
             ("backend", self.backend.name().into()),
             ("cache", self.cache.name().into()),
             ("depth", self.depth.into()),

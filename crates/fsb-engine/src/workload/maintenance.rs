@@ -74,7 +74,7 @@ impl Workload for MaintenanceWorkload {
     }
 
     fn example(&self) -> Params {
-        params::of([("files", 12.into()), ("files_per_directory", 5.into())])
+        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into())])
     }
 
     fn parameters(&self) -> Vec<Parameter> {
@@ -153,7 +153,7 @@ impl Job for MaintenanceJob {
 
     fn params(&self) -> Params {
         let Layout { files, file_size, files_per_directory } = self.layout;
-        let mut params = params::of([
+        let mut params = params::from_pairs([
             ("files", files.into()),
             ("file_size", file_size.into()),
             ("files_per_directory", files_per_directory.into()),

@@ -238,7 +238,7 @@ impl Job for MicroJob {
     }
 
     fn params(&self) -> Params {
-        let mut params = params::of([
+        let mut params = params::from_pairs([
             ("backend", self.backend.name().into()),
             ("cycles", self.cycles.into()),
             ("file_count", self.file_count.into()),
@@ -426,7 +426,7 @@ pub(super) static MICRO_CREATE: MicroWorkload = MicroWorkload {
     bench: Bench::Create,
     about: "the 2023 micro-benchmark: create empty files; microseconds an iteration, one sample a cycle",
     example: || {
-        params::of([
+        params::from_pairs([
             ("file_count", 5.into()),
             ("iterations", 3.into()),
             ("cycles", 2.into()),
@@ -437,7 +437,7 @@ pub(super) static MICRO_CREATE: MicroWorkload = MicroWorkload {
 
 /// Returns a tiny job on blocks, for the conformance tests.
 fn blocks() -> Params {
-    params::of([
+    params::from_pairs([
         ("block_size", "4K".into()),
         ("block_count", 4.into()),
         ("random", true.into()),

@@ -25,7 +25,9 @@ pub(super) static STAT: SimpleWorkload = SimpleWorkload {
         ..Rules::BASE
     },
     about: "ask for the attributes of every file by its name",
-    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("access", "random".into())]),
+    example: || {
+        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("access", "random".into())])
+    },
     content: Content::Full,
     change: Change::Nothing,
     profile: |spec| spec.profile("stat", spec.files_label("stat")),
@@ -55,7 +57,9 @@ pub(super) static STATFS: SimpleWorkload = SimpleWorkload {
 pub(super) static RENAME: SimpleWorkload = SimpleWorkload {
     rules: Rules { name: "rename", cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm], ..Rules::BASE },
     about: "give every file another name in its directory; where each is durable, with fsync of the directory",
-    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())]),
+    example: || {
+        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())])
+    },
     content: Content::Full,
     change: Change::Renamed,
     profile: |spec| {
@@ -108,7 +112,9 @@ fn rename_files(
 pub(super) static DELETE: SimpleWorkload = SimpleWorkload {
     rules: Rules { name: "delete", cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm], ..Rules::BASE },
     about: "remove every file; where each is durable, with fsync of its directory",
-    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "end".into())]),
+    example: || {
+        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "end".into())])
+    },
     content: Content::Full,
     change: Change::Nothing,
     profile: |spec| spec.profile("delete", spec.files_label("delete")).consuming(),
@@ -123,7 +129,9 @@ pub(super) static DELETE: SimpleWorkload = SimpleWorkload {
 pub(super) static MKDIR: SimpleWorkload = SimpleWorkload {
     rules: Rules { name: "mkdir", items: Items::Directories, ..Rules::NAMES },
     about: "make empty directories; where each is durable, with fsync of the parent directory",
-    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())]),
+    example: || {
+        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())])
+    },
     content: Content::Directories,
     change: Change::Nothing,
     profile: |spec| spec.profile("mkdir", spec.files_label("mkdir")).consuming(),
@@ -165,7 +173,9 @@ pub(super) static LINK: SimpleWorkload = SimpleWorkload {
     rules: Rules { name: "link", cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm], ..Rules::NAMES },
     about: "give every file a second name in its directory (hard link); where each is durable, with fsync of the \
             directory",
-    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())]),
+    example: || {
+        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())])
+    },
     content: Content::Full,
     change: Change::Nothing,
     profile: |spec| spec.profile("link", spec.files_label("link")).consuming(),
@@ -204,7 +214,9 @@ pub(super) static READLINK: SimpleWorkload = SimpleWorkload {
         ..Rules::NAMES
     },
     about: "read the target of every symbolic link",
-    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("access", "random".into())]),
+    example: || {
+        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("access", "random".into())])
+    },
     content: Content::Links,
     change: Change::Nothing,
     profile: |spec| spec.profile("readlink", spec.files_label("readlink")),
@@ -239,7 +251,9 @@ pub(super) static REFLINK: SimpleWorkload = SimpleWorkload {
     },
     about: "clone every file in its directory (FICLONE): open, create, share the blocks, close; where each is durable, \
             with fsync of the clone",
-    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("file_size", "4K".into())]),
+    example: || {
+        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("file_size", "4K".into())])
+    },
     content: Content::Full,
     change: Change::Nothing,
     profile: |spec| {
@@ -299,7 +313,9 @@ fn check_permissions(spec: &Spec, context: &Context) -> Result<(), EngineError> 
 pub(super) static CHMOD: SimpleWorkload = SimpleWorkload {
     rules: Rules { name: "chmod", ..ATTRIBUTE_RULES },
     about: "set the permissions of every file, to 0600 and to 0644 in turn; where each is durable, with fsync of the file",
-    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())]),
+    example: || {
+        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())])
+    },
     content: Content::Full,
     change: Change::Overwritten,
     profile: |spec| spec.profile("chmod", spec.files_label("chmod")),

@@ -345,7 +345,7 @@ pub(crate) fn add_backend(params: &mut Params, backend: &dyn Backend) {
 }
 
 /// Parameters from pairs, for examples and resolved forms.
-pub(crate) fn of<const N: usize>(pairs: [(&str, Value); N]) -> Params {
+pub(crate) fn from_pairs<const N: usize>(pairs: [(&str, Value); N]) -> Params {
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn values_are_read_in_every_spelling_with_one_meaning() {
-        let params = of([
+        let params = from_pairs([
             ("threads", json!(4.0)),
             ("files", json!("1K")),
             ("bias_read", json!("-1")),
@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     fn ambiguous_values_are_refused_with_their_key() {
-        let params = of([
+        let params = from_pairs([
             ("threads", json!(4.5)),
             ("bias_read", json!("many")),
             ("scale", json!("1/0")),

@@ -53,7 +53,7 @@ impl Workload for Postmark {
     }
 
     fn example(&self) -> Params {
-        params::of([
+        params::from_pairs([
             ("number", 20.into()),
             ("transactions", 50.into()),
             ("subdirectories", 2.into()),
@@ -650,7 +650,7 @@ impl Options {
     /// Returns the complete parameters: parsing them gives the same job.
     fn params(&self) -> Params {
         let shape = &self.shape;
-        let mut params = params::of([
+        let mut params = params::from_pairs([
             ("size_low", shape.size_low.into()),
             ("size_high", shape.size_high.into()),
             ("number", shape.number.into()),

@@ -37,7 +37,7 @@ pub(super) static SKELETON: SimpleWorkload = SimpleWorkload {
     // One line for `fsb list workloads`: what it measures.
     about: "look twice at the name of every file",
     // A tiny job for the conformance tests: milliseconds, and more than one directory.
-    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("threads", 2.into())]),
+    example: || params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("threads", 2.into())]),
     // The content before the clock starts: directories, empty files or full ones.
     content: Content::Full,
     change: Change::Nothing,

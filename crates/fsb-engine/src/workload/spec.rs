@@ -291,7 +291,7 @@ impl Spec {
 
     /// Returns the complete parameters: they parse to the same spec.
     pub(crate) fn params(&self) -> Params {
-        let mut params = super::params::of([
+        let mut params = super::params::from_pairs([
             ("access", self.access.name().into()),
             ("backend", self.backend.name().into()),
             ("cache", self.cache.name().into()),

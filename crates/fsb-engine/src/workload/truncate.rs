@@ -61,7 +61,7 @@ impl Workload for Truncate {
     }
 
     fn example(&self) -> Params {
-        params::of([("file_size", "64K".into()), ("block_size", "4K".into()), ("durability", "end".into())])
+        params::from_pairs([("file_size", "64K".into()), ("block_size", "4K".into()), ("durability", "end".into())])
     }
 
     fn parameters(&self) -> Vec<Parameter> {

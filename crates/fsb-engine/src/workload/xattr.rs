@@ -64,7 +64,7 @@ impl Workload for Xattr {
     }
 
     fn example(&self) -> Params {
-        params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("threads", 2.into())])
+        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("threads", 2.into())])
     }
 
     fn parameters(&self) -> Vec<Parameter> {

@@ -27,7 +27,7 @@ fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
 }
 
 fn chart(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], id: String) -> Chart {
-    let scale = Scale::of(rows.iter().map(|(_, found)| found.operation));
+    let scale = Scale::fit(rows.iter().map(|(_, found)| found.operation));
     let all = || rows.iter().flat_map(|(_, found)| &found.sets).filter_map(|set| set.pooled);
     let lo = all().map(|pooled| pooled.min).fold(f64::MAX, f64::min);
     let hi = all().map(|pooled| pooled.max).fold(lo, f64::max);

@@ -25,7 +25,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     if operation.by_file_size.is_empty() || operation.cells.len() < 2 || view.names.len() < 2 {
         return Vec::new();
     }
-    let plane = Plane::of(operation);
+    let plane = Plane::from_operation(operation);
     let end = plane.cells.iter().flat_map(|at| at.cell.against.values()).map(|against| against.ratio.ln().abs());
     let end = end.fold(0.0, f64::max).clamp(ENDS.0.ln(), ENDS.1.ln());
     let names = view.names[1..].to_vec();
@@ -69,7 +69,7 @@ struct At<'a> {
 }
 
 impl<'a> Plane<'a> {
-    fn of(operation: &'a Operation) -> Plane<'a> {
+    fn from_operation(operation: &'a Operation) -> Plane<'a> {
         let files: Vec<u64> = operation.by_file_size.iter().map(|slice| slice.bytes).collect();
         let records: Vec<u64> = operation.by_record_size.iter().map(|slice| slice.bytes).collect();
         let at = |cell: &'a Cell| {

@@ -101,7 +101,7 @@ pub(crate) fn mark(place: usize, size: usize) -> Value {
 
 /// Returns a name that is short enough for the title of an axis, on a phone too, and that is unique in `all`.
 pub(crate) fn brief<'a>(name: &str, all: impl IntoIterator<Item = &'a str>) -> String {
-    let names = Names::of(all);
+    let names = Names::new(all);
     plain(names.short(name).unwrap_or(name))
 }
 

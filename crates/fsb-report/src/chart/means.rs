@@ -10,7 +10,7 @@ use crate::view::View;
 pub(super) const KIND: ChartKind = ChartKind { name: "means", draw: Draw::Size(draw) };
 
 fn draw(view: &View<'_>, fixed: &Fixed<'_>, name: &str) -> Chart {
-    let scale = Scale::of([fixed.operation]);
+    let scale = Scale::fit([fixed.operation]);
     let traces: Vec<Value> = (0..view.names.len()).map(|set| trace(view, fixed, set, scale)).collect();
     let sizes: Vec<u64> = fixed.lines.iter().map(|line| line.bytes).collect();
     // From zero everywhere, so that the charts of a page can be read side by side.

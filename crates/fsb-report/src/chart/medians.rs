@@ -33,7 +33,7 @@ fn chart(
     if slices.len() < 2 {
         return Vec::new();
     }
-    let scale = Scale::of([operation]);
+    let scale = Scale::fit([operation]);
     let (mut lo, mut hi) = (f64::MAX, 0.0f64);
     for pooled in slices.iter().flat_map(|slice| slice.classic.sets.values().flatten()) {
         (lo, hi) = (lo.min(pooled.q1), hi.max(pooled.q3));

@@ -11,7 +11,7 @@ pub(super) const KIND: ChartKind = ChartKind { name: "runs", draw: Draw::Row(dra
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
     let Some(operation) = row.operation().map(|found| found.operation) else { return Vec::new() };
     let [cell] = operation.cells.as_slice() else { return Vec::new() };
-    let scale = Scale::of([operation]);
+    let scale = Scale::fit([operation]);
     let (mut lo, mut hi, mut last) = (f64::MAX, 0.0f64, 1);
     let mut traces: Vec<Value> = Vec::new();
     for (set, set_name) in view.names.iter().enumerate() {

@@ -78,10 +78,14 @@ impl ScatterStyle {
 
 /// Returns the figure of one candidate. Returns `None` if no cell compares it with the baseline.
 fn candidate(view: &View<'_>, found: &OperationRow<'_>, set: usize, style: ScatterStyle) -> Option<Value> {
-    let scale = Scale::of([found.operation]);
+    let scale = Scale::fit([found.operation]);
     let (baseline, name) = (view.baseline(), view.names[set].as_str());
-    let mut points: Vec<ScatterPoint> =
-        found.operation.cells.iter().filter_map(|cell| ScatterPoint::of(cell, baseline, name, scale.divisor)).collect();
+    let mut points: Vec<ScatterPoint> = found
+        .operation
+        .cells
+        .iter()
+        .filter_map(|cell| ScatterPoint::from_cell(cell, baseline, name, scale.divisor))
+        .collect();
     if style == ScatterStyle::Sides {
         let better = found.operation.better;
         points.iter_mut().for_each(|point| point.colour = side(point, better));
@@ -125,7 +129,7 @@ struct ScatterPoint {
 }
 
 impl ScatterPoint {
-    fn of(cell: &Cell, baseline: &str, candidate: &str, divisor: f64) -> Option<ScatterPoint> {
+    fn from_cell(cell: &Cell, baseline: &str, candidate: &str, divisor: f64) -> Option<ScatterPoint> {
         Some(ScatterPoint {
             x: cell.means.get(baseline)? / divisor,
             y: cell.means.get(candidate)? / divisor,

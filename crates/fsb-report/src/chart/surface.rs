@@ -32,7 +32,7 @@ fn draw(view: &View<'_>, name: &str) -> Option<Chart> {
 }
 
 fn heights(view: &View<'_>, label: &str, operation: &Operation) -> Value {
-    let scale = Scale::of([operation]);
+    let scale = Scale::fit([operation]);
     let files: Vec<u64> = operation.by_file_size.iter().map(|slice| slice.bytes).collect();
     let records: Vec<u64> = operation.by_record_size.iter().map(|slice| slice.bytes).collect();
     let of_set = |name: &str| {

@@ -23,7 +23,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     let cells = workload.cells.iter().enumerate();
     let present: Vec<(usize, &Estimate)> =
         cells.filter_map(|(target, cell)| Some((target, cell.estimate.as_ref()?))).collect();
-    let orders = Orders::of(workload);
+    let orders = Orders::from_workload(workload);
     let traces: Vec<Value> = present
         .iter()
         .flat_map(|(target, estimate)| {
@@ -144,7 +144,7 @@ fn group_medians(name: &str, workload: &Workload, size: u32, target: usize, divi
 struct Orders(BTreeMap<u32, Vec<u32>>);
 
 impl Orders {
-    fn of(workload: &Workload) -> Orders {
+    fn from_workload(workload: &Workload) -> Orders {
         let mut blocks: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for point in workload.cells.iter().flat_map(|cell| &cell.trials) {
             blocks.entry(point.block).or_default().push(point.order);

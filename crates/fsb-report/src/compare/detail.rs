@@ -79,8 +79,9 @@ pub(crate) fn by_file_size<'a>(row: &Row<'a>, place: usize, names: &[String]) ->
 
 /// Returns the cells that `varying` gives a size for, in the order of that size.
 fn lines<'a>(operation: &'a Operation, names: &[String], varying: impl Fn(&Cell) -> Option<u64>) -> Vec<SizeLine<'a>> {
-    let singles =
-        |cell: &'a Cell| names.iter().map(|name| cell.values.get(name).and_then(|values| Single::of(values))).collect();
+    let singles = |cell: &'a Cell| {
+        names.iter().map(|name| cell.values.get(name).and_then(|values| Single::from_values(values))).collect()
+    };
     let line =
         |cell: &'a Cell| Some(SizeLine { bytes: varying(cell)?, classic: cell.classic.as_ref(), sets: singles(cell) });
     let mut lines: Vec<SizeLine<'a>> = operation.cells.iter().filter_map(line).collect();
@@ -89,7 +90,7 @@ fn lines<'a>(operation: &'a Operation, names: &[String], varying: impl Fn(&Cell)
 }
 
 impl<'a> Single<'a> {
-    fn of(values: &'a [CellValue]) -> Option<Single<'a>> {
+    fn from_values(values: &'a [CellValue]) -> Option<Single<'a>> {
         let plain: Vec<f64> = values.iter().map(|value| value.value).collect();
         let found = describe(&plain).ok()?;
         let interval = t_interval(&plain, CLASSIC_LEVEL).ok()?;
@@ -103,7 +104,7 @@ pub(super) fn run_details<'v>(
     operation: &'v Operation,
     names: &'v [String],
 ) -> impl Iterator<Item = Detail> + 'v {
-    let scale = Scale::of([operation]);
+    let scale = Scale::fit([operation]);
     let mut files: Vec<Option<u64>> = operation.cells.iter().map(|cell| cell.file_size).collect();
     files.sort_unstable();
     files.dedup();

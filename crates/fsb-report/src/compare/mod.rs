@@ -104,7 +104,7 @@ fn is_judged(view: &View<'_>) -> bool {
 
 /// Explains the abbreviations and signs that occur in the table, and names the output with the remaining values.
 fn legend(view: &View<'_>) -> Vec<String> {
-    let names = Names::of(view.names.iter().map(String::as_str));
+    let names = Names::new(view.names.iter().map(String::as_str));
     let mut notes = names.legend();
     if view.rows.is_empty() {
         return notes;
@@ -199,7 +199,7 @@ fn set_fact(set: &SetSummary) -> String {
 /// Returns the document with each kernel's release in names shortened to the part that distinguishes it, and the
 /// releases that were shortened. Programs get the names in full.
 pub(crate) fn shortened(document: &Document) -> (Cow<'_, Document>, Releases) {
-    let releases = Releases::of(document.sets.iter().map(|set| set.name.as_str()));
+    let releases = Releases::from_names(document.sets.iter().map(|set| set.name.as_str()));
     if releases.is_empty() {
         return (Cow::Borrowed(document), releases);
     }

@@ -42,21 +42,21 @@ impl<'a> SetStatistics<'a> {
     pub(crate) fn of_operation(operation: &'a Operation, name: &str) -> SetStatistics<'a> {
         let estimate = operation.estimate.against.get(name).and_then(Option::as_ref);
         let grid = operation.grid.as_ref().and_then(|grid| grid.against.get(name)).and_then(Option::as_ref);
-        SetStatistics::of(name, &operation.classic, estimate.map(Judged::of_runs), grid)
+        SetStatistics::new(name, &operation.classic, estimate.map(Judged::of_runs), grid)
     }
 
     /// Returns the statistics of a set at one of the operation's sizes.
     pub(crate) fn of_slice(slice: &'a Slice, name: &str) -> SetStatistics<'a> {
         let grid = slice.grid.against.get(name).and_then(Option::as_ref);
-        SetStatistics::of(name, &slice.classic, grid.and_then(Judged::of_grid), grid)
+        SetStatistics::new(name, &slice.classic, grid.and_then(Judged::of_grid), grid)
     }
 
     /// Returns the statistics of a set in one cell, whose runs are not judged.
     pub(crate) fn of_cell(classic: &'a Classic, name: &str) -> SetStatistics<'a> {
-        SetStatistics::of(name, classic, None, None)
+        SetStatistics::new(name, classic, None, None)
     }
 
-    fn of(name: &str, classic: &'a Classic, judged: Option<Judged>, grid: Option<&'a GridAgainst>) -> Self {
+    fn new(name: &str, classic: &'a Classic, judged: Option<Judged>, grid: Option<&'a GridAgainst>) -> Self {
         SetStatistics {
             pooled: classic.sets.get(name).and_then(Option::as_ref),
             classic: classic.against.get(name).and_then(Option::as_ref),
@@ -134,7 +134,7 @@ pub(crate) struct Scale {
 impl Scale {
     /// Returns the unit of operations that are shown together: MiB/s for rates in bytes, as in published tables, and
     /// for times a unit that suits the smallest median.
-    pub(crate) fn of<'a>(operations: impl IntoIterator<Item = &'a Operation>) -> Scale {
+    pub(crate) fn fit<'a>(operations: impl IntoIterator<Item = &'a Operation>) -> Scale {
         let mut operations = operations.into_iter().peekable();
         let unit = operations.peek().map_or(Unit::Count, |operation| operation.unit);
         let medians =

@@ -18,7 +18,7 @@ use crate::view::{Row, View};
 const FINDINGS: usize = 12;
 
 /// Returns the sections between the overview and the method: findings, operations, fixed sizes, the surface, the sets.
-pub(crate) fn of(selection: Selection<'_>, view: &View<'_>) -> Vec<Section> {
+pub(crate) fn list(selection: Selection<'_>, view: &View<'_>) -> Vec<Section> {
     let mut sections: Vec<Section> = findings(view).into_iter().collect();
     sections.extend(view.rows.iter().enumerate().filter_map(|(place, row)| operation(view, row, place)));
     sections.extend(all_operations(view));
@@ -80,9 +80,9 @@ fn all_operations(view: &View<'_>) -> Option<Section> {
     // The figure of 2011 begins with the pool.
     let pool = found.iter().position(|(_, found)| found.operation.operation == ALL)?;
     found[..=pool].rotate_right(1);
-    let scale = Scale::of(found.iter().map(|(_, found)| found.operation));
+    let scale = Scale::fit(found.iter().map(|(_, found)| found.operation));
     let row = |head: String, of: &dyn Fn(&OperationRow<'_>) -> Option<String>| {
-        let cells = found.iter().map(|(_, found)| TableCell::of(of(found).unwrap_or_else(|| "–".to_owned())));
+        let cells = found.iter().map(|(_, found)| TableCell::new(of(found).unwrap_or_else(|| "–".to_owned())));
         TableRow::new(head, cells.collect())
     };
     let mut rows: Vec<TableRow> = Vec::new();
@@ -179,7 +179,7 @@ fn one_size(view: &View<'_>, fixed: &Fixed<'_>) -> [Block; 3] {
 
 /// Returns the statistics of 2011 by file size or by record size. Returns `None` if there is only one size.
 fn classic_figures(view: &View<'_>, row: &OperationRow<'_>, slices: &[Slice], size: &'static str) -> Option<Figures> {
-    let scale = Scale::of([row.operation]);
+    let scale = Scale::fit([row.operation]);
     let group = |slice: &Slice| {
         let lines = view.names.iter().enumerate().filter_map(|(set, name)| {
             let found = SetStatistics::of_slice(slice, name);
@@ -213,7 +213,7 @@ fn against_heads(statistics: &[(&str, Against)]) -> impl Iterator<Item = String>
 
 /// Returns the statistics of 2011 and every value at one fixed size.
 fn values(view: &View<'_>, fixed: &Fixed<'_>) -> Figures {
-    let scale = Scale::of([fixed.operation]);
+    let scale = Scale::fit([fixed.operation]);
     let all = || fixed.lines.iter().flat_map(|line| line.sets.iter().flatten());
     let runs = all().flat_map(|single| single.values.iter().map(|value| value.run + 1)).max().unwrap_or(0);
     // One cell has no regression.
@@ -285,7 +285,7 @@ fn of_set(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>, set: usize) 
     if !view.compares() {
         return cells;
     }
-    let dash = || TableCell::of("–");
+    let dash = || TableCell::new("–");
     cells.push(cell.judged.map_or_else(dash, |judged| TableCell::change(&judged, "")));
     let estimate = found.operation.estimate.against.get(&view.names[set]).and_then(Option::as_ref);
     cells.push(estimate.map_or_else(dash, |found| {
@@ -302,7 +302,7 @@ fn of_set(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>, set: usize) 
     }));
     if found.operation.grid.is_some() {
         let counts = found.sets[set].grid.map(|grid| [grid.cells, grid.faster, grid.slower, grid.same, grid.uncertain]);
-        cells.extend((0..5).map(|count| counts.map_or_else(dash, |counts| TableCell::of(counts[count].to_string()))));
+        cells.extend((0..5).map(|count| counts.map_or_else(dash, |counts| TableCell::new(counts[count].to_string()))));
     }
     cells
 }
@@ -314,7 +314,7 @@ fn pairs_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
         return None;
     }
     let pair = |candidate: usize, baseline: usize| match candidate == baseline {
-        true => TableCell::of("–"),
+        true => TableCell::new("–"),
         false => verdict(ranking.verdict(found.places[baseline], found.places[candidate])),
     };
     let all = 0..view.names.len();
@@ -332,7 +332,7 @@ fn verdict(verdict: Verdict) -> TableCell {
         verdict if verdict.is_worse() => ("worse", "▼ "),
         _ => ("", ""),
     };
-    TableCell { class, ..TableCell::of(format!("{sign}{}", verdict.words())) }
+    TableCell { class, ..TableCell::new(format!("{sign}{}", verdict.words())) }
 }
 
 /// Returns the table of the verdicts by size, with one row per size and one column per set.
@@ -376,7 +376,7 @@ fn latencies_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
     let rows = view.names.iter().enumerate().map(|(place, name)| {
         let at = |q: &f64| of_set(name).iter().find(|found| found.q == *q);
         let cell = |q: &f64| {
-            at(q).map_or_else(|| TableCell::of("–"), |found| TableCell::of(Unit::Seconds.show(found.seconds)))
+            at(q).map_or_else(|| TableCell::new("–"), |found| TableCell::new(Unit::Seconds.show(found.seconds)))
         };
         TableRow::of_column(place, name, quantiles.iter().map(cell).collect())
     });
@@ -388,7 +388,7 @@ fn latencies_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
 /// Returns the table of the statistics of 2011 for the whole operation, with one row per statistic and one column per
 /// set.
 fn classic_table(view: &View<'_>, found: &OperationRow<'_>) -> Table {
-    let scale = Scale::of([found.operation]);
+    let scale = Scale::fit([found.operation]);
     let mut rows: Vec<TableRow> = POOLED
         .iter()
         .map(|(name, of)| TableRow::new(*name, of_each(found, |set| Some(of(set.pooled?, scale)))))
@@ -403,7 +403,7 @@ fn classic_table(view: &View<'_>, found: &OperationRow<'_>) -> Table {
 }
 
 fn of_each(found: &OperationRow<'_>, of: impl Fn(&SetStatistics<'_>) -> Option<String>) -> Vec<TableCell> {
-    found.sets.iter().map(|set| TableCell::of(of(set).unwrap_or_else(|| "–".to_owned()))).collect()
+    found.sets.iter().map(|set| TableCell::new(of(set).unwrap_or_else(|| "–".to_owned()))).collect()
 }
 
 /// A statistic of a set, and of a set beside the baseline.

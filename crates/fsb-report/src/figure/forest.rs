@@ -37,7 +37,7 @@ pub(crate) struct Scale {
 impl Scale {
     /// Returns a scale that contains all points. Ends of intervals extend it at most by the range of the points, or by
     /// the median length of an interval, so that one very wide interval does not compress the others.
-    fn of(view: &View<'_>, area: Area) -> Scale {
+    fn fit(view: &View<'_>, area: Area) -> Scale {
         let of_row = |row: &'_ Row<'_>| -> Vec<Ratio> {
             row.cells.iter().skip(1).filter_map(|cell| ratio_of(view, row, cell)).collect()
         };
@@ -92,7 +92,7 @@ pub(super) fn draw(view: &View<'_>) -> Scene {
     let texts: Vec<Vec<String>> =
         view.rows.iter().map(|row| row.cells[1..].iter().filter(|_| with_text).map(change_text).collect()).collect();
     let area = Area::beside(view.rows.iter().map(|row| row.label.as_str()), texts.iter().flatten().map(String::as_str));
-    let scale = Scale::of(view, area);
+    let scale = Scale::fit(view, area);
     let compared = listed_or_counted(&view.names[1..], view.words.column);
     let mut plot = Plot::new(&format!("{compared} against {}", view.baseline()));
     plot.legend(&view.names, 1..view.names.len());

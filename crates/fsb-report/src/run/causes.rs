@@ -222,10 +222,10 @@ mod tests {
                 if trial.target == "xfs" { (seconds, cpu, flushes) } else { (200e-6, 20e-6, 2.0) };
             trial.params.extend([("durability".to_owned(), "each".into()), ("threads".to_owned(), 1.into())]);
             trial.metrics = vec![
-                OPERATION_RATE.of(1.0 / (seconds * noise)),
-                CPU_PER_OPERATION.of(cpu * noise),
-                DEVICE_FLUSHES_PER_OPERATION.of(flushes),
-                DEVICE_BYTES_PER_OPERATION.of(8192.0),
+                OPERATION_RATE.metric(1.0 / (seconds * noise)),
+                CPU_PER_OPERATION.metric(cpu * noise),
+                DEVICE_FLUSHES_PER_OPERATION.metric(flushes),
+                DEVICE_BYTES_PER_OPERATION.metric(8192.0),
             ];
         }
         Summary::of_run(&record, &trials).explanations

@@ -141,7 +141,7 @@ fn differing(summary: &Summary, cost: &str, is_meant: impl Fn(&Measured) -> bool
         let cells = summary.targets.iter().zip(&row.cells).filter(|(_, cell)| is_meant(cell));
         let named = cells.filter_map(|(target, cell)| {
             let comparison = significant(cell, |metric| metric == cost)?;
-            Some(format!("{} {}", target.label(), Change::of(comparison).text()))
+            Some(format!("{} {}", target.label(), Change::from_comparison(comparison).text()))
         });
         let named: Vec<String> = named.collect();
         (!named.is_empty()).then(|| (listed(&named), row.workload.clone()))
@@ -167,7 +167,7 @@ pub(super) fn deferred_line(summary: &Summary) -> Option<String> {
 fn deferred_change(cell: &Measured, better: Better) -> Option<String> {
     let comparison = significant(cell, |metric| metric.ends_with(WITH_DEFERRED))?;
     let speed = if better == Better::Higher { comparison.clone() } else { comparison.inverse() };
-    Some(Change::of(&speed).text())
+    Some(Change::from_comparison(&speed).text())
 }
 
 /// CPU seconds of an operation.
@@ -264,8 +264,8 @@ mod tests {
             // With equal speeds, because a difference of speed suppresses the line on CPU time.
             trial.metrics.truncate(1);
             trial.metrics[0].value = 100.0 + f64::from(trial.block);
-            trial.metrics.push(CPU_PER_OPERATION.of(cpu));
-            trial.metrics.push(DEVICE_BYTES_PER_OPERATION.of(bytes));
+            trial.metrics.push(CPU_PER_OPERATION.metric(cpu));
+            trial.metrics.push(DEVICE_BYTES_PER_OPERATION.metric(bytes));
         }
         let summary = Summary::of_run(&record, &trials);
         lines(&summary)
@@ -291,9 +291,9 @@ mod tests {
                 let is_xfs = trial.target == "xfs";
                 if trial.workload == record.cells[0].label {
                     let noise = 1.0 + 0.01 * f64::from(trial.block % 2);
-                    trial.metrics.push(WRITE_AMPLIFICATION.of(noise * if is_xfs { xfs } else { 1.5 }));
+                    trial.metrics.push(WRITE_AMPLIFICATION.metric(noise * if is_xfs { xfs } else { 1.5 }));
                 } else if trial.workload == record.cells[1].label && is_xfs {
-                    trial.metrics.push(WRITE_AMPLIFICATION.of(9.0));
+                    trial.metrics.push(WRITE_AMPLIFICATION.metric(9.0));
                 }
             }
             wear(&Summary::of_run(&record, &trials)).unwrap()
@@ -317,7 +317,7 @@ mod tests {
             let gain = if trial.target == "xfs" && trial.workload == first { 1.16 } else { 1.0 };
             trial.metrics.truncate(1);
             trial.metrics[0].value = 100.0 + f64::from(trial.block);
-            trial.metrics.push(CPU_PER_OPERATION.of(1e-6 * gain * (1.0 + scatter)));
+            trial.metrics.push(CPU_PER_OPERATION.metric(1e-6 * gain * (1.0 + scatter)));
         }
         let against = |record: &fsb_model::RunRecord, trials: &[fsb_model::Trial]| {
             let summary = Summary::of_run(record, trials);
@@ -358,7 +358,7 @@ mod tests {
     fn line_of_run((record, mut trials): (RunRecord, Vec<Trial>), share: impl Fn(u32) -> f64) -> Option<String> {
         for trial in trials.iter_mut().filter(|trial| trial.workload == record.cells[0].label && trial.target == "xfs")
         {
-            let mut with = OPERATION_RATE.of(trial.metrics[0].value * share(trial.block));
+            let mut with = OPERATION_RATE.metric(trial.metrics[0].value * share(trial.block));
             with.name = format!("{}{WITH_DEFERRED}", trial.metrics[0].name);
             trial.metrics.push(with);
         }

@@ -68,7 +68,7 @@ pub(super) fn overall(summary: &Summary) -> Option<String> {
     let change = |(target, overall): (&TargetSummary, &Option<Overall>)| {
         let comparison = &overall.as_ref()?.comparison;
         (comparison.verdict != Verdict::NotJudged)
-            .then(|| format!("{} {}", target.label(), Change::of(comparison).text()))
+            .then(|| format!("{} {}", target.label(), Change::from_comparison(comparison).text()))
     };
     let changes: Vec<String> = targets.filter_map(change).collect();
     let is_shown = (1..=NAMED).contains(&changes.len());
@@ -173,7 +173,7 @@ fn margin(summary: &Summary, row: &Workload, winner: usize) -> String {
     let Some((rival, comparison)) = closest else { return String::new() };
     // Like the table, the headline gives the change against the baseline if the baseline is one of the two.
     let of_rival = row.ranking.comparison(winner, rival).filter(|_| winner == summary.reference);
-    let Change { center, ends } = Change::of(of_rival.as_ref().unwrap_or(&comparison));
+    let Change { center, ends } = Change::from_comparison(of_rival.as_ref().unwrap_or(&comparison));
     let interval = ends.map(|(lo, hi)| format!(" ({} CI {lo} to {hi})", level(comparison.level))).unwrap_or_default();
     let what = if row.better == fsb_model::Better::Higher { "" } else { " in time" };
     let name = summary.targets[rival].label();

@@ -50,7 +50,7 @@ impl Stall {
 impl JoinedTimeline {
     /// Returns the timeline of the trial whose value is the median of these, the lower one of two. Returns `None` if no
     /// trial has a sound timeline.
-    pub(super) fn of(trials: &[(&ReportTrial, f64)]) -> Option<JoinedTimeline> {
+    pub(super) fn join(trials: &[(&ReportTrial, f64)]) -> Option<JoinedTimeline> {
         let mut there: Vec<&(&ReportTrial, f64)> =
             trials.iter().filter(|(trial, _)| trial.extras().timelines.iter().any(Timeline::is_sound)).collect();
         there.sort_by(|a, b| a.1.total_cmp(&b.1));

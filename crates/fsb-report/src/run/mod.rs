@@ -115,7 +115,7 @@ impl Summary {
             overall.map_or_else(|| summary.answer.clone(), |overall| format!("{} {overall}", summary.answer));
         summary.advice = advice(&summary, record, seconds(record, trials));
         summary.problems = warnings::problems(&summary);
-        summary.trust = trust::of(&summary, record, trials);
+        summary.trust = trust::assess(&summary, record, trials);
         let (urgent, others) = warnings::warnings(&summary, record, trials);
         summary.urgent = urgent.len();
         summary.warnings = urgent.into_iter().chain(others).collect();
@@ -199,7 +199,7 @@ fn targets(record: &RunRecord) -> Vec<TargetSummary> {
         failed: record.targets.get(&target.name).and_then(|found| found.failed.clone()),
         unjudged: record.unjudged_target(target),
         unavailable: record.targets.get(&target.name).and_then(|found| found.unavailable.clone()),
-        risks: risks::of(record, &target.name).to_vec(),
+        risks: risks::of_target(record, &target.name).to_vec(),
         may_win: !barred.contains(&place),
     };
     record.plan.targets.iter().enumerate().map(summarised).collect()

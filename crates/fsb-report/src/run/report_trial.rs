@@ -121,7 +121,7 @@ pub enum Times {
 }
 
 impl Times {
-    fn of(times: &[u64]) -> Times {
+    fn from_ns(times: &[u64]) -> Times {
         let short = times.iter().map(|time| u32::try_from(*time)).collect::<Result<Box<[u32]>, _>>();
         short.map_or_else(|_| Times::Long(times.into()), Times::Short)
     }
@@ -298,7 +298,7 @@ impl ShownTrials {
             part: trial.part,
             started: seconds(&trial.started),
             values: trial.metrics.iter().map(|metric| metric.value).collect(),
-            timed_ns: Times::of(&trial.samples.timed_ns),
+            timed_ns: Times::from_ns(&trial.samples.timed_ns),
             extras: (extras != NO_EXTRAS).then(|| extras.into()),
         });
     }

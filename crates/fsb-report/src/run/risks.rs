@@ -9,7 +9,7 @@ use crate::mark;
 use crate::show::{counted, listed, some_rows};
 
 /// Returns the risks of a target of the plan.
-pub(crate) fn of<'a>(record: &'a RunRecord, target: &str) -> &'a [Risk] {
+pub(crate) fn of_target<'a>(record: &'a RunRecord, target: &str) -> &'a [Risk] {
     record.targets.get(target).map_or(&[], |found| &found.risks)
 }
 
@@ -18,7 +18,7 @@ pub(crate) fn of<'a>(record: &'a RunRecord, target: &str) -> &'a [Risk] {
 pub(crate) fn barred(record: &RunRecord) -> Vec<usize> {
     let targets = &record.plan.targets;
     let made = |place: &usize| record.targets.get(&targets[*place].name).is_some_and(|found| found.failed.is_none());
-    let is_unsafe = |place: &usize| !of(record, &targets[*place].name).is_empty();
+    let is_unsafe = |place: &usize| !of_target(record, &targets[*place].name).is_empty();
     let made: Vec<usize> = (0..targets.len()).filter(made).collect();
     let barred: Vec<usize> = made.iter().copied().filter(is_unsafe).collect();
     if record.plan.risky || barred.len() == made.len() { Vec::new() } else { barred }

@@ -67,7 +67,7 @@ pub static ROLES: &[Role] = &[
 ];
 
 /// Returns the roles whose work a workload with these parameters resembles, by their machines.
-pub(super) fn of(params: &Params) -> Vec<&'static str> {
+pub(super) fn resembled(params: &Params) -> Vec<&'static str> {
     ROLES.iter().filter(|role| (role.resembles)(params)).map(|role| role.machine).collect()
 }
 
@@ -210,6 +210,6 @@ mod tests {
         let lines = lines(&Summary::of_run(&record, &trials));
         assert!(lines[0].contains("at log") && lines[1].contains("at log"), "{lines:?}");
         let plain = Params::from([("name".to_owned(), "write".into()), ("label".to_owned(), "durable each".into())]);
-        assert_eq!(of(&plain), [""; 0]);
+        assert_eq!(resembled(&plain), [""; 0]);
     }
 }

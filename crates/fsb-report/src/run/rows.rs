@@ -138,7 +138,7 @@ fn row(record: &RunRecord, case: &Case<'_>) -> Workload {
         workload: case.label.to_owned(),
         operation: operation.map(|trial| trial.what.operation.clone()).unwrap_or_default(),
         durable: operation.is_some_and(|trial| trial.what.is_durable()),
-        roles: operation.map(|trial| roles::of(&trial.what.params)).unwrap_or_default(),
+        roles: operation.map(|trial| roles::resembled(&trial.what.params)).unwrap_or_default(),
         metric: primary.name,
         unit: primary.unit,
         better: primary.better,
@@ -216,7 +216,7 @@ pub(super) fn cell(trials: &[&ReportTrial], primary: &Metric, target: Option<&Ta
         }
     }
     let values: Vec<f64> = points.iter().map(|point| point.value).collect();
-    let estimate = Estimate::of(&values).ok();
+    let estimate = Estimate::from_values(&values).ok();
     for index in estimate.iter().flat_map(|estimate| &estimate.outliers) {
         points[*index].outlier = true;
     }
@@ -232,7 +232,7 @@ pub(super) fn cell(trials: &[&ReportTrial], primary: &Metric, target: Option<&Ta
         lost,
         secondary: other_metrics(&good, primary),
         latency: latency::merged(&good),
-        timeline: JoinedTimeline::of(&valued),
+        timeline: JoinedTimeline::join(&valued),
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn curves(rows: &[Workload], targets: &[TargetSummary], trials: &[Rep
         known.entry(&trial.what.workload).or_insert(&trial.what.params);
     }
     let params: Vec<Option<&Params>> = rows.iter().map(|row| known.get(&*row.workload).copied()).collect();
-    let mut curves: Vec<Scaling> = By::ALL.into_iter().flat_map(|by| of(by, rows, &params)).collect();
+    let mut curves: Vec<Scaling> = By::ALL.into_iter().flat_map(|by| along(by, rows, &params)).collect();
     for curve in &mut curves {
         curve.knees = (0..targets.len()).map(|target| knee_of(curve, rows, target, theta)).collect();
         if curve.by == By::Rate {
@@ -33,7 +33,7 @@ pub(super) fn curves(rows: &[Workload], targets: &[TargetSummary], trials: &[Rep
 }
 
 /// Returns the curves along one of the parameters.
-fn of(by: By, rows: &[Workload], params: &[Option<&Params>]) -> Vec<Scaling> {
+fn along(by: By, rows: &[Workload], params: &[Option<&Params>]) -> Vec<Scaling> {
     let mut families: BTreeMap<String, Vec<(u64, usize)>> = BTreeMap::new();
     for (row, params) in params.iter().enumerate() {
         let Some(level) = params.and_then(|params| params.get(by.key())?.as_u64()) else { continue };
@@ -181,7 +181,7 @@ mod tests {
                 let mut trial = trial.clone();
                 let gains = if trial.target == "ext4" { threads.min(2) } else { threads };
                 let rate = 1000.0 * gains as f64 * (1.0 + f64::from(trial.block % 2) * 1e-3);
-                trial.metrics = vec![OPERATION_RATE.of(rate)];
+                trial.metrics = vec![OPERATION_RATE.metric(rate)];
                 trial.params.insert("threads".to_owned(), threads.into());
                 trial.workload.clone_from(&label);
                 trials.push(trial);
@@ -213,7 +213,7 @@ mod tests {
             for trial in all.iter().filter(|trial| trial.workload == first) {
                 let mut trial = trial.clone();
                 let seconds = if trial.target == "xfs" && rate > 2000 { 0.02 } else { 0.004 };
-                trial.metrics = vec![LATENCY_P99.of(seconds * (1.0 + f64::from(trial.block % 2) * 1e-3))];
+                trial.metrics = vec![LATENCY_P99.metric(seconds * (1.0 + f64::from(trial.block % 2) * 1e-3))];
                 trial.params.insert("rate".to_owned(), rate.into());
                 trial.params.insert("p99_below".to_owned(), "10000us".into());
                 trial.workload.clone_from(&label);

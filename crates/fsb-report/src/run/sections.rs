@@ -22,7 +22,7 @@ use crate::{chart, compare, mark};
 
 /// Returns the sections between the overview and the method: published values, findings, sizes, workloads, environment.
 /// The iterator makes each section on request, because sections of workloads hold all trials as text.
-pub(crate) fn of<'a>(summary: &'a Summary, view: &'a View<'a>) -> impl Iterator<Item = Section> + 'a {
+pub(crate) fn list<'a>(summary: &'a Summary, view: &'a View<'a>) -> impl Iterator<Item = Section> + 'a {
     let rows = view.rows.iter().enumerate().filter(|_| view.has_row_sections);
     let workloads = rows.filter_map(|(place, row)| workload(summary, view, row, place));
     let matrix = summary.matrix.as_ref().map(compare::sections::of_matrix).unwrap_or_default();
@@ -83,7 +83,7 @@ fn claims(summary: &Summary) -> Option<Section> {
     let claims = summary.claims.as_ref()?;
     let table = |(group, rows): (&str, &[PublishedClaim])| {
         let cells = |claim: &PublishedClaim| {
-            let cell = |text: String, class| TableCell { class, ..TableCell::of(text) };
+            let cell = |text: String, class| TableCell { class, ..TableCell::new(text) };
             vec![cell(claim.published.clone(), "published"), cell(claim.show_here(), "value")]
         };
         let rows = rows.iter().map(|claim| TableRow::new(&claim.test, cells(claim))).collect();
@@ -240,7 +240,7 @@ fn statistics(
     cell: &CellView,
     best: bool,
 ) -> Vec<TableCell> {
-    let dash = || TableCell::of("–");
+    let dash = || TableCell::new("–");
     let mut cells = vec![TableCell { best, ..TableCell::value(cell) }];
     if summary.compares() {
         cells.push(measured.against.as_ref().map_or_else(dash, against));
@@ -252,7 +252,7 @@ fn statistics(
     let trend = estimate.trend.as_ref().map_or_else(dash, |trend| {
         let mark = if estimate.significant_trend().is_some() { "drift " } else { "" };
         let small = format!("p {}", p_value(trend.p_value));
-        TableCell { small, ..TableCell::of(format!("{mark}{:+.1} %", (trend.change - 1.0) * 100.0)) }
+        TableCell { small, ..TableCell::new(format!("{mark}{:+.1} %", (trend.change - 1.0) * 100.0)) }
     });
     let show = |value| workload.unit.show(value);
     let range = format!("{} – {}", show(estimate.min), show(estimate.max));
@@ -261,9 +261,9 @@ fn statistics(
         n => counted(n, "outlier"),
     };
     cells.extend([
-        TableCell::of(estimate.n.to_string()),
-        TableCell { small: range, ..TableCell::of(show(estimate.median)) },
-        TableCell { small: outliers, ..TableCell::of(percent((estimate.cv * 1e3).round() / 1e3)) },
+        TableCell::new(estimate.n.to_string()),
+        TableCell { small: range, ..TableCell::new(show(estimate.median)) },
+        TableCell { small: outliers, ..TableCell::new(percent((estimate.cv * 1e3).round() / 1e3)) },
         trend,
     ]);
     cells
@@ -300,9 +300,9 @@ fn latency_table(summary: &Summary, workload: &Workload, operation: &str) -> Opt
     let mut rows = Vec::new();
     for (target, cell) in workload.cells.iter().enumerate() {
         let Some(latency) = cell.latency.iter().find(|latency| latency.operation == operation) else { continue };
-        let mut cells = vec![TableCell::of(grouped(latency.n as f64)), TableCell::of(show(latency.mean))];
+        let mut cells = vec![TableCell::new(grouped(latency.n as f64)), TableCell::new(show(latency.mean))];
         cells.extend(
-            quantiles.iter().map(|q| latency.at(*q).map_or_else(|| TableCell::of("–"), |s| TableCell::of(show(s)))),
+            quantiles.iter().map(|q| latency.at(*q).map_or_else(|| TableCell::new("–"), |s| TableCell::new(show(s)))),
         );
         rows.push(TableRow::of_column(target, &summary.targets[target].label(), cells));
     }
@@ -331,11 +331,11 @@ fn costs_table(summary: &Summary, workload: &Workload) -> Option<Table> {
 
 fn cost(cell: &Measured, name: &str) -> TableCell {
     let Some(found) = cell.beside(name) else {
-        return TableCell::of("–");
+        return TableCell::new("–");
     };
     let show = |value: f64| if value == 0.0 { "0".to_owned() } else { found.unit.show(value) };
     let small = found.interval.map(|i| format!("[{}, {}]", show(i.lo.max(0.0)), show(i.hi)));
-    TableCell { small: small.unwrap_or_default(), ..TableCell::of(show(found.description.mean)) }
+    TableCell { small: small.unwrap_or_default(), ..TableCell::new(show(found.description.mean)) }
 }
 
 /// Returns the readable name of a metric, such as `cpu_per_operation`.
@@ -368,7 +368,7 @@ fn trials_table(summary: &Summary, workload: &Workload) -> Table {
     let mut rows: BTreeMap<u32, Vec<TableCell>> = BTreeMap::new();
     let columns = workload.cells.len();
     let mut put = |block: u32, column: usize, cell: TableCell| {
-        let empty = || (0..columns).map(|_| TableCell::of("–")).collect();
+        let empty = || (0..columns).map(|_| TableCell::new("–")).collect();
         let row: &mut Vec<TableCell> = rows.entry(block).or_insert_with(empty);
         row[column] = cell;
     };
@@ -378,7 +378,7 @@ fn trials_table(summary: &Summary, workload: &Workload) -> Table {
         }
         for point in &cell.trials {
             let small = if point.outlier { "outlier" } else { "" };
-            let shown = TableCell::of(workload.unit.show(point.value));
+            let shown = TableCell::new(workload.unit.show(point.value));
             put(point.block, column, TableCell { small: small.to_owned(), ..shown });
         }
     }
@@ -395,9 +395,9 @@ fn block_groups_table(summary: &Summary, workload: &Workload, size: u32) -> Tabl
         let cell = |groups: &BTreeMap<u32, BlockGroup>| match groups.get(number) {
             Some(BlockGroup { n, median, min, max, .. }) => TableCell {
                 small: format!("{n}: {} to {}", workload.unit.show(*min), workload.unit.show(*max)),
-                ..TableCell::of(workload.unit.show(*median))
+                ..TableCell::new(workload.unit.show(*median))
             },
-            None => TableCell::of("–"),
+            None => TableCell::new("–"),
         };
         let first = number * size + 1;
         TableRow::new(format!("{first} to {}", first + size - 1), cells.iter().map(cell).collect())
@@ -431,9 +431,9 @@ fn published_table(summary: &Summary, published: &Published) -> Table {
     head.extend(summary.targets.iter().map(|target| format!("{}, here", target.label())));
     head.extend(published.file_systems.iter().map(|name| format!("{name}, published")));
     let cell = |row: &PublishedRow, value: &Option<f64>, shown: String, class: &'static str| match value {
-        Some(value) if row.unit == Unit::Seconds => TableCell { class, ..TableCell::of(grouped(value * 1e6)) },
-        Some(_) => TableCell { class, ..TableCell::of(shown) },
-        None => TableCell::of("–"),
+        Some(value) if row.unit == Unit::Seconds => TableCell { class, ..TableCell::new(grouped(value * 1e6)) },
+        Some(_) => TableCell { class, ..TableCell::new(shown) },
+        None => TableCell::new("–"),
     };
     let rows = published.rows.iter().map(|row| {
         let ours = row.ours.iter().map(|value| cell(row, value, row.show(*value), "value"));
@@ -452,7 +452,7 @@ fn configurations(summary: &Summary, published: &Published) -> Table {
     let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
     let rows = published.configurations(&targets).into_iter().map(|one| {
         let (whose, class) = if one.published { ("published", "published") } else { ("here", "value") };
-        let cells = one.values.into_iter().map(|value| TableCell { class, ..TableCell::of(value) });
+        let cells = one.values.into_iter().map(|value| TableCell { class, ..TableCell::new(value) });
         TableRow::new(format!("{}, {whose}", one.name), cells.collect())
     });
     let tests = published.rows.iter().map(|row| row.workload.clone());
@@ -472,15 +472,15 @@ fn timeline_table(summary: &Summary, workload: &Workload) -> Option<Table> {
                 n => format!("{n}, {} in all", show_seconds(timeline.stalls.iter().map(|stall| stall.lasted).sum())),
             };
             let worst = longest.map_or_else(
-                || TableCell::of("–"),
-                |stall| TableCell { small: stall.meanwhile(), ..TableCell::of(show_seconds(stall.lasted)) },
+                || TableCell::new("–"),
+                |stall| TableCell { small: stall.meanwhile(), ..TableCell::new(show_seconds(stall.lasted)) },
             );
             let typical = format!("{}/s", show_count(timeline.typical()));
             let cells = vec![
-                TableCell::of(timeline.block.to_string()),
-                TableCell::of(typical),
-                TableCell::of(show_seconds(timeline.longest())),
-                TableCell::of(stalls),
+                TableCell::new(timeline.block.to_string()),
+                TableCell::new(typical),
+                TableCell::new(show_seconds(timeline.longest())),
+                TableCell::new(stalls),
                 worst,
             ];
             Some(TableRow::of_column(target, &summary.targets[target].label(), cells))

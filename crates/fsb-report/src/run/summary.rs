@@ -604,10 +604,10 @@ impl BlockGroup {
         for point in trials {
             members.entry(group_number(point.block, size)).or_default().push(point);
         }
-        members.into_iter().filter_map(|(number, points)| Some((number, BlockGroup::of(&points)?))).collect()
+        members.into_iter().filter_map(|(number, points)| Some((number, BlockGroup::from_points(&points)?))).collect()
     }
 
-    fn of(points: &[&TrialPoint]) -> Option<BlockGroup> {
+    fn from_points(points: &[&TrialPoint]) -> Option<BlockGroup> {
         let values: Vec<f64> = points.iter().map(|point| point.value).collect();
         let blocks = points.iter().map(|point| point.block);
         Some(BlockGroup {

@@ -539,7 +539,7 @@ fn cases_that_allocate_memory_are_not_judged_where_too_little_was_touched() {
     let (mut record, trials) = sample::run(&["ext4", "xfs"], 10);
     let label = "write 1M, durable".to_owned();
     record.memory_cells = vec![label.clone()];
-    record.memory = Some(fsb_model::run::MemoryTouched::of(2 << 30, 1 << 30));
+    record.memory = Some(fsb_model::run::MemoryTouched::new(2 << 30, 1 << 30));
     let of = |record: &fsb_model::RunRecord| Summary::of_run(record, &trials).rows;
     let (withheld, others): (Vec<_>, Vec<_>) = of(&record).into_iter().partition(|row| row.withheld.is_some());
     assert_eq!(withheld.iter().map(|row| &row.workload).collect::<Vec<_>>(), [&label]);
@@ -547,10 +547,10 @@ fn cases_that_allocate_memory_are_not_judged_where_too_little_was_touched() {
     let expected = "only 1.00 GiB of the 2.00 GiB of memory that the run may need was touched";
     assert_eq!((why.as_deref(), &withheld[0].ranking.outcome), (Some(expected), &RowOutcome::NotJudged));
     assert!(others.iter().any(|row| row.ranking.outcome != RowOutcome::NotJudged));
-    record.memory = Some(fsb_model::run::MemoryTouched::of(2 << 30, 2 << 30));
+    record.memory = Some(fsb_model::run::MemoryTouched::new(2 << 30, 2 << 30));
     assert!(of(&record).iter().all(|row| row.withheld.is_none()));
     record.memory =
-        Some(fsb_model::run::MemoryTouched { reported: true, ..fsb_model::run::MemoryTouched::of(2 << 30, 2 << 30) });
+        Some(fsb_model::run::MemoryTouched { reported: true, ..fsb_model::run::MemoryTouched::new(2 << 30, 2 << 30) });
     assert!(of(&record).iter().any(|row| row.withheld.is_some()), "the hypervisor may take it back");
 }
 

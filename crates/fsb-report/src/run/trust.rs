@@ -11,7 +11,7 @@ use crate::record_text::{unbacked_memory_help, unbacked_memory_text};
 use crate::show::counted;
 
 /// Returns the trust in the numbers. Returns `None` if the run measured nothing.
-pub(super) fn of(summary: &Summary, record: &RunRecord, trials: &[ReportTrial]) -> Option<Trust> {
+pub(super) fn assess(summary: &Summary, record: &RunRecord, trials: &[ReportTrial]) -> Option<Trust> {
     if summary.blocks == 0 || !summary.has_values() {
         return None;
     }

@@ -22,7 +22,7 @@ const MOST_SECTIONS: usize = 60;
 const WORDS: Words = Words { column: "target", row: "workload", shown: 7, elsewhere: "the report" };
 
 /// Returns the view of a summary.
-pub(crate) fn of(summary: &Summary) -> View<'_> {
+pub(crate) fn from_summary(summary: &Summary) -> View<'_> {
     let rows: Vec<Row<'_>> = summary.rows.iter().map(|workload| row(summary, workload)).collect();
     View {
         words: WORDS,
@@ -109,7 +109,7 @@ pub(crate) fn mark(summary: &Summary, measured: &Measured) -> String {
 /// Explains the table for a screen: shortened names, the baseline, marks.
 fn legend(summary: &Summary, rows: &[Row<'_>]) -> Vec<String> {
     let labels: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
-    let names = Names::of(labels.iter().map(String::as_str));
+    let names = Names::new(labels.iter().map(String::as_str));
     let mut legend = names.legend();
     let marks = brief_legend(rows, summary.theta);
     if let Some(text) = baseline(summary, rows, names.shown(summary.reference), marks) {
@@ -165,7 +165,7 @@ fn notes(summary: &Summary) -> Vec<String> {
 /// Returns the summary with each kernel's release in names shortened to the part that distinguishes it, and the
 /// releases that were shortened. Programs get the names in full.
 pub(crate) fn shortened(summary: &Summary) -> (Cow<'_, Summary>, Releases) {
-    let releases = Releases::of(summary.targets.iter().map(|target| target.name.as_str()));
+    let releases = Releases::from_names(summary.targets.iter().map(|target| target.name.as_str()));
     if releases.is_empty() {
         return (Cow::Borrowed(summary), releases);
     }

@@ -99,7 +99,7 @@ pub fn micro(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
                 let mut made = trial(&record, target, 0, block, trials.len() as u32);
                 made.workload = label.to_owned();
                 let value = base * factors[target % 3] * (normal(&mut random) * 0.01).exp();
-                made.metrics = vec![metric::ITERATION_TIME.of(value)];
+                made.metrics = vec![metric::ITERATION_TIME.metric(value)];
                 trials.push(made);
             }
         }
@@ -222,17 +222,17 @@ fn finish(trial: &mut Trial, work: &Work, target: usize, luck: f64, random: &mut
     let rate = value / unit;
     let flushes = if work.durability == "each" { 1.02 } else { 0.0 };
     trial.metrics = vec![
-        work.metric.of(value),
-        metric::LATENCY_MEAN.of(1.0 / rate),
-        metric::LATENCY_P50.of(0.8 / rate),
-        metric::LATENCY_P99.of(3.1 / rate),
-        metric::CPU_PER_OPERATION.of(0.31 / rate * (1.0 + 0.02 * normal(random))),
-        metric::DEVICE_BYTES_PER_OPERATION.of(if work.cache == "warm" {
+        work.metric.metric(value),
+        metric::LATENCY_MEAN.metric(1.0 / rate),
+        metric::LATENCY_P50.metric(0.8 / rate),
+        metric::LATENCY_P99.metric(3.1 / rate),
+        metric::CPU_PER_OPERATION.metric(0.31 / rate * (1.0 + 0.02 * normal(random))),
+        metric::DEVICE_BYTES_PER_OPERATION.metric(if work.cache == "warm" {
             0.0
         } else {
             4096.0 * (1.1 + target as f64 * 0.2)
         }),
-        metric::DEVICE_FLUSHES_PER_OPERATION.of(flushes),
+        metric::DEVICE_FLUSHES_PER_OPERATION.metric(flushes),
     ];
     trial.latency.insert(work.operation.to_owned(), latencies(1e9 / (work.base * factor / unit)));
 }
@@ -279,7 +279,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         schema: run::SCHEMA.to_owned(),
         name: targets.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join("-"),
         cells: WORKS.iter().map(cell).collect(),
-        amounts: WORKS.iter().map(|work| (work.label.to_owned(), Amount::of(2, 20_000))).collect(),
+        amounts: WORKS.iter().map(|work| (work.label.to_owned(), Amount::new(2, 20_000))).collect(),
         blocks_planned: Some(blocks),
         stopping_rule: Some(StoppingRule::Budget { budget_seconds: 300.0, most_blocks: 30, planned: blocks }),
         placement: None,

@@ -576,7 +576,7 @@ impl Case<'_, '_> {
                 {
                     timeline.observe(&device_samples);
                     tally.measured.sustained =
-                        sustain.and_then(|asked| Sustained::of(asked, timeline, &device_samples));
+                        sustain.and_then(|asked| Sustained::from_timeline(asked, timeline, &device_samples));
                 } else {
                     // The samples themselves are the timeline of a case in rounds.
                     measurement.timeline = None;

@@ -410,7 +410,7 @@ pub fn print(plan: &Plan) -> Result<String, PlanError> {
         RepetitionFile { sample_time: plan.sample_time.map(|seconds| format!("{seconds}s")), ..repetition };
     let file = PlanFile {
         name: Some(plan.name.clone()),
-        targets: plan.targets.iter().map(|target| Spanned::new(0..0, TargetFile::of(target))).collect(),
+        targets: plan.targets.iter().map(|target| Spanned::new(0..0, TargetFile::from_target(target))).collect(),
         seed: Some(plan.seed),
         one_at_a_time: plan.one_at_a_time,
         risky: plan.risky,
@@ -515,7 +515,7 @@ mod tests {
         let names: Vec<_> = made.iter().map(|target| (target.name.as_str(), target.kernel.as_deref())).collect();
         assert_eq!(names, [("ext4,noatime%6.1.0-1", Some("6.1.0-1")), ("ext4,noatime%6.12.0-1", Some("6.12.0-1"))]);
         // As a plan prints it, each names its own.
-        let printed = crate::target_file::TargetFile::of(&made[1]);
+        let printed = crate::target_file::TargetFile::from_target(&made[1]);
         let again = printed.resolve().unwrap();
         assert_eq!(on_each_kernel(again, Place::Vm, &releases).unwrap(), [made[1].clone()]);
         let other = Target { kernel: Some("6.2".to_owned()), ..target("ext4") };

@@ -531,7 +531,7 @@ impl Schedule<'_> {
         let CellState { cell, profile, .. } = &self.cells[cell];
         // Before planning: one whole repetition, or as much as fits the warm-up's time.
         let operations = if profile.repeats_in_place { u64::MAX } else { profile.operations };
-        self.run.record.amounts.get(&cell.label).copied().unwrap_or(Amount::of(1, operations))
+        self.run.record.amounts.get(&cell.label).copied().unwrap_or(Amount::new(1, operations))
     }
 
     /// Makes a trial from the reply, writes it to the journal, and reports it.

@@ -43,7 +43,7 @@ pub fn expected(record: &RunRecord, work: &Work) -> Expected {
 fn expected_of(record: &RunRecord, work: &Work, warmup: bool) -> Expected {
     let plan = &record.plan;
     let cells = work.cells.iter().enumerate();
-    let chooses = !Grid::of(cells.map(|(index, parsed)| (index, &parsed.cell, &parsed.profile))).is_empty();
+    let chooses = !Grid::from_cells(cells.map(|(index, parsed)| (index, &parsed.cell, &parsed.profile))).is_empty();
     // A budget leaves out cells of a matrix before it shortens samples. Otherwise it makes samples as short as they may
     // be.
     let shortens = !chooses && plan.repetition.budget().is_some();
@@ -85,7 +85,7 @@ impl Schedule<'_> {
     /// Returns the cells that are parts of matrices and are not left out.
     pub(super) fn grid(&self) -> Grid {
         let held = self.cells.iter().enumerate().filter(|(_, state)| state.is_held());
-        Grid::of(held.map(|(index, state)| (index, &state.cell, &state.profile)))
+        Grid::from_cells(held.map(|(index, state)| (index, &state.cell, &state.profile)))
     }
 
     /// Fixes the amounts, the rounds and the number of blocks. Chooses a part of a matrix that the budget does not
@@ -173,7 +173,7 @@ impl Schedule<'_> {
                     state.row_seconds = Some(*seconds);
                     let Some(unit) = &state.unit else { continue };
                     let operations = unit.operations * u64::from(rounds.units);
-                    record.amounts.insert(label.clone(), Amount::of(rounds.rounds, operations));
+                    record.amounts.insert(label.clone(), Amount::new(rounds.rounds, operations));
                     record.units.insert(label.clone(), otherwise(&state.cell, unit));
                     record.rounds.insert(label, *rounds);
                 }
@@ -185,7 +185,7 @@ impl Schedule<'_> {
     fn plan_blocks(&mut self, blocks: u32, block_seconds: f64) {
         let record = &mut self.run.record;
         let rule =
-            StoppingRule::of(record.plan.repetition, record.plan.targets.len(), blocks, &record.interim_analyses);
+            StoppingRule::new(record.plan.repetition, record.plan.targets.len(), blocks, &record.interim_analyses);
         record.blocks_planned = Some(blocks);
         record.stopping_rule = Some(rule.clone());
         self.run.observer.event(&Event::Planned {

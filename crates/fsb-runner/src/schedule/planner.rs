@@ -448,7 +448,7 @@ impl Whole {
         let seconds = seconds(profile, self.sample_seconds, scale);
         let pass = profile.operations.max(1);
         let Some(fastest) = costs().max_by(|a, b| rate(a).total_cmp(&rate(b))) else {
-            return Amount::of(1, pass);
+            return Amount::new(1, pass);
         };
         let slowest = costs().map(|cost| rate(&cost)).fold(f64::INFINITY, f64::min);
         // A disk a thousand times slower than memory must not measure for an hour what memory does in two seconds.
@@ -464,15 +464,15 @@ impl Whole {
             // A part of a pass would have a whole flush, or a whole close.
             let whole = !profile.divisible || (self.has_ends() && wanted > pass);
             let operations = if whole { wanted.div_ceil(pass) * pass } else { wanted };
-            return Amount::of(1, operations);
+            return Amount::new(1, operations);
         }
         // Without renewal no state is restored: such a workload is one whole, and one is a trial.
         let repetitions = if profile.renewal == Renewal::Never { 1 } else { wanted.div_ceil(pass) };
         let operations = if profile.divisible { wanted.div_ceil(repetitions).min(pass) } else { pass };
-        let one = Amount::of(1, operations);
+        let one = Amount::new(1, operations);
         let longest = costs().map(|cost| cost.expected_seconds(profile, one)).fold(0.0, f64::max);
         let patience = (seconds * PATIENCE / longest).floor().max(1.0);
-        Amount::of((repetitions as f64).min(patience) as u32, operations)
+        Amount::new((repetitions as f64).min(patience) as u32, operations)
     }
 
     /// Returns whether something is done at the end of each pass, inside the clock.
@@ -654,7 +654,7 @@ mod tests {
         let params = json!({"file_size": "256M", "block_size": "4K", "access": "random", "durability": "each"});
         let random = |costs: &[(u64, f64)]| whole("write", params.clone(), costs);
         let decided = plan_whole(&random(&[(10_000, 1.0), (5_000, 1.0)]), 3600.0);
-        assert_eq!(amount(&decided), Amount::of(1, 22_000));
+        assert_eq!(amount(&decided), Amount::new(1, 22_000));
         // A target that is ten times slower measures five times as long, not ten.
         let decided = plan_whole(&random(&[(10_000, 1.0), (1_000, 1.0)]), 3600.0);
         assert_eq!((amount(&decided).operations, decided.blocks), (10_000, MOST_BLOCKS));
@@ -665,7 +665,7 @@ mod tests {
         let params = json!({"files": 1000, "file_size": "4K", "durability": "end"});
         let create = whole("create", params, &[(1000, 0.1), (1000, 0.1)]);
         // Two seconds would be 22 repetitions, but each takes half a second: five times the sample is 20 of them.
-        assert_eq!(amount(&plan_whole(&create, 600.0)), Amount::of(20, 1000));
+        assert_eq!(amount(&plan_whole(&create, 600.0)), Amount::new(20, 1000));
         let usual = plan_whole(&create, 90.0);
         assert!(usual.blocks == BLOCKS && amount(&usual).repetitions < 20, "{usual:?}");
         let poor = plan_whole(&create, 10.0);
@@ -688,7 +688,7 @@ mod tests {
 
     #[test]
     fn a_cell_that_failed_everywhere_still_has_an_amount() {
-        assert_eq!(amount(&plan_whole(&whole("rename", json!({"files": 10}), &[]), 100.0)), Amount::of(1, 10));
+        assert_eq!(amount(&plan_whole(&whole("rename", json!({"files": 10}), &[]), 100.0)), Amount::new(1, 10));
     }
 
     #[test]

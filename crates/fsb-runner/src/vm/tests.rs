@@ -243,7 +243,7 @@ fn request() -> MeasureRequest {
         slots: vec![SlotTrial { slot: 0, trial_seed: 1 }],
         workload: WorkloadSpec::new("read", Default::default()),
         sizing: Sizing { size: 1, cpus: 1 },
-        method: Method::Whole { amount: Amount::of(1, 1), until_seconds: None, sustain: None },
+        method: Method::Whole { amount: Amount::new(1, 1), until_seconds: None, sustain: None },
         seed: 1,
         attempt: 1,
         deadline: Duration::from_millis(30),

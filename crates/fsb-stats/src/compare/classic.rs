@@ -22,7 +22,7 @@ pub(super) fn classic(table: &Table, columns: &[usize], names: &[&str], baseline
     let samples: Vec<Option<Pool>> = table
         .sets
         .iter()
-        .map(|set| set.as_ref().and_then(|matrix| Pool::of(matrix, table.cells.len(), columns)))
+        .map(|set| set.as_ref().and_then(|matrix| Pool::new(matrix, table.cells.len(), columns)))
         .collect();
     let sets = names
         .iter()
@@ -50,7 +50,7 @@ struct Pool {
 }
 
 impl Pool {
-    fn of(matrix: &Matrix, cells: usize, columns: &[usize]) -> Option<Pool> {
+    fn new(matrix: &Matrix, cells: usize, columns: &[usize]) -> Option<Pool> {
         let mut sorted = Vec::with_capacity(columns.len() * matrix.runs.len());
         let mut means = Vec::with_capacity(columns.len());
         // By run: the sum of the logarithms, and their number.
@@ -81,7 +81,7 @@ impl Pool {
     fn against(baseline: &Pool, candidate: &Pool) -> PooledAgainst {
         let median = |sample: &Pool| sample.pooled.median;
         let t_p = t_test(baseline, candidate);
-        let slope = Slope::of(&baseline.means, &candidate.means);
+        let slope = Slope::fit(&baseline.means, &candidate.means);
         PooledAgainst {
             median_change: median(candidate) / median(baseline) - 1.0,
             t_p,
@@ -135,7 +135,7 @@ struct Slope {
 impl Slope {
     /// a = (−B + √(B² + 4A²)) / 2A with A = Σxy and B = Σ(x² − y²);
     /// SE = √(Σd² / Σ(x − x̄)² / (n − 1)) with d = |ax − y| / √(a² + 1).
-    fn of(baseline: &[f64], candidate: &[f64]) -> Option<Slope> {
+    fn fit(baseline: &[f64], candidate: &[f64]) -> Option<Slope> {
         let points: Vec<(f64, f64)> = baseline
             .iter()
             .copied()

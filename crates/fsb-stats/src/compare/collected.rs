@@ -224,7 +224,7 @@ impl Collected {
     }
 
     /// Returns the set for one that is completely in memory.
-    pub fn of(set: &Set) -> Result<Collected, AnalysisError> {
+    pub fn from_set(set: &Set) -> Result<Collected, AnalysisError> {
         let mut collected = Collected::new(set.name.clone(), set.pairing.clone());
         collected.analyses.clone_from(&set.analyses);
         set.runs.iter().try_for_each(|run| collected.push(run))?;
@@ -252,7 +252,7 @@ impl Collected {
         self.untold_sessions |= run.sessions.is_empty();
         self.sessions.extend(run.sessions.iter().cloned());
         for series in &run.series {
-            let key = Key::of(series);
+            let key = Key::from_series(series);
             let place = *self.places.entry(key).or_insert_with_key(|key| {
                 self.columns.push(Column::new(key.clone(), series.better));
                 self.columns.len() - 1
@@ -399,7 +399,7 @@ impl Key {
         (self.workload.clone(), self.operation.clone())
     }
 
-    pub fn of(series: &Series) -> Key {
+    pub fn from_series(series: &Series) -> Key {
         Key {
             workload: series.workload.clone(),
             operation: series.operation.clone(),

@@ -179,7 +179,7 @@ fn field<'a>(
 
 fn layout(table: &Table, complete: &Complete) -> Layout {
     let sizes: Vec<Size> = complete.columns.iter().map(|column| table.cells[*column]).collect();
-    Layout::of(&sizes, &table.cells)
+    Layout::new(&sizes, &table.cells)
 }
 
 fn sums(layout: &Layout, rows: &[Vec<f64>]) -> Vec<Sums<f64>> {
@@ -200,7 +200,7 @@ struct Rows {
 
 fn rows(frame: &Frame, table: &Table, candidate: usize) -> Option<Rows> {
     let every: Vec<usize> = (0..table.cells.len()).collect();
-    let complete = Complete::of(table, &every);
+    let complete = Complete::from_table(table, &every);
     let cells = complete.columns.len();
     let side = |set: usize| -> Option<Side> {
         let matrix = table.sets[set].as_ref()?;
@@ -317,7 +317,7 @@ impl Judge<'_> {
 
     fn is_news(&self, hit: &Hit, taken: &[Rectangle]) -> bool {
         taken.iter().all(|larger| {
-            let shared = larger.intersection(&hit.rectangle).map_or(0, |both| self.ground.counts.of(&both));
+            let shared = larger.intersection(&hit.rectangle).map_or(0, |both| self.ground.counts.sum(&both));
             !larger.contains(&hit.rectangle) && f64::from(shared) <= (1.0 - NEWS) * f64::from(hit.cells)
         })
     }
@@ -326,8 +326,9 @@ impl Judge<'_> {
     /// is carried by one corner would claim too much.
     fn is_of_one_mind(&self, hit: &Hit) -> bool {
         let theta = libm::log1p(self.frame.theta);
-        let mean =
-            |rectangle: &Rectangle| self.field.differences.of(rectangle) / f64::from(self.ground.counts.of(rectangle));
+        let mean = |rectangle: &Rectangle| {
+            self.field.differences.sum(rectangle) / f64::from(self.ground.counts.sum(rectangle))
+        };
         let direction = mean(&hit.rectangle).signum();
         let matters = |rectangle: &Rectangle| mean(rectangle) * direction > theta;
         f64::from(self.agreeing(hit)) >= AGREEING * f64::from(hit.cells)
@@ -336,8 +337,8 @@ impl Judge<'_> {
     }
 
     fn agreeing(&self, hit: &Hit) -> u32 {
-        let rising = self.field.differences.of(&hit.rectangle) > 0.0;
-        if rising { self.field.positive.of(&hit.rectangle) } else { self.field.negative.of(&hit.rectangle) }
+        let rising = self.field.differences.sum(&hit.rectangle) > 0.0;
+        if rising { self.field.positive.sum(&hit.rectangle) } else { self.field.negative.sum(&hit.rectangle) }
     }
 
     fn sums(&self) -> &[Sums<f64>] {
@@ -353,7 +354,7 @@ impl Judge<'_> {
         if let [_] = self.field.table.cells[..] {
             return self.field.ranking.comparison(baseline, self.candidate);
         }
-        let means = self.sums().iter().map(|sums| sums.of(&hit.rectangle) / f64::from(hit.cells));
+        let means = self.sums().iter().map(|sums| sums.sum(&hit.rectangle) / f64::from(hit.cells));
         let means: Vec<f64> = means.collect();
         let difference = match self.runs {
             Runs::Blocks(_) => Difference::of_blocks(&means),

@@ -43,7 +43,7 @@ const POOLED: &str = "iozone";
 ///
 /// Operations are compared if at least two sets have cells in common. With a single set, all operations are described.
 pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisError> {
-    let sets = sets.iter().map(Collected::of).collect::<Result<Vec<_>, _>>()?;
+    let sets = sets.iter().map(Collected::from_set).collect::<Result<Vec<_>, _>>()?;
     compare_collected(sets, request, Single::Every)
 }
 
@@ -114,7 +114,7 @@ pub fn compare_collected(
 pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>), AnalysisError> {
     let pairs = sets.len() * sets.len().saturating_sub(1) / 2;
     let of = |baseline: usize| -> Result<(Vec<Finding>, Option<String>), AnalysisError> {
-        let mut sets = sets.iter().map(Collected::of).collect::<Result<Vec<_>, _>>()?;
+        let mut sets = sets.iter().map(Collected::from_set).collect::<Result<Vec<_>, _>>()?;
         let tables = tables(&mut sets, baseline);
         let mut shared: Vec<Table> =
             tables.into_iter().filter(|table| table.present() > 1 && !table.cells.is_empty()).collect();

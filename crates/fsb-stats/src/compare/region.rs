@@ -59,7 +59,7 @@ pub(super) struct Complete {
 impl Complete {
     /// Returns the largest usable part of a region: it leaves out runs that lack many of its cells, then keeps the
     /// cells that all other runs have.
-    pub fn of(table: &Table, columns: &[usize]) -> Complete {
+    pub fn from_table(table: &Table, columns: &[usize]) -> Complete {
         let has = |matrix: &Matrix, row: usize, column: usize| matrix.has(row, column);
         let rows: Vec<Vec<usize>> = table
             .sets
@@ -136,7 +136,7 @@ impl<'a> Frame<'a> {
                 for baseline in 0..candidate {
                     let (b, c) = (&samples[baseline], &samples[candidate]);
                     if !b.is_compared_by_block(c)
-                        && let Some(contrast) = RunContrast::of(b, c)?
+                        && let Some(contrast) = RunContrast::between(b, c)?
                     {
                         contrasts.entry((baseline, candidate)).or_default().push(contrast);
                     }
@@ -211,7 +211,7 @@ impl<'a> Frame<'a> {
     }
 
     pub fn samples(&self, table: &Table, columns: &[usize]) -> Vec<Sample> {
-        let means = Complete::of(table, columns).means(table);
+        let means = Complete::from_table(table, columns).means(table);
         let sample = |(set, means): (usize, Vec<(usize, f64)>)| {
             let places: Vec<usize> = means.iter().map(|(run, _)| *run).collect();
             let mut sample = self.sample(set, means.into_iter());
@@ -318,7 +318,7 @@ pub(super) fn looks(frame: &Frame, table: &Table, candidate: usize) -> Result<Lo
 }
 
 fn colour(frame: &Frame, table: &Table, mean: f64, interval: Option<Interval>, rejected: bool) -> Colour {
-    match interval.map(|interval| Verdict::of(interval, frame.theta, table.better)) {
+    match interval.map(|interval| Verdict::from_interval(interval, frame.theta, table.better)) {
         Some(Verdict::Equivalent) => Colour::Same,
         _ if !rejected => Colour::Uncertain,
         _ if (mean > 0.0) == (table.better == fsb_model::Better::Higher) => Colour::Faster,

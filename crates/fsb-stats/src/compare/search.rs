@@ -73,7 +73,7 @@ impl Ground {
         let mut rows = vec![[0f32; LANES]; rectangles.len().div_ceil(LANES) * runs];
         let mut numbers = vec![0f64; runs];
         for (place, (rectangle, _)) in rectangles.iter().enumerate() {
-            numbers.iter_mut().zip(&self.runs).for_each(|(number, sums)| *number = sums.of(rectangle));
+            numbers.iter_mut().zip(&self.runs).for_each(|(number, sums)| *number = sums.sum(rectangle));
             if self.centred {
                 let mean = numbers.iter().sum::<f64>() / runs as f64;
                 numbers.iter_mut().for_each(|number| *number -= mean);
@@ -109,7 +109,7 @@ pub(super) fn search(grounds: &[Ground], weights: &Weights, alpha: f64) -> Vec<V
             search.go_through(ground, class, weights);
         }
     }
-    let levels: Vec<Levels> = search.largest.iter().map(|largest| Levels::of(largest)).collect();
+    let levels: Vec<Levels> = search.largest.iter().map(|largest| Levels::new(largest)).collect();
     let smallest = smallest_p(&levels);
     let adjusted = |class: usize, statistic: f32| {
         let p = levels[class].p(statistic);
@@ -171,7 +171,7 @@ struct Levels {
 }
 
 impl Levels {
-    fn of(largest: &[f32]) -> Levels {
+    fn new(largest: &[f32]) -> Levels {
         let mut sorted = largest.to_vec();
         sorted.sort_unstable_by(f32::total_cmp);
         Levels { sorted, by_contrast: largest.to_vec() }
@@ -244,7 +244,7 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Returns the layout of the given cells among all sizes of the grid that they belong to.
-    pub fn of(cells: &[Size], grid: &[Size]) -> Layout {
+    pub fn new(cells: &[Size], grid: &[Size]) -> Layout {
         let distinct = |of: fn(&Size) -> Option<u64>| {
             let mut sizes: Vec<Option<u64>> = grid.iter().map(of).collect();
             sizes.sort_unstable();
@@ -291,13 +291,13 @@ impl Layout {
     /// Every rectangle of at least `fewest` cells that no smaller rectangle could stand for, and the whole.
     pub fn rectangles(&self, counts: &Sums<u32>, fewest: u32) -> Vec<(Rectangle, u32)> {
         let whole = self.whole();
-        let mut found = vec![(whole, counts.of(&whole))];
+        let mut found = vec![(whole, counts.sum(&whole))];
         let (files, records) = (ranges(self.files.len()), ranges(self.records.len()));
         for files in &files {
             for records in &records {
                 let rectangle = Rectangle { files: *files, records: *records };
-                let cells = counts.of(&rectangle);
-                let tight = || rectangle.edges().iter().all(|edge| counts.of(edge) > 0);
+                let cells = counts.sum(&rectangle);
+                let tight = || rectangle.edges().iter().all(|edge| counts.sum(edge) > 0);
                 if cells >= fewest && rectangle != whole && tight() {
                     found.push((rectangle, cells));
                 }
@@ -326,7 +326,7 @@ pub(super) struct Sums<N> {
 }
 
 impl<N: Copy + std::ops::Add<Output = N> + std::ops::Sub<Output = N>> Sums<N> {
-    pub fn of(&self, rectangle: &Rectangle) -> N {
+    pub fn sum(&self, rectangle: &Rectangle) -> N {
         let ((f0, f1), (r0, r1)) = (rectangle.files, rectangle.records);
         let at = |file: usize, record: usize| self.sums[file * self.width + record];
         at(f1 + 1, r1 + 1) + at(f0, r0) - at(f0, r1 + 1) - at(f1 + 1, r0)

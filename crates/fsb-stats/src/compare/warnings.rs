@@ -62,16 +62,16 @@ fn copies(set: &Collected) -> Option<String> {
 }
 
 fn tools(sets: &[Collected]) -> Option<String> {
-    fn of(set: &Collected) -> Option<(&str, Option<&str>)> {
+    fn tool_and_version(set: &Collected) -> Option<(&str, Option<&str>)> {
         Some((set.tool()?, set.first_version.as_deref()))
     }
-    let first = sets.first().and_then(of)?;
+    let first = sets.first().and_then(tool_and_version)?;
     let show = |set: &Collected| {
-        let (tool, version) = of(set)?;
+        let (tool, version) = tool_and_version(set)?;
         Some(format!("{}: {tool} {}", set.name, version.unwrap_or("of unknown version")))
     };
     let all: Vec<String> = sets.iter().filter_map(show).collect();
-    match sets.iter().filter_map(of).find(|other| *other != first)? {
+    match sets.iter().filter_map(tool_and_version).find(|other| *other != first)? {
         (tool, _) if tool != first.0 => Some(format!(
             "different tools measure different things under one name ({}): read the ratios with care",
             all.join("; ")
@@ -184,7 +184,7 @@ fn incomplete(set: &Collected, place: usize, tables: &[Table]) -> Vec<String> {
             short.push(format!("{} lacks {lacking} of {all} common cells{out}", set.named(number)));
         }
     }
-    let used = |table: &Table| Complete::of(table, &(0..table.cells.len()).collect::<Vec<_>>()).columns.len();
+    let used = |table: &Table| Complete::from_table(table, &(0..table.cells.len()).collect::<Vec<_>>()).columns.len();
     let (used, cells) = shared().fold((0, 0), |(u, c), table| (u + used(table), c + table.cells.len()));
     let because = format!("estimates rest on the {used} of {cells} cells that every other run has");
     (!short.is_empty()).then(|| format!("{}: {}: {because}", set.name, some(&short, NAMED))).into_iter().collect()

@@ -56,7 +56,7 @@ pub(super) struct Difference {
 impl Fit {
     /// Fits the rounds of this number of candidates. The first candidate is in every round. Returns `None` if no
     /// degrees of freedom are left for the variance, or if the normal equations cannot be solved.
-    pub(super) fn of(candidates: usize, race_rounds: &[Vec<Entry>]) -> Option<Fit> {
+    pub(super) fn from_rounds(candidates: usize, race_rounds: &[Vec<Entry>]) -> Option<Fit> {
         let mut place = vec![None; candidates];
         let mut seen = 0;
         for entry in race_rounds.iter().flatten().filter(|entry| entry.candidate != 0) {
@@ -294,7 +294,7 @@ mod tests {
                 .map(|round| in_round(round as f64).map(|row| entry(row[1] as usize, row[2] as u32, row[3])).collect())
                 .collect();
             let candidates = race["candidates"].as_u64().unwrap() as usize;
-            let fit = Fit::of(candidates, &race_rounds).unwrap();
+            let fit = Fit::from_rounds(candidates, &race_rounds).unwrap();
             let near = |ours: f64, theirs: &serde_json::Value, of: &str| {
                 assert!(
                     (ours - number(theirs)).abs() <= 1e-9 * number(theirs).abs().max(0.01),
@@ -323,7 +323,7 @@ mod tests {
                 all.into_iter().map(|(who, effect)| entry(who, (race_round + who as u32) % 3, level + effect)).collect()
             })
             .collect();
-        let fit = Fit::of(6, &race_rounds).unwrap();
+        let fit = Fit::from_rounds(6, &race_rounds).unwrap();
         let found = fit.difference(3, 2).unwrap();
         assert!((found.estimate - 0.5).abs() < 1e-9 && found.v > 0.0 && found.scale < 1e-6, "{found:?}");
         assert!(fit.difference(5, 0).is_none(), "it was in no race round");
@@ -335,7 +335,7 @@ mod tests {
         let values = [(1.0, 1.5), (2.0, 2.2), (0.5, 1.1), (3.0, 3.9)];
         let plain = |candidate, value| Entry { candidate, part: None, value };
         let race_rounds: Vec<Vec<Entry>> = values.iter().map(|(a, b)| vec![plain(0, *a), plain(1, *b)]).collect();
-        let found = Fit::of(2, &race_rounds).unwrap().difference(1, 0).unwrap();
+        let found = Fit::from_rounds(2, &race_rounds).unwrap().difference(1, 0).unwrap();
         let differences: Vec<f64> = values.iter().map(|(a, b)| b - a).collect();
         let mean = differences.iter().sum::<f64>() / 4.0;
         let s2 = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / 3.0;

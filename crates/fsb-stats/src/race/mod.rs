@@ -103,7 +103,7 @@ impl Race {
 
     /// Fits all rounds so far, and drops candidates that are surely slower than the leader.
     fn analyse(&mut self) {
-        self.fit = Fit::of(self.out.len(), &self.race_rounds);
+        self.fit = Fit::from_rounds(self.out.len(), &self.race_rounds);
         let Some(leader) = self.leader() else { return };
         if self.race_rounds_of(leader) >= FEWEST_RACE_ROUNDS {
             self.drop_slower(leader, FEWEST_RACE_ROUNDS);

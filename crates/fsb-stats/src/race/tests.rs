@@ -99,7 +99,7 @@ impl Family {
             }
         }
         if plan != Plan::Race {
-            race.fit = Fit::of(CANDIDATES, &race.race_rounds);
+            race.fit = Fit::from_rounds(CANDIDATES, &race.race_rounds);
         }
         let best = truth.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let leader = race.leader().unwrap_or(0);

@@ -99,7 +99,7 @@ impl Control for Barriers {
         }
         // Another user of the device may have appeared since the check.
         self.check_place(value, context.place, context.roots)?;
-        Applied::of(self.name(), value, apply(context))
+        Applied::new(self.name(), value, apply(context))
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {

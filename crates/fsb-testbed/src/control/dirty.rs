@@ -207,7 +207,7 @@ impl Control for Dirty {
         if value == KEEP {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
-        Applied::of(self.name, value, self.apply(value, context))
+        Applied::new(self.name, value, self.apply(value, context))
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {

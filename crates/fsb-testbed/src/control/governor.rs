@@ -109,7 +109,7 @@ impl Control for Governor {
         if value == KEEP {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
-        Applied::of(self.name(), value, apply(value, context))
+        Applied::new(self.name(), value, apply(value, context))
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {

@@ -190,7 +190,7 @@ fn touch_free_memory(
         needed.map(|needed| needed.next_multiple_of(CHUNK).min(memory::meminfo(roots, "MemFree").unwrap_or(0)));
     if free < CHUNK {
         return match unbacked {
-            Some(needed) => TouchOutcome::Touched { memory: MemoryTouched::of(needed, 0), seconds: 0.0 },
+            Some(needed) => TouchOutcome::Touched { memory: MemoryTouched::new(needed, 0), seconds: 0.0 },
             None => TouchOutcome::Impossible { why: "too little of it is free".to_owned() },
         };
     }
@@ -211,7 +211,7 @@ fn touch_free_memory(
     // Keeps the memory mapped: otherwise the kernel would hand out the same pages again.
     match touch(total - sampled, roots, &left, &mut held, &mut report) {
         Ok(_) => {
-            let memory = MemoryTouched::of(unbacked.unwrap_or(total / CHUNK * CHUNK), held.len() as u64 * CHUNK);
+            let memory = MemoryTouched::new(unbacked.unwrap_or(total / CHUNK * CHUNK), held.len() as u64 * CHUNK);
             TouchOutcome::Touched { memory, seconds: start.elapsed().as_secs_f64() }
         }
         Err(why) => TouchOutcome::Impossible { why: why.to_string() },
@@ -352,9 +352,9 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let some = touched(CHUNK + 1, Duration::MAX);
-        assert_eq!(some, MemoryTouched::of(2 * CHUNK, 2 * CHUNK));
+        assert_eq!(some, MemoryTouched::new(2 * CHUNK, 2 * CHUNK));
         let none = touched(2 * CHUNK, Duration::ZERO);
-        assert_eq!((none, none.is_complete()), (MemoryTouched::of(2 * CHUNK, 0), false));
+        assert_eq!((none, none.is_complete()), (MemoryTouched::new(2 * CHUNK, 0), false));
         // The run may need all free memory, including the margin, which is not touched.
         assert_eq!(touched(u64::MAX / 2, Duration::ZERO).needed, 2 << 30);
     }
@@ -364,7 +364,7 @@ mod tests {
         let (_keep, roots) =
             machine_with_memory("MemTotal: 4194304 kB\nMemFree: 600000 kB\nMemAvailable: 4000000 kB\n");
         let found = touch_free_memory(&roots, Some(1 << 30), Duration::MAX, &mut |_| {});
-        let memory = MemoryTouched::of(600_000 << 10, 0);
+        let memory = MemoryTouched::new(600_000 << 10, 0);
         assert_eq!(found, TouchOutcome::Touched { memory, seconds: 0.0 });
     }
 }

@@ -110,7 +110,7 @@ impl Control for Idle {
         if value == KEEP || value == AUTO && !can {
             return Ok(Applied::so(self.observe(roots, context.place)));
         }
-        Applied::of(self.name(), value, apply(context))
+        Applied::new(self.name(), value, apply(context))
     }
 
     fn interferes(&self, roots: &Roots) -> Option<PossibleInterference> {

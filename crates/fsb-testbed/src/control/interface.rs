@@ -115,7 +115,7 @@ impl Applied {
     }
 
     /// Returns the result of setting `control` to `value`: the observed state, or the reason why it is unavailable.
-    pub fn of(control: &str, value: &str, ended: Result<String, Stop>) -> Result<Applied, TestbedError> {
+    pub fn new(control: &str, value: &str, ended: Result<String, Stop>) -> Result<Applied, TestbedError> {
         match ended {
             Ok(observed) => Ok(Applied::so(observed)),
             Err(Stop::Lacks(why)) => Ok(Applied::unavailable(control, value, why)),

@@ -86,7 +86,7 @@ impl Control for KernelCpus {
         if value == KEEP {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
-        Applied::of(NAME, value, apply(value, context))
+        Applied::new(NAME, value, apply(value, context))
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {

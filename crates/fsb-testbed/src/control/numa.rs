@@ -122,7 +122,7 @@ impl Control for Numa {
         if value == KEEP {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
-        Applied::of(self.name(), value, apply(value, context))
+        Applied::new(self.name(), value, apply(value, context))
     }
 
     fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {

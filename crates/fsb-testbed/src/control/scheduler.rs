@@ -102,7 +102,7 @@ impl Control for Scheduler {
         if value == KEEP {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
-        Applied::of(self.name(), value, apply(value, context))
+        Applied::new(self.name(), value, apply(value, context))
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {

@@ -140,7 +140,7 @@ impl Control for Services {
             return Ok(Applied::so("none stopped"));
         }
         let mut warnings = Vec::new();
-        let mut applied = Applied::of(self.name(), value, apply(value, context, &mut warnings))?;
+        let mut applied = Applied::new(self.name(), value, apply(value, context, &mut warnings))?;
         applied.warnings.extend(warnings);
         Ok(applied)
     }

@@ -102,7 +102,7 @@ impl Control for Swap {
         if value == KEEP {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
-        Applied::of(self.name(), value, apply(context))
+        Applied::new(self.name(), value, apply(context))
     }
 
     fn owns(&self, action: &Action, _: &Roots) -> bool {

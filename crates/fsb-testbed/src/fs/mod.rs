@@ -221,7 +221,7 @@ pub(crate) fn kernel_has(roots: &Roots, driver: &str) -> bool {
 /// Returns the file system of a mount, including mounts that fsb did not make.
 pub(crate) fn of_mount(mount: &Mount) -> Option<&'static dyn FileSystem> {
     let named = REGISTRY.iter().copied().find(|member| member.name() == mount.kind);
-    named.or_else(|| by_magic(magic::of(&mount.point)?))
+    named.or_else(|| by_magic(magic::of_path(&mount.point)?))
 }
 
 /// Returns the file system that holds an open file, if the file system declares its magic number.

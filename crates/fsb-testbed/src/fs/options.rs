@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    fn of(text: &str, can_discard: bool) -> Result<Recipe, TestbedError> {
+    fn recipe_of(text: &str, can_discard: bool) -> Result<Recipe, TestbedError> {
         let target: fsb_model::Target = text.parse().unwrap();
         recipe(target.file_system().unwrap(), 1 << 30, can_discard, false)
     }
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn every_member_has_commands_or_needs_none() {
         for member in REGISTRY {
-            let Ok(recipe) = of(member.name(), false) else {
+            let Ok(recipe) = recipe_of(member.name(), false) else {
                 assert_eq!(member.home(), Home::Nowhere);
                 continue;
             };
@@ -258,15 +258,15 @@ mod tests {
 
     #[test]
     fn the_users_options_follow_the_defaults() {
-        let recipe = of("xfs,noatime,mkfs=\"-m crc=0\"", true).unwrap();
+        let recipe = recipe_of("xfs,noatime,mkfs=\"-m crc=0\"", true).unwrap();
         assert_eq!(recipe.mkfs, ["mkfs.xfs", "-f", "-q", "-K", "-m", "crc=0"]);
         assert_eq!(recipe.mount, ["mount", "-t", "xfs", "-o", "noatime"]);
-        let discards = |text, can| of(text, can).unwrap().mount.join(" ");
+        let discards = |text, can| recipe_of(text, can).unwrap().mount.join(" ");
         assert_eq!(discards("btrfs", true), "mount -t btrfs -o nodiscard");
         assert_eq!(discards("btrfs,discard=async", true), "mount -t btrfs -o discard=async");
         assert_eq!(discards("btrfs", false), "mount -t btrfs");
         assert_eq!(discards("tmpfs", false), "mount -t tmpfs -o size=1073741824");
-        assert!(of("ntfs", false).unwrap().mount[0].contains("ntfs-3g"));
-        assert!(of("ext5", false).unwrap_err().to_string().contains("did you mean"));
+        assert!(recipe_of("ntfs", false).unwrap().mount[0].contains("ntfs-3g"));
+        assert!(recipe_of("ext5", false).unwrap_err().to_string().contains("did you mean"));
     }
 }

@@ -444,7 +444,7 @@ mod tests {
     use super::*;
     use crate::vm::setup_of;
 
-    fn of(targets: &[&str]) -> Setup {
+    fn unique_setup(targets: &[&str]) -> Setup {
         let mut setup = setup_of(targets);
         fsb_model::target::make_names_unique(&mut setup.targets);
         setup
@@ -456,17 +456,17 @@ mod tests {
 
     #[test]
     fn targets_of_one_medium_directories_and_nothing_real_can() {
-        assert_eq!(side_by_side(&of(&["ext4", "xfs", "btrfs"])), Ok(3));
-        assert_eq!(side_by_side(&of(&["ext4@ram", "ext4@ram"])), Ok(2));
-        assert_eq!(side_by_side(&of(&["ext4,discard", "xfs"])), Ok(2));
-        assert_eq!(side_by_side(&of(&["ext4"])), Ok(1));
-        assert_eq!(side_by_side(&of(&["/srv", "/home", "/"])), Ok(0));
-        assert_eq!(side_by_side(&of(&["null", "null,noise=1%"])), Ok(0));
-        assert_eq!(side_by_side(&of(&["tmpfs"])), Ok(0));
-        let images = of(&["ext4", "xfs", "btrfs"]);
+        assert_eq!(side_by_side(&unique_setup(&["ext4", "xfs", "btrfs"])), Ok(3));
+        assert_eq!(side_by_side(&unique_setup(&["ext4@ram", "ext4@ram"])), Ok(2));
+        assert_eq!(side_by_side(&unique_setup(&["ext4,discard", "xfs"])), Ok(2));
+        assert_eq!(side_by_side(&unique_setup(&["ext4"])), Ok(1));
+        assert_eq!(side_by_side(&unique_setup(&["/srv", "/home", "/"])), Ok(0));
+        assert_eq!(side_by_side(&unique_setup(&["null", "null,noise=1%"])), Ok(0));
+        assert_eq!(side_by_side(&unique_setup(&["tmpfs"])), Ok(0));
+        let images = unique_setup(&["ext4", "xfs", "btrfs"]);
         assert_eq!(part_size(&images, 3), Some(medium::part_bytes(images.size, 3)));
-        assert_eq!(part_size(&of(&["ext4", "ext4@ram"]), 2), None);
-        assert_eq!(part_size(&of(&["ext4@/dev/null"]), 2), None);
+        assert_eq!(part_size(&unique_setup(&["ext4", "ext4@ram"]), 2), None);
+        assert_eq!(part_size(&unique_setup(&["ext4@/dev/null"]), 2), None);
     }
 
     #[test]
@@ -482,9 +482,9 @@ mod tests {
             (&["ext4", "ext4,journal=loop"], PlacementReason::ExternalJournal),
             (&[], PlacementReason::NoTargets),
         ] {
-            assert_eq!(refused(&of(targets)), reason, "{targets:?}");
+            assert_eq!(refused(&unique_setup(targets)), reason, "{targets:?}");
         }
-        let mut setup = of(&["ext4", "xfs"]);
+        let mut setup = unique_setup(&["ext4", "xfs"]);
         setup.targets[1].controls.insert("scheduler".to_owned(), "none".to_owned());
         assert_eq!(refused(&setup), PlacementReason::DifferentControls);
         setup.targets[0].controls.insert("scheduler".to_owned(), "none".to_owned());
@@ -501,7 +501,7 @@ mod tests {
 
     #[test]
     fn a_part_that_is_too_small_names_the_size_that_would_do() {
-        let mut setup = of(&["xfs"; 8]);
+        let mut setup = unique_setup(&["xfs"; 8]);
         (setup.size, setup.parts) = (2 << 30, 8);
         let refusal = |setup: &Setup| super::super::check_sizes(setup, &Default::default()).unwrap_err();
         let error = refusal(&setup);
@@ -511,7 +511,7 @@ mod tests {
         assert!(error.to_string().contains("each of 8 targets"), "{error}");
         setup.size = size;
         assert_eq!(super::super::check_sizes(&setup, &Default::default()), Ok(()));
-        let mut array = of(&["ext4@raid0:loop+loop", "xfs@raid0:loop+loop"]);
+        let mut array = unique_setup(&["ext4@raid0:loop+loop", "xfs@raid0:loop+loop"]);
         array.parts = 2;
         assert!(check_divisible(&array).unwrap_err().to_string().contains("one target at a time"));
     }

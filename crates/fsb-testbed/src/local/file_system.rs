@@ -72,7 +72,7 @@ struct JournalOfVisit {
 }
 
 impl JournalOfVisit {
-    fn of(request: &VisitRequest<'_>, medium: &dyn OpenMedium) -> Option<JournalOfVisit> {
+    fn from_request(request: &VisitRequest<'_>, medium: &dyn OpenMedium) -> Option<JournalOfVisit> {
         let VisitRequest { member, spec, .. } = request;
         Some(JournalOfVisit {
             key: journal_key(spec.journal.as_ref()?),
@@ -98,7 +98,7 @@ impl FileSystemVisit {
         let VisitRequest { member, spec, point, size, user, page_cache, held, .. } = request;
         let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
         let shown = medium.as_ref().map_or_else(|| source.clone(), |medium| medium.shown().to_owned());
-        let own_journal = journal.as_deref().and_then(|medium| JournalOfVisit::of(request, &**medium));
+        let own_journal = journal.as_deref().and_then(|medium| JournalOfVisit::from_request(request, &**medium));
         let (formatted, inspection, probed) = match medium.as_deref_mut() {
             Some(medium) => {
                 if let Some(journal) = journal.as_deref_mut() {

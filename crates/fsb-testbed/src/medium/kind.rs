@@ -217,7 +217,7 @@ impl OpenDevice {
         record: MediumRecord,
     ) -> Result<Self, TestbedError> {
         let node = Node::make(nodes, number, shown)?;
-        let opened = block::open(node.path(), false, false).and_then(|fd| Pinned::of(fd, shown.to_owned()));
+        let opened = block::open(node.path(), false, false).and_then(|fd| Pinned::new(fd, shown.to_owned()));
         let device = opened.map_err(|error| cannot_use(shown, &error))?;
         let mut device = OpenDevice { device, node, claim: None, can_discard, record };
         device.take_back()?;

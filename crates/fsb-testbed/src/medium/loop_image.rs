@@ -405,7 +405,7 @@ impl AttachedImage {
         let (roots, keep_discard) = (Roots::default(), request.keep_discard);
         let LoopDevice { index, fd, is_new } = attach(&image, part, mode)?;
         let shown = loopdev::path(index);
-        let device = Pinned::of(fd, shown.clone())
+        let device = Pinned::new(fd, shown.clone())
             .map_err(|error| TestbedError::machine(attempt("cannot use", &shown, &error)))?;
         let node = Node::make(request.nodes, device.number(), &shown)?;
         let queue = roots.sys.join(format!("block/loop{index}/queue"));

@@ -8,9 +8,9 @@ use std::io::BufRead;
 
 use super::importer::{each, nanoseconds};
 use super::{Any, Imported, Importer};
-use crate::{TraceError, TraceNote};
 use crate::call::{CallKind, flags};
 use crate::resolve::{Past, RawCall, Resolver, Shared, Sink, Times};
+use crate::{TraceError, TraceNote};
 
 pub(super) const IMPORTER: Importer = Importer {
     name: "blkparse",

@@ -5,9 +5,9 @@ use std::io::BufRead;
 
 use super::importer::{LATEST, each, nanoseconds};
 use super::{Any, Imported, Importer};
-use crate::{TraceError, TraceNote};
 use crate::call::{CallKind, flags};
 use crate::resolve::{Past, RawCall, Resolver, Sink, Times};
+use crate::{TraceError, TraceNote};
 
 pub(super) const IMPORTER: Importer = Importer {
     name: "fio",

@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, Read as _};
 
-use crate::{Gap, Remark, TraceError, TraceNote};
 use crate::resolve::Sink;
+use crate::{Gap, Remark, TraceError, TraceNote};
 
 /// Facts for the end of the trace that are known after an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::io::BufRead;
 
 use super::importer::{each, nanoseconds};
 use super::{Any, Imported, Importer};
-use crate::{TraceError, TraceNote, Unseen};
 use crate::call::{CallKind, flags, normal};
 use crate::resolve::{AT_CWD, Past, RawCall, Resolver, Shared, Sink, Times};
+use crate::{TraceError, TraceNote, Unseen};
 
 pub(super) const IMPORTER: Importer = Importer {
     name: "strace",

@@ -32,12 +32,12 @@ pub(super) struct Hold(#[expect(dead_code, reason = "it holds the lock")] Arc<Fi
 impl Hold {
     /// Holds the file at that path. Returns `None` if it does not exist.
     fn take(path: &Path) -> Option<Hold> {
-        Hold::of(File::open(path).ok()?)
+        Hold::new(File::open(path).ok()?)
     }
 
     /// Holds an open file. Returns `None` if another process removed it between its opening and the lock. On a file
     /// system without locks the file is not protected.
-    fn of(file: File) -> Option<Hold> {
+    fn new(file: File) -> Option<Hold> {
         let _ = flock(&file, FlockOperation::LockShared);
         let there = file.metadata().is_ok_and(|metadata| metadata.nlink() > 0);
         there.then(|| Hold(Arc::new(file)))
@@ -136,7 +136,7 @@ fn put(
         write(&mut out)?;
         out.flush()?;
         drop(out);
-        let hold = Hold::of(File::open(file.path())?);
+        let hold = Hold::new(File::open(file.path())?);
         file.persist(path).map_err(|error| error.error)?;
         Ok(hold)
     };

@@ -136,7 +136,7 @@ pub fn check(kernel: &Kernel, contents: &Contents) -> Result<(), VmError> {
 /// Returns the modules to load.
 fn order(kernel: &Kernel, contents: &Contents) -> Result<Order, VmError> {
     let directory = &kernel.modules;
-    let index = Index::of(directory)?;
+    let index = Index::read(directory)?;
     let advice = |error: VmError| error.tried(format!("kernel {}, modules in {}", kernel.release, directory.display()));
     let always = ALWAYS.map(str::to_owned);
     index.order(&always, &[]).map_err(|error| {

@@ -348,7 +348,7 @@ impl<'a> Unpacking<'a> {
         let release = image::release(&self.directory.join("vmlinuz")).unwrap_or(named);
         let modules = self.directory.join("modules");
         if !modules.join("modules.dep").exists() {
-            Index::of(&modules)?.save(&modules)?;
+            Index::read(&modules)?.save(&modules)?;
         }
         let place = kernels.join(&release);
         install(self.directory, &place).map_err(|error| refused("write", &place, error))?;

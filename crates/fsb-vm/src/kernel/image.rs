@@ -67,7 +67,7 @@ impl Kernel {
 
     /// Returns those of `names` that the kernel has neither as a module nor built in.
     pub fn lacking<'n>(&self, names: &[&'n str]) -> Result<Vec<&'n str>, VmError> {
-        let index = Index::of(&self.modules)?;
+        let index = Index::read(&self.modules)?;
         let has = |name: &str| {
             let name = normal(name);
             index.modules.contains_key(&name) || index.builtin.contains(&name)

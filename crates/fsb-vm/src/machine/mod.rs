@@ -96,7 +96,7 @@ impl Machine {
         for disk in &spec.disks {
             aio.push(qemu::probe_disk(&qemu, &spec.launcher, disk)?);
         }
-        let plan = Plan::of(&spec, &aio)?;
+        let plan = Plan::new(&spec, &aio)?;
         let launcher = spec.launcher.clone();
         let failed = |error: std::io::Error| VmError::machine("no socket pair").tried(error.to_string());
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;

@@ -234,7 +234,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub fn of(spec: &MachineSpec<'_>, aio: &[Aio]) -> Result<Plan, VmError> {
+    pub fn new(spec: &MachineSpec<'_>, aio: &[Aio]) -> Result<Plan, VmError> {
         let mut disks = Vec::new();
         for (disk, aio) in spec.disks.iter().zip(aio) {
             if disk.serial.is_empty()

@@ -175,7 +175,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     };
     let resolved: Resolved = plan.resolve(coordinator::cpus(), coordinator::fresh_seed())?;
     let out = arguments.out.unwrap_or_else(|| results::default_directory("choose"));
-    coordinator::choose(resolved, &out, &arguments.output, arguments.verbosity, Turn::of(arguments.allow_concurrent))
+    coordinator::choose(resolved, &out, &arguments.output, arguments.verbosity, Turn::new(arguments.allow_concurrent))
 }
 
 /// The number of candidates and how to change it, before anything is made.

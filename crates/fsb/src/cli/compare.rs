@@ -94,7 +94,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         spare_inputs("-o", output, &read.files)?;
     }
     let baseline = baseline(&read.sets, arguments.baseline.as_deref())?;
-    let contents: Vec<sets::Contents> = read.sets.iter().map(sets::Contents::of).collect();
+    let contents: Vec<sets::Contents> = read.sets.iter().map(sets::Contents::from_set).collect();
     let asked = arguments.detail.as_deref().map(asked);
     // Only a reader of one operation, or of the chart of an operation with one cell, sees single values.
     let single = match &asked {
@@ -106,7 +106,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let targets = shared(&read.origins, baseline);
     let elsewhere = of_other_arguments(&read, baseline);
     let all = std::mem::take(&mut read.sets);
-    let requests = Requests::of(theta, between, &read.runs);
+    let requests = Requests::new(theta, between, &read.runs);
     let mut document = compared(all, &read, &requests.of_values(baseline), single)?;
     if document.operations.is_empty() {
         return Err(exit::failure(
@@ -275,7 +275,7 @@ struct Requests {
 
 impl Requests {
     /// Returns requests with the variation that the user states, or else with that of earlier runs beside `runs`.
-    fn of(theta: f64, between: Option<f64>, runs: &[PathBuf]) -> Requests {
+    fn new(theta: f64, between: Option<f64>, runs: &[PathBuf]) -> Requests {
         let stated = between.map(|sd| Between { sd, source: BetweenSource::Stated });
         let history = if stated.is_none() { sets::earlier_runs(runs) } else { None };
         Requests { theta, stated, history: history.unwrap_or_default() }

@@ -94,7 +94,7 @@ enum System {
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let script = script(arguments)?;
-    let turn = Turn::of(arguments.allow_concurrent);
+    let turn = Turn::new(arguments.allow_concurrent);
     let request = Choices { verify: arguments.verify, seed: arguments.seed, quiet: arguments.quiet, turn };
     for run in &script.runs {
         check_run(run, &request)?;
@@ -225,7 +225,7 @@ fn check_directory(directory: &Path) -> anyhow::Result<()> {
 fn check_space(directory: &Path, job: &dyn Job) -> anyhow::Result<()> {
     let profile = job.profile();
     let need = Need { bytes: profile.space, files: profile.inodes };
-    match Room::of(directory) {
+    match Room::at(directory) {
         Some(room) if !room.holds(need) => Err(exit::failure(
             &code::NO_SPACE,
             format!("this workload {}: set fewer or smaller files, such as --set nfiles=1000", room.lacks(need)),

@@ -151,7 +151,7 @@ struct Index {
 }
 
 impl Index {
-    fn of(store: Store) -> anyhow::Result<Index> {
+    fn read(store: Store) -> anyhow::Result<Index> {
         store.freeze()?;
         let runs = store.runs()?.into_iter().map(|run| (run.id.clone(), run)).collect();
         let environments = store.environments()?;
@@ -367,7 +367,7 @@ struct ListArguments {
 }
 
 fn list(arguments: &ListArguments) -> anyhow::Result<u8> {
-    let index = Index::of(arguments.store.open()?)?;
+    let index = Index::read(arguments.store.open()?)?;
     let mut all = index.store.series()?;
     all.sort_by(|one, other| (one.key.name(), &one.id).cmp(&(other.key.name(), &other.id)));
     let columns = terminal::columns(io::stdout());
@@ -422,7 +422,7 @@ enum ShowFormat {
 }
 
 fn show_series(arguments: &ShowArguments) -> anyhow::Result<u8> {
-    let index = Index::of(arguments.store.open()?)?;
+    let index = Index::read(arguments.store.open()?)?;
     arguments.rules.check(&index)?;
     let theta = arguments.rules.theta()?;
     let across = arguments.rules.across.clone();
@@ -560,7 +560,7 @@ struct ChangesArguments {
 }
 
 fn changes(arguments: &ChangesArguments) -> anyhow::Result<u8> {
-    let index = Index::of(arguments.store.open()?)?;
+    let index = Index::read(arguments.store.open()?)?;
     let mut document = index.analyse_all(&arguments.rules)?;
     match arguments.format {
         ShowFormat::Json => {
@@ -642,7 +642,7 @@ struct DiffArguments {
 fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
     let rules = AnalysisArguments { theta: arguments.theta.clone(), across: Vec::new() };
     let theta = rules.theta()?;
-    let index = Index::of(arguments.store.open()?)?;
+    let index = Index::read(arguments.store.open()?)?;
     let (before, after) = (index.run(&arguments.before)?, index.run(&arguments.after)?);
     let columns = terminal::columns(io::stdout());
     // Differences of conditions, each with the targets that have it.
@@ -732,7 +732,7 @@ enum ExportFormat {
 }
 
 fn export(arguments: &ExportArguments) -> anyhow::Result<u8> {
-    let index = Index::of(arguments.store.open()?)?;
+    let index = Index::read(arguments.store.open()?)?;
     let document = index.analyse_all(&arguments.rules)?;
     let text = match arguments.format {
         ExportFormat::Json => serde_json::to_string_pretty(&document)? + "\n",
@@ -819,7 +819,7 @@ struct PruneArguments {
 
 fn prune(arguments: &PruneArguments) -> anyhow::Result<u8> {
     let before = arguments.before.as_deref().map(|text| time("--before", text)).transpose()?;
-    let index = Index::of(arguments.store.open()?)?;
+    let index = Index::read(arguments.store.open()?)?;
     let named = arguments.run.iter().map(|text| Ok(index.run(text)?.id.clone())).collect::<anyhow::Result<Vec<_>>>()?;
     let is_old = |run: &IndexedRun| before.as_ref().is_some_and(|before| run.at < *before);
     let is_missing = |run: &IndexedRun| arguments.missing && !run.source.exists();

@@ -177,7 +177,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let repetition = arguments.repetition();
     // A wrong --precision or --budget is refused before the pilot.
     let requested = plan(&options, &repetition)?.plan.repetition;
-    let turn = Turn::of(arguments.allow_concurrent);
+    let turn = Turn::new(arguments.allow_concurrent);
     if arguments.precision.is_some()
         && let Some(code) = choose_amounts(&mut options, &mut log, turn)?
     {

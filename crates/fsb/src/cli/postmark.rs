@@ -70,7 +70,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let usual = || Some(PathBuf::from(USUAL_FILE)).filter(|path| path.is_file());
     let file = arguments.file.clone().or_else(usual);
     let script = file.map(|path| read_script(&path)).transpose()?;
-    let mut session = PostmarkSession::new(arguments.verify, Turn::of(arguments.allow_concurrent));
+    let mut session = PostmarkSession::new(arguments.verify, Turn::new(arguments.allow_concurrent));
     if let Some(script) = &script {
         session.check(script)?;
     }
@@ -524,7 +524,7 @@ fn is_ours(name: &OsStr, settings: &Settings) -> bool {
 fn check_space(settings: &Settings, directories: &[PathBuf]) -> anyhow::Result<()> {
     let (mut rooms, mut devices) = (BTreeMap::new(), Vec::new());
     for path in directories {
-        let Some((metadata, room)) = std::fs::metadata(path).ok().zip(Room::of(path)) else { return Ok(()) };
+        let Some((metadata, room)) = std::fs::metadata(path).ok().zip(Room::at(path)) else { return Ok(()) };
         devices.push(metadata.dev());
         rooms.entry(metadata.dev()).or_insert(room);
     }

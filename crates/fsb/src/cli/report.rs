@@ -58,7 +58,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         print_commands(&run, only.as_deref())?;
         return Ok(exit::DONE);
     }
-    if let Some(choice) = Choice::of(&run.record, &run.trials) {
+    if let Some(choice) = Choice::from_run(&run.record, &run.trials) {
         arguments.output.of_choice()?;
         arguments.output.emit_choice(&choice)?;
         return Ok(exit::DONE);
@@ -97,7 +97,7 @@ fn of_no_run(path: &Path, error: StoreError) -> anyhow::Error {
 
 /// Prints the commands of all targets, the winner first, or of one.
 fn print_commands(run: &Stored, only: Option<&str>) -> anyhow::Result<()> {
-    let mut targets = match Choice::of(&run.record, &run.trials) {
+    let mut targets = match Choice::from_run(&run.record, &run.trials) {
         Some(choice) => choice.ranked(),
         None => commands::by_wins(&results::summary_of_shown(&run.record, &run.trials)),
     };

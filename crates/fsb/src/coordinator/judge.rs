@@ -10,7 +10,7 @@ use fsb_runner::schedule::{Ending, Judge, Judgment};
 use crate::results;
 
 /// Returns the judge of a run.
-pub(super) fn of(record: &RunRecord) -> Box<dyn Judge> {
+pub(super) fn for_run(record: &RunRecord) -> Box<dyn Judge> {
     if record.plan.race.is_some() { Box::new(Race) } else { Box::new(Intervals) }
 }
 
@@ -71,7 +71,7 @@ impl Judge for Race {
     fn judge(&mut self, record: &RunRecord, trials: &[Trial], made: u32) -> Judgment {
         let ended = |reason| stopped(StopReason::Race { rounds: made, reason });
         let shown = ReportTrial::all(trials);
-        let replay = Replay::of(record, &shown);
+        let replay = Replay::from_run(record, &shown);
         if let Some(error) = replay.without_loss.get(&0).cloned().or_else(|| failed_at_warm_up(record, &shown)) {
             return ended(RaceEnd::BaselineFailed { target: record.plan.targets[0].name.clone(), error });
         }
@@ -89,7 +89,9 @@ impl Judge for Race {
         let name = |candidate: usize| record.plan.targets[candidate].name.clone();
         Judgment {
             targets: Some(drawn.iter().map(|drawn| (name(drawn.candidate), drawn.part)).collect()),
-            standing: Some(Choice::of(record, &shown).map(|choice| choice::standing(&choice)).unwrap_or_default()),
+            standing: Some(
+                Choice::from_run(record, &shown).map(|choice| choice::standing(&choice)).unwrap_or_default(),
+            ),
             ..Judgment::default()
         }
     }

@@ -169,7 +169,7 @@ pub fn begin_again(contents: Contents, path: &Path, wipe: &[PathBuf]) -> anyhow:
     record.plan.wipe = wipe.to_vec();
     make_absolute(&mut record.plan)?;
     record.devices = medium::named_devices(&record.plan.targets, &record.plan.wipe);
-    let work = Work::of(&record, cpus_of(&record.plan))
+    let work = Work::from_record(&record, cpus_of(&record.plan))
         .map_err(|error| exit::failure(&code::INVALID_WORKLOAD, error.to_string()))?;
     record::continue_clock(&record, &trials);
     record.segments.push(segment(&record.plan)?);
@@ -257,7 +257,7 @@ fn measure(
     (record, work, trials): Begun,
     warmup: bool,
 ) -> Result<(RunRecord, Vec<Trial>), RunError> {
-    let mut judge = judge::of(&record);
+    let mut judge = judge::for_run(&record);
     schedule::measure(Run {
         agent,
         journal,
@@ -477,7 +477,7 @@ fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::Result<()> 
 /// Shows the result of the race.
 fn show_race(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: &Output) -> anyhow::Result<u8> {
     let shown = ReportTrial::all(trials);
-    let Some(choice) = Choice::of(record, &shown) else { return Ok(exit::TRIALS) };
+    let Some(choice) = Choice::from_run(record, &shown) else { return Ok(exit::TRIALS) };
     let written = results::write_choice(directory, &choice, &as_run(record, trials));
     output.emit_choice(&choice)?;
     let path = written?;
@@ -493,7 +493,7 @@ fn show_race(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], out
 /// Returns the first screen of an interrupted race; empty if it has no answer yet. Writes the race's files.
 fn race_so_far(directory: &RunDirectory, record: &RunRecord, trials: &[Trial]) -> String {
     let shown = ReportTrial::all(trials);
-    let Some(choice) = Choice::of(record, &shown) else { return String::new() };
+    let Some(choice) = Choice::from_run(record, &shown) else { return String::new() };
     let _ = results::write_choice(directory, &choice, &as_run(record, trials));
     if choice.has_answer() { format!("\n{}", choice::screen(&choice, 0).trim_end()) } else { String::new() }
 }
@@ -568,7 +568,7 @@ fn found_by_sudo(typed: &str, program: Option<&Path>) -> String {
 mod tests {
     use super::*;
 
-    fn of(words: &str, program: &str, prefix: Option<&str>, has_vm: bool) -> Vec<String> {
+    fn commands(words: &str, program: &str, prefix: Option<&str>, has_vm: bool) -> Vec<String> {
         let words = shlex::split(words).unwrap();
         let commands = next_commands(&words, Some(Path::new(program)), prefix, has_vm);
         commands.into_iter().map(|(command, _)| command).collect()
@@ -577,7 +577,7 @@ mod tests {
     #[test]
     fn the_next_command_is_the_one_that_was_typed_and_works() {
         assert_eq!(
-            of("fsb run ext4 'small=ext4,mkfs=\"-i 32704\"'", "/usr/bin/fsb", Some("sudo"), true),
+            commands("fsb run ext4 'small=ext4,mkfs=\"-i 32704\"'", "/usr/bin/fsb", Some("sudo"), true),
             [
                 "sudo fsb run ext4 'small=ext4,mkfs=\"-i 32704\"'",
                 "fsb run ext4 'small=ext4,mkfs=\"-i 32704\"' --in vm",
@@ -589,15 +589,18 @@ mod tests {
     #[test]
     fn sudo_is_told_where_the_program_is_that_it_would_not_find() {
         assert_eq!(
-            of("fsb run xfs", "/home/u/.cargo/bin/fsb", Some("sudo"), false)[0],
+            commands("fsb run xfs", "/home/u/.cargo/bin/fsb", Some("sudo"), false)[0],
             "sudo /home/u/.cargo/bin/fsb run xfs"
         );
-        assert_eq!(of("target/fsb run xfs", "/src/target/fsb", Some("sudo"), false)[0], "sudo target/fsb run xfs");
+        assert_eq!(
+            commands("target/fsb run xfs", "/src/target/fsb", Some("sudo"), false)[0],
+            "sudo target/fsb run xfs"
+        );
     }
 
     #[test]
     fn absent_programs_are_not_advised() {
-        let commands = of("fsb run xfs", "/usr/bin/fsb", None, false);
+        let commands = commands("fsb run xfs", "/usr/bin/fsb", None, false);
         assert_eq!(commands, ["fsb run xfs", "fsb run ."]);
     }
 }

@@ -115,7 +115,7 @@ pub enum Turn {
 
 impl Turn {
     /// Returns the value for `--allow-concurrent`.
-    pub fn of(concurrent: bool) -> Turn {
+    pub fn new(concurrent: bool) -> Turn {
         if concurrent { Turn::Concurrent } else { Turn::Alone }
     }
 

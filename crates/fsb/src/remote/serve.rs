@@ -81,7 +81,7 @@ pub fn run() -> anyhow::Result<u8> {
     };
     let verbosity = Verbosity { quiet: request.quiet, verbose: request.verbose };
     let progress = Progress::new(&begun.0.plan.targets, false, verbosity);
-    let turn = Turn::of(request.concurrent);
+    let turn = Turn::new(request.concurrent);
     coordinator::perform_streamed(begun, &mut Stream, &mut Reporter(progress), turn)
 }
 

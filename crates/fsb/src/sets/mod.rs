@@ -178,7 +178,7 @@ fn in_two_sets(sources: &[Source]) -> Vec<String> {
 fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Result<(Vec<Collected>, Vec<Origin>)> {
     warnings.extend(conditions::take_units(sources));
     let all_runs = || sources.iter().flat_map(|source| &source.runs);
-    let workloads = Workloads::of(all_runs().flat_map(|run| &run.trials.cells));
+    let workloads = Workloads::from_cells(all_runs().flat_map(|run| &run.trials.cells));
     warnings.extend(own::relabelled(all_runs()));
     warnings.extend(conditions::of_other_sizes(sources));
     let (mut sets, mut wishes, mut origins) = (Vec::new(), Vec::new(), Vec::new());

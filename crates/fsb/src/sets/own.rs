@@ -201,7 +201,7 @@ pub fn of_matrices(record: &RunRecord, trials: &[ReportTrial]) -> Vec<Set> {
     let mut parts = Trials::default();
     let is_part = |trial: &&ReportTrial| trial.counts() && trial.what.params.get("matrix") == Some(&Value::Bool(true));
     trials.iter().filter(is_part).for_each(|trial| parts.push(trial));
-    let workloads = Workloads::of(parts.cells.iter());
+    let workloads = Workloads::from_cells(parts.cells.iter());
     let set = |target: &Target| {
         let blocks = by_block(parts.last_attempts(&target.name));
         let run = |(block, trials): (&u32, &Vec<&OwnTrial>)| Run {
@@ -612,7 +612,7 @@ pub(super) struct Workloads {
 
 impl Workloads {
     /// Names the workloads of all cells.
-    pub(super) fn of<'t>(cells: impl Iterator<Item = &'t OwnCell>) -> Workloads {
+    pub(super) fn from_cells<'t>(cells: impl Iterator<Item = &'t OwnCell>) -> Workloads {
         let mut labels: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         let mut operations: BTreeMap<String, &str> = BTreeMap::new();
         for cell in cells {
@@ -681,7 +681,7 @@ mod tests {
     }
 
     fn names(cells: &[OwnCell]) -> Vec<String> {
-        let workloads = Workloads::of(cells.iter());
+        let workloads = Workloads::from_cells(cells.iter());
         cells.iter().map(|cell| workloads.place(cell).workload.to_owned()).collect()
     }
 
@@ -701,7 +701,7 @@ mod tests {
             names(&trials),
             ["read, cold", "read, cold", "random read, cold", "random read, cold", "rename 4K files"]
         );
-        let workloads = Workloads::of(trials.iter());
+        let workloads = Workloads::from_cells(trials.iter());
         let place = workloads.place(&trials[1]);
         assert_eq!((place.file_size, place.record_size), (Some(1 << 20), Some(65536)));
         assert_eq!(workloads.place(&trials[4]).file_size, None);

@@ -109,7 +109,7 @@ pub fn earlier_runs(compared: &[PathBuf]) -> Option<Variation> {
     }
     let argument = Argument { text: "earlier runs".into(), name: None, paths };
     let mut source = Source { argument, files: Vec::new(), runs };
-    let workloads = Workloads::of(source.runs.iter().flat_map(|run| &run.trials.cells));
+    let workloads = Workloads::from_cells(source.runs.iter().flat_map(|run| &run.trials.cells));
     let sets = own_sets(&mut source, &workloads, &mut Vec::new()).ok()?;
     variation(sets.into_iter().map(|(_, set)| set).collect()).ok()
 }
@@ -139,7 +139,7 @@ pub struct Contents {
 
 impl Contents {
     /// Returns the contents of a set that was read.
-    pub fn of(set: &Collected) -> Contents {
+    pub fn from_set(set: &Collected) -> Contents {
         let mut seen = BTreeSet::new();
         let operations = set.measured().map(|(workload, operation, metric)| {
             let workload = workload.map(|workload| format!("{workload}: ")).unwrap_or_default();
@@ -181,7 +181,7 @@ mod tests {
         let run = Run { tool: "iozone".to_owned(), series: series.collect(), ..Run::default() };
         let set =
             Set { name: name.to_owned(), pairing: None, analyses: Analyses::default(), runs: vec![run.clone(), run] };
-        Contents::of(&Collected::of(&set).unwrap())
+        Contents::from_set(&Collected::from_set(&set).unwrap())
     }
 
     #[test]

@@ -418,7 +418,7 @@ impl Running {
     }
 
     /// Wraps a program that was already started.
-    pub fn of(child: std::process::Child) -> Running {
+    pub fn from_child(child: std::process::Child) -> Running {
         Running(Some(child))
     }
 

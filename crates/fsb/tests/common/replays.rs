@@ -362,7 +362,7 @@ impl Bench {
         let started = Instant::now();
         let child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).spawn().expect("the program starts");
-        let mut coordinator = Running::of(child);
+        let mut coordinator = Running::from_child(child);
         let code = loop {
             if let Some(status) = coordinator.ended() {
                 break status.code();

@@ -232,7 +232,7 @@ fn a_wall_clock_that_jumps_changes_neither_budget_nor_order_of_records_nor_resum
     let start = |words: &[&str], wrong: &str| {
         let mut command = command(directory.path(), words);
         command.env("LD_PRELOAD", &library).env("FSB_TEST_WRONG", wrong).stdin(Stdio::null());
-        Running::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+        Running::from_child(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     };
     let run = directory.path().join("run");
     let first = start(&["run", "tiny.toml", "tmpfs", "--size", "64M", "--blocks", "50", "--out", "run", "-q"], "0");

@@ -288,7 +288,7 @@ fn fsb_does_not_read_itself_again_before_a_cold_sample() {
     let run = ["run", "ext4", "--workload", "read,file_size=16M,cache=cold", "--size", "320M", "--blocks", "4"];
     let mut command = Command::new(&program);
     command.args(run).args(["--control", "guest-memory=off", "-q", "--out", "run"]).current_dir(scratch.path());
-    let mut running = Running::of(command.spawn().unwrap());
+    let mut running = Running::from_child(command.spawn().unwrap());
     let out = scratch.path().join("run");
     let measured = || trials(&out).iter().filter(|trial| trial["phase"] == "measured").count();
     let limit = Duration::from_secs(120);

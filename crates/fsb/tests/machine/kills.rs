@@ -65,7 +65,7 @@ impl Dice {
         ((x ^ (x >> 31)) % limit as u64) as usize
     }
 
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+    fn pick<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())]
     }
 }
@@ -91,15 +91,15 @@ const GUEST: &str = "ext4 in a guest";
 fn case(seed: u64, guests: bool) -> Case {
     let mut dice = Dice(seed);
     let targets = ["ext4", "xfs", "btrfs", "ntfs", "ext4@ram", "tmpfs", DEVICE, "./data", GUEST];
-    let target = dice.of(&targets[..targets.len() - usize::from(!guests)]);
+    let target = dice.pick(&targets[..targets.len() - usize::from(!guests)]);
     let command = ["ext4", "xfs", "btrfs", DEVICE].contains(&target) && dice.below(2) == 0;
     let role = match target {
-        _ if command => dice.of(&OF_COMMANDS),
-        "ntfs" => dice.of(&SERVED),
+        _ if command => dice.pick(&OF_COMMANDS),
+        "ntfs" => dice.pick(&SERVED),
         // Nothing is formatted for them.
-        "tmpfs" | "./data" => dice.of(&ROLES[..5]),
-        GUEST => dice.of(&OF_GUESTS),
-        _ => dice.of(&ROLES),
+        "tmpfs" | "./data" => dice.pick(&ROLES[..5]),
+        GUEST => dice.pick(&OF_GUESTS),
+        _ => dice.pick(&ROLES),
     };
     let longest = if target == GUEST { 40_000 } else { 3000 };
     let delay = Duration::from_millis(dice.below(longest) as u64);

@@ -84,7 +84,7 @@ fn under_sudo_results_are_the_callers_and_what_was_planted_stays() {
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
     let out = home.join("planted");
     let run = sudo(&home, &["run", "null", "fast.toml", "--blocks", "3000", "-q", "--out", "planted"]).spawn().unwrap();
-    let run = Running::of(run);
+    let run = Running::from_child(run);
     wait_until("trials", WAIT, || !trials(&out).is_empty());
     fs::hard_link(&secret, out.join("report.html")).unwrap();
     symlink(&secret, out.join("trials.csv")).unwrap();

@@ -237,7 +237,7 @@ fn calls_lost_by_a_stopped_recorder_make_a_trace_incomplete() {
             .spawn()
             .unwrap();
         let (pid, out) = (Pid::from_child(&recorder), recorder.stdout.take().unwrap());
-        let recorder = Running::of(recorder);
+        let recorder = Running::from_child(recorder);
         let state = format!("/proc/{}/stat", recorder.id());
         let is = |state_now: &str| fs::read_to_string(&state).is_ok_and(|stat| stat.contains(state_now));
         wait_until("the recorder is stopped", HANGS, || is(") T ") || is(") Z "));

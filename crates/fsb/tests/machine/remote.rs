@@ -77,7 +77,7 @@ impl Host {
         fs::write(path("config"), client).expect("a new file");
         let data =
             tempfile::Builder::new().prefix("fsb-test-").tempdir_in("/var/tmp").map_err(|error| error.to_string())?;
-        let host = Host { files, data, sshd: Running::of(sshd), proxy };
+        let host = Host { files, data, sshd: Running::from_child(sshd), proxy };
         host.know("host_key.pub");
         host.program("bin/ssh", &format!("exec /usr/bin/ssh -F {}/config \"$@\"", host.files.path().display()));
         wait_until("sshd listens", Duration::from_secs(20), || TcpStream::connect(("127.0.0.1", port)).is_ok());
@@ -115,7 +115,7 @@ impl Host {
 
     fn spawn(&self, directory: &Path, arguments: &[&str]) -> Running {
         let mut command = self.fsb(directory, arguments);
-        Running::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts"))
+        Running::from_child(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts"))
     }
 
     /// Returns the arguments of a run on the host, of `blocks` blocks, that is stored in `run`.

@@ -45,7 +45,7 @@ impl Workload for Command {
     }
 
     fn example(&self) -> Params {
-        params::of([("command", "echo one > file && sync file".into()), ("prepare", "rm -f file".into())])
+        params::from_pairs([("command", "echo one > file && sync file".into()), ("prepare", "rm -f file".into())])
     }
 
     fn parameters(&self) -> Vec<Parameter> {

@@ -166,7 +166,7 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
         let why = if error.kind() == io::ErrorKind::NotFound { "no such program" } else { "it cannot be executed" };
         EngineError::new(format!("{}: {why}: {}", script.shown(), error)).coded(&COMMAND)
     })?;
-    let streams = child.stdout.take().map(Reading::of).into_iter().chain(child.stderr.take().map(Reading::of));
+    let streams = child.stdout.take().map(Reading::start).into_iter().chain(child.stderr.take().map(Reading::start));
     let streams = streams.collect::<io::Result<_>>().map_err(|error| {
         // Without the reader thread its output would be lost.
         let _ = child.kill();
@@ -259,7 +259,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn of(mut stream: impl Read + Send + 'static) -> std::io::Result<Reading> {
+    fn start(mut stream: impl Read + Send + 'static) -> std::io::Result<Reading> {
         let kept: Arc<Mutex<Vec<u8>>> = Arc::default();
         let keeping = Arc::clone(&kept);
         let reader = thread::Builder::new().spawn(move || {

@@ -50,7 +50,7 @@ impl Workload for FileTree {
     }
 
     fn example(&self) -> Params {
-        params::of([
+        params::from_pairs([
             ("operation", "copy-within".into()),
             ("shape", "-:100,5000;0:;1:0,300000;0:4096".into()),
             ("threads", 2.into()),

@@ -175,7 +175,7 @@ impl Options {
 
     /// Returns the complete parameters: parsing them gives the same job.
     pub(super) fn params(&self) -> Params {
-        let mut params = params::of([
+        let mut params = params::from_pairs([
             ("operation", self.operation.name().into()),
             ("scale", self.scale.into()),
             ("threads", self.threads.into()),

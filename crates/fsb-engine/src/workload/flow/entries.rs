@@ -221,7 +221,7 @@ pub(super) struct Set {
 }
 
 /// Returns all sets in their state before the clock starts.
-pub(super) fn of(flow: &Flow, seed: u64) -> Vec<Set> {
+pub(super) fn sets(flow: &Flow, seed: u64) -> Vec<Set> {
     flow.filesets.iter().enumerate().map(|(number, shape)| Set::new(shape, number, seed)).collect()
 }
 

@@ -151,7 +151,7 @@ impl Workload for AnyFlow {
     }
 
     fn example(&self) -> Params {
-        params::of([("flow", EXAMPLE.into()), ("verify", true.into()), ("durability", "none".into())])
+        params::from_pairs([("flow", EXAMPLE.into()), ("verify", true.into()), ("durability", "none".into())])
     }
 
     fn parameters(&self) -> Vec<Parameter> {
@@ -213,7 +213,7 @@ impl Job for FlowJob {
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        build(&context.set(), &entries::of(&self.0.flow, context.seed), context.data(), &context.progress)
+        build(&context.set(), &entries::sets(&self.0.flow, context.seed), context.data(), &context.progress)
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
@@ -382,7 +382,7 @@ fn files(root: &Path, open: &Directory, set: &Set, source: DataSource, progress:
     let next = AtomicUsize::new(0);
     let (stopped, failed) = (AtomicBool::new(false), Mutex::new(None));
     // Threads also share a directory of a million files, in pieces.
-    let pieces = Pieces::of(set, threads);
+    let pieces = Pieces::new(set, threads);
     let maker = || {
         let mut data = Data::new(source, CHUNK as usize);
         let mut path_buffer = [0; LONGEST_PATH];
@@ -417,7 +417,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn of(set: &Set, threads: usize) -> Pieces {
+    fn new(set: &Set, threads: usize) -> Pieces {
         let longest = if threads == 1 { u64::MAX } else { (set.files.len() / 64).max(1) };
         let mut starts = Vec::new();
         for leaf in 0..set.tree.leaves() {
@@ -590,7 +590,8 @@ impl Options {
     /// Returns the complete parameters: parsing them gives the same job.
     fn params(&self) -> Params {
         let flow = &self.flow;
-        let mut params = params::of([("durability", self.durability.name().into()), ("verify", self.verify.into())]);
+        let mut params =
+            params::from_pairs([("durability", self.durability.name().into()), ("verify", self.verify.into())]);
         let mut add = |key: &str, value: serde_json::Value| drop(params.insert(key.to_owned(), value));
         if self.given {
             add("flow", flow.to_toml().into());

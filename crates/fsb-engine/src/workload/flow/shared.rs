@@ -57,7 +57,7 @@ impl FlowShared {
         let summed = flow.threads.iter().flat_map(|thread| &thread.steps).any(finishes);
         Ok(FlowShared {
             programs,
-            sets: entries::of(flow, source.seed),
+            sets: entries::sets(flow, source.seed),
             semaphores: points.semaphores.into_iter().map(Semaphore::new).collect(),
             wake_events: (0..points.wakes).map(|_| WakeEvent::default()).collect(),
             budget: OperationBudget::new(operations),

@@ -422,7 +422,7 @@ impl Workload for RecordWorkload {
     }
 
     fn example(&self) -> Params {
-        let mut params = super::params::of([("file_size", "64K".into()), ("block_size", "4K".into())]);
+        let mut params = super::params::from_pairs([("file_size", "64K".into()), ("block_size", "4K".into())]);
         if self.action != RecordAction::Read {
             params.insert("durability".to_owned(), "end".into());
         }

@@ -188,7 +188,7 @@ impl<R: Read> CallSource<R> {
     fn add(&mut self, call: &Call, batches: &mut [Batch]) {
         let origin = *self.origin_ns.get_or_insert(call.start_ns);
         let turn = self.order.turn(call, self.reader.names());
-        let (slot, other, opened) = self.slots.of(call);
+        let (slot, other, opened) = self.slots.find(call);
         // Only a hand-made trace has more lanes than its end states.
         let Some(batch) = batches.get_mut(call.lane as usize) else { return };
         let first_of_all = turn.number == 1 && turn.waits.is_empty();
@@ -241,7 +241,7 @@ impl Slots {
     }
 
     /// Returns the places of a call's descriptors, and whether all of them were opened.
-    fn of(&mut self, call: &Call) -> (u32, u32, bool) {
+    fn find(&mut self, call: &Call) -> (u32, u32, bool) {
         let find = |places: &HashMap<u32, u32>, handle: u32| places.get(&handle).copied();
         match call.kind {
             CallKind::Open => (self.take(call), 0, true),
@@ -322,7 +322,7 @@ impl Options {
         let force = reader.flag("force")?;
         let calls = reader.take("calls").and_then(Value::as_u64);
         let label = reader.text("label")?;
-        let source = Source::of(&trace);
+        let source = Source::parse(&trace);
         let unfit = |reader: &Reader<'_>, message: String| Err(reader.error("trace", message));
         let skimmed = source.skim().map_err(|error| reader.error("trace", error.message))?;
         let (totals, overhead) = (skimmed.totals, skimmed.header.overhead);
@@ -349,7 +349,7 @@ impl Options {
     }
 
     pub(super) fn params(&self) -> Params {
-        let mut params = crate::workload::params::of([
+        let mut params = crate::workload::params::from_pairs([
             ("trace", self.source.text().into()),
             ("calls", self.totals.calls.into()),
             ("cache", self.cache.name().into()),
@@ -475,7 +475,7 @@ trait Bytes: Read + Seek + Send {}
 impl<T: Read + Seek + Send> Bytes for T {}
 
 impl Source {
-    fn of(text: &str) -> Source {
+    fn parse(text: &str) -> Source {
         match text {
             EXAMPLE => Source::Example,
             // The agent works in another directory.

@@ -54,7 +54,7 @@ impl Workload for AnyTrace {
     }
 
     fn example(&self) -> Params {
-        params::of([("trace", feeder::EXAMPLE.into()), ("pace", "none".into())])
+        params::from_pairs([("trace", feeder::EXAMPLE.into()), ("pace", "none".into())])
     }
 
     fn parameters(&self) -> Vec<Parameter> {

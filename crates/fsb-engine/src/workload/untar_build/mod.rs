@@ -58,7 +58,7 @@ impl Workload for UntarBuild {
     }
 
     fn example(&self) -> Params {
-        params::of([("files", 40.into()), ("threads", 2.into()), ("verify", true.into())])
+        params::from_pairs([("files", 40.into()), ("threads", 2.into()), ("verify", true.into())])
     }
 
     fn parameters(&self) -> Vec<Parameter> {

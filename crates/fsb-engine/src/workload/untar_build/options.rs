@@ -108,7 +108,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    fn of(index: &Index) -> Totals {
+    fn from_index(index: &Index) -> Totals {
         Totals {
             directories: index.directories.len() as u64,
             files: index.sizes().count() as u64,
@@ -192,7 +192,7 @@ impl Options {
                 (Source::Recipe { files, scale, content }, index)
             }
         };
-        let totals = Totals::of(&index);
+        let totals = Totals::from_index(&index);
         if totals.files == 0 {
             return Err(reader.error("archive", "the archive has no files"));
         }
@@ -259,7 +259,7 @@ impl Options {
 
     /// Returns the complete parameters: parsing them gives the same job.
     pub(super) fn params(&self) -> Params {
-        let mut params = params::of([
+        let mut params = params::from_pairs([
             ("phase", self.timed.name().into()),
             ("block_size", self.block_size.into()),
             ("threads", self.threads.into()),

@@ -30,7 +30,7 @@ pub(in crate::format) fn render(selection: Selection<'_>) -> String {
 }
 
 fn whole(lines: &mut LongTable<'_>, operation: &Operation) {
-    let line = Record::of(operation, Scope::Operation);
+    let line = Record::new(operation, Scope::Operation);
     classic(lines, line, &operation.classic);
     estimates(lines, line, &operation.estimate);
     if let Some(found) = &operation.grid {
@@ -42,7 +42,7 @@ fn whole(lines: &mut LongTable<'_>, operation: &Operation) {
 }
 
 fn latencies(lines: &mut LongTable<'_>, operation: &Operation) {
-    let line = Record::of(operation, Scope::Operation);
+    let line = Record::new(operation, Scope::Operation);
     for (set, quantiles) in &operation.latencies {
         for quantile in quantiles {
             // Latencies are in seconds, independent of the operation's unit.
@@ -54,12 +54,12 @@ fn latencies(lines: &mut LongTable<'_>, operation: &Operation) {
 
 fn sizes(lines: &mut LongTable<'_>, operation: &Operation) {
     for slice in &operation.by_file_size {
-        let line = Record { file_size: Some(slice.bytes), ..Record::of(operation, Scope::FileSize) };
+        let line = Record { file_size: Some(slice.bytes), ..Record::new(operation, Scope::FileSize) };
         classic(lines, line, &slice.classic);
         grid(lines, line, &slice.grid);
     }
     for slice in &operation.by_record_size {
-        let line = Record { record_size: Some(slice.bytes), ..Record::of(operation, Scope::RecordSize) };
+        let line = Record { record_size: Some(slice.bytes), ..Record::new(operation, Scope::RecordSize) };
         classic(lines, line, &slice.classic);
         grid(lines, line, &slice.grid);
     }
@@ -121,8 +121,11 @@ fn grid<'a>(lines: &mut LongTable<'_>, line: Record<'a>, grid: &'a Grid) {
 
 fn cells(lines: &mut LongTable<'_>, operation: &Operation) {
     for cell in &operation.cells {
-        let at =
-            |scope| Record { file_size: cell.file_size, record_size: cell.record_size, ..Record::of(operation, scope) };
+        let at = |scope| Record {
+            file_size: cell.file_size,
+            record_size: cell.record_size,
+            ..Record::new(operation, scope)
+        };
         let line = at(Scope::Cell);
         for (set, against) in &cell.against {
             let line = &line.against(set);
@@ -207,7 +210,7 @@ impl Scope {
 }
 
 impl<'a> Record<'a> {
-    pub(super) fn of(operation: &'a Operation, scope: Scope) -> Record<'a> {
+    pub(super) fn new(operation: &'a Operation, scope: Scope) -> Record<'a> {
         let unit = operation.unit.name();
         Record { unit, file_size: None, record_size: None, run: None, operation, scope, set: "", compares: false }
     }

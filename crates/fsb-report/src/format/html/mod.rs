@@ -175,7 +175,7 @@ struct Data<'a>(&'a [ReportTrial]);
 
 impl Serialize for Data<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().filter(|trial| trial.counts()).filter_map(DataLine::of))
+        serializer.collect_seq(self.0.iter().filter(|trial| trial.counts()).filter_map(DataLine::from_trial))
     }
 }
 
@@ -191,7 +191,7 @@ struct DataLine<'a> {
 }
 
 impl DataLine<'_> {
-    fn of(trial: &ReportTrial) -> Option<DataLine<'_>> {
+    fn from_trial(trial: &ReportTrial) -> Option<DataLine<'_>> {
         let primary = trial.primary()?;
         Some(DataLine {
             target: &trial.what.target,

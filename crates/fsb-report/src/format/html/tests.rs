@@ -301,7 +301,7 @@ mod run {
         let label = trials[0].workload.clone();
         for trial in trials.iter_mut().filter(|trial| trial.workload == label) {
             let Some(value) = trial.primary().map(|metric| metric.value) else { continue };
-            trial.metrics.extend([READ_RATE.of(value), WRITE_RATE.of(2.0 * value), DELETE_RATE.of(1e3)]);
+            trial.metrics.extend([READ_RATE.metric(value), WRITE_RATE.metric(2.0 * value), DELETE_RATE.metric(1e3)]);
         }
         let html = own(&render(&Summary::of_run(&record, &trials), &trials));
         let chart = |unit: &str| -> serde_json::Value {

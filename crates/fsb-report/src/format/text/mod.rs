@@ -36,7 +36,7 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
         let cells = view.rows.iter_mut().flat_map(|row| &mut row.cells);
         cells.for_each(|cell| cell.mark.retain(|sign| sign == NOT_STATIONARY));
     }
-    let names = Names::of(view.names.iter().map(String::as_str));
+    let names = Names::new(view.names.iter().map(String::as_str));
     let mut screen = Lines::new(width, color);
     for condition in &view.conditions {
         screen.say(&format!("warning: {condition}"), "", "  ");
@@ -133,7 +133,7 @@ pub fn table_so_far(report: &Report<'_>, width: usize) -> String {
     let readable = report.readable();
     let mut view = readable.view();
     view.rows.iter_mut().flat_map(|row| &mut row.cells).for_each(|cell| cell.mark.clear());
-    let names = Names::of(view.names.iter().map(String::as_str));
+    let names = Names::new(view.names.iter().map(String::as_str));
     let mut screen = Lines::new(width, false);
     table(&mut screen, &view, &names);
     screen.text()

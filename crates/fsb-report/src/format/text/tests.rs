@@ -11,7 +11,7 @@ fn tails_have_intervals_and_say_what_they_do_not_hold() {
     for trial in &mut trials {
         let noise = 1.0 + f64::from(trial.block) * 0.01;
         trial.metrics.retain(|metric| !metric.name.starts_with("latency"));
-        trial.metrics.extend([LATENCY_P50.of(1e-3 * noise), LATENCY_MAX.of(50e-3 * noise)]);
+        trial.metrics.extend([LATENCY_P50.metric(1e-3 * noise), LATENCY_MAX.metric(50e-3 * noise)]);
     }
     let summary = Summary::of_run(&record, &trials);
     let text = tails(&Report::of_run(&summary, &trials), 80);

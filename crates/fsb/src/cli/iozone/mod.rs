@@ -91,7 +91,7 @@ fn help() -> anyhow::Result<u8> {
 
 /// Measures and prints.
 fn run(options: &Options, program: &str, rights: Rights) -> anyhow::Result<u8> {
-    let mut lock = Turn::of(options.allow_concurrent).take(&options.command)?;
+    let mut lock = Turn::new(options.allow_concurrent).take(&options.command)?;
     rights.adopt().context("the files under test")?;
     let mut session = IozoneSession::open(options, rights)?;
     results::print(&print::banner(options, &facts(program)))?;

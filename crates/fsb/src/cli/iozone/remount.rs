@@ -36,7 +36,7 @@ struct Source {
 }
 
 impl Source {
-    fn of(mount: &Mount) -> Option<Source> {
+    fn from_mount(mount: &Mount) -> Option<Source> {
         let path = PathBuf::from(&mount.source);
         let device = File::open(&path).ok()?;
         device.metadata().ok()?.file_type().is_block_device().then_some(Source { path, device })
@@ -146,7 +146,7 @@ impl Remount {
             let Mount { source, kind, options, .. } = &mounted;
             ["-t", kind, "-o", options, source].map(str::to_owned).into_iter().chain([path]).collect()
         };
-        Ok(Remount { point: point.to_owned(), arguments, mounted: true, source: Source::of(&mounted) })
+        Ok(Remount { point: point.to_owned(), arguments, mounted: true, source: Source::from_mount(&mounted) })
     }
 
     /// Unmounts and mounts.
@@ -233,12 +233,12 @@ mod tests {
             options: text("rw"),
             root: text("/"),
         };
-        let source = Source::of(&mount(&link)).unwrap();
+        let source = Source::from_mount(&mount(&link)).unwrap();
         assert!(source.is_at(&link) && source.is_at(&devices[0]));
         std::fs::remove_file(&link).unwrap();
         assert!(!source.is_at(&link));
         std::os::unix::fs::symlink(&devices[1], &link).unwrap();
         assert!(!source.is_at(&link) && source.is_at(&devices[0]));
-        assert!(Source::of(&mount(directory.path())).is_none(), "tmpfs and overlays have no device");
+        assert!(Source::from_mount(&mount(directory.path())).is_none(), "tmpfs and overlays have no device");
     }
 }

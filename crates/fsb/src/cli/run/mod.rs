@@ -172,7 +172,7 @@ pub struct Arguments {
 pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     // A form that does not exist must not be found out after an hour of measuring.
     arguments.output.resolve()?;
-    let turn = Turn::of(arguments.allow_concurrent);
+    let turn = Turn::new(arguments.allow_concurrent);
     let hosts = arguments.on.as_deref().map(|text| Hosts::parse(text, arguments.sudo)).transpose()?;
     let results = arguments.results.as_deref().map(ResultsPlace::parse).transpose()?;
     let results = results.as_ref();
