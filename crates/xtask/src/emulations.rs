@@ -121,7 +121,7 @@ pub fn postmark(options: &Options) -> anyhow::Result<()> {
     println!(
         "by the time of the whole program, with the 95 % interval of the median: above 1 is faster than PostMark."
     );
-    println!("Then the same by CPU time, which a busy machine disturbs less\n");
+    println!("Then the same by CPU time, which a busy machine affects less\n");
     let mut missed = 0;
     for (name, settings) in POSTMARK_SETTINGS {
         let script = directory.path().join("script");

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_headline_says_first_that_most_was_disturbed() {
+    fn a_headline_begins_with_the_interference_if_most_was_affected() {
         let (_, mut trials) = sample::run(&["ext4", "xfs"], 6);
         assert_eq!(preface(&ReportTrial::all(&trials)), None);
         let n = trials.iter().filter(|trial| trial.counts()).count();

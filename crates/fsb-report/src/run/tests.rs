@@ -260,7 +260,7 @@ fn spoil(trials: &mut [Trial], how: impl Fn(&mut Trial)) -> String {
 }
 
 #[test]
-fn in_turn_a_row_whose_trials_were_mostly_disturbed_is_not_judged_and_the_headline_says_so_first() {
+fn in_turn_a_case_that_was_mostly_affected_is_not_judged_and_the_headline_begins_with_that() {
     let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 10);
     let label = spoil(&mut trials, |trial| trial.interference = vec![Interference::CpuSteal { share: 0.58 }]);
     let place = |summary: &Summary| summary.rows.iter().position(|row| row.workload == label).unwrap();
@@ -477,20 +477,20 @@ fn conclusions(summary: &Summary) -> usize {
 #[test]
 fn a_run_of_low_trust_draws_no_conclusion() {
     type Change = fn(&mut fsb_model::RunRecord, &mut Vec<Trial>);
-    fn disturb(trials: &mut [Trial]) {
+    fn affect(trials: &mut [Trial]) {
         trials.iter_mut().for_each(|trial| trial.interference = vec![Interference::CpuSteal { share: 0.58 }]);
     }
     let changes: [(Change, TrustLevel); 6] = [
         (|_, _| (), TrustLevel::Fair),
         (|record, _| record.warnings.push(sample::concurrent()), TrustLevel::Low),
         (|record, _| record.warnings.push(sample::unbacked_memory()), TrustLevel::Fair),
-        (|_, trials| disturb(trials), TrustLevel::Low),
+        (|_, trials| affect(trials), TrustLevel::Low),
         (|_, trials| trials.retain(|trial| trial.block < 4), TrustLevel::Low),
         (
             |record, trials| {
                 let rounds = fsb_model::run::Rounds { rounds: 9, units: 1, lead_in: true };
                 record.rounds = record.cells.iter().map(|cell| (cell.label.clone(), rounds)).collect();
-                disturb(trials);
+                affect(trials);
             },
             TrustLevel::Fair,
         ),

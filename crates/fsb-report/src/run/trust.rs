@@ -145,7 +145,7 @@ mod tests {
         Summary::of_run(&record, &trials).trust.map(|trust| trust.line()).unwrap_or_default()
     }
 
-    fn disturb(trials: &mut [fsb_model::Trial], every: usize) {
+    fn affect(trials: &mut [fsb_model::Trial], every: usize) {
         let counting = trials.iter_mut().filter(|trial| trial.counts());
         counting.step_by(every).for_each(|trial| trial.interference = vec![Interference::CpuSteal { share: 0.58 }]);
     }
@@ -154,9 +154,9 @@ mod tests {
     fn a_quiet_machine_is_trusted_and_a_busy_one_is_not() {
         let quiet = line(|_, _| ());
         assert!(quiet.starts_with("trust: "), "{quiet}");
-        let busy = line(|_, trials| disturb(trials, 1));
+        let busy = line(|_, trials| affect(trials, 1));
         assert!(busy.starts_with("trust: low, because CPU steal 58 % affected "), "{busy}");
-        let some = line(|_, trials| disturb(trials, 5));
+        let some = line(|_, trials| affect(trials, 5));
         assert!(some.starts_with("trust: fair, because CPU steal 58 % affected "), "{some}");
     }
 

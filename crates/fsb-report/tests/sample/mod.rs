@@ -302,7 +302,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         controls: controls(),
         memory: None,
         memory_cells: Vec::new(),
-        warnings: vec![Warning::Text("CPU steal 3 %: 4 of 360 trials disturbed and repeated".to_owned())],
+        warnings: vec![Warning::Text("CPU steal 3 %: 4 of 360 trials affected and retried".to_owned())],
         vm: None,
         emulated: false,
         stop_reason: Some(StopReason::BudgetPlanned { blocks, most: false }),

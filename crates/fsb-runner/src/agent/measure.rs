@@ -685,7 +685,7 @@ impl Case<'_, '_> {
             return false;
         }
         let drawn = mix(self.places[at].trial.trial_seed ^ mix(u64::from(*attempt)));
-        *attempt > 0 && ((drawn >> 11) as f64 / (1u64 << 53) as f64) < fake.disturbed
+        *attempt > 0 && ((drawn >> 11) as f64 / (1u64 << 53) as f64) < fake.interference
     }
 
     fn replies(mut self, watched: Option<watch::Seen>) -> Vec<(Slot, TrialReply)> {
@@ -731,10 +731,10 @@ fn interference(fake: Option<Fake>, pretends: bool, watched: &watch::Seen) -> Ve
 /// sample.
 fn clock(fake: Option<Fake>, pretends: bool, (seed, sample): (u64, u64), slot: Slot) -> ClockSpec {
     /// The factor by which pretended interference makes times longer. An analysis that uses such a trial is noticed.
-    const DISTURBED_SLOWDOWN: f64 = 1.5;
+    const SLOWDOWN_BY_INTERFERENCE: f64 = 1.5;
     let Some(fake) = fake else { return injected::clock(slot) };
-    let disturbed = if pretends { DISTURBED_SLOWDOWN } else { 1.0 };
-    ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * disturbed, noise: fake.noise, sample }
+    let slowed = if pretends { SLOWDOWN_BY_INTERFERENCE } else { 1.0 };
+    ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * slowed, noise: fake.noise, sample }
 }
 
 /// Returns the bytes that a device read and wrote between two readings.

@@ -22,7 +22,7 @@ pub struct Fake {
     /// Standard deviation of trials, relative.
     pub noise: f64,
     /// Share of trials that are affected by interference, retries included.
-    pub disturbed: f64,
+    pub interference: f64,
 }
 
 /// The parsed options of a null target.
@@ -36,7 +36,7 @@ pub(crate) struct NullOptions {
 
 impl Default for NullOptions {
     fn default() -> Self {
-        NullOptions { fake: Fake { slowdown: 0.0, noise: 0.05, disturbed: 0.0 }, failure: None }
+        NullOptions { fake: Fake { slowdown: 0.0, noise: 0.05, interference: 0.0 }, failure: None }
     }
 }
 
@@ -70,7 +70,9 @@ impl Null {
                 TestbedError::request(what).coded(&fsb_model::error::UNKNOWN_OPTION).field("option", option.as_str())
             };
             let names = OPTIONS.iter().map(|declared| declared.name);
-            let declared = OPTIONS.iter().find(|declared| declared.name == key(option)).ok_or_else(|| {
+            // Plans and runs of earlier versions say "disturbed".
+            let name = if key(option) == "disturbed" { "interference" } else { key(option) };
+            let declared = OPTIONS.iter().find(|declared| declared.name == name).ok_or_else(|| {
                 refused(format!("null: {}", nearest::unknown("option", key(option), names)))
                     .advice("'fsb list file-systems null' shows the values")
             })?;
@@ -78,7 +80,7 @@ impl Null {
             match (declared.name, value) {
                 ("slowdown", OptionValue::Share(share)) => options.fake.slowdown = share,
                 ("noise", OptionValue::Share(share)) => options.fake.noise = share,
-                ("disturbed", OptionValue::Share(share)) => options.fake.disturbed = share,
+                ("interference", OptionValue::Share(share)) => options.fake.interference = share,
                 ("fail", OptionValue::Text(name)) => {
                     let names = FAILURES.iter().map(|failure| failure.name);
                     let unknown = || TestbedError::request(nearest::unknown("failure", &name, names));
@@ -105,7 +107,7 @@ impl FileSystem for Null {
     }
 
     fn about(&self) -> &'static str {
-        "Touches nothing and measures fsb itself with made-up times: slowdown=10%, noise=5%, disturbed=20%, unsafe, fail=enospc."
+        "Touches nothing and measures fsb itself with made-up times: slowdown=10%, noise=5%, interference=20%, unsafe, fail=enospc."
     }
 
     fn home(&self) -> Home {
@@ -142,7 +144,13 @@ impl FileSystem for Null {
 static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::value(Simulation, "slowdown", OptionKind::Percent, "", "times are longer by this share"),
     DeclaredOption::value(Simulation, "noise", OptionKind::Percent, "5%", "standard deviation of trials"),
-    DeclaredOption::value(Simulation, "disturbed", OptionKind::Percent, "", "share of trials that report interference"),
+    DeclaredOption::value(
+        Simulation,
+        "interference",
+        OptionKind::Percent,
+        "",
+        "share of trials that report interference",
+    ),
     DeclaredOption::flag(Simulation, "unsafe", "the target is marked unsafe"),
     DeclaredOption::value(
         Simulation,
@@ -165,14 +173,16 @@ mod tests {
     #[test]
     fn options_are_read_and_others_refused() {
         assert_eq!(options("null").unwrap(), NullOptions::default());
-        let fake = options("null,slowdown=10%,noise=1%,disturbed=50%").unwrap().fake;
-        assert_eq!(fake, Fake { slowdown: 0.1, noise: 0.01, disturbed: 0.5 });
+        for name in ["interference", "disturbed"] {
+            let fake = options(&format!("null,slowdown=10%,noise=1%,{name}=50%")).unwrap().fake;
+            assert_eq!(fake, Fake { slowdown: 0.1, noise: 0.01, interference: 0.5 });
+        }
         assert!(options("null,fail=enospc").unwrap().failure.unwrap().error().to_string().contains("ENOSPC"));
         for text in [
             "null,slowdown=x",
             "null,slowdown=-1%",
             "null,noise=often",
-            "null,disturbed=",
+            "null,interference=",
             "null,fail=nothing",
             "null,noatime",
         ] {

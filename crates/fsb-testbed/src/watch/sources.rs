@@ -42,7 +42,7 @@ pub type Finish = Box<dyn FnOnce() -> Seen>;
 pub trait Source: Sync {
     /// Its name.
     fn name(&self) -> &'static str;
-    /// One line for `fsb list disturbances`.
+    /// One line for `fsb list interference`.
     fn about(&self) -> &'static str;
     /// Returns the reason why it cannot be watched here, if there is one.
     fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal>;

@@ -31,7 +31,7 @@ Examples:
 
 /// List file systems, media, workloads, suites and more
 ///
-/// The families are file-systems, media, controls, disturbances, workloads, backends, suites, plans, tools, exporters,
+/// The families are file-systems, media, controls, interference, workloads, backends, suites, plans, tools, exporters,
 /// metrics and formats.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -96,7 +96,7 @@ static FAMILIES: &[Family] = &[
         },
     },
     Family {
-        name: "disturbances",
+        name: "interference",
         about: "Interference that fsb watches during a trial",
         members: || {
             watch::REGISTRY.iter().map(|source| (source.name().to_owned(), source.about().to_owned())).collect()

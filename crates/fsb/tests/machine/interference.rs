@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::disturbed::*;
+use crate::common::interference::*;
 use crate::common::{expect_code, expect_no_traces, fsb, fsb_json, messages, scratch, stdout, traces, trials};
 
 /// tmpfs accepts O_DIRECT and buffers nevertheless, so the validity check fails at every attempt.
@@ -27,10 +27,10 @@ fn an_invalid_trial_is_made_again_unless_it_was_invalid_to_the_end_before() {
     expect_code(&output, 4);
     let attempts = |block: u64| all.iter().filter(|trial| trial["block"] == block).collect::<Vec<_>>();
     // Other activity of the machine is another reason to retry a trial.
-    let is_disturbed = |block: u64| attempts(block).iter().any(|trial| trial["interference"][0].is_object());
+    let is_affected = |block: u64| attempts(block).iter().any(|trial| trial["interference"][0].is_object());
     for (block, expected) in [(0, 1), (1, 3), (2, 1), (3, 1)] {
         let made = attempts(block).len();
-        assert!(made == expected || is_disturbed(block) && made <= 3, "{made} attempts in block {block}");
+        assert!(made == expected || is_affected(block) && made <= 3, "{made} attempts in block {block}");
     }
     assert!(attempts(1)[..2].iter().all(|trial| trial["superseded"] == true && trial["outcome"] == "invalid"));
     assert!(attempts(1)[2]["superseded"].is_null());

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::disturbed::*;
+use crate::common::interference::*;
 use crate::common::{expect_code, fast_plan, fsb, fsb_json, message, messages, record, scratch, stdout, trials};
 
 /// Returns the table of measured trials without the column of their order.
@@ -24,12 +24,15 @@ fn table(run: &Path) -> Vec<String> {
 }
 
 #[test]
-fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
+fn affected_trials_are_retried_and_the_last_attempt_is_analysed() {
     let scratch = scratch();
     let quiet = run(scratch.path(), "quiet", &["a=null", "b=null,slowdown=10%", "--blocks", "6"]);
     expect_code(&quiet, 0);
-    let loud =
-        run(scratch.path(), "loud", &["a=null,disturbed=35%", "b=null,slowdown=10%,disturbed=5%", "--blocks", "6"]);
+    let loud = run(
+        scratch.path(),
+        "loud",
+        &["a=null,interference=35%", "b=null,slowdown=10%,interference=5%", "--blocks", "6"],
+    );
     expect_code(&loud, 0);
     let all = trials(&scratch.path().join("loud"));
     let mut by_place: BTreeMap<(u64, &str, &str), Vec<&Value>> = BTreeMap::new();
@@ -38,9 +41,9 @@ fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
         by_place.entry(place).or_default().push(trial);
     }
     let mut repeated = 0;
-    let mut disturbed_to_the_end = 0;
+    let mut affected_to_the_end = 0;
     for ((block, ..), attempts) in &by_place {
-        let is_disturbed = |trial: &Value| !trial["interference"].as_array().unwrap().is_empty();
+        let is_affected = |trial: &Value| !trial["interference"].as_array().unwrap().is_empty();
         let (last, earlier) = attempts.split_last().unwrap();
         assert!(attempts.len() <= if *block == 0 { 1 } else { 3 }, "warm-up is not repeated, and others at most twice");
         for (number, trial) in (1..).zip(attempts) {
@@ -48,11 +51,11 @@ fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
         }
         let ids: BTreeSet<&str> = attempts.iter().map(|trial| text(trial, "id")).collect();
         assert_eq!(ids.len(), attempts.len());
-        assert!(earlier.iter().all(|trial| trial["superseded"] == true && is_disturbed(trial)), "{earlier:?}");
+        assert!(earlier.iter().all(|trial| trial["superseded"] == true && is_affected(trial)), "{earlier:?}");
         assert!(last["superseded"].is_null(), "{last}");
         assert!(
-            *block == 0 || attempts.len() == 3 || !is_disturbed(last),
-            "a disturbed trial that was left so: {last}"
+            *block == 0 || attempts.len() == 3 || !is_affected(last),
+            "an affected trial that was not retried: {last}"
         );
         for pair in attempts.windows(2) {
             assert_eq!(
@@ -62,9 +65,9 @@ fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
             );
         }
         repeated += u32::from(attempts.len() > 1);
-        disturbed_to_the_end += u32::from(*block > 0 && is_disturbed(last));
+        affected_to_the_end += u32::from(*block > 0 && is_affected(last));
     }
-    assert!(repeated > 5 && disturbed_to_the_end > 0, "{repeated} repeated, {disturbed_to_the_end} in vain");
+    assert!(repeated > 5 && affected_to_the_end > 0, "{repeated} repeated, {affected_to_the_end} in vain");
     // Every number equals that of the run without interference, except for trials affected in all attempts.
     let loud_lines: BTreeSet<String> = table(&scratch.path().join("loud")).into_iter().collect();
     let quiet_lines = table(&scratch.path().join("quiet"));
@@ -73,12 +76,12 @@ fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
         .filter(|line| !loud_lines.contains(*line))
         .map(|line| line.rsplitn(11, ',').last().unwrap())
         .collect();
-    assert_eq!(differ.len() as u32, disturbed_to_the_end, "{differ:?}");
+    assert_eq!(differ.len() as u32, affected_to_the_end, "{differ:?}");
     // The first screen shows a summary; the report shows the warning.
     assert!(!stdout(&loud).contains("warning: ") && stdout(&loud).contains("trust: "), "{}", stdout(&loud));
     let said = stdout(&fsb(scratch.path(), &["report", "loud", "--notes"])).replace("\n  ", " ");
     let expected = format!(
-        "CPU steal 3 %: {repeated} of 144 trials affected, {repeated} of them retried, {disturbed_to_the_end} affected to the end"
+        "CPU steal 3 %: {repeated} of 144 trials affected, {repeated} of them retried, {affected_to_the_end} affected to the end"
     );
     assert!(said.contains(&expected), "{expected} in {said}");
     let retried = messages(&loud).into_iter().filter(|message| message["code"] == "note/retried").count();
@@ -96,24 +99,24 @@ fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
 }
 
 #[test]
-fn a_disturbed_row_is_marked_and_not_made_again() {
+fn a_case_affected_by_interference_is_marked_and_not_retried() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let targets = ["a=null,disturbed=35%", "b=null"];
+    let targets = ["a=null,interference=35%", "b=null"];
     let arguments = ["run", "fast.toml", "--seed", "42", "--blocks", "3", "--out", "run", "-q"];
     expect_code(&fsb(scratch.path(), &[&arguments[..], &targets].concat()), 0);
     let all = trials(&scratch.path().join("run"));
     assert!(all.iter().all(|trial| trial["attempt"] == 1 && trial["superseded"].is_null()));
-    let disturbed = |target: &str| {
+    let affected = |target: &str| {
         all.iter().filter(|trial| trial["target"] == target && trial["interference"][0].is_object()).count()
     };
-    assert!(disturbed("a") > 3 && disturbed("b") == 0, "{} and {}", disturbed("a"), disturbed("b"));
+    assert!(affected("a") > 3 && affected("b") == 0, "{} and {}", affected("a"), affected("b"));
 }
 
 #[test]
-fn where_most_trials_are_disturbed_that_is_the_machine_and_none_is_made_again() {
+fn trials_are_not_retried_if_most_of_them_are_affected() {
     let scratch = scratch();
-    expect_code(&run(scratch.path(), "run", &["a=null,disturbed=80%", "--blocks", "4", "-q"]), 0);
+    expect_code(&run(scratch.path(), "run", &["a=null,interference=80%", "--blocks", "4", "-q"]), 0);
     let all = trials(&scratch.path().join("run"));
     let attempts = |blocks: std::ops::RangeInclusive<u64>| {
         all.iter().filter(|trial| blocks.contains(&trial["block"].as_u64().unwrap())).count()
@@ -125,9 +128,9 @@ fn where_most_trials_are_disturbed_that_is_the_machine_and_none_is_made_again() 
 
 /// If targets take turns, interference during a sequential trial affects only one target.
 #[test]
-fn verdicts_of_visits_that_were_mostly_disturbed_are_withheld() {
+fn verdicts_on_sequential_trials_that_were_mostly_affected_are_withheld() {
     let scratch = scratch();
-    let targets = ["a=null,disturbed=80%", "b=null,slowdown=50%,disturbed=80%", "--blocks", "6", "-q"];
+    let targets = ["a=null,interference=80%", "b=null,slowdown=50%,interference=80%", "--blocks", "6", "-q"];
     let output = run(scratch.path(), "run", &targets);
     expect_code(&output, 0);
     let screen = stdout(&output);
@@ -148,9 +151,9 @@ fn verdicts_of_visits_that_were_mostly_disturbed_are_withheld() {
 
 /// Interference affects only one side of a comparison if each run has one target, in rounds, too.
 #[test]
-fn runs_of_one_target_that_were_mostly_disturbed_are_compared_without_a_verdict() {
+fn runs_of_one_target_that_were_mostly_affected_are_compared_without_a_verdict() {
     let scratch = scratch();
-    for (out, target) in [("old", "a=null,disturbed=100%"), ("new", "a=null,slowdown=50%")] {
+    for (out, target) in [("old", "a=null,interference=100%"), ("new", "a=null,slowdown=50%")] {
         expect_code(&run(scratch.path(), out, &[target, "--blocks", "6", "-q"]), 0);
     }
     let compared = stdout(&fsb(scratch.path(), &["compare", "old", "new", "--between", "1%", "--format", "json"]));
@@ -166,21 +169,21 @@ fn runs_of_one_target_that_were_mostly_disturbed_are_compared_without_a_verdict(
 fn a_run_whose_repetitions_all_succeed_is_the_quiet_run() {
     let scratch = scratch();
     expect_code(&run(scratch.path(), "quiet", &["a=null", "--blocks", "5", "-q"]), 0);
-    let loud = run(scratch.path(), "loud", &["a=null,disturbed=8%", "--blocks", "5", "-q"]);
+    let loud = run(scratch.path(), "loud", &["a=null,interference=8%", "--blocks", "5", "-q"]);
     expect_code(&loud, 0);
     assert!(
         table(&scratch.path().join("quiet")) == table(&scratch.path().join("loud")),
-        "a disturbed number is analysed"
+        "an affected number is analysed"
     );
     let screen = stdout(&fsb(scratch.path(), &["report", "loud", "--notes"]));
     let line = screen.lines().find(|line| line.contains("CPU steal")).unwrap();
-    insta::assert_snapshot!("disturbed_warning", line);
+    insta::assert_snapshot!("interference_warning", line);
 }
 
 #[test]
 fn an_interrupted_run_with_repetitions_is_resumed_to_the_same_numbers() {
     let scratch = scratch();
-    let targets = ["a=null,disturbed=15%", "--blocks", "4", "-q"];
+    let targets = ["a=null,interference=15%", "--blocks", "4", "-q"];
     expect_code(&run(scratch.path(), "whole", &targets), 0);
     expect_code(&run(scratch.path(), "cut", &targets), 0);
     // As if the run had been killed after the first attempt of a trial of block 3 that was to be retried.
