@@ -88,7 +88,7 @@ fn commands_that_misbehave_fail_alone() {
         ("stubborn", "trap '' TERM INT HUP; while true; do sleep 0.1; done", "not done after 2 s (time_limit)"),
         ("full", "cat /dev/zero > big", "the target is full"),
         ("elsewhere", "echo > /etc/fsb-mine", "Read-only file system"),
-        ("bomb", "ulimit -u 300; b() { b | b & }; b; sleep 9", "not done after 2 s (time_limit)"),
+        ("bomb", "ulimit -u 300; b() { b | b & }; b; exec sleep 9", "not done after 2 s (time_limit)"),
     ];
     let mut plan = String::new();
     for (label, command, _) in bad {
