@@ -63,6 +63,8 @@ impl Host {
         fs::write(path("sshd_config"), server).expect("a new file");
         let mounts = mounts.replace("FILES", &here.to_string());
         let command = format!("{mounts} && exec /usr/sbin/sshd -D -e -f {here}/sshd_config");
+        let data =
+            tempfile::Builder::new().prefix("fsb-test-").tempdir_in("/var/tmp").map_err(|error| error.to_string())?;
         let mut unshare = Command::new("unshare");
         unshare.args(["--mount", "--propagation", "private", "sh", "-c", &command]).current_dir("/");
         let errors = fs::File::create(path("sshd.log")).expect("a new file");
@@ -75,8 +77,6 @@ impl Host {
             proxy.port
         );
         fs::write(path("config"), client).expect("a new file");
-        let data =
-            tempfile::Builder::new().prefix("fsb-test-").tempdir_in("/var/tmp").map_err(|error| error.to_string())?;
         let host = Host { files, data, sshd: Running::from_child(sshd), proxy };
         host.know("host_key.pub");
         host.program("bin/ssh", &format!("exec /usr/bin/ssh -F {}/config \"$@\"", host.files.path().display()));
@@ -132,7 +132,8 @@ impl Host {
         for directory in ["tmp", "var/tmp", "root"] {
             let entries = fs::read_dir(root.join(directory)).into_iter().flatten().flatten();
             let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-            left.extend(names.filter(|name| name.starts_with("fsb-") && !name.starts_with("fsb-test-")));
+            // Directories of tests have a second hyphen.
+            left.extend(names.filter(|name| name.strip_prefix("fsb-").is_some_and(|rest| !rest.contains('-'))));
         }
         left.extend(fs::read_dir(self.data.path()).into_iter().flatten().flatten().map(|entry| format!("{entry:?}")));
         left.extend(["__remote", "__remote-run"].into_iter().flat_map(processes_of));
