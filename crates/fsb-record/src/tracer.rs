@@ -10,8 +10,8 @@ use std::process::Child;
 
 use fsb_sys::trace::{self, CallInfo, Ended, Event, Stop, Until, Watch, Woken};
 use fsb_trace::{
-    Begun, CallKind, Header, LOST_UNIT, Overhead, Resolver, Shared, Times, Totals, TraceError, TraceNote, Unseen,
-    Writer,
+    Begun, CallKind, Header, LOST_UNIT, Overhead, Remarks, Resolver, Shared, Times, Totals, TraceError, TraceNote,
+    Unseen, Writer,
 };
 
 use crate::child;
@@ -410,7 +410,7 @@ impl<W: Write> Tracer<W> {
         let seconds = self.now() as f64 * 1e-9;
         let is_root_used = self.resolver.is_root_used();
         let used_outside = self.resolver.used_outside().map(|path| PathBuf::from(OsStr::from_bytes(path)));
-        let (incomplete, mut notes) = self.resolver.finish(&mut self.writer)?;
+        let Remarks { incomplete, mut notes } = self.resolver.finish(&mut self.writer)?;
         if self.resolver.tasks() > 1 && !self.watch.as_ref().is_some_and(Watch::sees_wakes) {
             notes.push(TraceNote::WakesUnseen.into());
         }

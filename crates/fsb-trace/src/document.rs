@@ -35,7 +35,7 @@ pub struct Document {
     /// The activity that the trace lacks; empty if it is complete.
     pub incomplete: Vec<Remark<Gap>>,
     pub notes: Vec<Remark<TraceNote>>,
-    /// What there was before the first call.
+    /// The names that existed before the first call.
     pub initial: InitialFiles,
     /// Calls by kind, under the names of strace. `woken` counts wake-ups between threads.
     pub kinds: BTreeMap<&'static str, Calls>,

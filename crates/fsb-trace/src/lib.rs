@@ -31,6 +31,6 @@ pub use error::{CODES, TraceError};
 pub use format::{Disguise, Header, Overhead, Reader, Skimmed, Totals, TracePart, Writer};
 pub use order::{Order, Turn};
 pub use reduce::{Reduction, reduce};
-pub use remark::{Gap, Remark, TraceNote, Unseen};
+pub use remark::{Gap, Remark, Remarks, TraceNote, Unseen};
 pub use resolve::{AT_CWD, Before, Begun, RawCall, Resolver, Shared, Sink, Times, World};
 pub use summary::Summary;

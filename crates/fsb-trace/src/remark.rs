@@ -30,12 +30,20 @@ impl<T> From<T> for Remark<T> {
     }
 }
 
+/// All remarks on a trace.
+#[derive(Debug)]
+pub struct Remarks {
+    /// The activity that the trace lacks.
+    pub incomplete: Vec<Remark<Gap>>,
+    pub notes: Vec<Remark<TraceNote>>,
+}
+
 /// Activity that a trace lacks. A ranking by its replay may be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gap {
     pub what: Unseen,
-    /// How often the tracer saw that it happened.
+    /// The number of times that the tracer saw it.
     pub times: u64,
 }
 

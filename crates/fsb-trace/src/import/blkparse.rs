@@ -10,7 +10,7 @@ use super::importer::{each, nanoseconds};
 use super::{Any, Imported, Importer};
 use crate::call::{CallKind, flags};
 use crate::resolve::{Past, RawCall, Resolver, Shared, Sink, Times};
-use crate::{TraceError, TraceNote};
+use crate::{Remarks, TraceError, TraceNote};
 
 pub(super) const IMPORTER: Importer = Importer {
     name: "blkparse",
@@ -65,7 +65,7 @@ fn read(from: &mut dyn BufRead, _: &[u8], sink: &mut dyn Sink) -> Result<Importe
         }
     })?;
     log.finish(&mut sink)?;
-    let (incomplete, mut notes) = log.resolver.finish(&mut sink)?;
+    let Remarks { incomplete, mut notes } = log.resolver.finish(&mut sink)?;
     notes.push(TraceNote::DeviceRequests.into());
     Ok(Imported { tasks: log.resolver.tasks(), incomplete, notes, skipped, ..Imported::default() })
 }

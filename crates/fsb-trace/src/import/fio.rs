@@ -7,7 +7,7 @@ use super::importer::{LATEST, each, nanoseconds};
 use super::{Any, Imported, Importer};
 use crate::call::{CallKind, flags};
 use crate::resolve::{Past, RawCall, Resolver, Sink, Times};
-use crate::{TraceError, TraceNote};
+use crate::{Remarks, TraceError, TraceNote};
 
 pub(super) const IMPORTER: Importer = Importer {
     name: "fio",
@@ -35,7 +35,7 @@ fn read(from: &mut dyn BufRead, _: &[u8], sink: &mut dyn Sink) -> Result<Importe
         }
     })?;
     log.resolver.exit(TASK, log.now, &mut sink)?;
-    let (incomplete, mut notes) = log.resolver.finish(&mut sink)?;
+    let Remarks { incomplete, mut notes } = log.resolver.finish(&mut sink)?;
     if !log.timed {
         notes.push(TraceNote::NoTimes.into());
     }

@@ -7,7 +7,7 @@ use super::importer::{each, nanoseconds};
 use super::{Any, Imported, Importer};
 use crate::call::{CallKind, flags, normal};
 use crate::resolve::{AT_CWD, Past, RawCall, Resolver, Shared, Sink, Times};
-use crate::{TraceError, TraceNote, Unseen};
+use crate::{Remarks, TraceError, TraceNote, Unseen};
 
 pub(super) const IMPORTER: Importer = Importer {
     name: "strace",
@@ -35,7 +35,7 @@ fn read(from: &mut dyn BufRead, root: &[u8], sink: &mut dyn Sink) -> Result<Impo
             Ok(())
         }
     })?;
-    let (incomplete, mut notes) = log.resolver.finish(&mut sink)?;
+    let Remarks { incomplete, mut notes } = log.resolver.finish(&mut sink)?;
     notes.push(TraceNote::SizesAreLowerBounds.into());
     let (tasks, outside) = (log.resolver.tasks(), log.resolver.outside());
     Ok(Imported { tasks, outside, incomplete, notes, skipped })

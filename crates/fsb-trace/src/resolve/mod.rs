@@ -12,7 +12,7 @@ use std::io::Write;
 use tables::{Held, Tables};
 
 use crate::call::{Call, CallKind, Initial, State, below, flags, is_inside, leads_down, normal, parent};
-use crate::{Gap, Remark, TraceError, TraceNote, Unseen, Writer};
+use crate::{Gap, Remark, Remarks, TraceError, TraceNote, Unseen, Writer};
 
 pub use tables::Shared;
 
@@ -407,8 +407,8 @@ impl<W: World> Resolver<W> {
         sink.call(&Call { lane, handle: held.handle, start_ns: now, ..Call::new(CallKind::Close) })
     }
 
-    /// Adds the states of files that are known only at the end. Returns the activity that the trace lacks, and notes.
-    pub fn finish(&mut self, sink: &mut impl Sink) -> Result<(Vec<Remark<Gap>>, Vec<Remark<TraceNote>>), TraceError> {
+    /// Adds the states of files that are known only at the end, and returns the remarks on the trace.
+    pub fn finish(&mut self, sink: &mut impl Sink) -> Result<Remarks, TraceError> {
         for initial in self.guesses.states() {
             sink.initial(initial)?;
         }
@@ -418,7 +418,7 @@ impl<W: World> Resolver<W> {
         if self.mapped > 0 {
             notes.push(TraceNote::Mapped { times: self.mapped }.into());
         }
-        Ok((incomplete, notes))
+        Ok(Remarks { incomplete, notes })
     }
 }
 

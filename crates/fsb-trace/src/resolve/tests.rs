@@ -212,7 +212,7 @@ fn untraced_io_makes_a_trace_incomplete() {
     case.call(1, &RawCall { fd: 3, flags: flags::SHARED_WRITABLE, ..RawCall::new(CallKind::Map) }, 0x7f00);
     case.resolver.unseen(Unseen::Uring);
     case.resolver.unseen(Unseen::Uring);
-    let (incomplete, notes) = case.resolver.finish(&mut case.told).unwrap();
+    let Remarks { incomplete, notes } = case.resolver.finish(&mut case.told).unwrap();
     let gaps = [(Unseen::SharedMapping, 1), (Unseen::Uring, 2)].map(|(what, times)| Gap { what, times }.into());
     assert_eq!(incomplete, gaps);
     assert_eq!(notes, [TraceNote::Mapped { times: 1 }.into()]);
