@@ -14,22 +14,6 @@ use fsb_stats::compare::{Request, TVerdict, compare};
 
 use crate::sets;
 
-/// The operations that IOzone has, by the names of our workloads.
-const OPERATIONS: [&str; 13] = [
-    "write",
-    "rewrite",
-    "read",
-    "reread",
-    "random-read",
-    "random-write",
-    "backward-read",
-    "record-rewrite",
-    "stride-read",
-    "fwrite",
-    "frewrite",
-    "fread",
-    "freread",
-];
 /// The sizes of the files of Horváth's first comparison.
 const FIRST_FILES: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 30;
 const MEBIBYTE: f64 = 1_048_576.0;
@@ -65,7 +49,7 @@ fn state(cells: &[Cell]) -> Option<State> {
         let word = |key: &str| params.get(key).and_then(serde_json::Value::as_str).unwrap_or_default();
         let is_matrix = params.get("matrix").and_then(serde_json::Value::as_bool) == Some(true);
         let durability = word("durability");
-        if !is_matrix || !OPERATIONS.contains(&&*cell.workload.name) || !["", "none"].contains(&durability) {
+        if !is_matrix || !benas::OPERATIONS.contains(&&*cell.workload.name) || !["", "none"].contains(&durability) {
             return None;
         }
         // What is written first has no earlier state, and what is read again finds the first reading.
@@ -173,8 +157,7 @@ impl<'r> Measured<'r> {
     /// only their order can be compared.
     fn rates(&self) -> Vec<PublishedClaim> {
         let names: BTreeSet<&str> = horvath::FIRST.iter().map(|claim| claim.file_system).collect();
-        let plain = |name: &&str| FileSystem { name: (*name).to_owned(), parameter: None };
-        if names.iter().map(plain).filter(|file_system| self.target(file_system).is_some()).count() < 2 {
+        if names.iter().filter(|name| self.target(&FileSystem::plain(name)).is_some()).count() < 2 {
             return Vec::new();
         }
         horvath::FIRST.iter().filter_map(|claim| self.first(claim)).collect()
@@ -182,8 +165,7 @@ impl<'r> Measured<'r> {
 
     /// Returns a claim of Horváth's first comparison if the run has its file systems.
     fn first(&self, claim: &FirstClaim) -> Option<PublishedClaim> {
-        let plain = |name: &str| FileSystem { name: name.to_owned(), parameter: None };
-        let target = self.target(&plain(claim.file_system))?;
+        let target = self.target(&FileSystem::plain(claim.file_system))?;
         let (group, test, published, here) = match claim.value {
             FirstValue::Rate(megabytes) => {
                 let values = |rate| ClaimValues { rate: Some(rate), ..ClaimValues::default() };
@@ -192,7 +174,7 @@ impl<'r> Measured<'r> {
                 ("Rates", test, published, self.mean(target, claim.operation).map(values))
             }
             FirstValue::FasterThan(other, percent) => {
-                let than = self.target(&plain(other))?;
+                let than = self.target(&FileSystem::plain(other))?;
                 let values = |change| ClaimValues { mean_change: Some(change), ..ClaimValues::default() };
                 let means = self.mean(than, claim.operation).zip(self.mean(target, claim.operation));
                 let test = format!("{}, {} against {other}", claim.operation, claim.file_system);
