@@ -10,6 +10,7 @@ use fsb_report::{FORMATS, Format, Report, WIDTH, find_by_file_name, text, visibl
 use fsb_stats::FEWEST_JUDGED;
 use fsb_stats::compare::{Request, all_pairs, compare};
 use fsb_store::RunDirectory;
+use serde::Serialize;
 
 use crate::cli::help::heading;
 use crate::{claims, code, exit, published, result_owner, sets, terminal};
@@ -143,12 +144,8 @@ pub fn write(directory: &RunDirectory, report: &Report<'_>) -> anyhow::Result<Pa
 pub fn write_choice(directory: &RunDirectory, choice: &Choice, report: &Report<'_>) -> anyhow::Result<PathBuf> {
     let table = format("csv")?;
     directory.write_file_with(TABLE_FILE, |file| (table.write)(report, file))?;
-    directory.write_file("choice.json", choice_json(choice)?.as_bytes())?;
+    directory.write_file("choice.json", json_text(choice)?.as_bytes())?;
     Ok(directory.write_file("choice.txt", choice::screen(choice, 0).as_bytes())?)
-}
-
-fn choice_json(choice: &Choice) -> anyhow::Result<String> {
-    Ok(serde_json::to_string_pretty(choice)? + "\n")
 }
 
 /// Destination and format of the report.
@@ -216,7 +213,7 @@ impl Output {
     /// Prints or writes the results of a race.
     pub fn emit_choice(&self, choice: &Choice) -> anyhow::Result<()> {
         let text = match self.of_choice()? {
-            true => choice_json(choice)?,
+            true => json_text(choice)?,
             false => choice::screen(choice, 0),
         };
         match &self.file {
@@ -251,6 +248,11 @@ impl Output {
 /// error that [`exit::report`] treats as success.
 pub fn print(text: &str) -> anyhow::Result<()> {
     print_exactly(&visible::lines(text))
+}
+
+/// Returns a document as the text of a JSON file.
+pub fn json_text(document: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(document)? + "\n")
 }
 
 /// Prints text for programs unchanged, but as [`print`] does on a terminal.

@@ -19,9 +19,10 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
+use super::DocumentFormat;
 use crate::message::{notify, say};
 use crate::result_owner::Rights;
-use crate::results::{print, print_data};
+use crate::results::{json_text, print, print_data};
 use crate::sets::{self, Found};
 use crate::{code, exit, result_owner, terminal};
 
@@ -171,13 +172,18 @@ impl Index {
         Ok(series::analyse(series, &points, &self.environments, &self.runs, across, theta)?)
     }
 
+    /// Returns all series in the order of their names.
+    fn series_by_name(&self) -> anyhow::Result<Vec<IndexedSeries>> {
+        let mut all = self.store.series()?;
+        all.sort_by_cached_key(|series| (series.key.name(), series.id.clone()));
+        Ok(all)
+    }
+
     /// Analyses all series, in the order of their names.
     fn analyse_all(&self, rules: &AnalysisArguments) -> anyhow::Result<Document> {
         rules.check(self)?;
         let theta = rules.theta()?;
-        let mut all = self.store.series()?;
-        all.sort_by(|one, other| (one.key.name(), &one.id).cmp(&(other.key.name(), &other.id)));
-        let all = all.into_iter().map(|series| self.analyse(series, &rules.across, theta, &[]));
+        let all = self.series_by_name()?.into_iter().map(|series| self.analyse(series, &rules.across, theta, &[]));
         Ok(Document {
             schema: SCHEMA.to_owned(),
             theta,
@@ -368,11 +374,9 @@ struct ListArguments {
 
 fn list(arguments: &ListArguments) -> anyhow::Result<u8> {
     let index = Index::read(arguments.store.open()?)?;
-    let mut all = index.store.series()?;
-    all.sort_by(|one, other| (one.key.name(), &one.id).cmp(&(other.key.name(), &other.id)));
     let columns = terminal::columns(io::stdout());
     let mut text = format!("{:8}  {:>5}  {:16}  {:>12}  series\n", "id", "runs", "last run", "last value");
-    for series in all {
+    for series in index.series_by_name()? {
         let points = index.store.points(&series.id)?;
         let Some(last) = points.last() else { continue };
         let value = series.key.show(last.log_mean.exp());
@@ -407,18 +411,11 @@ struct ShowArguments {
     points: bool,
     /// Format of the output
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
-    format: ShowFormat,
+    format: DocumentFormat,
     #[command(flatten)]
     rules: AnalysisArguments,
     #[command(flatten)]
     store: StoreArguments,
-}
-
-/// Formats for people and for programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ShowFormat {
-    Text,
-    Json,
 }
 
 fn show_series(arguments: &ShowArguments) -> anyhow::Result<u8> {
@@ -428,14 +425,13 @@ fn show_series(arguments: &ShowArguments) -> anyhow::Result<u8> {
     let across = arguments.rules.across.clone();
     let found = index.analyse(index.series(&arguments.series)?, &across, theta, &[])?;
     match arguments.format {
-        ShowFormat::Json => print_json(&Document { schema: SCHEMA.to_owned(), theta, across, series: vec![found] })?,
-        ShowFormat::Text => print(&series_text(&found, arguments.points, terminal::columns(io::stdout())))?,
+        DocumentFormat::Json => {
+            let document = Document { schema: SCHEMA.to_owned(), theta, across, series: vec![found] };
+            print_data(&json_text(&document)?)?;
+        }
+        DocumentFormat::Text => print(&series_text(&found, arguments.points, terminal::columns(io::stdout())))?,
     }
     Ok(exit::DONE)
-}
-
-fn print_json(document: &Document) -> anyhow::Result<()> {
-    print_data(&(serde_json::to_string_pretty(document)? + "\n"))
 }
 
 /// Returns the levels of a series in the order of time, with the changes between them.
@@ -552,7 +548,7 @@ Examples:
 struct ChangesArguments {
     /// Format of the output
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
-    format: ShowFormat,
+    format: DocumentFormat,
     #[command(flatten)]
     rules: AnalysisArguments,
     #[command(flatten)]
@@ -563,11 +559,11 @@ fn changes(arguments: &ChangesArguments) -> anyhow::Result<u8> {
     let index = Index::read(arguments.store.open()?)?;
     let mut document = index.analyse_all(&arguments.rules)?;
     match arguments.format {
-        ShowFormat::Json => {
+        DocumentFormat::Json => {
             document.series.retain(|series| series.environments.iter().any(|found| !found.changes.is_empty()));
-            print_json(&document)?;
+            print_data(&json_text(&document)?)?;
         }
-        ShowFormat::Text => print(&changes_text(&document, terminal::columns(io::stdout())))?,
+        DocumentFormat::Text => print(&changes_text(&document, terminal::columns(io::stdout())))?,
     }
     Ok(exit::DONE)
 }
@@ -735,7 +731,7 @@ fn export(arguments: &ExportArguments) -> anyhow::Result<u8> {
     let index = Index::read(arguments.store.open()?)?;
     let document = index.analyse_all(&arguments.rules)?;
     let text = match arguments.format {
-        ExportFormat::Json => serde_json::to_string_pretty(&document)? + "\n",
+        ExportFormat::Json => json_text(&document)?,
         ExportFormat::Csv => csv_text(&document)?,
     };
     match &arguments.output {

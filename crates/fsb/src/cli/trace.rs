@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::io::{BufRead, BufReader, BufWriter, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use fsb_codes::notice;
 use fsb_model::units::{show_bytes, show_count, show_seconds};
 use fsb_report::visible;
@@ -13,8 +13,9 @@ use fsb_trace::import::{self, Imported};
 use fsb_trace::summary::{Direction, Sizes};
 use fsb_trace::{CallKind, Header, Names, Reader, Reduction, Summary, Totals, TraceError, TracePart, Writer, reduce};
 
+use super::DocumentFormat;
 use crate::message::{notify, say};
-use crate::results::print_data;
+use crate::results::{json_text, print_data};
 use crate::{code, exit, result_owner};
 
 const EXAMPLES: &str = "\
@@ -63,14 +64,8 @@ struct ShowArguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Format of the summary: text or json
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = SummaryFormat::Text, hide_possible_values = true)]
-    format: SummaryFormat,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum SummaryFormat {
-    Text,
-    Json,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = DocumentFormat::Text, hide_possible_values = true)]
+    format: DocumentFormat,
 }
 
 /// Runs the subcommand.
@@ -107,11 +102,8 @@ fn show(arguments: &ShowArguments) -> anyhow::Result<u8> {
     let totals = ended.unwrap_or_default();
     let (header, names) = (reader.header(), reader.names());
     let text = match arguments.format {
-        SummaryFormat::Text => summary_text(header, &totals, &summary, names, duration),
-        SummaryFormat::Json => {
-            let document = Document::new(header, &totals, &summary, names, duration);
-            serde_json::to_string_pretty(&document)? + "\n"
-        }
+        DocumentFormat::Text => summary_text(header, &totals, &summary, names, duration),
+        DocumentFormat::Json => json_text(&Document::new(header, &totals, &summary, names, duration))?,
     };
     print_data(&text)?;
     Ok(exit::DONE)

@@ -558,7 +558,7 @@ fn write_set(set: &RunSet, directory: &Path) -> anyhow::Result<()> {
     if path.is_file() {
         return Ok(());
     }
-    let text = serde_json::to_string_pretty(set)? + "\n";
+    let text = results::json_text(set)?;
     Ok(result_owner::replace(&path, text.as_bytes())?)
 }
 
