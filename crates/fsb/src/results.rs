@@ -250,6 +250,13 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     print_exactly(&visible::lines(text))
 }
 
+/// Formats of a document for people and for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum DocumentFormat {
+    Text,
+    Json,
+}
+
 /// Returns a document as the text of a JSON file.
 pub fn json_text(document: &impl Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(document)? + "\n")

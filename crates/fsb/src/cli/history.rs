@@ -19,10 +19,9 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use super::DocumentFormat;
 use crate::message::{notify, say};
 use crate::result_owner::Rights;
-use crate::results::{json_text, print, print_data};
+use crate::results::{DocumentFormat, json_text, print, print_data};
 use crate::sets::{self, Found};
 use crate::{code, exit, result_owner, terminal};
 

@@ -34,19 +34,12 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::help::{Page, page, unabridged};
 use crate::message::{self, Level, Message, MessageFormat, say};
 use crate::terminal::Color;
 use crate::{code, exit};
-
-/// Formats of a document for people and for programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum DocumentFormat {
-    Text,
-    Json,
-}
 
 /// Compare the speed of Linux file systems, with confidence intervals
 #[derive(Debug, Parser)]

@@ -13,9 +13,8 @@ use fsb_trace::import::{self, Imported};
 use fsb_trace::summary::{Direction, Sizes};
 use fsb_trace::{CallKind, Header, Names, Reader, Reduction, Summary, Totals, TraceError, TracePart, Writer, reduce};
 
-use super::DocumentFormat;
 use crate::message::{notify, say};
-use crate::results::{json_text, print_data};
+use crate::results::{DocumentFormat, json_text, print_data};
 use crate::{code, exit, result_owner};
 
 const EXAMPLES: &str = "\
