@@ -1,4 +1,4 @@
-"""Half-widths of the bound of races, another way than src/race/bound.rs: python3 race.py > race.json (SciPy 1.11 or newer).
+"""Half-widths of the bound of races, another way than src/race/mod.rs: python3 race.py > race.json (SciPy 1.11 or newer).
 
 The Bayes factor for a normal prior of precision PHI on a standardised difference, against none, is the mixture of
 non-central t densities of the t statistic over its central one. It is integrated, and its root in t found.
