@@ -82,7 +82,7 @@ pub enum Event<'a> {
         /// All its trials so far.
         trials: &'a [Trial],
     },
-    /// The trial goes on: files are made, operations done (`fsb_runner::agent::OPERATIONS`), or files removed.
+    /// The trial goes on: files are made, operations done, or files removed.
     Working(&'a Progress),
     /// A trial ended and is on disk.
     Ended {

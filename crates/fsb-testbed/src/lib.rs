@@ -35,13 +35,41 @@ pub use testbed::{
 };
 pub use watcher::{WATCHER_ARGUMENT, Watcher, watch_coordinator};
 
-/// The progress of a long preparation.
+/// Work that may last, so that its progress is reported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Activity {
+    /// QEMU is asked for hardware acceleration.
+    FindAcceleration,
+    /// A guest boots.
+    BootGuest {
+        /// The release of its kernel.
+        kernel: String,
+    },
+    /// Each block of a medium is written once. Counts bytes.
+    FillMedium {
+        /// The medium: `image`, `ram`, or the path of a device.
+        medium: String,
+    },
+    /// Pages leave the swap areas, which are switched off. Counts bytes.
+    SwitchSwapOff,
+    /// Free memory is written, so that the hypervisor backs it. Counts bytes.
+    TouchMemory,
+    /// A workload makes its files. Counts files.
+    MakeFiles,
+    /// A workload runs. Counts operations.
+    Measure,
+    /// A workload removes its files. Counts files.
+    RemoveFiles,
+}
+
+/// The progress of an activity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The present step: `filling the image`.
-    pub what: String,
-    /// Bytes done.
+    /// The activity.
+    pub activity: Activity,
+    /// Finished items.
     pub done: u64,
-    /// Bytes in all.
+    /// All items; 0 if their number is unknown.
     pub total: u64,
 }

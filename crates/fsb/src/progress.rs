@@ -12,8 +12,8 @@ use fsb_model::units::{show_duration, show_rate};
 use fsb_model::{Outcome, RunRecord, StoppingRule, Target, Trial, Warning};
 use fsb_report::show::{counted, wrapped};
 use fsb_report::{Releases, Report, interference_text, stopping_rule_text, text, visible, warning_text};
-use fsb_runner::agent::OPERATIONS;
 use fsb_runner::event::{Event, Observer};
+use fsb_testbed::Activity;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value};
 
@@ -192,11 +192,25 @@ fn stage(block: u32) -> String {
     if block == 0 { "warm-up".to_owned() } else { format!("block {block}") }
 }
 
+/// Returns an activity in words.
+fn activity_text(activity: &Activity) -> String {
+    match activity {
+        Activity::FindAcceleration => "looking for hardware acceleration".to_owned(),
+        Activity::BootGuest { kernel } => format!("booting Linux {kernel}"),
+        Activity::FillMedium { medium } => format!("writing {medium} over once"),
+        Activity::SwitchSwapOff => "switching swap off".to_owned(),
+        Activity::TouchMemory => "touching free memory".to_owned(),
+        Activity::MakeFiles => "making files".to_owned(),
+        Activity::Measure => "operations".to_owned(),
+        Activity::RemoveFiles => "removing files".to_owned(),
+    }
+}
+
 /// Returns the current rate of operations, or the count of other work that has no rate.
 fn live(progress: &fsb_testbed::Progress, before: Option<(u64, Instant)>) -> Option<String> {
-    if progress.what != OPERATIONS {
+    if progress.activity != Activity::Measure {
         let of = if progress.total > 0 { format!(" of {}", progress.total) } else { String::new() };
-        return Some(format!("{} {}{of}", progress.what, progress.done));
+        return Some(format!("{} {}{of}", activity_text(&progress.activity), progress.done));
     }
     let (done, then) = before?;
     let seconds = then.elapsed().as_secs_f64();
@@ -235,17 +249,19 @@ impl Observer for Progress {
     fn event(&mut self, event: &Event<'_>) {
         match event {
             Event::Opening(progress) if progress.total == 0 => {
+                let text = activity_text(&progress.activity);
                 self.style("{spinner} {msg}");
-                self.message(&progress.what);
+                self.message(&text);
                 if self.lines {
-                    self.line(&progress.what);
+                    let activity = serde_json::to_value(&progress.activity).unwrap_or_default();
+                    self.notify(&notice::ACTIVITY, [("activity", activity)], &text);
                 }
             }
             Event::Opening(progress) => {
                 self.style("{bar:24} {bytes}/{total_bytes} {msg}, {eta} left");
                 self.bar.set_length(progress.total);
                 self.bar.set_position(progress.done);
-                self.message(&progress.what);
+                self.message(&activity_text(&progress.activity));
             }
             Event::Visit { block, target } => {
                 let target = self.releases.shorten(target);

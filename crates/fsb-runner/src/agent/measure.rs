@@ -17,19 +17,12 @@ use fsb_model::trial::{NO_SPACE, Reason};
 use fsb_model::{Interference, Maintenance};
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceTimeline, Watch};
-use fsb_testbed::{ColdMethod, ColdReach, Counters, Fake, Progress, Provisioned, Slot, Testbed, TestbedError};
+use fsb_testbed::{Activity, ColdMethod, ColdReach, Counters, Fake, Progress, Provisioned, Slot, Testbed, TestbedError};
 
 use super::protocol::{MeasureRequest, Method, SlotTrial, TimeLimit, TrialReply};
 use super::tally::{AT_REST, Failure, Tally, applicable, refused};
 use crate::injected;
 use crate::worker::{Post, Steps, Worker, WorkerError};
-
-/// The progress text of a step that makes files.
-pub const MAKING: &str = "making files";
-/// The progress text of the measured work.
-pub const OPERATIONS: &str = "operations";
-/// The progress text of a step that removes files.
-const REMOVING: &str = "removing files";
 
 /// A target that is ready, and the post of its workers.
 pub(super) struct SlotPost<'a> {
@@ -704,14 +697,14 @@ impl Case<'_, '_> {
     }
 }
 
-/// Returns a function that reports the progress of a step with the text of that step.
+/// Returns a function that reports the progress of a step.
 fn telling<'t>(step: Step, tell: &'t mut dyn FnMut(Progress)) -> impl FnMut(Live) + 't {
-    let what = match step {
-        Step::Prepare => MAKING,
-        Step::Measure => OPERATIONS,
-        Step::Cleanup => REMOVING,
+    let activity = match step {
+        Step::Prepare => Activity::MakeFiles,
+        Step::Measure => Activity::Measure,
+        Step::Cleanup => Activity::RemoveFiles,
     };
-    move |Live { done, of }| tell(Progress { what: what.to_owned(), done, total: of })
+    move |Live { done, of }| tell(Progress { activity: activity.clone(), done, total: of })
 }
 
 fn lost(error: TestbedError) -> Failure {

@@ -20,7 +20,7 @@ use fsb_testbed::{Progress, Provisioned, Setup, Slot, Testbed, TestbedError, wor
 use crate::worker::Post;
 
 pub use client::{Agent, AgentError};
-pub use measure::{OPERATIONS, deadline};
+pub use measure::deadline;
 use measure::{SlotPost, measure_case};
 use protocol::{LineError, Lines, Reply, Request};
 pub use protocol::{MeasureRequest, Measured, Method, SlotTrial, TimeLimit, TrialReply, VERSION};

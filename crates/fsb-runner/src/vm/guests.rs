@@ -14,7 +14,7 @@ use fsb_testbed::optional::{self, Available};
 use fsb_testbed::vm::{HostDisk, needs};
 use fsb_testbed::watch::{DeviceTimeline, Watch};
 use fsb_testbed::{
-    ColdReach, Counters, LocalTestbed, Maintained, Opened, Progress, Provisioned, Quiet, Setup, Slot, Testbed,
+    Activity, ColdReach, Counters, LocalTestbed, Maintained, Opened, Progress, Provisioned, Quiet, Setup, Slot, Testbed,
     TestbedError,
 };
 use fsb_vm::machine::{self, Architecture, Patience, find_qemu};
@@ -86,7 +86,7 @@ impl Guests for Qemu {
         let (kernels, available) = Kernels::prepare(on_this_machine(setup)?)?;
         self.kernels = kernels;
         let first: &Bootable = self.kernels.find(None)?;
-        tell(step("looking for hardware acceleration"));
+        tell(begun(Activity::FindAcceleration));
         let cache = kernel::cache()?;
         let (acceleration, why) = machine::probe(&first.kernel, &first.initramfs, Path::new(OWN), &cache);
         self.root.clone_from(&setup.root);
@@ -158,9 +158,9 @@ fn patience() -> Patience {
     })
 }
 
-/// Returns the progress of a step of unknown length.
-pub(super) fn step(what: impl Into<String>) -> Progress {
-    Progress { what: what.into(), done: 0, total: 0 }
+/// Returns the progress of an activity of unknown length.
+pub(super) fn begun(activity: Activity) -> Progress {
+    Progress { activity, done: 0, total: 0 }
 }
 
 /// Returns the version that QEMU prints. The error of a missing program names its package.

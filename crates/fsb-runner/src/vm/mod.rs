@@ -26,7 +26,7 @@ use fsb_model::{Target, Warning};
 use fsb_sys::sandbox;
 use fsb_testbed::optional::Available;
 use fsb_testbed::vm::Disks;
-use fsb_testbed::{Kind, Opened, Progress, Roots, Setup, TestbedError};
+use fsb_testbed::{Activity, Kind, Opened, Progress, Roots, Setup, TestbedError};
 pub use fsb_vm::guest::ROOT;
 pub use fsb_vm::kernel::{cache_path, is_path, tidy};
 use fsb_vm::{kernel, machine};
@@ -35,7 +35,7 @@ use crate::agent::client::{CHATTER, said};
 use crate::agent::protocol::{LONGEST_REPLY, LineError, Lines, MeasureRequest, Reply, Request, TrialReply, VERSION};
 use crate::agent::{machine, refused_lost};
 
-use guests::{Booted, Fault, Guest, Guests, on_this_machine, step};
+use guests::{Booted, Fault, Guest, Guests, begun, on_this_machine};
 pub use guests::{pin, releases, serve_in_guest};
 
 /// The argument that makes the binary the agent of a run in a virtual machine.
@@ -205,8 +205,8 @@ impl<'a> Relay<'a> {
         };
         let release = self.guests.release(release);
         setup.targets.retain(|target| target.runs_on(&release));
-        let what = format!("booting Linux {release}");
-        let _ = coordinator.send(&Reply::Progress(step(&what)));
+        let activity = Activity::BootGuest { kernel: release.clone() };
+        let _ = coordinator.send(&Reply::Progress(begun(activity)));
         let Booted { stream, guest } = self.guests.boot(Some(&release), self.disks.lend()?)?;
         let failed = |why: String| {
             TestbedError::machine(format!("the guest with Linux {release} does not start"))
@@ -334,8 +334,12 @@ impl Running {
             match self.lines.receive(Some(deadline), &stopped) {
                 // A runner that is gone is noticed at the answer.
                 Ok(Reply::Progress(progress)) => {
-                    let what = excerpt(&progress.what);
-                    drop(coordinator.send(&Reply::Progress(Progress { what, ..progress })));
+                    let activity = match progress.activity {
+                        Activity::FillMedium { medium } => Activity::FillMedium { medium: excerpt(&medium) },
+                        Activity::BootGuest { kernel } => Activity::BootGuest { kernel: excerpt(&kernel) },
+                        other => other,
+                    };
+                    drop(coordinator.send(&Reply::Progress(Progress { activity, ..progress })));
                 }
                 Ok(reply) => return Ok(reply),
                 Err(error) => return Err(obituary(guest, &error)),

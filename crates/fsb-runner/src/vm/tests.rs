@@ -14,10 +14,10 @@ use fsb_model::{Amount, Outcome, Target, Warning, WorkloadSpec};
 use fsb_testbed::control::Held;
 use fsb_testbed::optional;
 use fsb_testbed::vm::HostDisk;
-use fsb_testbed::{Abilities, Kind, Opened, Progress, Provisioned, Setup, TestbedError};
+use fsb_testbed::{Abilities, Activity, Kind, Opened, Progress, Provisioned, Setup, TestbedError};
 
 use super::Relay;
-use super::guests::{Booted, Guest, Guests, Prepared, step};
+use super::guests::{Booted, Guest, Guests, Prepared, begun};
 use crate::agent::client::CHATTER;
 use crate::agent::protocol::{Lines, Reply, Request, SLICE};
 use crate::agent::{Agent, AgentError, MeasureRequest, Measured, Method, SlotTrial, TrialReply};
@@ -87,7 +87,7 @@ impl Guest for Scripted {
 
 impl Guests for Script {
     fn prepare(&mut self, setup: &Setup, tell: &mut dyn FnMut(Progress)) -> Result<Prepared, TestbedError> {
-        tell(step("looking"));
+        tell(begun(Activity::FindAcceleration));
         let lacking = |alone: &Setup| match alone.targets[0].kernel.as_deref() {
             Some("6.13") => Err(TestbedError::machine("no module")),
             _ => Ok(()),
@@ -137,7 +137,7 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
             Request::Open(setup) => {
                 assert!(setup.targets.iter().all(|target| !target.optional), "it was left out");
                 assert!(setup.vm.is_none() && setup.controls["guest-memory"] == "backed");
-                let _ = lines.send(&Reply::Progress(step("opening")));
+                let _ = lines.send(&Reply::Progress(begun(Activity::TouchMemory)));
                 Reply::Opened(Box::new(Opened {
                     warnings: vec![Warning::Text("of the guest".to_owned())],
                     ..Opened::default()
@@ -155,7 +155,7 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
                     return;
                 }
                 Fate::Chatters => {
-                    while lines.send(&Reply::Progress(step("x".repeat(5000)))).is_ok() {}
+                    while lines.send(&Reply::Progress(begun(Activity::FillMedium { medium: "x".repeat(5000) }))).is_ok() {}
                     return;
                 }
                 Fate::SendsBytes => {
@@ -276,8 +276,9 @@ fn play_and_count(fates: &[Fate], act: impl FnOnce(&mut Agent)) -> (Vec<String>,
     });
     let mut agent = Agent::connect(coordinator, Arc::new(AtomicBool::new(false))).unwrap();
     let mut steps = Vec::new();
-    let opened = agent.open(&setup(), &mut |progress| steps.push(progress.what)).unwrap();
-    assert_eq!(steps, ["looking", "booting Linux 6.1", "opening"]);
+    let opened = agent.open(&setup(), &mut |progress| steps.push(progress.activity)).unwrap();
+    let boot = Activity::BootGuest { kernel: "6.1".to_owned() };
+    assert_eq!(steps, [Activity::FindAcceleration, boot, Activity::TouchMemory]);
     assert!(opened.emulated && opened.vm.is_some() && opened.warnings == [Warning::Text("of the guest".to_owned())]);
     act(&mut agent);
     agent.close().unwrap();

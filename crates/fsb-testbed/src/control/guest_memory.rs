@@ -16,7 +16,7 @@ use fsb_sys::memory::Mapping;
 use fsb_sys::{Roots, memory, read_trimmed};
 
 use super::interface::{Applied, Context, Control, Scope, Stop, TargetDevice, Value};
-use crate::Progress;
+use crate::{Activity, Progress};
 use crate::host;
 use crate::ledger::Action;
 
@@ -206,7 +206,7 @@ fn touch_free_memory(
     let left = || patience.saturating_sub(start.elapsed());
     let sampled = held.len() as u64 * CHUNK;
     let mut report = |done: u64| {
-        progress(Progress { what: "touching free memory".to_owned(), done: (sampled + done).min(total), total });
+        progress(Progress { activity: Activity::TouchMemory, done: (sampled + done).min(total), total });
     };
     // Keeps the memory mapped: otherwise the kernel would hand out the same pages again.
     match touch(total - sampled, roots, &left, &mut held, &mut report) {

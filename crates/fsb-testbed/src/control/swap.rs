@@ -8,8 +8,8 @@ use fsb_sys::{Roots, memory};
 use super::interface::{
     Applied, Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, one_of,
 };
-use crate::Progress;
 use crate::ledger::{Action, EntryHandle, Ledger};
+use crate::{Activity, Progress};
 
 pub(super) struct Swap;
 
@@ -33,7 +33,7 @@ fn apply(context: &mut Context<'_>) -> Result<String, Stop> {
     let total = used(&areas);
     let mut done = 0;
     for area in &areas {
-        (context.progress)(Progress { what: "switching swap off".to_owned(), done, total });
+        (context.progress)(Progress { activity: Activity::SwitchSwapOff, done, total });
         context.record(Action::SwapOn { path: area.path.clone(), priority: area.priority })?;
         if let Err(error) = swap::off(&area.path) {
             context.take_back()?;

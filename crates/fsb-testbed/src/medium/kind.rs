@@ -16,7 +16,7 @@ use fsb_sys::pinned::{Node, Pinned};
 use fsb_sys::{Roots, poll_until};
 
 use super::parts::Slice;
-use crate::Progress;
+use crate::{Activity, Progress};
 use crate::ledger::Ledger;
 
 /// The size of an image is a multiple of these bytes, the largest sector: direct I/O needs whole sectors.
@@ -166,13 +166,13 @@ pub(crate) fn check_argument(kind: &dyn MediumKind, medium: &Medium) -> Result<(
 pub(crate) type FindMedium = fn(&str) -> Result<&'static dyn MediumKind, TestbedError>;
 
 /// Returns a callback that reports the progress of filling a medium, at most ten times a second.
-pub(super) fn filling<'a>(text: &'a str, total: u64, progress: &'a mut dyn FnMut(Progress)) -> impl FnMut(u64) + 'a {
+pub(super) fn filling<'a>(medium: &'a str, total: u64, progress: &'a mut dyn FnMut(Progress)) -> impl FnMut(u64) + 'a {
     let mut last: Option<Instant> = None;
     move |done| {
         let due = last.is_none_or(|last| last.elapsed() >= Duration::from_millis(100));
         if due || done == total {
             last = Some(Instant::now());
-            progress(Progress { what: format!("writing {text} over once"), done, total });
+            progress(Progress { activity: Activity::FillMedium { medium: medium.to_owned() }, done, total });
         }
     }
 }
